@@ -1,0 +1,1 @@
+"""Benchmarks of irgrad: sixteen kernels, checked and timed against their primals. See README.md."""

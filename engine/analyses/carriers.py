@@ -1,0 +1,196 @@
+"""Integers that carry floats or pointers: values that are loaded, handed on and stored, or cast, without arithmetic.
+
+Values that hold the same bits (phi, select, freeze, arguments, returns) form one class (union-find). A class has a
+layout, ((offset, kind), ...); truncations, extensions, shifts by whole bytes and disjoint `or` pass parts of it on.
+"""
+
+from __future__ import annotations
+
+from irgrad.engine.analyses.kinds import INT, Kind, Layout, kind_size, leaves
+from irgrad.engine.analyses.pointers import Pointers
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.model import Argument, ConstInt, Function, Instruction, Value
+from irgrad.engine.ir.types import Type
+
+_SAME = frozenset(("phi", "freeze", "select"))
+_ARITHMETIC = frozenset("add sub mul udiv sdiv urem srem uitofp sitofp".split())
+_PARTS = frozenset("trunc zext lshr shl or and xor bitcast".split())
+
+
+def _tracked(value: Value) -> bool:
+    return value.type.scalar.is_int and ty.store_size(value.type) >= 2 and isinstance(value, Instruction | Argument)
+
+
+class Carriers:
+    """Classes of integers and what they carry."""
+
+    def __init__(self, pointers: Pointers) -> None:
+        self._pointers = pointers
+        self._parent: dict[Value, Value] = {}
+        self._layout: dict[Value, dict[int, Kind]] = {}
+        self._floats: dict[Value, set[Type]] = {}
+        self._integer: set[Value] = set()
+        self._parts: list[Instruction] = []
+        self._returns: dict[Function, Value] = {}
+        self.accesses: list[tuple[Value, Value]] = []  # (integer value, pointer it is loaded from or stored to)
+
+    def find(self, value: Value) -> Value:
+        """The representative of a value's class."""
+        root = value
+        while (up := self._parent.get(root)) is not None:
+            root = up
+        while value is not root:
+            following = self._parent[value]
+            self._parent[value] = root
+            value = following
+        return root
+
+    def layout(self, value: Value) -> Layout:
+        """What the value carries; empty when that is not known."""
+        return tuple(sorted(self._layout.get(self.find(value), {}).items(), key=lambda e: e[0]))
+
+    def floats(self, value: Value) -> frozenset[Type]:
+        """The float types of everything the value is known to carry; several of them for a union."""
+        return frozenset(self._floats.get(self.find(value), ()))
+
+    def used_as_integer(self, value: Value) -> bool:
+        """Some arithmetic treats the value as a number."""
+        return isinstance(value, ConstInt) or self.find(value) in self._integer
+
+    def memory(self, value: Value, pointer: Value) -> None:
+        """The value is loaded from, or stored to, `pointer`."""
+        if _tracked(value):
+            self.accesses.append((value, pointer))
+
+    def learn(self, value: Value, layout: Layout) -> bool:
+        """Add what became known of a value. True when that is new."""
+        own = self._layout.setdefault(self.find(value), {})
+        size, changed = ty.store_size(value.type), False
+        for at, kind in layout:
+            if at < 0 or at + kind_size(kind) > size:
+                continue
+            if isinstance(kind, ty.FloatType):
+                self._floats.setdefault(self.find(value), set()).add(kind)
+            held = own.get(at)
+            if held is kind or (held is not None and not (held is INT and isinstance(kind, Type))):
+                continue
+            own[at] = kind
+            changed = True
+        return changed
+
+    def _unite(self, a: Value, b: Value) -> None:
+        if not (_tracked(a) and _tracked(b)):
+            return
+        a, b = self.find(a), self.find(b)
+        if a is b:
+            return
+        self._parent[b] = a
+        if b in self._integer:
+            self._integer.add(a)
+        if b in self._floats:
+            self._floats.setdefault(a, set()).update(self._floats.pop(b))
+        for at, kind in self._layout.pop(b, {}).items():
+            self._layout.setdefault(a, {}).setdefault(at, kind)
+
+    def visit(self, instr: Instruction) -> None:
+        """Collect what one instruction says."""
+        op = instr.opcode
+        if op in _SAME:
+            for operand in instr.operands[1:] if op == "select" else instr.operands:
+                self._unite(instr, operand)
+        elif op in _ARITHMETIC:
+            self._number(instr, *instr.operands)
+        elif op == "getelementptr":
+            self._number(*instr.operands[1:])
+        elif op == "ptrtoint":
+            self.learn_if(instr, ((0, ty.PTR),))
+        elif op == "inttoptr":
+            self.learn_if(instr.operands[0], ((0, ty.PTR),))
+        elif op in ("fptosi", "fptoui"):
+            self._number(instr)
+        elif op == "ret" and instr.operands and _tracked(instr.operands[0]):
+            self._return(instr)
+        elif instr.is_call:
+            self._call(instr)
+        elif op == "switch":
+            self._number(instr.operands[0])
+        elif op == "alloca":
+            self._number(*instr.operands)
+        if op in _PARTS:
+            self._parts.append(instr)
+        if op == "bitcast":
+            self._cast(instr)
+
+    def learn_if(self, value: Value, layout: Layout) -> None:
+        """`learn`, for values that are integers of the module."""
+        if _tracked(value):
+            self.learn(value, layout)
+
+    def _number(self, *values: Value) -> None:
+        for value in values:
+            if _tracked(value):
+                self._integer.add(self.find(value))
+
+    def _cast(self, instr: Instruction) -> None:
+        source = instr.operands[0]
+        if source.type.is_fp:
+            self.learn_if(instr, tuple((at, kind) for at, kind, _ in leaves(source.type)))
+        elif instr.type.is_fp:
+            self.learn_if(source, tuple((at, kind) for at, kind, _ in leaves(instr.type)))
+
+    def _return(self, instr: Instruction) -> None:
+        assert instr.block is not None and instr.block.function is not None
+        fn = instr.block.function
+        first = self._returns.setdefault(fn, instr.operands[0])
+        self._unite(first, instr.operands[0])
+        for call in self._pointers.calls.get(fn, ()):
+            self._unite(first, call)
+
+    def _call(self, call: Instruction) -> None:
+        for fn in self._pointers.callees(call) or ():
+            if fn.blocks:
+                for actual, formal in zip(call.args, fn.args, strict=False):
+                    self._unite(formal, actual)
+
+    # -- parts of values ----------------------------------------------------------------------------------------------
+
+    def propagate(self) -> bool:
+        """Pass layouts through truncations, extensions, shifts and disjoint unions, both ways."""
+        any_change = False
+        while True:
+            changed = False
+            for instr in self._parts:
+                for source, result, shift in self._links(instr):
+                    changed |= self._pass(source, result, -shift)
+                    changed |= self._pass(result, source, shift)
+            if not changed:
+                return any_change
+            any_change = True
+
+    def _links(self, instr: Instruction) -> list[tuple[Value, Value, int]]:
+        """(source, result, k): byte b + k of the source is byte b of the result."""
+        op, first = instr.opcode, instr.operands[0]
+        if op in ("trunc", "zext", "bitcast"):
+            return [(first, instr, 0)] if not instr.type.is_vector or op == "bitcast" else []
+        if op in ("lshr", "shl"):
+            by = instr.operands[1]
+            if not isinstance(by, ConstInt) or by.value % 8:
+                return []
+            return [(first, instr, by.value // 8 if op == "lshr" else -(by.value // 8))]
+        return [(operand, instr, 0) for operand in instr.operands]
+
+    def _pass(self, source: Value, target: Value, shift: int) -> bool:
+        if not (_tracked(source) and _tracked(target)):
+            return False
+        moved = tuple((at + shift, kind) for at, kind in self.layout(source) if kind is not INT)
+        if moved and isinstance(target, Instruction) and target.opcode in ("zext", "shl"):
+            moved = tuple(e for e in moved if self._inside(target, e[0]))
+        return bool(moved) and self.learn(target, moved)
+
+    @staticmethod
+    def _inside(target: Instruction, at: int) -> bool:
+        """Bytes that an extension or a left shift fills with zeros hold nothing."""
+        if target.opcode == "zext":
+            return at < ty.store_size(target.operands[0].type)
+        by = target.operands[1]
+        return isinstance(by, ConstInt) and at >= by.value // 8

@@ -1,0 +1,326 @@
+"""Which bytes of memory, and which integer values, hold which type of float, pointers or integers.
+
+Evidence: accesses of float and pointer type at offsets known up to their strides (`ranges.py`), `!tbaa` and
+`!tbaa.struct`, the types of variables, the uses of integers. Integer values that only travel (load, phi, select, store)
+carry what their memory holds, and tell other memory about it: both are solved together in rounds, like memory that
+`memcpy` joins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import gcd
+
+from irgrad.engine.analyses.carriers import Carriers
+from irgrad.engine.analyses.kinds import ACCESS, DECLARED, INT, USED, Kind, Layout, Record, kind_size, leaves, merge
+from irgrad.engine.analyses.objects import Object, bits_of
+from irgrad.engine.analyses.offsets import Offsets, add
+from irgrad.engine.analyses.pointers import Pointers
+from irgrad.engine.analyses.ranges import Ranges
+from irgrad.engine.analyses.tbaa import Tbaa
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.model import ConstInt, GlobalVariable, Instruction, Value
+from irgrad.engine.ir.types import Type
+
+FLOATS: dict[str, Type] = {str(t): t for t in (ty.HALF, ty.BFLOAT, ty.F32, ty.F64, ty.F80)}
+_MAX_ROUNDS = 16
+_MAX_COPIED = 20_000
+
+
+class Pattern:
+    """Memory of unknown length: `fields` ((offset, kind), ...) repeat every `period` bytes (0: nothing known)."""
+
+    __slots__ = ("fields", "period")
+
+    def __init__(self, period: int, fields: Layout) -> None:
+        self.period = period
+        self.fields = fields
+
+    def __repr__(self) -> str:
+        inner = ", ".join(f"{at}: {kind}" for at, kind in self.fields)
+        return f"[{inner}] every {self.period} bytes"
+
+    @property
+    def uniform(self) -> Kind | None:
+        """The single kind that fills the period without gaps, if there is one."""
+        kinds = {kind for _, kind in self.fields}
+        if len(kinds) != 1:
+            return None
+        (kind,) = kinds
+        full = isinstance(kind, Type) and len(self.fields) * kind_size(kind) == self.period
+        return kind if full or kind is INT else None
+
+
+class Copy:
+    """One memcpy or memmove between objects."""
+
+    __slots__ = ("call", "size", "source", "target")
+
+    def __init__(self, call: Instruction, target: Value, source: Value, size: int | None) -> None:
+        self.call = call
+        self.target = target
+        self.source = source
+        self.size = size
+
+
+class MemoryTypes:
+    """Types of the memory and of the integers of everything reachable from the root of `pointers`."""
+
+    def __init__(self, pointers: Pointers, buffers: Sequence[str] = ()) -> None:
+        self.pointers = pointers
+        self.ranges = Ranges(pointers)
+        self._tbaa = Tbaa(pointers.module)
+        self._records: dict[int, Record] = {}
+        self._copies: list[Copy] = []
+        self.carriers = Carriers(pointers)
+        for obj in pointers.objects:
+            self._declare(obj)
+        for arg, name in zip(pointers.root.args, buffers, strict=False):
+            if name in FLOATS and arg in pointers.object_of:
+                size = ty.store_size(FLOATS[name])
+                record = self.record(pointers.object_of[arg].index)
+                record.add(Offsets(0, ((size, None),)), FLOATS[name], size, ACCESS)
+        for fn in pointers.functions:
+            for instr in fn.instructions():
+                self._collect(instr)
+        self._solve()
+
+    # -- what the others ask ------------------------------------------------------------------------------------------
+
+    def access(self, pointer: Value, size: int) -> Layout:
+        """What the `size` bytes at `pointer` hold, as ((offset, kind), ...)."""
+        return self._query(self.pointers.of(pointer), self.ranges.offsets(pointer), size)
+
+    def region(self, pointer: Value) -> Pattern:
+        """The repeating layout of memory that begins at `pointer` and whose length is not known."""
+        return self._region(self.pointers.of(pointer), self.ranges.offsets(pointer))
+
+    def _region(self, mask: int, places: Offsets) -> Pattern:
+        period = places.stride
+        for bit in bits_of(mask):
+            for where, kind, _, strength in self.record(bit).evidence:
+                if strength == DECLARED and kind is INT:
+                    continue
+                period = gcd(period, where.stride)
+        if period == 0:
+            period = self._longest(mask)
+        if period == 0 or period > 65536:
+            return Pattern(0, ())
+        widest = period
+        for bit in bits_of(mask):  # one float alone says nothing of a period shorter than itself
+            widest = max([widest, *(e[2] for e in self.record(bit).evidence)])
+        period = -(-widest // period) * period
+        return shortest(period, self._query(mask, add(places, Offsets(0, ((period, None),))), period))
+
+    def object_layout(self, obj: Object) -> Pattern | Layout:
+        """What a whole object holds: its fields when it is one small record, else the pattern that repeats."""
+        evidence = tuple(self.record(obj.index).evidence)
+        if all(not where.stride for where, *_ in evidence):
+            size = max([1, *(off_end(where) + length for where, _, length, _ in evidence)])
+            if size <= 256:
+                fields = self._query(1 << obj.index, Offsets(0), size)
+                repeated = shortest(size, fields)
+                return repeated if repeated.period < size else fields
+        return self._region(1 << obj.index, Offsets(0))
+
+    def carries(self, value: Value) -> Kind | Layout | None:
+        """What an integer (or a vector of them) carries: a float type, PTR, INT, a layout for packed values, None."""
+        layout = self.carriers.layout(value)
+        if not layout:
+            return INT if self.carriers.used_as_integer(value) else None
+        size = ty.store_size(value.type)
+        at, kind = layout[0]
+        if len(layout) == 1 and at == 0 and (kind_size(kind) == size or not isinstance(kind, Type)):
+            return kind
+        kinds = {kind for _, kind in layout}
+        return INT if kinds == {INT} else layout
+
+    def record(self, bit: int) -> Record:
+        """Everything known of one object."""
+        if bit not in self._records:
+            self._records[bit] = Record()
+        return self._records[bit]
+
+    def holds(self, obj: Object) -> frozenset[Kind]:
+        """Every kind seen anywhere in an object."""
+        evidence = self.record(obj.index).evidence
+        return frozenset(kind for _, kind, _, strength in evidence if strength != DECLARED or kind is not INT)
+
+    def may_hold_floats(self, obj: Object) -> bool:
+        """Some byte of the object was seen as a float, or nothing at all was seen of it."""
+        kinds = self.holds(obj)
+        return not kinds or any(k is not INT and k is not ty.PTR for k in kinds)
+
+    # -- evidence -----------------------------------------------------------------------------------------------------
+
+    def _declare(self, obj: Object) -> None:
+        site = obj.site
+        declared: Type | None = None
+        if obj.kind == "alloca" and isinstance(site, Instruction):
+            declared = site.elem
+        elif isinstance(site, GlobalVariable) and obj.kind == "global":
+            declared = site.value_type
+        if declared is None or (isinstance(declared, ty.StructType) and declared.fields is None):
+            return
+        repeat = Offsets(0)
+        if obj.size is None:
+            repeat = Offsets(0, ((ty.size_of(declared), None),))
+        self._declared(obj.index, declared, repeat)
+
+    def _declared(self, bit: int, type_: Type, places: Offsets) -> None:
+        if isinstance(type_, ty.ArrayType):
+            if type_.count > 0:
+                each = Offsets(0, ((ty.size_of(type_.elem), type_.count - 1),) if type_.count > 1 else ())
+                self._declared(bit, type_.elem, add(places, each))
+        elif isinstance(type_, ty.StructType):
+            for field, at in zip(type_.fields or (), ty.field_offsets(type_), strict=False):
+                self._declared(bit, field, places.shift(at))
+        else:
+            for at, kind, size in leaves(type_):
+                self.record(bit).add(places.shift(at), kind, size, DECLARED)
+
+    def _collect(self, instr: Instruction) -> None:
+        op = instr.opcode
+        if op == "load":
+            self._access(instr, instr.operands[0], instr, instr.type)
+        elif op == "store":
+            self._access(instr, instr.operands[1], instr.operands[0], instr.operands[0].type)
+        elif op == "atomicrmw":
+            self._access(instr, instr.operands[0], instr.operands[1], instr.operands[1].type)
+        elif op == "cmpxchg":
+            self._access(instr, instr.operands[0], instr.operands[2], instr.operands[2].type)
+        elif instr.is_call:
+            self._call(instr)
+        self.carriers.visit(instr)
+
+    def _access(self, instr: Instruction, pointer: Value, value: Value, type_: Type) -> None:
+        tag = instr.metadata.get("tbaa")
+        named = self._tbaa.kind(tag) if tag else None
+        for at, seen, size in leaves(type_):
+            kind: Kind = seen
+            if kind is INT:
+                if named is None or (isinstance(named, Type) and kind_size(named) != size):
+                    continue
+                kind = named
+            self._see(pointer, at, kind, size, ACCESS)
+        if type_.scalar.is_int:
+            self.carriers.memory(value, pointer)
+
+    def _see(self, pointer: Value, at: int, kind: Kind, size: int, strength: int) -> bool:
+        places = self.ranges.offsets(pointer).shift(at)
+        changed = False
+        for bit in bits_of(self.pointers.of(pointer)):
+            changed |= self.record(bit).add(places, kind, size, strength)
+        return changed
+
+    def _call(self, call: Instruction) -> None:
+        effect = self.pointers.effect(call)
+        if effect is None:
+            return
+        if effect.copy is not None:
+            target, source, length = (call.args[i] for i in effect.copy)
+            size = length.value if isinstance(length, ConstInt) else None
+            self._copies.append(Copy(call, target, source, size))
+            tag = call.metadata.get("tbaa.struct")
+            for at, width, kind in self._tbaa.fields(tag) if tag else ():
+                self._field(target, at, width, kind)
+                self._field(source, at, width, kind)
+        elif effect.moves is not None:
+            self._copies.append(Copy(call, call, call.args[effect.moves], None))
+
+    def _field(self, pointer: Value, at: int, width: int, kind: Kind | None) -> None:
+        if kind is None:
+            return
+        step = kind_size(kind) if isinstance(kind, Type) else width
+        for offset in range(at, at + width - step + 1, step) if width <= 64 * step else (at,):
+            self._see(pointer, offset, kind, step, ACCESS)
+
+    # -- rounds -------------------------------------------------------------------------------------------------------
+
+    def _solve(self) -> None:
+        for _ in range(_MAX_ROUNDS):
+            changed = False
+            for value, pointer in self.carriers.accesses:
+                size = ty.store_size(value.type)
+                seen = self.access(pointer, size)
+                changed |= self.carriers.learn(value, tuple(e for e in seen if e[1] is not INT or len(seen) == 1))
+            changed |= self.carriers.propagate()
+            for value, pointer in self.carriers.accesses:
+                changed |= self._teach(value, pointer)
+            for copy in self._copies:
+                changed |= self._transfer(copy.source, copy.target, copy.size)
+                changed |= self._transfer(copy.target, copy.source, copy.size)
+            if not changed:
+                return
+
+    def _teach(self, value: Value, pointer: Value) -> bool:
+        """Memory holds what the integer that is loaded from it or stored to it carries."""
+        changed = False
+        for at, kind in self.carriers.layout(value):
+            if isinstance(kind, Type):
+                changed |= self._see(pointer, at, kind, kind_size(kind), ACCESS)
+        if not self.carriers.layout(value) and self.carriers.used_as_integer(value):
+            changed |= self._see(pointer, 0, INT, ty.store_size(value.type), USED)
+        return changed
+
+    def _transfer(self, source: Value, target: Value, size: int | None) -> bool:
+        """What is known of the source of a copy is known of its target."""
+        origin, goal = self.ranges.offsets(source), self.ranges.offsets(target)
+        changed = False
+        for bit in bits_of(self.pointers.of(source)):
+            record = self.record(bit)
+            if size is None or size > 4096:
+                self._transfer_region(record, origin, goal, target)
+                continue
+            for distance, (_, kind, length, strength) in record.near(origin, size):
+                if strength == DECLARED or distance < 0 or distance + length > size:
+                    continue
+                for other in bits_of(self.pointers.of(target)):
+                    changed |= self.record(other).add(goal.shift(distance), kind, length, strength)
+        return changed
+
+    def _transfer_region(self, record: Record, origin: Offsets, goal: Offsets, target: Value) -> bool:
+        changed = False
+        for where, kind, length, strength in tuple(record.evidence):
+            if strength == DECLARED or len(tuple(record.evidence)) > _MAX_COPIED:
+                continue
+            relative = Offsets(where.start - origin.start, where.terms, where.below)
+            if not origin.exact:
+                relative = add(relative, Offsets(0, origin.terms, True))
+            if relative.exact and relative.start < 0:
+                continue
+            for other in bits_of(self.pointers.of(target)):
+                changed |= self.record(other).add(add(goal, relative), kind, length, strength)
+        return changed
+
+    def _query(self, mask: int, places: Offsets, size: int) -> Layout:
+        """One layout for all objects of a mask: what any of them knows, conflicts where two differ."""
+        known = [bit for bit in bits_of(mask) if bit in self._records]
+        if len(known) == 1:
+            return self._records[known[0]].layout(places, size)
+        return merge([hit for bit in known for hit in self._records[bit].near(places, size)], size)
+
+    def _longest(self, mask: int) -> int:
+        """The extent of exact evidence, when nothing repeats: the whole object is one record."""
+        end = 0
+        for bit in bits_of(mask):
+            for where, _, length, _ in self.record(bit).evidence:
+                end = max(end, off_end(where) + length)
+        sizes = [self.pointers.objects[b].size for b in bits_of(mask)]
+        return max([end, *(s for s in sizes if s is not None and s <= 65536)])
+
+
+def shortest(period: int, fields: Layout) -> Pattern:
+    """The same memory with the shortest period that gives it."""
+    for length in sorted({at for at, _ in fields[1 : 1 + 64]}):
+        first = tuple(f for f in fields if f[0] < length)
+        if length and period % length == 0 and len(first) * (period // length) == len(fields):
+            whole = tuple((at + k * length, kind) for k in range(period // length) for at, kind in first)
+            if whole == fields:
+                return Pattern(length, first)
+    return Pattern(period, fields)
+
+
+def off_end(places: Offsets) -> int:
+    """The largest offset that the bounded terms reach."""
+    return places.start + sum(stride * count for stride, count in places.terms if count is not None)

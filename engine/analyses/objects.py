@@ -1,0 +1,140 @@
+"""Pieces of memory, sets of them, and small questions about sites and types that the points-to analysis asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from irgrad.engine.analyses.effects import Effect
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.model import (
+    ConstExpr,
+    ConstInt,
+    Function,
+    GlobalAlias,
+    GlobalVariable,
+    Instruction,
+    Module,
+    Value,
+)
+
+
+class Object:
+    """A piece of memory: `kind` is argument, pointee, alloca, heap, global, function or unknown.
+
+    `site` is the value that names it (argument, alloca, allocating call, global, function), None for `unknown`; `size`
+    is in bytes where it is known when compiling; `index` is its bit in the masks.
+    """
+
+    __slots__ = ("function", "index", "kind", "site", "size")
+
+    def __init__(self, kind: str, site: Value | None, size: int | None, index: int, function: Function | None) -> None:
+        self.kind = kind
+        self.site = site
+        self.size = size
+        self.index = index
+        self.function = function
+
+    def __str__(self) -> str:
+        name = self.site.name if self.site is not None and self.site.name else ""
+        where = f" in @{self.function.name}" if self.function is not None and self.kind in ("alloca", "heap") else ""
+        sigil = "@" if self.kind in ("global", "function") else "%"
+        return f"{self.kind} {sigil}{name}{where}" if name else f"{self.kind}{where}"
+
+    __repr__ = __str__
+
+
+def bits_of(mask: int) -> Iterator[int]:
+    """Numbers of the bits that are set."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+_capable: dict[ty.Type, bool] = {}
+
+
+def may_hold_pointer(type_: ty.Type) -> bool:
+    """A value of this type may be a pointer or carry one: pointers, integers of 64 bits or more, and what has them."""
+    known = _capable.get(type_)
+    if known is None:
+        match type_:
+            case ty.PtrType():
+                known = True
+            case ty.IntType(bits=bits):
+                known = bits >= 64
+            case ty.VectorType(elem=elem) | ty.ArrayType(elem=elem):
+                known = may_hold_pointer(elem)
+            case ty.StructType(fields=fields):
+                known = any(map(may_hold_pointer, fields or ()))
+            case _:
+                known = False
+        _capable[type_] = known
+    return known
+
+
+def has_pointer(type_: ty.Type) -> bool:
+    """The type is, or contains, a real pointer."""
+    match type_:
+        case ty.PtrType():
+            return True
+        case ty.VectorType(elem=elem) | ty.ArrayType(elem=elem):
+            return has_pointer(elem)
+        case ty.StructType(fields=fields):
+            return any(map(has_pointer, fields or ()))
+        case _:
+            return False
+
+
+def resolve(value: Value) -> Value:
+    """The function or global behind aliases and casts of a constant callee; else the value itself."""
+    while True:
+        if isinstance(value, GlobalAlias):
+            value = value.target
+        elif isinstance(value, ConstExpr) and value.opcode in ("bitcast", "addrspacecast"):
+            value = value.operands[0]
+        else:
+            return value
+
+
+def function_of(instr: Instruction) -> Function:
+    """The function that an instruction stands in."""
+    assert instr.block is not None and instr.block.function is not None
+    return instr.block.function
+
+
+def fits(call: Instruction, fn: Function) -> bool:
+    """An indirect call can reach a function only with the right number of arguments and the same kind of result."""
+    wanted, given = len(fn.args), len(call.args)
+    if fn.ftype.vararg:
+        return given >= wanted
+    return (
+        wanted == given
+        and (fn.ftype.ret is call.type or has_pointer(call.type))
+        and all(a.type is b.type for a, b in zip(call.args, fn.args, strict=True))
+    )
+
+
+def alloca_size(instr: Instruction) -> int | None:
+    """Bytes of an alloca with a constant count."""
+    count = instr.operands[0] if instr.operands else None
+    if instr.elem is None or not (count is None or isinstance(count, ConstInt)):
+        return None
+    return ty.size_of(instr.elem) * (1 if count is None else count.value)
+
+
+def heap_size(call: Instruction, effect: Effect) -> int | None:
+    """Bytes that an allocating call returns, when its arguments are constants."""
+    size = 1
+    for i in effect.sizes:
+        arg = call.args[i] if i < len(call.args) else None
+        if not isinstance(arg, ConstInt):
+            return None
+        size *= arg.value
+    return size if effect.sizes and size >= 0 else None
+
+
+def used_elsewhere(module: Module, var: GlobalVariable) -> bool:
+    """A function that is not reachable from the root mentions the variable: it may have stored into it."""
+    needle = f"@{var.name}"
+    return any(f.lazy is not None and needle in f.lazy for f in module.functions.values())

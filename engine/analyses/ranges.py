@@ -1,0 +1,368 @@
+"""The offsets of every pointer within its object, and the values of every integer, as sets of the form of `offsets.py`.
+
+Forward propagation over all reachable functions, in sweeps until nothing changes: through arithmetic, phis (induction
+variables by their step, bounded where the loop has a constant trip count), calls, returns, and pointers kept in memory
+(per object).
+"""
+
+from __future__ import annotations
+
+from math import gcd
+
+from irgrad.engine.analyses import offsets as off
+from irgrad.engine.analyses.objects import bits_of, has_pointer
+from irgrad.engine.analyses.offsets import NATURAL, TOP, ZERO, Offsets
+from irgrad.engine.analyses.pointers import Pointers
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.model import (
+    Argument,
+    Block,
+    Constant,
+    ConstExpr,
+    ConstInt,
+    ConstZero,
+    Function,
+    GlobalAlias,
+    Instruction,
+    Value,
+)
+
+_WIDEN_AFTER = 3
+_MAX_SWEEPS = 24
+_INVERSE = {
+    "ugt": "ule", "sgt": "sle", "uge": "ult", "sge": "slt", "ult": "uge", "slt": "sge", "ule": "ugt", "sle": "sgt",
+}  # fmt: skip
+_PASS = frozenset("zext sext freeze bitcast addrspacecast ptrtoint ptrtoaddr inttoptr trunc".split())
+
+
+class Ranges:
+    """`offsets(pointer)`: bytes from the start of its object; `integer(value)`: its possible values."""
+
+    def __init__(self, pointers: Pointers) -> None:
+        self.pointers = pointers
+        self._state: dict[Value, Offsets] = {}
+        self._changes: dict[object, int] = {}
+        self._content: dict[int, Offsets] = {}
+        self._returns: dict[Function, Offsets] = {}
+        self._trips: dict[Block, int | None] = {}
+        self._changed = False
+        for arg in pointers.root.args:
+            self._state[arg] = ZERO if arg.type.is_ptr else TOP
+        for _ in range(_MAX_SWEEPS):
+            self._changed = False
+            for fn in pointers.functions:
+                for instr in fn.instructions():
+                    self._visit(instr)
+            if not self._changed:
+                break
+        else:
+            self._state = dict.fromkeys(self._state, TOP)
+
+    def offsets(self, value: Value) -> Offsets:
+        """The set for a pointer or an integer; everything when nothing is known."""
+        return self._get(value) or TOP
+
+    def _get(self, value: Value) -> Offsets | None:
+        """The set so far; None for a value not reached yet."""
+        match value:
+            case Instruction() | Argument():
+                return self._state.get(value)
+            case ConstInt():
+                return Offsets(value.value)
+            case ConstZero():
+                return ZERO
+            case ConstExpr():
+                return self._expression(value)
+            case GlobalAlias():
+                return self._get(value.target)
+            case Constant() if value.type.is_ptr:
+                return ZERO
+            case _:
+                return TOP
+
+    def _expression(self, value: ConstExpr) -> Offsets | None:
+        if value.opcode == "getelementptr" and value.elem is not None:
+            return self._gep(value.operands, value.elem, value.flags)
+        if value.opcode in _PASS:
+            return self._get(value.operands[0])
+        return TOP
+
+    def _set(self, value: Value, new: Offsets | None) -> None:
+        if new is None:
+            return
+        old = self._state.get(value)
+        if old == new:
+            return
+        if old is not None:
+            new = self._joined(value, old, new)
+            if new == old:
+                return
+        self._state[value] = new
+        self._changed = True
+
+    def _joined(self, key: object, old: Offsets, new: Offsets) -> Offsets:
+        count = self._changes[key] = self._changes.get(key, 0) + 1
+        if count > 8 * _WIDEN_AFTER:
+            return TOP
+        return off.join(old, new, count > _WIDEN_AFTER)
+
+    def _visit(self, instr: Instruction) -> None:
+        op = instr.opcode
+        if op == "store":
+            value = instr.operands[0]
+            if value.type.is_ptr or (value.type.is_int and self.pointers.of(value)):
+                self._keep(self.pointers.of(instr.operands[1]), self._get(value))
+        elif op == "ret":
+            if instr.operands and (instr.operands[0].type.is_ptr or instr.operands[0].type.is_int):
+                self._return(instr)
+        elif instr.is_call:
+            self._call(instr)
+        elif instr.type.is_ptr or instr.type.is_int:
+            self._set(instr, self._transfer(instr))
+        elif has_pointer(instr.type):
+            self._set(instr, TOP)
+
+    def _keep(self, mask: int, value: Offsets | None) -> None:
+        if value is None:
+            return
+        for bit in bits_of(mask):
+            old = self._content.get(bit)
+            new = value if old is None else old if old == value else self._joined(("content", bit), old, value)
+            if new != old:
+                self._content[bit] = new
+                self._changed = True
+
+    def _return(self, instr: Instruction) -> None:
+        value = self._get(instr.operands[0])
+        assert instr.block is not None and instr.block.function is not None
+        fn = instr.block.function
+        if value is None:
+            return
+        old = self._returns.get(fn)
+        new = value if old is None else old if old == value else self._joined(fn, old, value)
+        if new != old:
+            self._returns[fn] = new
+            self._changed = True
+
+    def _call(self, call: Instruction) -> None:
+        effect = self.pointers.effect(call)
+        if effect is not None and effect.copy is not None:
+            for bit in bits_of(self.pointers.of(call.args[effect.copy[1]])):
+                self._keep(self.pointers.of(call.args[effect.copy[0]]), self._content.get(bit))
+        wanted = call.type.is_ptr or call.type.is_int
+        if effect is not None and wanted:
+            if effect.allocates or effect.moves is not None:
+                self._set(call, ZERO)
+            elif effect.returns is not None and (call.callee_name or "").startswith("llvm."):
+                self._set(call, self._get(call.args[effect.returns]))
+            else:
+                self._set(call, self._intrinsic(call))
+        for fn in self.pointers.callees(call) or ():
+            if not fn.blocks:
+                continue
+            for actual, formal in zip(call.args, fn.args, strict=False):
+                if formal.type.is_ptr or formal.type.is_int:
+                    self._set(formal, self._get(actual))
+            if wanted:
+                self._set(call, self._returns.get(fn))
+
+    def _intrinsic(self, call: Instruction) -> Offsets | None:
+        name = call.callee_name or ""
+        if name.startswith(("llvm.umax.", "llvm.smax.", "llvm.umin.", "llvm.smin.")):
+            a, b = self._get(call.args[0]), self._get(call.args[1])
+            return None if a is None or b is None else off.join(a, b)
+        return NATURAL if name.startswith(("llvm.ctpop", "llvm.ctlz", "llvm.cttz", "llvm.abs")) else TOP
+
+    # -- transfer functions -------------------------------------------------------------------------------------------
+
+    def _transfer(self, instr: Instruction) -> Offsets | None:
+        op = instr.opcode
+        if op == "phi":
+            return self._phi(instr)
+        if op == "alloca":
+            return ZERO
+        if op == "getelementptr" and instr.elem is not None:
+            return self._gep(instr.operands, instr.elem, instr.flags)
+        if op == "load":
+            return self._load(instr)
+        if op in _PASS:
+            return self._cast(instr)
+        if op == "select":
+            a, b = self._get(instr.operands[1]), self._get(instr.operands[2])
+            return b if a is None else a if b is None else off.join(a, b)
+        if op == "icmp":
+            return Offsets(0, ((1, 1),))
+        if len(instr.operands) != 2:
+            return TOP
+        a, b = self._get(instr.operands[0]), self._get(instr.operands[1])
+        return None if a is None or b is None else _binary(instr, a, b)
+
+    def _load(self, instr: Instruction) -> Offsets | None:
+        if not instr.type.is_ptr:
+            return TOP
+        mask = self.pointers.of(instr.operands[0])
+        out: Offsets | None = None
+        for bit in bits_of(mask):
+            obj = self.pointers.objects[bit]
+            kept = ZERO if bit in self.pointers.pointee_of or obj.kind == "global" else None
+            found = self._content.get(bit, kept)
+            if found is not None:
+                out = found if out is None else off.join(out, found)
+        return out
+
+    def _cast(self, instr: Instruction) -> Offsets | None:
+        a = self._get(instr.operands[0])
+        if a is None or not instr.type.is_int or not instr.operands[0].type.is_int:
+            return a
+        if instr.opcode == "trunc" and a.stride:
+            assert isinstance(instr.type, ty.IntType)
+            return off.make(0, [(gcd(a.stride, a.start, 1 << instr.type.bits), None)], True) if a.below else a
+        if instr.opcode == "zext" and a.below:
+            return off.make(a.start % a.stride if a.stride else a.start, list(a.terms), False)
+        return a
+
+    def _gep(self, operands: tuple[Value, ...] | list[Value], elem: ty.Type, flags: tuple[str, ...]) -> Offsets | None:
+        total = self._get(operands[0])
+        if total is None:
+            return None
+        current: ty.Type = elem
+        for number, index in enumerate(operands[1:]):
+            if number == 0:
+                size = ty.size_of(elem)
+            elif isinstance(current, ty.StructType):
+                assert isinstance(index, ConstInt) and current.fields is not None
+                total = total.shift(ty.field_offsets(current)[index.value])
+                current = current.fields[index.value]
+                continue
+            else:
+                assert isinstance(current, ty.ArrayType | ty.VectorType)
+                current = current.elem
+                size = ty.size_of(current)
+            if not index.type.is_int:
+                return TOP
+            value = self._get(index)
+            if value is None:
+                return None
+            if "nuw" in flags and value.below:
+                value = off.make(value.start % value.stride, list(value.terms), False)
+            total = off.add(total, off.scale(value, size))
+        return total
+
+    def _phi(self, phi: Instruction) -> Offsets | None:
+        start: Offsets | None = None
+        steps: list[int] = []
+        for incoming in phi.operands:
+            step = self._step(incoming, phi)
+            if step is not None:
+                steps.append(step)
+                continue
+            value = self._get(incoming)
+            if value is not None:
+                start = value if start is None else off.join(start, value)
+        if start is None or not any(steps):
+            return start
+        assert phi.block is not None
+        trips = self._trip_count(phi.block) if len(steps) == 1 else None
+        count = None if trips is None else trips - 1
+        for step in steps:
+            advance = off.scale(Offsets(0, ((1, count),) if count != 0 else ()), step)
+            start = off.add(start, advance)
+        return start
+
+    def _step(self, value: Value, phi: Instruction) -> int | None:
+        """`value` = `phi` + constant along a chain of additions: that constant."""
+        total = 0
+        for _ in range(64):
+            if value is phi:
+                return total
+            if not isinstance(value, Instruction):
+                return None
+            if value.opcode in ("add", "getelementptr", "sub"):
+                distance = self._distance(value)
+                if distance is None:
+                    return None
+                total += distance
+                value = value.operands[0]
+            elif value.opcode == "phi" and len(value.operands) == 1:
+                value = value.operands[0]
+            else:
+                return None
+        return None
+
+    def _distance(self, instr: Instruction) -> int | None:
+        if instr.opcode == "getelementptr" and instr.elem is not None:
+            moved = self._gep([ConstZero(ty.PTR), *instr.operands[1:]], instr.elem, ())
+            return moved.start if moved is not None and moved.exact else None
+        constant = instr.operands[1]
+        if not isinstance(constant, ConstInt):
+            return None
+        return -constant.value if instr.opcode == "sub" else constant.value
+
+    def _trip_count(self, header: Block) -> int | None:
+        """How often a loop's header runs, when a latch with a constant bound says so."""
+        if header not in self._trips:
+            self._trips[header] = None
+            counts = [t for phi in header.phis for t in [self._trips_of(phi, header)] if t is not None]
+            self._trips[header] = min(counts, default=None)
+        return self._trips[header]
+
+    def _trips_of(self, phi: Instruction, header: Block) -> int | None:
+        if not phi.type.is_int or len(phi.operands) != 2:
+            return None
+        for i in (0, 1):
+            step, first = self._step(phi.operands[i], phi), phi.operands[1 - i]
+            branch = phi.blocks[i].terminator
+            if step is None or step == 0 or not isinstance(first, ConstInt):
+                continue
+            if branch.opcode != "br" or len(branch.blocks) != 2:
+                continue
+            test = branch.operands[0]
+            stays = branch.blocks[0] is header
+            if not isinstance(test, Instruction) or test.opcode != "icmp":
+                continue
+            limit = test.operands[1]
+            if not isinstance(limit, ConstInt):
+                continue
+            if branch.blocks[0] is branch.blocks[1] or not (stays or branch.blocks[1] is header):
+                continue
+            lead = self._step(test.operands[0], phi)
+            if lead is None:
+                continue
+            return _trips(first.value + lead, step, test.pred, limit.value, stays)
+        return None
+
+
+def _trips(first: int, step: int, pred: str, limit: int, stays: bool) -> int | None:
+    """Runs of a bottom-tested loop that compares first, first + step, ... with `limit` and stays while that holds."""
+    if pred in ("eq", "ne"):
+        if (pred == "ne") != stays or (limit - first) % step or (limit - first) // step < 0:
+            return None
+        return (limit - first) // step + 1
+    if not stays:
+        pred = _INVERSE[pred]
+    if step > 0 and pred in ("ult", "slt", "ule", "sle") and first >= 0:
+        last = limit if pred in ("ult", "slt") else limit + 1
+        return max(0, -(-(last - first) // step)) + 1
+    return None
+
+
+def _binary(instr: Instruction, a: Offsets, b: Offsets) -> Offsets:
+    op = instr.opcode
+    if op == "add" or (op == "or" and "disjoint" in instr.flags):
+        return off.add(a, b)
+    if op == "sub":
+        return off.add(a, off.scale(b, -1))
+    if op == "mul":
+        return off.multiply(a, b)
+    if op == "shl" and b.exact and 0 <= b.start < 64:
+        return off.scale(a, 1 << b.start)
+    if op == "and" and b.exact:
+        if b.start >= 0:
+            low = b.start & -b.start
+            return off.make(0, [(low, b.start // low)], False) if low else ZERO
+        return off.make(0, [(-(b.start) & b.start or 1, None)], a.below or a.start < 0)
+    if op == "urem" and b.exact and b.start > 0:
+        return off.make(0, [(1, b.start - 1)], False)
+    if op == "lshr" or (op in ("ashr", "sdiv", "udiv") and not a.below and a.start >= 0):
+        return NATURAL
+    return TOP

@@ -1,0 +1,56 @@
+"""Types that the front end wrote down: `!tbaa` on accesses and `!tbaa.struct` on copies."""
+
+from __future__ import annotations
+
+import re
+
+from irgrad.engine.analyses.kinds import INT, PTR, Kind
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.model import Module
+
+_NAMES: dict[str, Kind] = {
+    "double": ty.F64, "float": ty.F32, "long double": ty.F80, "_Float16": ty.HALF, "__fp16": ty.HALF, "half": ty.HALF,
+    "__bf16": ty.BFLOAT, "any pointer": PTR, "vtable pointer": PTR,
+    "int": INT, "long": INT, "short": INT, "long long": INT, "bool": INT, "__int128": INT, "char8_t": INT,
+    "wchar_t": INT, "char16_t": INT, "char32_t": INT,
+}  # fmt: skip
+_ITEM = re.compile(r'!"(?:[^"\\]|\\.)*"|![0-9]+|i64 -?\d+|null')
+
+
+class Tbaa:
+    """Reads type-based alias metadata of one module, node by node, once."""
+
+    def __init__(self, module: Module) -> None:
+        self._metadata = module.metadata
+        self._kinds: dict[str, Kind | None] = {}
+        self._structs: dict[str, tuple[tuple[int, int, Kind | None], ...]] = {}
+
+    def _items(self, node: str) -> list[str]:
+        return _ITEM.findall(self._metadata.get(node, ""))
+
+    def kind(self, node: str) -> Kind | None:
+        """The kind of the scalar that an access with this tag touches; None for char, unions and unknown names."""
+        if node not in self._kinds:
+            self._kinds[node] = self._read(node)
+        return self._kinds[node]
+
+    def _read(self, node: str) -> Kind | None:
+        items = self._items(node)
+        if len(items) >= 3 and not items[0].startswith('!"'):
+            items = self._items(items[1])  # access tag: base type, access type, offset
+        if not items or not items[0].startswith('!"'):
+            return None
+        name = items[0][2:-1]
+        if name in _NAMES:
+            return _NAMES[name]
+        return PTR if re.match(r"p\d+ ", name) else None
+
+    def fields(self, node: str) -> tuple[tuple[int, int, Kind | None], ...]:
+        """(offset, size, kind) of what a copy with this `!tbaa.struct` moves."""
+        if node not in self._structs:
+            items = self._items(node)
+            found = []
+            for at, size, tag in zip(items[::3], items[1::3], items[2::3], strict=False):
+                found.append((int(at.split()[1]), int(size.split()[1]), self.kind(tag)))
+            self._structs[node] = tuple(found)
+        return self._structs[node]

@@ -1,0 +1,1 @@
+"""From IR text to machine code: prepare, optimise, JIT, object files, disk cache."""

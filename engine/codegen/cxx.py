@@ -1,0 +1,89 @@
+"""Units that need the C++ runtime library: linked with the bundled libc++ into a shared library of their own.
+
+Code compiled by the wheel's clang uses libc++, which no shared library of the system provides; what of it is not
+inlined (the throwing paths of `std::vector`, streams, `std::to_string`) is taken from the wheel's static libc++. The
+first such link on a machine builds that library (46 s on two cores, kept in zig's own cache); later ones take 0.2 s,
+and their result is in the disk cache.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from importlib import util
+from pathlib import Path
+from typing import Any
+
+from irgrad.engine.codegen.cache import default_cache, fingerprint
+from irgrad.rules.errors import LoadError
+
+__all__ = ["SharedUnit", "is_cxx_symbol", "link_with_libcxx"]
+
+_PREFIXES = ("_ZNSt", "_ZNKSt", "_ZSt", "_ZTISt", "_ZTVSt", "_ZTSSt", "_ZTINSt", "_ZTVNSt", "_ZTSNSt",
+             "_ZTVN10__cxxabiv1", "__cxa_", "__gxx_", "_Zn", "_Zd", "_Unwind_")
+_TIMEOUT = 900.0
+
+
+def is_cxx_symbol(name: str) -> bool:
+    """Whether the C++ runtime library would define the symbol."""
+    return name.startswith(_PREFIXES)
+
+
+class SharedUnit:
+    """An opened shared library with the interface of a JIT's resource tracker: `unit[name]` is an address."""
+
+    __slots__ = ("_library",)
+
+    def __init__(self, path: Path) -> None:
+        self._library: Any = ctypes.CDLL(str(path), mode=ctypes.RTLD_LOCAL)
+
+    def __getitem__(self, name: str) -> int:
+        return int(ctypes.cast(self._library[name], ctypes.c_void_p).value or 0)
+
+    def close(self) -> None:
+        """Nothing: C++ libraries register destructors that run at exit, so they stay mapped."""
+
+
+def link_with_libcxx(image: bytes, missing: Sequence[str]) -> SharedUnit:
+    """Link an object with libc++ and open it. Raises LoadError, naming `missing`, when that is not possible."""
+    store, key = default_cache(), fingerprint("libcxx-1", image)
+    data = store.get("shared", key)
+    with tempfile.TemporaryDirectory(prefix="irgrad-cxx-") as scratch:
+        output = Path(scratch, "unit.so")
+        if data is None:
+            _link(image, output, missing)
+            store.put("shared", key, output.read_bytes())
+        else:
+            output.write_bytes(data)
+        try:
+            return SharedUnit(output)
+        except OSError as error:
+            raise _failed(missing, str(error)) from None
+
+
+def _link(image: bytes, output: Path, missing: Sequence[str]) -> None:
+    source = output.with_suffix(".o")
+    source.write_bytes(image)
+    spec = util.find_spec("ziglang")
+    folders = (spec.submodule_search_locations or ()) if spec else ()
+    zig = next((Path(folder, "zig") for folder in folders if os.access(Path(folder, "zig"), os.X_OK)), None)
+    if zig is None:
+        raise _failed(missing, "the `ziglang` wheel, which brings libc++, is not installed")
+    command = [str(zig), "c++", "-shared", "-O2", "-o", str(output), str(source), "-lm"]
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                              errors="replace", timeout=_TIMEOUT)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise _failed(missing, str(error)) from None
+    if done.returncode != 0 or not output.exists():
+        raise _failed(missing, done.stderr.strip())
+
+
+def _failed(missing: Sequence[str], because: str) -> LoadError:
+    shown = ", ".join(f"`{name}`" for name in missing[:3])
+    return LoadError(f"C++ runtime symbols such as {shown} are not resolved",
+                     because=f"linking with the bundled libc++ failed: {because}",
+                     fix="IRGRAD_CC=clang++ (with the system's C++ library)   or   avoid the C++ library in the kernel")

@@ -1,0 +1,160 @@
+"""jit: IR text -> machine code in this process, through the disk cache.
+
+Each compiled unit has an LLJIT engine of its own, closed with the last reference to its `Compiled`: a shared engine
+would keep some kilobytes of every unit that was ever in it. Machine code is cached as an object file; a second process
+links it without running any LLVM pass.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from irgrad.engine.codegen import symbols, vector_math
+from irgrad.engine.codegen.bfloat import BFLOAT_SYMBOLS, BFLOAT_TEXT
+from irgrad.engine.codegen.cache import default_cache, fingerprint
+from irgrad.engine.codegen.cxx import is_cxx_symbol, link_with_libcxx
+from irgrad.engine.codegen.llvm import binding, check_text, host_cpu, host_features
+from irgrad.engine.codegen.optimise import host_machine, machine_for, optimised_module
+from irgrad.rules.errors import LoadError
+
+__all__ = ["LLVM_LOCK", "Compiled", "compile_module", "compile_object", "link_object"]
+
+_UNIT = "irgrad"
+# an entry of this name gives the unit's idle tape memory back (engine/transforms/runtime.py)
+_DRAIN = "irgrad_tape_drain"
+# Engine, tracker and drain of each unit that is open, by a number. They are kept here, not in `Compiled`, because the
+# garbage collector finalises the members of a cycle in any order: the code must still be there when it is drained.
+_OPEN: dict[int, tuple[Any, Any, Callable[[], Any] | None]] = {}
+_NUMBERS = count()
+# One compilation at a time: LLVM holds a process-wide lock anyway, and llvmlite's objects are not thread-safe.
+LLVM_LOCK = threading.RLock()
+
+
+class Compiled:
+    """Machine code of one unit; it lives as long as this object or a function got from it.
+
+    `image` is the object file it was linked from, `cached` whether that came from the disk cache. A unit with an entry
+    `irgrad_tape_drain` calls it when it is closed: the memory that it keeps between calls must not outlive it.
+    """
+
+    __slots__ = ("__weakref__", "_addresses", "_number", "cached", "image")
+
+    def __init__(self, engine: Any, tracker: Any, entries: Sequence[str], image: bytes, cached: bool) -> None:
+        self._addresses = {name: int(tracker[name]) for name in entries}
+        drain = self._addresses.get(_DRAIN)
+        self._number = next(_NUMBERS)
+        _OPEN[self._number] = (engine, tracker, None if drain is None else ctypes.CFUNCTYPE(None)(drain))
+        self.image = image
+        self.cached = cached
+
+    def address(self, name: str) -> int:
+        """The address of an entry. Raises LoadError for a name that was not among the entries, or after close()."""
+        address = self._addresses.get(name)
+        if address is None:
+            known = ", ".join(f"`{entry}`" for entry in self._addresses) or "none: it is closed"
+            raise LoadError(f"`{name}` is not an entry of this unit", because=f"its entries are {known}",
+                            fix="compile_module(text, entries=[...]) with that name")
+        return address
+
+    def function(self, name: str, result: Any = None, *arguments: Any) -> Callable[..., Any]:
+        """A ctypes function for an entry, with ctypes types; it keeps this unit alive."""
+        call: Any = ctypes.CFUNCTYPE(result, *arguments)(self.address(name))
+        call.compiled = self
+        return call  # type: ignore[no-any-return]
+
+    def close(self) -> None:
+        """Free the machine code now. Functions got from this unit must not be called any more."""
+        with LLVM_LOCK:
+            self._addresses = {}
+            engine, tracker, drain = _OPEN.pop(self._number, (None, None, None))
+            if drain is not None:
+                drain()
+            if tracker is not None:
+                tracker.close()
+            if engine is not None:
+                engine.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_number"):
+            self.close()
+
+
+def compile_module(
+    text: str, entries: Sequence[str], *, strict_fp: bool = False, level: int = 3, cache: bool = True
+) -> Compiled:
+    """Optimise, compile and link a module; `entries` are the functions whose addresses are wanted.
+
+    Raises IRSyntaxError, IRInvalid (LLVM refuses the text) or LoadError (an entry without body, a symbol that nothing
+    provides; before any of it could run).
+    """
+    image, cached = compile_object(text, entries, strict_fp=strict_fp, level=level, cache=cache)
+    return link_object(image, entries, cached=cached)
+
+
+def compile_object(
+    text: str, entries: Sequence[str], *, strict_fp: bool = False, level: int = 3, cache: bool = True
+) -> tuple[bytes, bool]:
+    """The object file (position-independent) of a module for this CPU, and whether it came from the disk cache."""
+    check_text(text)
+    key = fingerprint("object-1", text, "\0".join(entries), f"{strict_fp} {level}", *_machine_identity())
+    store = default_cache()
+    if cache:
+        image = store.get("object", key)
+        if image is not None:
+            return image, True
+    with LLVM_LOCK:
+        image = store.get("object", key) if cache else None  # another thread may have made it meanwhile
+        if image is not None:
+            return image, True
+        machine = machine_for(text, opt=level)
+        module = optimised_module(text, entries, machine, strict_fp=strict_fp, level=level)
+        image = bytes(machine.emit_object(module))
+        module.close()
+    if cache:
+        store.put("object", key, image)
+    return image, False
+
+
+def link_object(image: bytes, entries: Sequence[str], *, cached: bool = False) -> Compiled:
+    """Link an object file into this process. Raises LoadError for symbols that nothing provides."""
+    llvm = binding()
+    names = symbols.undefined_symbols(image)
+    provided = BFLOAT_SYMBOLS.intersection(symbols.missing(names))
+    names = tuple(name for name in names if name not in provided)
+    missing = symbols.missing(names)
+    if missing and all(map(is_cxx_symbol, missing)):
+        return Compiled(None, link_with_libcxx(image, missing), entries, image, cached)
+    addresses = symbols.resolve_all(names)
+    with LLVM_LOCK:
+        builder = llvm.JITLibraryBuilder().add_object_img(image)
+        if provided:
+            builder.add_ir(BFLOAT_TEXT)
+        for name, address in addresses.items():
+            builder.import_symbol(name, address)
+        for name in entries:
+            builder.export_symbol(name)
+        engine = llvm.create_lljit_compiler(host_machine(), use_jit_link=True, suppress_errors=True)
+        try:
+            tracker = builder.link(engine, _UNIT)
+        except RuntimeError as error:
+            engine.close()
+            raise LoadError("the compiled unit cannot be linked", because=str(error).strip(),
+                            fix="check that every entry is defined by the module") from None
+    return Compiled(engine, tracker, entries, image, cached)
+
+
+@cache
+def _machine_identity() -> tuple[str, ...]:
+    """What machine code depends on besides its IR: this code, LLVM, the CPU, the vector library."""
+    llvm = binding()
+    version = ".".join(map(str, llvm.llvm_version_info))
+    folder = Path(__file__).parent
+    code = fingerprint(*((folder / name).read_bytes() for name in ("optimise.py", "vector_math.py", "prepare.py")))
+    triple, libmvec = str(llvm.get_process_triple()), f"libmvec={vector_math.available()}"
+    return (code, version, triple, host_cpu(), host_features(), libmvec)

@@ -1,0 +1,126 @@
+"""Object files, assembly, shared libraries and IR of a module, for use without Python."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from importlib import util
+from pathlib import Path
+from typing import Any
+
+from irgrad.engine.codegen.llvm import binding
+from irgrad.engine.codegen.optimise import host_machine, optimised_module
+from irgrad.rules.errors import CompileError, LoadError
+
+__all__ = ["CPUS", "FORMATS", "emit", "write"]
+
+FORMATS = (".ll", ".bc", ".s", ".o", ".so")
+CPUS = ("native", "baseline")
+
+
+def emit(text: str, entries: Sequence[str], form: str, *, cpu: str = "native", strict_fp: bool = True) -> bytes:
+    """The module in one of FORMATS, optimised; `entries` are its visible functions.
+
+    cpu:       "native" (this CPU with all its features) or "baseline" (every CPU of this architecture)
+    strict_fp: True by default here: vectorised calls into libmvec would have to be linked by the user
+
+    Raises LoadError for an unknown form or entry, IRSyntaxError or IRInvalid for text that LLVM refuses, and
+    CompileError when the linker fails (.so).
+    """
+    if form not in FORMATS or cpu not in CPUS:
+        raise LoadError(f"`{form}` for a `{cpu}` CPU cannot be written",
+                        because=f"the forms are {' '.join(FORMATS)}, the CPUs {' '.join(CPUS)}",
+                        fix="choose the output's suffix among them")
+    if form == ".so":
+        return _shared_library(emit(text, entries, ".o", cpu=cpu, strict_fp=strict_fp))
+    from irgrad.engine.codegen.jit import LLVM_LOCK
+
+    with LLVM_LOCK:
+        machine = _machine(cpu)
+        module = optimised_module(text, entries, machine, strict_fp=strict_fp)
+        try:
+            if form == ".ll":
+                return str(module).encode()
+            if form == ".bc":
+                return bytes(module.as_bitcode())
+            if form == ".s":
+                return str(machine.emit_assembly(module)).encode()
+            return bytes(machine.emit_object(module))
+        finally:
+            module.close()
+
+
+def write(path: str | os.PathLike[str], text: str, entries: Sequence[str], *, cpu: str = "native",
+          strict_fp: bool = True) -> Path:
+    """Write the module to `path` in the form of its suffix; the file appears whole or not at all. See `emit`."""
+    target = Path(path)
+    data = emit(text, entries, target.suffix, cpu=cpu, strict_fp=strict_fp)
+    if not target.parent.is_dir():
+        raise LoadError(f"`{target}` cannot be written", because=f"the folder `{target.parent}` does not exist",
+                        fix=f"mkdir -p {target.parent}")
+    handle, temporary = tempfile.mkstemp(prefix=".irgrad-", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, (0o777 if target.suffix == ".so" else 0o666) & ~mask)  # noqa: PTH101
+        Path(temporary).replace(target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    return target
+
+
+def _machine(cpu: str) -> Any:
+    if cpu == "native":
+        return host_machine()
+    llvm = binding()
+    target = llvm.Target.from_triple(llvm.get_process_triple())
+    return target.create_target_machine(cpu="", features="", opt=3, reloc="pic", codemodel="small")
+
+
+def _shared_library(image: bytes) -> bytes:
+    """Link an object into a shared library: with the wheel's lld (milliseconds), or with the system's `cc`."""
+    with tempfile.TemporaryDirectory(prefix="irgrad-ld-") as scratch:
+        source, output = Path(scratch, "unit.o"), Path(scratch, "unit.so")
+        source.write_bytes(image)
+        command = [*_linker(), "-o", str(output), str(source)]
+        try:
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                                  errors="replace", timeout=600)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise CompileError("the linker did not run", because=str(error),
+                               fix="write a .o and link it yourself") from None
+        if done.returncode != 0 or not output.exists():
+            raise CompileError("the shared library does not link", because=done.stderr.strip(),
+                               fix="write a .o and link it yourself, with the libraries it needs")
+        return output.read_bytes()
+
+
+def _linker() -> list[str]:
+    spec = util.find_spec("ziglang")
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        zig = Path(folder, "zig")
+        if os.access(zig, os.X_OK):
+            return [str(zig), "ld.lld", "-shared", "--eh-frame-hdr", "--as-needed", *_runtime_libraries()]
+    return ["cc", "-shared", "-Wl,--as-needed", "-lm"]
+
+
+@cache
+def _runtime_libraries() -> tuple[str, ...]:
+    """Files of the libraries that compiled code may call, where this process has them open or can open them."""
+    for name in ("libm.so.6", "libgcc_s.so.1"):
+        with contextlib.suppress(OSError):
+            ctypes.CDLL(name)
+    try:
+        mapped = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ()
+    files = {line.split(maxsplit=5)[-1] for line in mapped.splitlines()}
+    return tuple(sorted(row for row in files if Path(row).name in ("libm.so.6", "libgcc_s.so.1", "libc.so.6")))

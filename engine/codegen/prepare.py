@@ -1,0 +1,175 @@
+"""prepare: a linked module as a compiler wrote it -> the optimised, canonical, still scalar module to differentiate.
+
+Optimise first and differentiate afterwards (Moses and Churavy, NeurIPS 2020): the derivative of optimised code is
+several times faster than the optimised derivative of unoptimised code. So the O2 pipeline runs, without loop and SLP
+vectorisation and without partial unrolling (short loops of constant length are unrolled in full: it turns arrays of
+three coordinates into scalars, which need no tape), and then every loop gets a preheader, one latch, dedicated exits
+and LCSSA phis, and every function one return.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from irgrad.engine.codegen.llvm import binding, check_text, parse, target_machine
+from irgrad.rules.errors import LoadError
+
+__all__ = ["prepare", "strip_target"]
+
+# Unrolling in LLVM follows the CPU's loop buffer. This CPU model has none: full unrolling of short loops stays, runtime
+# and partial unrolling (which would multiply the derivative's size) do not happen.
+_PREPARE_CPU = {"x86_64": "nocona"}
+
+_TARGET_ATTRIBUTES = re.compile(
+    r' "(?:target-cpu|target-features|tune-cpu|frame-pointer|min-legal-vector-width|stack-protector-buffer-size'
+    r'|no-trapping-math|probe-stack|zero-call-used-regs|no-jump-tables)"(?:="[^"]*")?'
+)
+_HARDENING = re.compile(r" (?:ssp|sspstrong|sspreq|safestack|sanitize_\w+|optnone)\b")
+_ATTRIBUTES = re.compile(r"^attributes #\d+ = \{[^\n]*\}$", re.M)
+_DEBUG_RECORDS = re.compile(r"^ +#dbg_[^\n]*\n", re.M)
+_PERSONALITY = re.compile(
+    r" personality ptr @__gxx_personality_v0|^declare i32 @__gxx_personality_v0\(\.\.\.\)\n", re.M
+)
+_TRIPLE = re.compile(r'^target triple = "[^"\n]*"$', re.M)
+
+# libm functions whose LLVM intrinsic means the same but cannot write errno, by number of arguments.
+_INTRINSICS = {
+    **{name: (name, 1) for name in (
+        "sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "exp", "exp2", "exp10", "log",
+        "log2", "log10", "fabs", "floor", "ceil", "trunc", "rint", "nearbyint", "round", "roundeven")},
+    "pow": ("pow", 2), "atan2": ("atan2", 2), "copysign": ("copysign", 2), "fmin": ("minnum", 2),
+    "fmax": ("maxnum", 2), "fma": ("fma", 3),
+}
+_DECLARED_LIBM = re.compile(
+    r"^declare (?P<head>[^@\n]*?)\b(?P<type>double|float) @(?P<name>[a-z]\w*)\((?P<args>[^)\n]*)\)[^\n]*\n", re.M
+)
+
+
+def prepare(text: str, roots: Sequence[str], keep: Callable[[str], bool] | None = None) -> str:
+    """Optimise a module for differentiation and bring it into canonical form.
+
+    roots: names of the functions that stay visible; everything else becomes internal and may be inlined or dropped
+    keep:  functions for which it is true (they have a rule) are neither inlined nor specialised
+
+    Returns the module's text; debug locations are kept, debug variables are not. Raises LoadError when a root has no
+    body, IRSyntaxError or IRInvalid when LLVM refuses the text.
+    """
+    check_text(text)
+    module = parse(_pure_libm(strip_target(text)))
+    _expose(module, roots, keep)
+    machine = target_machine(_PREPARE_CPU.get(_architecture(), ""), opt=2, jit=True)
+    _optimise(module, machine)
+    if "invoke " in text:
+        _drop_cleanup_pads(module, machine)
+    _canonicalise(module, machine)
+    result = str(module)
+    module.close()
+    return result if "landingpad" in result else _PERSONALITY.sub("", result)
+
+
+def strip_target(text: str) -> str:
+    """Drop what ties functions to a CPU or keeps LLVM from optimising them; the triple becomes this process's.
+
+    Machine code is made for the host later, with one set of CPU features for every function.
+    """
+    def clean(match: re.Match[str]) -> str:
+        line = match[0]
+        if " optnone" in line:  # clang -O0 says `noinline optnone`; a user's own `noinline` comes without optnone
+            line = line.replace(" noinline", "")
+        line = _HARDENING.sub("", _TARGET_ATTRIBUTES.sub("", line))
+        return line.replace("{ }", '{ "irgrad" }')  # LLVM refuses an empty group
+
+    text = _DEBUG_RECORDS.sub("", _ATTRIBUTES.sub(clean, text))
+    triple = f'target triple = "{binding().get_process_triple()}"'
+    return _TRIPLE.sub(lambda _: triple, text) if _TRIPLE.search(text) else f"{triple}\n{text}"
+
+
+def _pure_libm(text: str) -> str:
+    """Calls of libm functions that may write errno (`-fmath-errno`) become the intrinsics, which LLVM understands."""
+    for declared in list(_DECLARED_LIBM.finditer(text)):
+        suffix = "f" if declared["type"] == "float" else ""
+        name = declared["name"]
+        row = _INTRINSICS.get(name.removesuffix("f") if suffix else name)
+        kinds = [argument.split()[0] if argument.split() else "" for argument in declared["args"].split(",")]
+        if row is None or (suffix and not name.endswith("f")) or kinds != [declared["type"]] * row[1]:
+            continue
+        width = "f32" if suffix else "f64"
+        intrinsic = f"llvm.{row[0]}.{width}"
+        calls = re.compile(rf"(\bcall [^@\n]*{declared['type']} )@{re.escape(name)}\(")
+        text, count = calls.subn(rf"\1@{intrinsic}(", text)
+        if count and f"@{intrinsic}(" not in text[: declared.start()] and not re.search(
+            rf"^declare [^@\n]*@{re.escape(intrinsic)}\(", text, re.M
+        ):
+            text += f"\ndeclare {declared['type']} @{intrinsic}({', '.join(kinds)})\n"
+    return text
+
+
+def _architecture() -> str:
+    return str(binding().get_process_triple()).partition("-")[0]
+
+
+def _expose(module: Any, roots: Sequence[str], keep: Callable[[str], bool] | None) -> None:
+    """Roots are external, what has a rule stays out of line, everything else that has a body is internal."""
+    wanted = set(roots)
+    defined = {function.name for function in module.functions if not function.is_declaration}
+    for root in roots:
+        if root not in defined:
+            raise LoadError(f"`{root}` has no body", because="it is only declared here, or not at all",
+                            fix="load the file that defines it as well: load([..., ...])")
+    for function in module.functions:
+        if function.is_declaration:
+            continue
+        if function.name in wanted:
+            function.linkage = "external"
+        elif keep is not None and keep(function.name):
+            function.linkage = "external"
+            function.add_function_attribute("noinline")
+        else:
+            function.linkage = "internal"
+    for variable in module.global_variables:
+        if not variable.is_declaration and not variable.name.startswith("llvm."):
+            variable.linkage = "internal"
+
+
+def _drop_cleanup_pads(module: Any, machine: Any) -> None:
+    """Invokes whose landing pads only clean up (C++ destructors) become calls, function by function.
+
+    An exception that leaves a kernel ends the program, so what those pads free is of no interest, and the
+    differentiated code has no unwinding edges. Functions that catch exceptions keep theirs.
+    """
+    llvm = binding()
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
+    passes = llvm.create_new_function_pass_manager()
+    passes.add_lower_invoke_pass()
+    passes.add_simplify_cfg_pass()
+    for function in module.functions:
+        if function.is_declaration:
+            continue
+        body = str(function)
+        if "invoke " in body and "@__cxa_begin_catch(" not in body and "@llvm.eh.typeid.for" not in body:
+            passes.run(function, builder)
+
+
+def _optimise(module: Any, machine: Any) -> None:
+    llvm = binding()
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = False
+    options.slp_vectorization = False
+    options.loop_interleaving = False
+    options.loop_unrolling = True
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+
+
+def _canonicalise(module: Any, machine: Any) -> None:
+    llvm = binding()
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_loop_rotate_pass()
+    passes.add_unify_function_exit_nodes_pass()
+    passes.add_loop_simplify_pass()
+    passes.add_lcssa_pass()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.run(module, builder)

@@ -1,0 +1,430 @@
+"""Reads LLVM 22's textual IR, as LLVM prints it, into the model.
+
+    module ::= source_filename | target | module asm | type | comdat | global | alias | ifunc | declare | define
+               | attributes | metadata | uselistorder
+
+Three passes, each linear: cut the text into entities (lines, except for function bodies) and create every symbol
+with its type;
+read the initialisers; read the bodies. With `roots`, only the bodies reachable from them are read, the others stay
+text.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from typing import NoReturn
+
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.body import BodyReader
+from irgrad.engine.ir.cursor import Cursor
+from irgrad.engine.ir.lexer import bare_name, join, syntax_error, unescape
+from irgrad.engine.ir.model import Constant, Function, GlobalAlias, GlobalVariable, Module
+from irgrad.engine.ir.types import Type
+from irgrad.rules.errors import IRGradError, IRSyntaxError, LimitExceeded, LoadError
+
+MAX_TEXT = 256 << 20
+"""Longest text that is read, in characters."""
+
+_SYMBOL = re.compile(r'@(?:"[^"]*"|[-\w$.]+)', re.ASCII)
+_BODY_END = re.compile(r"^\}[^\n]*$", re.MULTILINE)
+_HEAD_WORDS = frozenset(
+    """private internal available_externally linkonce weak common appending extern_weak linkonce_odr weak_odr external
+    dso_local dso_preemptable default hidden protected dllimport dllexport""".split()
+)
+_GLOBAL_KINDS = ("global", "constant", "alias", "ifunc")
+
+
+class _Entity:
+    """A piece of the text: where it starts, and for a function where its body stands."""
+
+    __slots__ = ("body", "end", "line", "start")
+
+    def __init__(self, start: int, end: int, line: int, body: tuple[int, int] | None = None) -> None:
+        self.start = start
+        self.end = end
+        self.line = line
+        self.body = body
+
+
+def read(text: str, roots: Sequence[str] | None = None) -> Module:
+    """Read a module. Raises IRSyntaxError, LimitExceeded, or LoadError for a root that the text does not define.
+
+    `roots` names functions (without `@`): bodies that no chain of references from them reaches are kept as text in
+    `Function.lazy`; `materialise` reads one of them later.
+    """
+    _check_text(text)
+    module = Module()
+    try:
+        _Reader(module, text).read(roots)
+    except IRGradError:
+        raise
+    except (IndexError, KeyError, ValueError, AssertionError, TypeError, AttributeError, RecursionError) as error:
+        raise _unexpected(error) from error
+    return module
+
+
+def materialise(function: Function, module: Module) -> None:
+    """Read the body of a function that was kept as text; nothing for one that was read already."""
+    if function.lazy is None:
+        return
+    text, function.lazy = function.lazy, None
+    try:
+        BodyReader(module, function, text, 1).read()
+    except IRGradError:
+        raise
+    except (IndexError, KeyError, ValueError, AssertionError, TypeError, AttributeError, RecursionError) as error:
+        raise _unexpected(error) from error
+
+
+def _check_text(text: str) -> None:
+    if len(text) > MAX_TEXT:
+        raise LimitExceeded(
+            "the IR text is too long",
+            because=f"it has {len(text)} characters; the limit is {MAX_TEXT}",
+            fix="load only the functions needed, or compile without debug info",
+        )
+    nul = text.find("\0")
+    if nul >= 0:
+        raise IRSyntaxError(
+            "this text is not LLVM IR that irgrad can read",
+            where=f"line {text.count(chr(10), 0, nul) + 1}",
+            because="it holds a NUL byte, behind which LLVM would ignore everything without a word",
+            fix="pass a text file; for bitcode use irgrad.load",
+        )
+
+
+def _unexpected(error: Exception) -> IRSyntaxError:
+    return IRSyntaxError(
+        "this text is not LLVM IR that irgrad can read",
+        because=f"the reader met something that the grammar does not have ({type(error).__name__}: {error})",
+        fix="check the module with LLVM (`opt -passes=verify`); if LLVM accepts it, this is a defect of irgrad",
+    )
+
+
+class _Reader:
+    """The passes over one text."""
+
+    def __init__(self, module: Module, text: str) -> None:
+        self.module = module
+        self.text = text
+        self.pending: list[tuple[GlobalVariable, Cursor, _Entity]] = []
+        self.aliases: list[tuple[GlobalAlias, Cursor, _Entity]] = []
+        self.entities: dict[str, _Entity] = {}
+
+    def read(self, roots: Sequence[str] | None) -> None:
+        """All passes."""
+        symbols = self._cut()
+        for entity in symbols:
+            if self.text.startswith("@", entity.start):
+                self._global(entity)
+            else:
+                self._function(entity)
+        for variable, cursor, _ in self.pending:
+            self._initialiser(variable, cursor)
+        for alias, cursor, _ in self.aliases:
+            self._alias_target(alias, cursor)
+        wanted = None if roots is None else self._reachable(roots)
+        for name, function in self.module.functions.items():
+            entity = self.entities[name]
+            if entity.body is None:
+                continue
+            body = self.text[entity.body[0] : entity.body[1]]
+            if wanted is not None and name not in wanted:
+                function.lazy = body
+                continue
+            line = entity.line + self.text.count("\n", entity.start, entity.body[0])
+            BodyReader(self.module, function, body, line).read()
+
+    # -- cutting ---------------------------------------------------------------------------------------------------
+
+    def _cut(self) -> list[_Entity]:
+        """Cut the text; read everything that needs no symbols; return globals and functions."""
+        text, symbols, types = self.text, list[_Entity](), list[_Entity]()
+        position, line, size = 0, 1, len(text)
+        while position < size:
+            end = text.find("\n", position)
+            if end < 0:
+                end = size
+            start = position
+            while start < end and text[start] in " \t\r":
+                start += 1
+            first = text[start] if start < end else ";"
+            entity = _Entity(start, end, line)
+            if first == "d":
+                entity = self._function_extent(entity)
+                symbols.append(entity)
+            elif first == "@":
+                entity = self._extended(entity)
+                symbols.append(entity)
+            elif first == "%":
+                entity = self._extended(entity)
+                types.append(entity)
+            elif first == "!":
+                entity = self._extended(entity)
+                self._metadata(entity)
+            elif first not in ";\r":
+                entity = self._other(entity)
+            line += text.count("\n", position, entity.end) + 1
+            position = entity.end + 1
+        self._types(types)
+        return symbols
+
+    def _extended(self, entity: _Entity) -> _Entity:
+        """An entity whose brackets stay open at the end of its line goes on over the next lines."""
+        text = self.text
+        end = entity.end
+        last = text[entity.start : end].rstrip()[-1:]
+        while last in ("{", "[", "(", ",", "=", "<") and end < len(text):
+            following = text.find("\n", end + 1)
+            end = following if following >= 0 else len(text)
+            chunk = text[entity.start : end]
+            if chunk.count("{") == chunk.count("}") and chunk.count("[") == chunk.count("]"):
+                break
+        return _Entity(entity.start, end, entity.line)
+
+    def _function_extent(self, entity: _Entity) -> _Entity:
+        text, start, end = self.text, entity.start, entity.end
+        if not text.startswith("define", start):
+            if not text.startswith("declare", start):
+                self._bad(entity, "a top-level entity")
+            return entity
+        head = text[start:end].partition(";")[0].rstrip()
+        if head.endswith("}") and head.count("{") >= 1 and not head.endswith("{}"):
+            opening = self._body_opening(start, start + len(head))
+            return _Entity(start, end, entity.line, (opening, start + len(head) - 1))
+        match = _BODY_END.search(text, end)
+        if match is None:
+            self._bad(entity, "`}` on a line of its own at the end of the function")
+        opening = end if head.endswith("{") else self._body_opening(start, match.start())
+        return _Entity(start, match.end(), entity.line, (opening, match.start()))
+
+    def _body_opening(self, start: int, end: int) -> int:
+        """Position behind the brace that opens the body: the first one outside the parameter list and strings."""
+        depth = 0
+        for match in re.finditer(r'"[^"]*"|;[^\n]*|[(){}]', self.text[start:end]):
+            token = match[0]
+            if token in ("(", ")"):
+                depth += 1 if token == "(" else -1
+            elif token == "{" and depth == 0 and ")" in self.text[start : start + match.start()]:
+                return start + match.end()
+        return end
+
+    def _bad(self, entity: _Entity, expected: str) -> NoReturn:
+        syntax_error(self.text[entity.start : entity.end], 0, expected, entity.line)
+
+    def _cursor(self, entity: _Entity, end: int | None = None) -> Cursor:
+        return Cursor(self.module, self.text[entity.start : end if end is not None else entity.end], entity.line)
+
+    # -- entities without symbols ----------------------------------------------------------------------------------
+
+    def _types(self, entities: list[_Entity]) -> None:
+        cursors: list[tuple[ty.StructType, Cursor]] = []
+        for entity in entities:
+            cursor = self._cursor(entity)
+            name = cursor.tokens[0]
+            if name in self.module.types:
+                cursor.fail("a name that is not defined already")
+            cursor.at = 1
+            cursor.take("=")
+            cursor.take("type")
+            self.module.types[name] = ty.named_struct(name)
+            cursors.append((self.module.types[name], cursor))
+        for target, cursor in cursors:
+            cursor.struct_definition(target)
+            if cursor.tokens[cursor.at]:
+                cursor.fail("the end of the line")
+
+    def _metadata(self, entity: _Entity) -> None:
+        line = self.text[entity.start : entity.end].rstrip()
+        name, equals, body = line.partition(" = ")
+        if not equals:
+            name, equals, body = line.partition("=")
+        if not equals or not body.strip():
+            self._bad(entity, "metadata such as `!0 = !{...}`")
+        self.module.metadata[name.strip()] = body.strip()
+
+    def _other(self, entity: _Entity) -> _Entity:
+        """source_filename, target, module asm, comdats, attribute groups, use-list orders, summaries."""
+        text, module = self.text, self.module
+        line = text[entity.start : entity.end].rstrip()
+        word = line.split(" ", 1)[0]
+        if word == "attributes" and "=" in line:
+            entity = self._extended(entity)
+            name, _, body = text[entity.start : entity.end].partition("=")
+            module.attribute_groups[name.split()[1]] = body.strip()
+        elif line.startswith("$"):
+            name, _, body = line.partition(" = ")
+            module.comdats[name] = body
+        elif word in ("source_filename", "target", "module"):
+            match = re.search(r'"([^"]*)"', line)
+            if match is None:
+                self._bad(entity, "a string")
+            if word == "source_filename":
+                module.source_filename = unescape(match[1]).decode("utf-8", "surrogateescape")
+            elif word == "module":
+                module.module_asm.append(match[1])
+            elif line.split()[1] == "datalayout":
+                module.datalayout = match[1]
+            else:
+                module.triple = match[1]
+        elif word in ("uselistorder", "uselistorder_bb"):
+            module.use_list_orders.append(line)
+        elif not line.startswith("^"):
+            self._bad(entity, "a top-level entity")
+        return entity
+
+    # -- symbols ---------------------------------------------------------------------------------------------------
+
+    def _new_symbol(self, cursor: Cursor, token: str) -> str:
+        name = bare_name(token)
+        if token[:1] != "@" or len(token) < 2:
+            cursor.fail("a symbol such as `@f`", back=1)
+        if self.module.symbol(name) is not None:
+            cursor.fail(f"a symbol other than `@{name}`, which is defined already", back=1)
+        return name
+
+    def _global(self, entity: _Entity) -> None:
+        cursor = self._cursor(entity)
+        tokens = cursor.tokens
+        cursor.at = 1
+        name = self._new_symbol(cursor, tokens[0])
+        cursor.take("=")
+        head: list[str] = []
+        while tokens[cursor.at] not in _GLOBAL_KINDS:
+            if not tokens[cursor.at][:1].isalpha():
+                cursor.fail("`global`, `constant`, `alias` or `ifunc`")
+            head += cursor.attribute()
+        kind = tokens[cursor.at]
+        cursor.at += 1
+        type_ = cursor.type_()
+        space = ty.PTR if "addrspace" not in head else ty.ptr(int(head[head.index("addrspace") + 2]))
+        if kind in ("alias", "ifunc"):
+            if tokens[cursor.at] == "(":
+                params, vararg = cursor.function_params()
+                type_ = ty.function(type_, params, vararg)
+            alias = GlobalAlias(name, type_, _NOTHING, join(head), kind)
+            self.module.aliases[name] = alias
+            self.aliases.append((alias, cursor, entity))
+        else:
+            variable = GlobalVariable(name, type_, None, kind == "constant", join(head))
+            variable.type = space
+            self.module.globals[name] = variable
+            self.pending.append((variable, cursor, entity))
+        self.entities[name] = entity
+
+    def _initialiser(self, variable: GlobalVariable, cursor: Cursor) -> None:
+        if cursor.tokens[cursor.at] not in (",", ""):
+            variable.init = cursor.constant(variable.value_type)
+        variable.tail = self._tail(cursor)
+
+    def _alias_target(self, alias: GlobalAlias, cursor: Cursor) -> None:
+        cursor.take(",")
+        target = cursor.typed_value()
+        if not isinstance(target, Constant):
+            cursor.fail("a constant", back=1)
+        alias.target = target
+        alias.type = target.type
+        tail = self._tail(cursor)
+        if tail:
+            alias.head = f"{alias.head}\n{tail}"
+
+    @staticmethod
+    def _tail(cursor: Cursor) -> str:
+        start = cursor.at
+        if cursor.tokens[start] not in (",", ""):
+            cursor.fail("`,` or the end of the line")
+        while cursor.tokens[cursor.at]:
+            cursor.at += 1
+        return join(cursor.tokens[start : cursor.at])
+
+    def _function(self, entity: _Entity) -> None:
+        end = entity.end if entity.body is None else entity.body[0]
+        cursor = self._cursor(entity, end)
+        tokens = cursor.tokens
+        cursor.at = 1
+        metadata: dict[str, str] = {}
+        while tokens[cursor.at][:1] == "!":
+            metadata[tokens[cursor.at][1:]] = tokens[cursor.at + 1]
+            cursor.at += 2
+        head: list[str] = []
+        while tokens[cursor.at] in _HEAD_WORDS or tokens[cursor.at].endswith("cc"):
+            head += [tokens[cursor.at]]
+            cursor.at += 1
+            if head[-1] == "cc":
+                head.append(str(cursor.integer()))
+        ret_attrs = cursor.attributes_before_type()
+        ret = cursor.type_()
+        cursor.at += 1
+        name = self._new_symbol(cursor, tokens[cursor.at - 1])
+        types, names, attrs, vararg = self._parameters(cursor)
+        function = Function(name, ty.function(ret, tuple(types), vararg), names)
+        for arg, text in zip(function.args, attrs, strict=True):
+            arg.attrs = text
+        function.head, function.ret_attrs, function.metadata = join(head), ret_attrs, metadata
+        self._function_tail(function, cursor, entity.body is not None)
+        self.module.functions[name] = function
+        self.entities[name] = entity
+
+    @staticmethod
+    def _parameters(cursor: Cursor) -> tuple[list[Type], list[str | None], list[str], bool]:
+        cursor.take("(")
+        types: list[Type] = []
+        names: list[str | None] = []
+        attrs: list[str] = []
+        while not cursor.accept(")"):
+            if types:
+                cursor.take(",")
+            if cursor.accept("..."):
+                cursor.take(")")
+                return types, names, attrs, True
+            types.append(cursor.type_())
+            attrs.append(cursor.attributes_before_value())
+            token = cursor.tokens[cursor.at]
+            names.append(bare_name(token) if token[:1] == "%" else None)
+            if token[:1] == "%":
+                cursor.at += 1
+        return types, names, attrs, False
+
+    @staticmethod
+    def _function_tail(function: Function, cursor: Cursor, has_body: bool) -> None:
+        tokens, tail = cursor.tokens, list[str]()
+        while tokens[cursor.at] and not (tokens[cursor.at] == "{" and has_body and tokens[cursor.at + 1] == ""):
+            token = tokens[cursor.at]
+            if token[:1] == "!":
+                function.metadata[token[1:]] = tokens[cursor.at + 1]
+                cursor.at += 2
+            elif token in ("{", "[", "<", "("):
+                tail += cursor.balanced()
+            else:
+                tail.append(token)
+                cursor.at += 1
+        function.tail = join(tail)
+
+    # -- reachability ----------------------------------------------------------------------------------------------
+
+    def _reachable(self, roots: Sequence[str]) -> set[str]:
+        """Symbols that some chain of references from the roots reaches (names in the text, so never too few)."""
+        for root in roots:
+            if root not in self.module.functions:
+                close = difflib.get_close_matches(root, self.module.functions, 3)
+                raise LoadError(
+                    f"no function `{root}` in this module",
+                    because=f"it has {len(self.module.functions)} functions",
+                    fix=f"did you mean {' or '.join(f'`{c}`' for c in close)}?" if close else "check the name",
+                )
+        seen, stack = set(roots), list(roots)
+        while stack:
+            entity = self.entities.get(stack.pop())
+            if entity is None:
+                continue
+            for token in set(_SYMBOL.findall(self.text, entity.start, entity.end)):
+                name = bare_name(token)
+                if name not in seen:
+                    seen.add(name)
+                    stack.append(name)
+        return seen
+
+
+_NOTHING: Constant = Constant(ty.PTR)

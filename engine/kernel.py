@@ -1,0 +1,163 @@
+"""`Kernel`: a compiled function with a signature, callable on NumPy arrays and on JAX arrays."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from typing import Any
+
+import numpy as np
+
+from irgrad.engine.binding import Binder, Bound
+from irgrad.engine.foreign import bridge_for
+from irgrad.engine.programs import Options, Program, Source
+from irgrad.engine.prototype import check_signature, infer, prototype_of
+from irgrad.engine.signature import Signature
+from irgrad.engine.slots import RETURN
+from irgrad.rules.errors import SignatureError
+
+__all__ = ["Kernel", "Prepared"]
+
+Array = np.ndarray[Any, Any]
+
+
+class Prepared:
+    """A call bound to its buffers: calling it runs the native entry and nothing else but resetting what it accumulates.
+
+    buffers: one per slot of the program, by position; `reset` lists pairs (buffer, initial value) copied back before
+    each call (cotangents and gradients); `outputs` are the arrays that hold the results after a call.
+    """
+
+    __slots__ = ("_address", "_entry", "_frame", "_reset", "buffers", "outputs", "program")
+
+    def __init__(self, program: Program, buffers: list[Array], reset: list[tuple[Array, Array | float]],
+                 outputs: list[Array]) -> None:  # fmt: skip
+        self.program = program
+        self.buffers = buffers
+        self.outputs = outputs
+        self._reset = reset
+        self._entry = program.entry
+        self._frame = (ctypes.c_void_p * len(buffers))(*[b.ctypes.data for b in buffers])
+        self._address = ctypes.addressof(self._frame)
+
+    def __call__(self) -> None:
+        for array, value in self._reset:
+            array[...] = value
+        self._entry(self._address)
+
+
+class Kernel:
+    """A compiled C function and its signature.
+
+    Called with NumPy arrays (or lists and numbers) it returns the function's return value, `out` and `inout` arrays,
+    as a tuple when there are several: return value first, then in the order of the prototype. Size arguments are filled
+    from the shapes. Called with JAX arrays or tracers it is a JAX function (jit, grad, jvp, vmap, ...).
+
+    Buffers never overlap: `inout` arguments and arrays that are not C-contiguous are copied, outputs are fresh and
+    start from zero. The native code runs without the GIL.
+
+    Raises SignatureError, ShapeError or DTypeError before any native code runs.
+    """
+
+    def __init__(
+        self, text: str, name: str, signature: str | Signature | None = None, options: Options | None = None,
+        *, digest: str | None = None,
+    ) -> None:  # fmt: skip
+        """text: the IR of the module that defines `name`; digest: of that text, when it is known already."""
+        prototype = prototype_of(text, name)
+        if signature is None:
+            signature = infer(prototype)
+        elif isinstance(signature, str):
+            signature = Signature.parse(signature)
+        elif not isinstance(signature, Signature):
+            raise SignatureError(f"a {type(signature).__name__} is no signature", where=f"`{prototype}`",
+                                 because="a string or an irgrad.Signature is wanted",
+                                 fix='lib.kernel("name", "f64(f64[n] x, i64 n)")')
+        check_signature(signature, prototype)
+        if digest is None:
+            from irgrad.engine.codegen.cache import fingerprint
+
+            digest = fingerprint(text)
+        self.signature = signature
+        self.source = Source(text, digest, name, signature, options or Options())
+        self.__name__ = name
+        self.__doc__ = f"The compiled function `{signature}`."
+        self._primal = Program(self.source)
+        self._bind = Binder(signature)
+        self._lock = threading.Lock()
+        outputs = [i for i, p in enumerate(signature.parameters) if p.is_output]
+        self._size = len(self._primal.slots)
+        self._outputs = [*([self._size - 1] if signature.returns is not None else []), *outputs]
+
+    @property
+    def name(self) -> str:
+        """The function's symbol."""
+        return self.source.name
+
+    @property
+    def options(self) -> Options:
+        """Options that change the code."""
+        return self.source.options
+
+    @property
+    def primal(self) -> Program:
+        """The function itself in normal form; its derivatives are `primal.J(...)`, `primal.V(...)` and their words."""
+        return self._primal
+
+    @property
+    def output_positions(self) -> tuple[int, ...]:
+        """Slots of what a call returns: return value first, then `out` and `inout` in order."""
+        return tuple(self._outputs)
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """Names of what a call returns; the return value is called `return`."""
+        names = [p.name for p in self.signature.parameters]
+        return tuple(names[i] if i < len(names) else RETURN for i in self._outputs)
+
+    def ordered(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """Positional and keyword arguments in the order of `signature.arguments`. Raises SignatureError."""
+        return self._bind.ordered(args, kwargs)
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Bound:
+        """Check and convert arguments. Raises SignatureError, DTypeError, ShapeError."""
+        return self._bind.bind(args, kwargs)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        bridge = bridge_for(args) or (bridge_for(kwargs.values()) if kwargs else None)
+        if bridge is not None:
+            return bridge(self, args, kwargs)
+        bound = self._bind.bind(args, kwargs)
+        buffers = bound.buffers
+        if len(buffers) < self._size:
+            buffers.append(None)
+        full = self._primal.run(buffers, bound.sizes)
+        return self.result(full)
+
+    def result(self, buffers: list[Array]) -> Any:
+        """What a call returns, from the buffers of all primal slots: one value, or a tuple; None for no output."""
+        outputs = self._outputs
+        if len(outputs) == 1:
+            return plain(buffers[outputs[0]])
+        return tuple([plain(buffers[i]) for i in outputs]) if outputs else None
+
+    def prepare(self, *args: Any, **kwargs: Any) -> Prepared:
+        """A call without arguments on buffers made now, for measuring: it runs the native code only."""
+        bound = self._bind.bind(args, kwargs)
+        padded = bound.buffers + [None] * (self._size - len(bound.buffers))
+        buffers = self._primal.fill(padded, bound.sizes)
+        reset: list[tuple[Array, Array | float]] = []
+        for number, slot in enumerate(self._primal.slots):
+            if slot.role == "inout":
+                reset.append((buffers[number], buffers[number].copy()))
+            elif slot.role == "out" and slot.parameter.is_array:
+                reset.append((buffers[number], 0.0))
+        return Prepared(self._primal, buffers, reset, [buffers[i] for i in self._outputs])
+
+    def __repr__(self) -> str:
+        return f"<irgrad.Kernel {self.name}: {self.signature}>"
+
+
+def plain(array: Array) -> Any:
+    """0-d arrays become NumPy scalars."""
+    return array[()] if array.ndim == 0 else array

@@ -1,0 +1,73 @@
+"""Normal form and entries, as IR text.
+
+The normal form of `T f(double x, ptr a)` is `void @"f.normal"(ptr noalias x, ptr noalias a, ptr noalias ret)`: every
+argument by pointer, the return value stored through the last one. Differentiation maps normal forms to normal forms, so
+that its words (J, V, JV, ...) are closed. The *entry* of a function takes one array with its pointers: ctypes calls it
+with one word, an FFI handler builds the array from its buffers, a C header declares it.
+"""
+
+from __future__ import annotations
+
+from irgrad.engine.prototype import quoted
+from irgrad.engine.signature import Signature
+
+__all__ = ["entry_name", "entry_text", "normal_name", "normal_text"]
+
+
+def normal_name(name: str) -> str:
+    """Name of the normal form of `name`."""
+    return f"{name}.normal"
+
+
+def entry_name(name: str) -> str:
+    """Name of the entry of the normal-form function `name`."""
+    return f"irgrad.entry.{name}"
+
+
+def normal_text(name: str, signature: Signature) -> str:
+    """The wrapper `void @NAME.normal(...)`. `noalias` holds: the caller passes buffers that never overlap."""
+    params, loads, args = [], [], []
+    for index, p in enumerate(signature.parameters):
+        align = p.dtype.size
+        params.append(f"ptr noalias noundef nonnull align {align} %a{index}")
+        if p.is_array:
+            args.append(f"ptr noundef %a{index}")
+        elif p.dtype.kind == "b":  # memory holds a byte, the call wants i1
+            loads.append(f"  %m{index} = load i8, ptr %a{index}, align 1")
+            loads.append(f"  %v{index} = icmp ne i8 %m{index}, 0")
+            args.append(f"i1 zeroext %v{index}")
+        else:
+            loads.append(f"  %v{index} = load {p.dtype.ir}, ptr %a{index}, align {align}")
+            args.append(f"{_extended(p.dtype.ir, p.dtype.kind)} %v{index}")
+    returns = signature.returns
+    callee = f"@{quoted(name)}({', '.join(args)})"
+    if returns is None:
+        body = [f"  call void {callee} alwaysinline"]
+    else:
+        params.append(f"ptr noalias noundef nonnull align {returns.size} %ret")
+        body = [f"  %r = call {returns.ir} {callee} alwaysinline"]
+        value = "%r"
+        if returns.kind == "b":
+            body.append("  %rb = zext i1 %r to i8")
+            value = "%rb"
+        body.append(f"  store {returns.memory} {value}, ptr %ret, align {returns.size}")
+    lines = [f"define void @{quoted(normal_name(name))}({', '.join(params)}) {{", *loads, *body, "  ret void", "}"]
+    return "\n".join(lines) + "\n"
+
+
+def _extended(ir: str, kind: str) -> str:
+    """Small integers are extended by the caller in the C calling conventions."""
+    if ir in ("i8", "i16"):
+        return f"{ir} {'signext' if kind == 'i' else 'zeroext'}"
+    return ir
+
+
+def entry_text(name: str, slots: int) -> str:
+    """`void @irgrad.entry.NAME(ptr %frame)`: load `slots` pointers from the frame and call @NAME with them."""
+    lines = [f"define void @{quoted(entry_name(name))}(ptr noundef %frame) {{"]
+    for index in range(slots):
+        lines.append(f"  %g{index} = getelementptr inbounds ptr, ptr %frame, i64 {index}")
+        lines.append(f"  %p{index} = load ptr, ptr %g{index}, align 8")
+    args = ", ".join(f"ptr %p{index}" for index in range(slots))
+    lines += [f"  call void @{quoted(name)}({args}) alwaysinline", "  ret void", "}"]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,326 @@
+"""Programs: a kernel's function and its words of derivatives, derived, optimised and compiled when first needed.
+
+A program is one normal-form function. `J(active)` and `V(active)` give the programs one derivative further; they are
+made once per kernel and word. What a program needs to run (its slots and its IR) is kept on disk under a key over
+library, function, signature, word, options and the sources of irgrad, so that a second process neither reads,
+analyses nor differentiates anything.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import threading
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irgrad.engine.normal import entry_name, entry_text, normal_name, normal_text
+from irgrad.engine.slots import Slot, Step, derived_slots, primal_slots, word_text
+from irgrad.rules.errors import ActivityError
+
+if TYPE_CHECKING:
+    from irgrad.engine.ir.model import Module
+    from irgrad.engine.signature import Signature
+
+__all__ = ["Options", "Program", "Source", "source_digest"]
+
+_ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_READ = ctypes.CFUNCTYPE(ctypes.c_int64)
+_PEAK_NAME = "irgrad.tape_bytes"
+_DRAIN_NAME = "irgrad_tape_drain"  # closing the unit frees the tape memory that it keeps between calls
+_PEAK = f"""
+define i64 @{_PEAK_NAME}() {{
+  %peak = load atomic i64, ptr @irgrad_tape_peak monotonic, align 8
+  ret i64 %peak
+}}
+"""
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of a kernel that change its code.
+
+    strict_fp: derivative code keeps the order of every floating-point operation (slower: adjoint sums do not vectorise)
+    """
+
+    strict_fp: bool = False
+
+    def __str__(self) -> str:
+        return f"strict_fp={self.strict_fp}"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What all programs of one kernel share: the module's text and its digest, the C function, its signature."""
+
+    text: str
+    digest: str
+    name: str
+    signature: Signature
+    options: Options
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """A program before machine code: the name of its function, the scratch slots of its last step, compressed IR."""
+
+    name: str
+    scratch: tuple[int, ...]
+    packed: bytes
+
+    @property
+    def text(self) -> str:
+        return zlib.decompress(self.packed).decode("utf-8", "surrogateescape")
+
+    @staticmethod
+    def of(name: str, scratch: Sequence[int], text: str) -> _Stage:
+        return _Stage(name, tuple(scratch), zlib.compress(text.encode("utf-8", "surrogateescape"), 1))
+
+    def to_bytes(self) -> bytes:
+        return json.dumps({"name": self.name, "scratch": self.scratch}).encode() + b"\n" + self.packed
+
+    @staticmethod
+    def from_bytes(data: bytes) -> _Stage:
+        head, _, packed = data.partition(b"\n")
+        row = json.loads(head)
+        return _Stage(row["name"], tuple(row["scratch"]), packed)
+
+
+@cache
+def source_digest() -> str:
+    """Digest of irgrad's own sources below interop: code that changed never meets IR that older code derived."""
+    import irgrad.rules
+    from irgrad.engine.codegen.cache import fingerprint
+
+    parts: list[bytes] = []
+    for folder in (Path(__file__).parent, Path(irgrad.rules.__file__).parent):
+        for path in sorted(folder.rglob("*.py")):
+            parts += [path.name.encode(), path.read_bytes()]
+    return fingerprint(*parts)
+
+
+class Program:
+    """One word over a kernel. Thread-safe; compiled at most once."""
+
+    __slots__ = ("__weakref__", "_children", "_compiled", "_entry", "_lock", "_peak", "_shapes", "_slots", "_stage",
+                 "_steps", "parent", "source", "word")  # fmt: skip
+
+    def __init__(self, source: Source, parent: Program | None = None, step: Step | None = None) -> None:
+        self.source = source
+        self.parent = parent
+        self.word: tuple[Step, ...] = (*parent.word, step) if parent is not None and step is not None else ()
+        self._lock = threading.RLock()
+        self._children: dict[Step, Program] = {}
+        self._stage: _Stage | None = None
+        self._slots: tuple[Slot, ...] | None = None
+        self._compiled: Any = None
+        self._peak: Any = None
+        self._entry: Any = None
+        self._shapes: dict[tuple[int, ...], tuple[tuple[int, ...], ...]] = {}
+
+    # -- the algebra ---------------------------------------------------------------------------------------------
+
+    def J(self, active: Iterable[int]) -> Program:  # noqa: N802 - the field's letter
+        """The forward derivative: every slot in `active` (positions in `slots`) gets a tangent right behind it."""
+        return self._derived("J", active)
+
+    def V(self, active: Iterable[int]) -> Program:  # noqa: N802 - the field's letter
+        """The reverse derivative: every slot in `active` gets a shadow right behind it."""
+        return self._derived("V", active)
+
+    def T(self, active: Iterable[int]) -> Program:  # noqa: N802 - the field's letter
+        """The forward derivative `J` without the values of the function's own outputs."""
+        return self._derived("T", active)
+
+    def R(self, active: Iterable[int]) -> Program:  # noqa: N802 - the field's letter
+        """The reverse derivative `V` without the values of the function's own outputs."""
+        return self._derived("R", active)
+
+    def _derived(self, mode: str, active: Iterable[int]) -> Program:
+        step = Step(mode, tuple(sorted(set(active))))
+        child = self._children.get(step)
+        if child is None:
+            slots = self.slots
+            for number in step.active:
+                if not slots[number].differentiable:
+                    raise ActivityError(f"`{slots[number].name}` has no derivative", where=f"`{self.source.signature}`",
+                                        because=f"its elements are {slots[number].dtype}",
+                                        fix="differentiate with respect to floating-point arguments")
+            with self._lock:
+                child = self._children.setdefault(step, Program(self.source, self, step))
+        return child
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        """The slots, in the order of the frame. For a derivative this differentiates (or asks the disk cache)."""
+        if self._slots is None:
+            if self.parent is None:
+                self._slots = primal_slots(self.source.signature)
+            else:
+                step = self.word[-1]
+                self._slots = derived_slots(self.parent.slots, step.mode, step.active, self.stage.scratch,
+                                            len(self.word) - 1)
+        return self._slots
+
+    def find(self, index: int, *steps: int) -> int | None:
+        """Position of the slot of C parameter `index` derived at these steps of the word, None when there is none."""
+        for number, slot in enumerate(self.slots):
+            if slot.index == index and slot.steps == steps and slot.role != "scratch":
+                return number
+        return None
+
+    @property
+    def key(self) -> str:
+        """Digest over everything that determines the program's code."""
+        from irgrad.engine.codegen.cache import fingerprint
+
+        source = self.source
+        return fingerprint(source.digest, source.name, str(source.signature), word_text(self.word),
+                           str(source.options), source_digest())
+
+    # -- making it -----------------------------------------------------------------------------------------------
+
+    @property
+    def stage(self) -> _Stage:
+        """Name, scratch slots and IR; from the disk cache when it has them."""
+        if self._stage is None:
+            with self._lock:
+                if self._stage is None:
+                    self._stage = self._make_stage()
+        return self._stage
+
+    def _make_stage(self) -> _Stage:
+        from irgrad.engine.codegen.cache import default_cache
+
+        disk, key = default_cache(), self.key
+        stored = disk.get("program", key)
+        if stored is not None:
+            return _Stage.from_bytes(stored)
+        stage = self._primal_stage() if self.parent is None else self._derived_stage(self.parent)
+        disk.put("program", key, stage.to_bytes())
+        return stage
+
+    def _primal_stage(self) -> _Stage:
+        from irgrad.engine.codegen.prepare import prepare
+        from irgrad.engine.ir.validate import validate
+
+        source, name = self.source, normal_name(self.source.name)
+        text = source.text + "\n" + normal_text(source.name, source.signature)
+        validate(_read(text, name))  # before LLVM sees it: what LLVM accepts may still end the process
+        return _Stage.of(name, (), prepare(text, [name]))
+
+    def _derived_stage(self, parent: Program) -> _Stage:
+        from irgrad.engine.codegen.prepare import prepare
+        from irgrad.engine.ir.printer import to_text
+        from irgrad.engine.transforms.derive import derive
+
+        step = self.word[-1]
+        text, name = parent.stage.text, parent.stage.name
+        if parent.parent is not None:  # a derivative is optimised before it is differentiated again
+            text = prepare(text, [name])
+        module = _read(text, name)
+        active = set(step.active)
+        args = ["dup" if number in active else "const" for number in range(len(parent.slots))]
+        buffers = [slot.dtype.memory if slot.dtype.is_float else "" for slot in parent.slots]
+        outputs = [n for n, s in enumerate(parent.slots) if s.role != "in"]
+        derived = derive(module, name, "forward" if step.mode in ("J", "T") else "reverse", args,
+                         buffers=buffers, strict_fp=self.source.options.strict_fp,
+                         discard=outputs if step.mode in ("R", "T") else ())  # fmt: skip
+        return _Stage.of(derived.name, derived.scratch, to_text(module))
+
+    @property
+    def ir(self) -> str:
+        """The IR that is compiled: the function in normal form and its entry."""
+        from irgrad.engine.transforms.runtime import link_runtime
+
+        text = link_runtime(self.stage.text) + "\n" + entry_text(self.stage.name, len(self.slots))
+        return text + _PEAK if "@irgrad_tape_peak =" in text else text
+
+    @property
+    def entry_symbol(self) -> str:
+        """Name of the entry in the IR."""
+        return entry_name(self.stage.name)
+
+    @property
+    def compiled(self) -> Any:
+        """Machine code; it lives as long as this object."""
+        if self._compiled is None:
+            with self._lock:
+                if self._compiled is None:
+                    from irgrad.engine.codegen.jit import compile_module
+
+                    text, entries = self.ir, [self.entry_symbol]
+                    entries += [_PEAK_NAME, _DRAIN_NAME] if text.endswith(_PEAK) else []
+                    self._compiled = compile_module(text, entries, strict_fp=self.source.options.strict_fp)
+                    self._peak = _READ(self._compiled.address(_PEAK_NAME)) if len(entries) > 1 else None
+        return self._compiled
+
+    @property
+    def address(self) -> int:
+        """Address of the entry, `void (*)(void **frame)`. Compiles on first use."""
+        return int(self.compiled.address(self.entry_symbol))
+
+    @property
+    def entry(self) -> Any:
+        """The entry as a ctypes function of the frame's address; the GIL is released while it runs."""
+        if self._entry is None:
+            self._entry = _ENTRY(self.address)
+        return self._entry
+
+    @property
+    def tape_bytes(self) -> int:
+        """The most tape memory that one call has used so far, in bytes; 0 for a program without a tape."""
+        _ = self.compiled
+        return int(self._peak()) if self._peak is not None else 0
+
+    # -- running it ----------------------------------------------------------------------------------------------
+
+    def shapes(self, sizes: Mapping[str, int]) -> tuple[tuple[int, ...], ...]:
+        """The shape of each slot."""
+        key = tuple(sizes.values())
+        shapes = self._shapes.get(key)
+        if shapes is None:
+            shapes = tuple(slot.shape(sizes) for slot in self.slots)
+            if len(self._shapes) < 256:
+                self._shapes[key] = shapes
+        return shapes
+
+    def run(self, buffers: list[Array | None], sizes: Mapping[str, int]) -> list[Array]:
+        """Call the entry. Slots without a buffer get one of zeros; returns all buffers.
+
+        Buffers must be C-contiguous arrays of the slots' dtypes and shapes; those of inout slots are overwritten.
+        """
+        full = self.fill(buffers, sizes)
+        self.invoke(full)
+        return full
+
+    def invoke(self, buffers: Sequence[Array]) -> None:
+        """Call the entry on one buffer per slot; nothing is checked."""
+        addresses = [array.__array_interface__["data"][0] for array in buffers]
+        frame = (ctypes.c_void_p * len(addresses))(*addresses)
+        self.entry(ctypes.addressof(frame))
+
+    def fill(self, buffers: list[Array | None], sizes: Mapping[str, int]) -> list[Array]:
+        """Buffers of zeros where there is none."""
+        shapes = self.shapes(sizes)
+        slots = self.slots
+        return [
+            np.zeros(shapes[number], slots[number].dtype.numpy) if array is None else array
+            for number, array in enumerate(buffers)
+        ]
+
+    def __repr__(self) -> str:
+        return f"<Program {word_text(self.word)} of {self.source.name}>"
+
+
+def _read(text: str, name: str) -> Module:
+    from irgrad.engine.ir.reader import read
+
+    return read(text, roots=[name])

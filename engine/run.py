@@ -1,0 +1,77 @@
+"""Runs of derivative programs: which buffer goes to which slot, what is reset between two runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from irgrad.engine.binding import Bound
+from irgrad.engine.programs import Program
+from irgrad.rules.errors import DTypeError, ShapeError
+
+__all__ = ["Run", "basis", "like"]
+
+Array = np.ndarray[Any, Any]
+Value = Array | float
+
+
+class Run:
+    """One program with its buffers. `start` says what slots hold before each run; all others start from zero.
+
+    Slots of role `in` keep their buffer; every other one is filled anew before each run, since the native code may
+    overwrite it (shadows of outputs are consumed, gradients are accumulated).
+    """
+
+    __slots__ = ("buffers", "program", "start")
+
+    def __init__(self, program: Program, bound: Bound, start: Mapping[int, Value]) -> None:
+        self.program = program
+        given: list[Array | None] = []
+        self.start: dict[int, Value] = dict(start)
+        for number, slot in enumerate(program.slots):
+            primal = bound.buffers[slot.index] if not slot.steps and slot.index < len(bound.buffers) else None
+            given.append(primal)
+            if primal is not None and slot.role == "inout":
+                self.start[number] = primal.copy()
+        self.buffers = program.fill(given, bound.sizes)
+        for number, value in self.start.items():
+            self.buffers[number][...] = value
+
+    def __call__(self, start: Mapping[int, Value] | None = None) -> list[Array]:
+        """Reset, run, and return the buffers (they are overwritten by the next run)."""
+        if start is not None:
+            self.start.update(start)
+        for number, slot in enumerate(self.program.slots):
+            if slot.role != "in" or number in self.start:
+                self.buffers[number][...] = self.start.get(number, 0)
+        self.program.invoke(self.buffers)
+        return self.buffers
+
+
+def basis(shape: Sequence[int], dtype: Any) -> Any:
+    """The unit arrays of a shape, in C order; the same array is reused."""
+    unit = np.zeros(shape, dtype)
+    flat = unit.reshape(-1)
+    for number in range(flat.size):
+        flat[number] = 1
+        yield number, unit
+        flat[number] = 0
+
+
+def like(value: Any, template: Array, name: str) -> Array:
+    """A tangent or cotangent checked against the primal's shape and dtype. Python numbers fit scalars."""
+    array = np.asarray(value)
+    if array.dtype != template.dtype:
+        if isinstance(value, int | float | list | tuple) and array.dtype.kind in "iuf":
+            array = array.astype(template.dtype)
+        else:
+            raise DTypeError(f"the {name} has dtype {array.dtype}, wanted {template.dtype}",
+                             because="tangents and cotangents have the dtype of what they derive",
+                             fix=f"pass it as np.{template.dtype.name}")
+    if array.shape != template.shape:
+        raise ShapeError(f"the {name} has shape {array.shape}, wanted {template.shape}",
+                         because="tangents and cotangents have the shape of what they derive",
+                         fix=f"pass an array of shape {template.shape}")
+    return array

@@ -1,0 +1,205 @@
+"""`Signature`: a C prototype with shapes.
+
+    signature ::= (dtype | "void") "(" [parameter ("," parameter)*] ")"
+    parameter ::= ["in" | "out" | "inout"] dtype ["[" [extent ("," extent)*] "]"] name
+
+`f64 x` is a scalar passed by value, `f64[n,3] x` a C-ordered array passed by pointer, `f64[] x` (or `out f64 x`) a
+pointer to one element. `out` and `inout` arguments are returned. Extents are integer expressions (see `extents`); an
+integer scalar whose name is an extent of an input array is a *size argument*: it is filled from the shapes and is no
+argument of the Python call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from irgrad.engine.dtypes import DType
+from irgrad.engine.extents import Extent, NameExtent
+from irgrad.rules.errors import ShapeError, SignatureError
+
+__all__ = ["Parameter", "Signature"]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of the C function. `shape` is None for a scalar by value, () for a pointer to one element."""
+
+    name: str
+    dtype: DType
+    shape: tuple[Extent, ...] | None = None
+    intent: str = "in"  # "in", "out", "inout"
+
+    @property
+    def is_array(self) -> bool:
+        """Passed by pointer."""
+        return self.shape is not None
+
+    @property
+    def is_input(self) -> bool:
+        """Its value on entry matters."""
+        return self.intent != "out"
+
+    @property
+    def is_output(self) -> bool:
+        """Its value on exit is returned."""
+        return self.intent != "in"
+
+    def extents(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        """The shape as numbers. Raises ShapeError for a negative extent or a division by zero."""
+        out = []
+        for extent in self.shape or ():
+            try:
+                number = extent.value(sizes)
+            except ZeroDivisionError:
+                number = -1
+            if number < 0:
+                known = ", ".join(f"{name} = {sizes[name]}" for name in sorted(extent.names()))
+                raise ShapeError(f"extent `{extent}` of `{self.name}` is no size", where=f"`{self}`",
+                                 because=f"it is negative or divides by zero for {known}",
+                                 fix="pass sizes for which every extent is at least 0")
+            out.append(number)
+        return tuple(out)
+
+    def __str__(self) -> str:
+        intent = "" if self.intent == "in" else f"{self.intent} "
+        shape = "" if self.shape is None else f"[{','.join(map(str, self.shape))}]"
+        return f"{intent}{self.dtype}{shape} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A prototype with shapes; make one with `Signature.parse(text)`.
+
+    parameters: in the order of the C prototype; returns: the return type, None for void
+    sizes:      names of the scalar parameters that shapes determine (filled in, not part of the Python call)
+    """
+
+    parameters: tuple[Parameter, ...]
+    returns: DType | None = None
+    sizes: frozenset[str] = field(default=frozenset(), init=False)
+    text: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        determined = _determined(self.parameters)
+        scalars = {p.name for p in self.parameters if not p.is_array and not p.dtype.is_float}
+        object.__setattr__(self, "sizes", frozenset(determined & scalars))
+        for p in self.parameters:
+            for extent in p.shape or ():
+                loose = extent.names() - determined - scalars
+                if loose:
+                    name = min(loose)
+                    raise SignatureError(
+                        f"extent `{name}` is determined by nothing", where=f"`{self}`", which=f"`{p}`",
+                        because=f"no input array has `{name}` as an extent and no integer parameter has that name",
+                        fix=f"add a parameter `i64 {name}`, or write the extent as a number")
+
+    @staticmethod
+    def parse(text: str) -> Signature:
+        """Read a signature. Raises SignatureError with a caret under the place where it stops making sense."""
+        from irgrad.engine.signature_parser import parse_signature
+
+        returns, parameters = parse_signature(text)
+        return Signature(tuple(parameters), returns, text)
+
+    @property
+    def arguments(self) -> tuple[Parameter, ...]:
+        """The parameters that are arguments of the Python call, in order: inputs that are not size arguments."""
+        return tuple(p for p in self.parameters if p.is_input and p.name not in self.sizes)
+
+    @property
+    def outputs(self) -> tuple[Parameter, ...]:
+        """The out and inout parameters, in order (the return value comes before them)."""
+        return tuple(p for p in self.parameters if p.is_output)
+
+    def solve(self, shapes: Mapping[str, tuple[int, ...]], scalars: Mapping[str, int]) -> dict[str, int]:
+        """Values of all names in extents, from the shapes of the input arrays and the integer scalars given.
+
+        Every extent of every input array is checked. Raises ShapeError.
+        """
+        sizes: dict[str, int] = dict(scalars)
+        origin: dict[str, str] = {name: f"argument `{name}`" for name in scalars}
+        arrays = [p for p in self.parameters if p.is_array and p.is_input]
+        for p in arrays:
+            _check_rank(self, p, shapes[p.name])
+        pending = [(p, axis, extent) for p in arrays for axis, extent in enumerate(p.shape or ())]
+        pending.sort(key=lambda row: not isinstance(row[2], NameExtent))
+        progress = True
+        while progress:
+            progress = False
+            for p, axis, extent in pending:
+                unknown = extent.names() - sizes.keys()
+                if len(unknown) != 1:
+                    continue
+                name = min(unknown)
+                if extent.degree(name) != 1:
+                    continue
+                solution = extent.solve(name, shapes[p.name][axis], sizes)
+                if solution is None:
+                    raise ShapeError(f"shape {shapes[p.name]} of `{p.name}` does not fit", where=f"`{self}`",
+                                     because=f"no integer `{name}` makes `{extent}` equal to {shapes[p.name][axis]}",
+                                     fix=f"pass `{p.name}` with an extent of the form `{extent}`")
+                sizes[name] = solution
+                origin[name] = f"axis {axis} of `{p.name}`"
+                progress = True
+        for p, axis, extent in pending:
+            _check_extent(self, p, axis, extent, shapes[p.name], sizes, origin)
+        return sizes
+
+    def __str__(self) -> str:
+        return f"{self.returns or 'void'}({', '.join(map(str, self.parameters))})"
+
+
+def _determined(parameters: tuple[Parameter, ...]) -> set[str]:
+    """Names that the shapes of the input arrays determine: bare ones first, then affine ones with a single unknown.
+
+    Names of which every occurrence is in an `out` shape are not among them.
+    """
+    extents = [e for p in parameters if p.is_array and p.is_input for e in p.shape or ()]
+    known = {e.name for e in extents if isinstance(e, NameExtent)}
+    progress = True
+    while progress:
+        progress = False
+        for extent in extents:
+            unknown = extent.names() - known
+            if len(unknown) == 1 and extent.degree(min(unknown)) == 1 and _unit_slope(extent, min(unknown)):
+                known |= unknown
+                progress = True
+    return known
+
+
+def _unit_slope(extent: Extent, name: str) -> bool:
+    """Whether the coefficient of `name` is a non-zero number rather than another name, which might be 0 at run time."""
+    try:
+        zero = dict.fromkeys(extent.names(), 0)
+        one = {**zero, name: 1}
+        slope = extent.value(one) - extent.value(zero)
+        two = dict.fromkeys(extent.names(), 2)
+        return slope != 0 and extent.value({**two, name: 3}) - extent.value(two) == slope
+    except ZeroDivisionError:
+        return False
+
+
+def _check_rank(signature: Signature, p: Parameter, shape: tuple[int, ...]) -> None:
+    rank = len(p.shape or ())
+    if len(shape) != rank:
+        raise ShapeError(f"`{p.name}` has rank {len(shape)}, wanted rank {rank}", where=f"`{signature}`",
+                         because=f"its shape is {shape} and the signature says `{p}`",
+                         fix=f"reshape it to [{', '.join(map(str, p.shape or ()))}]")
+
+
+def _check_extent(
+    signature: Signature, p: Parameter, axis: int, extent: Extent, shape: tuple[int, ...],
+    sizes: Mapping[str, int], origin: Mapping[str, str],
+) -> None:  # fmt: skip
+    try:
+        wanted = extent.value(sizes)
+    except ZeroDivisionError:
+        wanted = -1
+    if wanted == shape[axis]:
+        return
+    reasons = [f"`{name}` is {sizes[name]} from {origin[name]}" for name in sorted(extent.names())]
+    raise ShapeError(f"`{p.name}` has extent {shape[axis]} on axis {axis}, wanted {wanted}", where=f"`{signature}`",
+                     because=f"its shape is {shape}, the signature says `{p}`"
+                     + (" and " + ", ".join(reasons) if reasons else ""),
+                     fix=f"pass `{p.name}` with {wanted} on axis {axis}")

@@ -1,0 +1,100 @@
+"""Slots: what the pointers of a normal-form function mean, for the primal and for every word of derivatives.
+
+The primal's slots are the C parameters in order, then the return value. J puts a tangent behind every active slot,
+V a shadow. The role of a derived slot follows from the role of what it derives:
+
+    primal slot   tangent (J)   shadow (V)
+    in            in            inout   the gradient is added to it
+    out           out           inout   cotangent on entry, consumed
+    inout         inout         inout   cotangent of the value after on entry, of the value before on exit
+    scratch       scratch       scratch
+
+An `out` buffer starts from zero, a `scratch` one as well (memory that the derivative needs and nobody reads).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from irgrad.engine.dtypes import DType
+from irgrad.engine.signature import Parameter, Signature
+
+__all__ = ["RETURN", "Slot", "Step", "derived_slots", "primal_slots", "word_text"]
+
+RETURN = "return"
+"""The name of the return value's slot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One pointer of a normal form. `steps` are the positions in the word at which it became a tangent or shadow."""
+
+    parameter: Parameter
+    index: int  # of the C parameter; the number of parameters for the return value
+    role: str  # "in", "out", "inout", "scratch"
+    steps: tuple[int, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """`pos`, `pos'` (derived once), `pos''`."""
+        return self.parameter.name + "'" * len(self.steps)
+
+    @property
+    def dtype(self) -> DType:
+        """Element type."""
+        return self.parameter.dtype
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether it may have a tangent or shadow."""
+        return self.parameter.dtype.is_float
+
+    def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        """Its shape; () for scalars."""
+        return self.parameter.extents(sizes) if self.parameter.shape else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One letter of a word with the slots (positions in the previous program) that are active.
+
+    J forward; V reverse; T and R are J and V without the primal's outputs: `out` slots that the function never reads
+    keep what they held, and what only they needed is not computed.
+    """
+
+    mode: str
+    active: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.mode}[{','.join(map(str, self.active))}]"
+
+
+def word_text(word: Sequence[Step]) -> str:
+    """A word for people and for keys, first step first."""
+    return ".".join(map(str, word)) or "P"
+
+
+def primal_slots(signature: Signature) -> tuple[Slot, ...]:
+    """The slots of the kernel itself."""
+    slots = [Slot(p, index, p.intent) for index, p in enumerate(signature.parameters)]
+    if signature.returns is not None:
+        slots.append(Slot(Parameter(RETURN, signature.returns), len(slots), "out"))
+    return tuple(slots)
+
+
+def derived_slots(
+    slots: Sequence[Slot], mode: str, active: Iterable[int], scratch: Iterable[int], position: int
+) -> tuple[Slot, ...]:
+    """The slots after one more J or V at that position of the word; `scratch` are inactive slots that need a shadow."""
+    dup, extra = set(active), set(scratch)
+    out: list[Slot] = []
+    for number, slot in enumerate(slots):
+        out.append(slot)
+        steps = (*slot.steps, position)
+        if number in dup:
+            role = slot.role if mode in ("J", "T") or slot.role == "scratch" else "inout"
+            out.append(Slot(slot.parameter, slot.index, role, steps))
+        elif number in extra:
+            out.append(Slot(slot.parameter, slot.index, "scratch", steps))
+    return tuple(out)

@@ -1,0 +1,421 @@
+"""The reverse of each instruction: what its adjoint adds to the adjoints of its operands and to shadow memory.
+
+Each function gets the `Reverse` of the function being differentiated and one instruction of the original. Let x^ be
+the adjoint of x, M^ the shadow memory. Then, run backwards:
+
+    y = f(a, b)      a^ += f_a y^ ; b^ += f_b y^        y = load p       M^[p] += y^
+    store v, p       v^ += M^[p] ; M^[p] = 0            y = c ? a : b    a^ += c ? y^ : 0 ; b^ += c ? 0 : y^
+    copy q <- p      M^[p] += M^[q] ; M^[q] = 0         fill             M^[q] = 0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from irgrad.engine.analyses.effects import effect_of
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.model import (
+    CallInfo,
+    ConstAggregate,
+    ConstInt,
+    ConstUndef,
+    ConstZero,
+    Function,
+    Instruction,
+    Value,
+)
+from irgrad.engine.transforms.augment import augmented_type
+from irgrad.engine.transforms.carried import BITS, adjoint_of_bits, kinds_of
+from irgrad.engine.transforms.carried import add as add_adjoints
+from irgrad.engine.transforms.copies import layout_of_copy
+from irgrad.engine.transforms.leaves import add, has_float, has_pointer, zero_of
+from irgrad.engine.transforms.refuse import missing, refuse
+from irgrad.engine.transforms.rows import application
+from irgrad.engine.transforms.unit import Unit, resolve
+
+if TYPE_CHECKING:
+    from irgrad.engine.transforms.reverse import Reverse
+    from irgrad.engine.transforms.unit import Abi
+
+
+def reverse_instruction(r: Reverse, instr: Instruction) -> None:
+    """Emit the reverse of one instruction."""
+    handler = HANDLERS.get(instr.opcode)
+    if handler is not None:
+        handler(r, instr)
+    elif instr.type is not ty.VOID and r.active(instr):
+        if instr.opcode in BITS:
+            adjoint_of_bits(r, instr)
+        else:
+            by_row(r, instr)
+
+
+def by_row(r: Reverse, instr: Instruction) -> None:
+    """Arithmetic and calls to known functions."""
+    amount = r.take(instr)
+    if amount is None:
+        return
+    applied = application(r.unit, instr)
+    if applied is None:
+        raise refuse(r.unit, instr, f"`{instr.opcode}` on an active value has no derivative")
+    active = [r.active(o) for o in applied.operands]
+    terms = applied.adjoints(
+        r.unit, r.b, amount, active, lambda i: r.recall.value(applied.operands[i]), lambda: r.recall.value(instr)
+    )
+    skipped = None
+    if instr in r.guarded and amount.type.is_fp and _singular(instr):
+        skipped = r.b.fcmp("oeq", amount, zero_of(amount.type))
+    for operand, term in zip(applied.operands, terms, strict=True):
+        if skipped is not None and term is not None and term.type.is_fp:
+            r.give(operand, r.b.select(skipped, zero_of(term.type), term))
+        else:
+            r.give(operand, term)
+
+
+SINGULAR = frozenset(
+    "sqrt log log2 log10 log1p logb pow asin acos atanh acosh cbrt hypot atan2 lgamma tgamma powi y0 y1".split()
+)
+"""Functions with infinite derivatives at the edge of their domain."""
+
+
+def _singular(instr: Instruction) -> bool:
+    if instr.opcode != "call":
+        return instr.opcode == "fdiv"
+    name = instr.callee_name or ""
+    name = name.split(".")[1] if name.startswith("llvm.") else name
+    return name in SINGULAR or name.removesuffix("f") in SINGULAR
+
+
+def guarded_values(fn: Function) -> set[Instruction]:
+    """Floats that a select may throw away, and what they are computed from.
+
+    LLVM makes `x > 0 ? sqrt(x) : 0` of branches. A value not taken has the adjoint zero, and 0 x inf must not become
+    part of the gradient.
+    """
+    found: set[Instruction] = set()
+    work = [o for i in fn.instructions() if i.opcode == "select" and i.type.is_fp for o in i.operands[1:]]
+    while work:
+        value = work.pop()
+        if isinstance(value, Instruction) and value.type.is_fp and value not in found:
+            if value.opcode in ("phi", "load"):
+                continue
+            found.add(value)
+            work += value.operands
+    return found
+
+
+# -- moving values -------------------------------------------------------------------------------------------
+
+
+def select(r: Reverse, instr: Instruction) -> None:
+    """c ? a : b; the branch not taken receives a true zero, never 0 x inf."""
+    if not r.active(instr):
+        return
+    amount = r.take(instr)
+    if amount is None:
+        return
+    cond, a, b = instr.operands
+    chosen = r.recall.value(cond)
+    if r.active(a):
+        r.give(a, r.b.select(chosen, amount, zero_of(amount.type)))
+    if r.active(b):
+        r.give(b, r.b.select(chosen, zero_of(amount.type), amount))
+
+
+def same(r: Reverse, instr: Instruction) -> None:
+    """freeze, and bitcasts between equal layouts of floats."""
+    if not r.active(instr):
+        return
+    amount = r.take(instr)
+    if amount is None:
+        return
+    source = instr.operands[0]
+    if source.type is not instr.type:
+        if source.type.scalar is not instr.type.scalar and not _same_bits(r, instr):
+            raise refuse(r.unit, instr, "the bits of an active float are read as something else")
+        amount = r.b.cast("bitcast", amount, source.type)
+    r.give(source, amount)
+
+
+def _same_bits(r: Reverse, cast: Instruction) -> bool:
+    """A float as an integer that carries it, or back."""
+    source = cast.operands[0]
+    whole, other = (source, cast) if source.type.is_fp else (cast, source)
+    return other.type.scalar.is_int and whole.type.scalar in kinds_of(r.unit, other) and r.active(source)
+
+
+def float_cast(r: Reverse, instr: Instruction) -> None:
+    """fptrunc and fpext: the adjoint is cast back."""
+    if not r.active(instr):
+        return
+    amount = r.take(instr)
+    if amount is not None:
+        back = "fpext" if instr.opcode == "fptrunc" else "fptrunc"
+        r.give(instr.operands[0], r.b.cast(back, amount, instr.operands[0].type))
+
+
+def extractvalue(r: Reverse, instr: Instruction) -> None:
+    """Part of an aggregate."""
+    source = instr.operands[0]
+    if not (r.active(instr) and r.active(source)):
+        return
+    amount = r.take(instr)
+    if amount is not None:
+        r.give(source, r.b.insertvalue(zero_of(source.type), amount, *instr.indices))
+
+
+def insertvalue(r: Reverse, instr: Instruction) -> None:
+    """Aggregate with one part replaced."""
+    if not r.active(instr):
+        return
+    amount = r.take(instr)
+    if amount is None:
+        return
+    whole, part = instr.operands
+    if r.active(part):
+        r.give(part, r.b.extractvalue(amount, *instr.indices))
+    if r.active(whole):
+        r.give(whole, r.b.insertvalue(amount, zero_of(part.type), *instr.indices))
+
+
+def extractelement(r: Reverse, instr: Instruction) -> None:
+    """Lane of a vector."""
+    if not r.active(instr):
+        return
+    amount = r.take(instr)
+    if amount is not None:
+        vector, lane = instr.operands
+        r.give(vector, r.b.insertelement(zero_of(vector.type), amount, r.recall.value(lane)))
+
+
+def insertelement(r: Reverse, instr: Instruction) -> None:
+    """Vector with one lane replaced."""
+    if not r.active(instr):
+        return
+    amount = r.take(instr)
+    if amount is None:
+        return
+    vector, part, lane = instr.operands
+    where = r.recall.value(lane)
+    if r.active(part):
+        r.give(part, r.b.extractelement(amount, where))
+    if r.active(vector):
+        r.give(vector, r.b.insertelement(amount, zero_of(part.type), where))
+
+
+def shufflevector(r: Reverse, instr: Instruction) -> None:
+    """Each lane of the result goes back to the lane it came from."""
+    if not r.active(instr):
+        return
+    amount = r.take(instr)
+    if amount is None:
+        return
+    first, second, mask = instr.operands
+    assert isinstance(first.type, ty.VectorType) and isinstance(instr.type, ty.VectorType)
+    totals: list[Value] = [zero_of(first.type), zero_of(first.type)]
+    r.b.flags = r.unit.flags
+    for lane, source in enumerate(mask_lanes(mask, instr.type.count)):
+        if source is None:
+            continue
+        side, at = divmod(source, first.type.count)
+        part: Value = r.b.extractelement(amount, lane)
+        part = add(r.b, r.b.extractelement(totals[side], at), part)
+        totals[side] = r.b.insertelement(totals[side], part, at)
+    r.b.flags = ()
+    for operand, total in zip((first, second), totals, strict=True):
+        if not isinstance(total, ConstZero):
+            r.give(operand, total)
+
+
+def mask_lanes(mask: Value, count: int) -> list[int | None]:
+    """Lane numbers of a shuffle mask; None where the lane is undefined."""
+    if isinstance(mask, ConstZero):
+        return [0] * count
+    if isinstance(mask, ConstUndef):
+        return [None] * count
+    assert isinstance(mask, ConstAggregate)
+    return [e.value if isinstance(e, ConstInt) else 0 if isinstance(e, ConstZero) else None for e in mask.elems]
+
+
+# -- memory --------------------------------------------------------------------------------------------------
+
+
+def load(r: Reverse, instr: Instruction) -> None:
+    """The adjoint is added to shadow memory."""
+    if not r.active(instr):
+        return
+    amount = r.take(instr)
+    if amount is None:
+        return
+    if r.neighbours.give(instr, amount):
+        return
+    pointer = r.recall.shadow(instr.operands[0])
+    r.b.flags = r.unit.flags
+    total = add_adjoints(r.unit, r.b, instr, memory_op(r, instr, "load", instr.type, pointer), amount)
+    r.b.flags = ()
+    memory_op(r, instr, "store", ty.VOID, pointer, total)
+
+
+def memory_op(
+    r: Reverse, like: Instruction, opcode: str, type_: ty.Type, pointer: Value, value: Value | None = None
+) -> Value:
+    """A load or store on shadow memory with the alignment and type tag of the access it mirrors."""
+    operands = [pointer] if value is None else [value, pointer]
+    tags = {k: v for k, v in like.metadata.items() if k == "tbaa"}
+    new = Instruction(opcode, type_, operands, align=like.align, metadata=tags)
+    if r.b.metadata:
+        new.metadata.update(r.b.metadata)
+    return r.b.insert(new)
+
+
+def store(r: Reverse, instr: Instruction) -> None:
+    """The stored value receives what shadow memory holds, and shadow memory is cleared."""
+    value, target = instr.operands
+    if not r.unit.activity.pointer(target):
+        return
+    if has_float(value.type) or r.active(value):
+        pointer = r.recall.shadow(target)
+        if r.active(value):
+            amount = memory_op(r, instr, "load", value.type, pointer)
+            memory_op(r, instr, "store", ty.VOID, pointer, zero_of(value.type))
+            r.give(value, amount)
+        elif not has_pointer(value.type):
+            memory_op(r, instr, "store", ty.VOID, pointer, zero_of(value.type))
+        return
+    if has_pointer(value.type):
+        return
+    size = ty.store_size(value.type)
+    for offset, kind in r.unit.types.access(target, size):
+        if isinstance(kind, ty.FloatType):
+            r.b.store(zero_of(kind), r.b.gep(ty.I8, r.recall.shadow(target), offset), align=1)
+
+
+def call(r: Reverse, instr: Instruction) -> None:
+    """Calls: memory operations, derived functions, rows."""
+    callee = resolve(instr.callee)
+    if isinstance(callee, Function) and callee.is_declaration:
+        effect = effect_of(r.unit.module, instr, callee)
+        if effect.copy is not None:
+            copy(r, instr, effect.copy)
+            return
+        if effect.fill is not None:
+            fill(r, instr, effect.fill)
+            return
+        if effect.allocates or effect.frees is not None:
+            return
+    if not r.unit.activity.call(instr):
+        return
+    if r.unit.call_targets(instr):
+        derived_call(r, instr)
+        return
+    if r.active(instr):
+        if application(r.unit, instr) is None:
+            raise missing(r.unit, instr)
+        by_row(r, instr)
+
+
+def copy(r: Reverse, instr: Instruction, where: tuple[int, int, int]) -> None:
+    """memcpy and memmove: float fields of the target's adjoint move to the source's."""
+    target, source, size = (instr.args[i] for i in where)
+    if not r.unit.activity.pointer(target):
+        return
+    to_source = r.unit.activity.pointer(source)
+    period, fields = layout_of_copy(r.unit, instr, where)
+    moved = [(offset, kind) for offset, kind in fields if isinstance(kind, ty.FloatType)]
+    if not moved:
+        return
+    length = r.recall.value(size)
+    shadow = r.recall.shadow(target)
+    if to_source and len(moved) > 1 and "memmove" in (instr.callee.name or ""):
+        _move(r, shadow, r.recall.shadow(source), length, period, moved)
+        return
+    for offset, kind in moved:
+        extra = [length, ConstInt(ty.I64, period), ConstInt(ty.I64, offset)]
+        if to_source:
+            fn = r.unit.runtime(f"irgrad.adjoint.copy.{kind}")
+            r.b.call(fn, [shadow, r.recall.shadow(source), *extra])
+        else:
+            r.b.call(r.unit.runtime(f"irgrad.adjoint.clear.{kind}"), [shadow, *extra])
+
+
+def _move(
+    r: Reverse, target: Value, source: Value, length: Value, period: int, moved: list[tuple[int, ty.FloatType]]
+) -> None:
+    """Several fields of memory that may overlap: one after the other would meet what the one before has written."""
+    declare, b = r.unit.declare, r.b
+    wide = b.to_i64(length, signed=False)
+    twin = b.call(declare("malloc", ty.function(ty.PTR, (ty.I64,)), "", "noalias"), [wide])
+    whole = declare("llvm.memcpy.p0.p0.i64", ty.function(ty.VOID, (ty.PTR, ty.PTR, ty.I64, ty.I1)))
+    b.call(whole, [twin, target, wide, ConstInt(ty.I1, 0)])
+    places = [(kind, [wide, ConstInt(ty.I64, period), ConstInt(ty.I64, offset)]) for offset, kind in moved]
+    for kind, extra in places:
+        b.call(r.unit.runtime(f"irgrad.adjoint.clear.{kind}"), [target, *extra])
+    for kind, extra in places:
+        b.call(r.unit.runtime(f"irgrad.adjoint.copy.{kind}"), [twin, source, *extra])
+    b.call(declare("free", ty.function(ty.VOID, (ty.PTR,))), [twin])
+
+
+def fill(r: Reverse, instr: Instruction, where: tuple[int, int, int]) -> None:
+    """memset: the adjoint of what is overwritten is cleared."""
+    target, size = instr.args[where[0]], instr.args[where[2]]
+    if not r.unit.activity.pointer(target):
+        return
+    length = r.recall.value(size)
+    if not r.unit.holds_pointers(target):  # whatever floats it holds: nothing else is in their shadow
+        ftype = ty.function(ty.VOID, (ty.PTR, ty.I8, ty.I64, ty.I1))
+        clear = r.unit.declare("llvm.memset.p0.i64", ftype)
+        r.b.call(clear, [r.recall.shadow(target), ConstInt(ty.I8, 0), r.b.to_i64(length), ConstInt(ty.I1, 0)])
+        return
+    period, fields = layout_of_copy(r.unit, instr, where)
+    for offset, kind in fields:
+        if isinstance(kind, ty.FloatType):
+            extra = [length, ConstInt(ty.I64, period), ConstInt(ty.I64, offset)]
+            r.b.call(r.unit.runtime(f"irgrad.adjoint.clear.{kind}"), [r.recall.shadow(target), *extra])
+
+
+def derived_call(r: Reverse, instr: Instruction) -> None:
+    """Call the reverse of the callee with the tape of this very call."""
+    from irgrad.engine.transforms.split import reverse_type, split_functions
+
+    assert instr.call is not None
+    abi = r.unit.call_abi(instr)
+    amount = r.take(instr) if instr.type is not ty.VOID and r.active(instr) else None
+    args: list[Value] = []
+    for i, arg in enumerate(instr.args):
+        args.append(r.recall.value(arg))
+        if i < len(abi.shadow) and abi.shadow[i]:
+            args.append(r.recall.shadow(arg))
+    if abi.ret_adjoint:
+        args.append(amount if amount is not None else zero_of(instr.type))
+    args.append(_tape(r, instr))
+    ftype = reverse_type(instr.call.fn_type, abi)
+    callee = resolve(instr.callee)
+    if isinstance(callee, Function):
+        entry: Value = split_functions(r.unit, callee)[1]
+    else:
+        entry = r.b.load(ty.PTR, r.b.gep(ty.PTR, r.recall.shadow(instr.callee), 2))
+    result = r.b.insert(Instruction("call", ftype.ret, [*args, entry], call=CallInfo(ftype)))
+    position = 0
+    for i, arg in enumerate(instr.args):
+        if i < len(abi.adjoint) and abi.adjoint[i]:
+            r.give(arg, r.b.extractvalue(result, position))
+            position += 1
+
+
+def _tape(r: Reverse, instr: Instruction) -> Value:
+    tape = r.sweep.tapes[instr]
+    if r.direct(instr):
+        return tape
+    key = ("tape", instr)
+    r.storage.save(key, ty.PTR, r.level(instr), lambda: tape, [("after", tape)])
+    return r.recall.load(key)
+
+
+HANDLERS: dict[str, Callable[[Reverse, Instruction], None]] = {
+    "select": select, "freeze": same, "bitcast": same, "fptrunc": float_cast, "fpext": float_cast,
+    "extractvalue": extractvalue, "insertvalue": insertvalue, "extractelement": extractelement,
+    "insertelement": insertelement, "shufflevector": shufflevector, "load": load, "store": store, "call": call,
+}  # fmt: skip
+
+__all__ = ["HANDLERS", "Abi", "Unit", "augmented_type", "reverse_instruction"]

@@ -1,0 +1,223 @@
+"""The primal sweep of reverse mode: the function itself, shadows of pointers, and calls in their augmented form."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from irgrad.engine.analyses.effects import effect_of
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.model import (
+    Block,
+    CallInfo,
+    ConstInt,
+    Function,
+    Instruction,
+    Value,
+)
+from irgrad.engine.ir.types import Type
+from irgrad.engine.transforms.copies import layout_of_copy
+from irgrad.engine.transforms.forward import allocation_bytes
+from irgrad.engine.transforms.refuse import missing, refuse
+from irgrad.engine.transforms.rows import application
+from irgrad.engine.transforms.sweep import Sweep
+from irgrad.engine.transforms.unit import Abi, Unit, resolve
+
+if TYPE_CHECKING:
+    from irgrad.engine.transforms.reverse import Reverse
+
+
+def augmented_type(fn_type: ty.FunctionType, abi: Abi) -> ty.FunctionType:
+    """{ret, shadow of ret, tape} (arguments with pointer shadows, arena)."""
+    params: list[Type] = []
+    for i, param in enumerate(fn_type.params):
+        params.append(param)
+        if abi.shadow[i]:
+            params.append(param)
+    params.append(ty.PTR)
+    fields: list[Type] = [fn_type.ret] if fn_type.ret is not ty.VOID else []
+    if abi.ret_shadow:
+        fields.append(fn_type.ret)
+    return ty.function(ty.struct((*fields, ty.PTR)), tuple(params))
+
+
+class Augment(Sweep):
+    """The primal sweep of one function, as part of a `Reverse`."""
+
+    def __init__(self, owner: Reverse, target: Function) -> None:
+        super().__init__(owner.unit, owner.fn, target, tangents=False)
+        self.owner = owner
+        self.tapes: dict[Instruction, Value] = {}
+
+    def generate(self, order: list[Block]) -> None:
+        """Copy all blocks."""
+        new = iter(self.target.args)
+        abi = self.owner.abi
+        for i, old in enumerate(self.fn.args):
+            primal = next(new)
+            primal.name = old.name
+            self.values[old] = primal
+            if abi.shadow[i]:
+                self.shadows[old] = next(new)
+        if self.owner.split:
+            self.owner.arena = next(new)
+        self.make_blocks(order)
+        self.run(order)
+
+    def ret(self, instr: Instruction) -> None:
+        """Left open: `backward` closes the block with the reverse sweep or the return of the augmented function."""
+
+    def copy(self, instr: Instruction) -> Instruction:
+        """The copy of an instruction; sums that nobody sees may be reordered."""
+        new = super().copy(instr)
+        if instr in self.owner.free_sums:
+            new.flags = tuple(dict.fromkeys((*instr.flags, "reassoc", "nsz", "contract")))
+        return new
+
+    # -- memory ----------------------------------------------------------------------------------------------
+
+    def alloca(self, instr: Instruction) -> None:
+        """Stack memory whose contents or shadow the reverse sweep needs outlives an augmented function or an
+        iteration."""
+        lasting = self.owner.split or instr.block is not self.fn.entry
+        if not lasting:
+            super().alloca(instr)
+            return
+        assert instr.elem is not None
+        size = self.b.mul(self.b.to_i64(self.value(instr.operands[0])), ConstInt(ty.I64, ty.size_of(instr.elem)))
+        align = ConstInt(ty.I64, max(instr.align, ty.align_of(instr.elem)))
+        self.values[instr] = self._room(size, align)
+        if self.shadowed(instr):
+            self.shadows[instr] = self._zeroed(size, align)
+
+    def _room(self, size: Value, align: Value) -> Value:
+        """Memory of the arena that begins at a multiple of `align`; the arena itself knows multiples of 16."""
+        if isinstance(align, ConstInt) and align.value <= 16:
+            return self.owner.allocate(self.b, size)
+        pointer = self.owner.allocate(self.b, self.b.add(size, align))
+        address = self.b.cast("ptrtoint", pointer, ty.I64)
+        negative = self.b.binary("sub", ConstInt(ty.I64, 0), address)
+        short = self.b.binary("and", negative, self.b.sub(align, ConstInt(ty.I64, 1)))
+        return self.b.gep(ty.I8, pointer, short)
+
+    def _zeroed(self, size: Value, align: Value) -> Value:
+        pointer = self._room(size, align)
+        self.zero_memory(pointer, size)
+        return pointer
+
+    # -- calls -----------------------------------------------------------------------------------------------
+
+    def call(self, instr: Instruction) -> None:
+        """Copy inactive calls; allocate shadows; postpone frees; call augmented functions."""
+        callee = resolve(instr.callee)
+        name = callee.name if isinstance(callee, Function) else None
+        if name is not None and name.startswith(("llvm.lifetime.", "llvm.stackrestore", "llvm.dbg.")):
+            return
+        if isinstance(callee, Function) and callee.is_declaration:
+            effect = effect_of(self.unit.module, instr, callee)
+            if effect.allocates:
+                self._allocation(instr)
+                return
+            if effect.frees is not None:
+                arena = name in ("irgrad.tape.finish", "irgrad.tape.finish_later")
+                free_later = self.unit.runtime(f"irgrad.tape.{'finish' if arena else 'free'}_later")
+                self.b.call(free_later, [self.owner.arena_value(), self.value(instr.args[effect.frees])])
+                return
+            if effect.copy is not None:
+                if self.unit.discarded(instr.args[effect.copy[0]]) and instr.type is ty.VOID:
+                    return
+                self.copy(instr)
+                self._copy_pointers(instr, effect.copy)
+                return
+            if effect.fill is not None:
+                if self.unit.discarded(instr.args[effect.fill[0]]) and instr.type is ty.VOID:
+                    return
+                self.copy(instr)
+                self._fill_pointers(instr, effect.fill)
+                return
+        if not self.activity.call(instr):
+            self.copy(instr)
+            return
+        if self.unit.call_targets(instr):
+            self.derived_call(instr)
+            return
+        if application(self.unit, instr) is None:
+            raise missing(self.unit, instr)
+        self.copy(instr)
+
+    def _allocation(self, instr: Instruction) -> None:
+        new = self.copy(instr)
+        if not self.shadowed(instr):
+            return
+        size = allocation_bytes(self, new)
+        if size is None:
+            raise refuse(self.unit, instr, "the size of this allocation is not known")
+        self.shadows[instr] = self._zeroed(size, self._alignment(instr))
+
+    def _alignment(self, call: Instruction) -> Value:
+        name = call.callee_name or ""
+        if name in ("aligned_alloc", "memalign"):
+            return self.b.to_i64(self.value(call.args[0]), signed=False)
+        if "align_val_t" in name:
+            return self.b.to_i64(self.value(call.args[1]), signed=False)
+        return ConstInt(ty.I64, 16)
+
+    def _copy_pointers(self, instr: Instruction, where: tuple[int, int, int]) -> None:
+        """Shadow pointers inside copied memory move in the primal sweep (adjoints of floats move in the reverse
+        sweep)."""
+        target, source = instr.args[where[0]], instr.args[where[1]]
+        if not self.activity.pointer(target):
+            return
+        period, fields = layout_of_copy(self.unit, instr, where)
+        offsets = [offset for offset, kind in fields if kind is ty.PTR]
+        if not offsets:
+            return
+        if not self.activity.pointer(source):
+            raise refuse(self.unit, instr, "pointers without shadow are copied into memory that needs them")
+        size = self.value(instr.args[where[2]])
+        for offset in offsets:
+            fn = self.unit.runtime("irgrad.copy.pointers")
+            args = [self.shadow(target), self.shadow(source), size, ConstInt(ty.I64, period), ConstInt(ty.I64, offset)]
+            self.b.call(fn, args)
+
+    def _fill_pointers(self, instr: Instruction, where: tuple[int, int, int]) -> None:
+        target = instr.args[where[0]]
+        if not self.activity.pointer(target) or not self.unit.holds_pointers(target):
+            return
+        period, fields = layout_of_copy(self.unit, instr, where)
+        for offset, kind in fields:
+            if kind is ty.PTR:
+                fn = self.unit.runtime("irgrad.clear.pointers")
+                size = self.value(instr.args[where[2]])
+                self.b.call(fn, [self.shadow(target), size, ConstInt(ty.I64, period), ConstInt(ty.I64, offset)])
+
+    def derived_call(self, instr: Instruction) -> None:
+        """Call the augmented callee; its tape is one more value that the reverse sweep needs."""
+        assert instr.call is not None
+        abi = self.unit.call_abi(instr)
+        args: list[Value] = []
+        for i, arg in enumerate(instr.args):
+            args.append(self.value(arg))
+            if i < len(abi.shadow) and abi.shadow[i]:
+                args.append(self.shadow(arg))
+        args.append(self.owner.arena_value())
+        ftype = augmented_type(instr.call.fn_type, abi)
+        callee = resolve(instr.callee)
+        if isinstance(callee, Function):
+            from irgrad.engine.transforms.split import split_functions
+
+            entry: Value = split_functions(self.unit, callee)[0]
+        else:
+            entry = self.b.load(ty.PTR, self.b.gep(ty.PTR, self.shadow(instr.callee), 1))
+        call = self.b.insert(Instruction("call", ftype.ret, [*args, entry], call=CallInfo(ftype)))
+        position = 0
+        if instr.type is not ty.VOID:
+            self.values[instr] = self.b.extractvalue(call, 0)
+            position = 1
+        if abi.ret_shadow:
+            if self.shadowed(instr):
+                self.shadows[instr] = self.b.extractvalue(call, position)
+            position += 1
+        self.tapes[instr] = self.b.extractvalue(call, position)
+
+
+__all__ = ["Augment", "Unit", "augmented_type"]

@@ -1,0 +1,235 @@
+"""Integers that carry floats or pointers: their shadows and adjoints are integers too, with the same bits inside.
+
+A struct of a float and an int travels in one i64; a union, a bit trick or a copy by words moves floats as integers. An
+operation that only moves bits (shift by whole bytes, mask of whole lanes, extension, disjoint or) moves the bits of a
+tangent alike, and an adjoint back. Masks of the sign are |x| and -|x|, a flipped sign is -x. A pointer's shadow moves
+by as much as the pointer does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.builder import Builder
+from irgrad.engine.ir.model import ConstAggregate, ConstInt, Instruction, Value, is_zero
+from irgrad.engine.ir.types import Type
+from irgrad.engine.transforms.leaves import add as add_floats
+from irgrad.engine.transforms.leaves import fields_of, has_float, zero_of
+from irgrad.engine.transforms.refuse import refuse
+
+if TYPE_CHECKING:
+    from irgrad.engine.transforms.reverse import Reverse
+    from irgrad.engine.transforms.sweep import Sweep
+    from irgrad.engine.transforms.unit import Unit
+
+BITS = frozenset("add sub and or xor shl lshr ashr zext sext trunc".split())
+
+
+def kinds_of(unit: Unit, value: Value) -> frozenset[Type]:
+    """The float types that an integer may carry."""
+    return unit.types.carriers.floats(value)
+
+
+def carries(unit: Unit, value: Value) -> bool:
+    """An active integer that is known to carry floats."""
+    return value.type.scalar.is_int and unit.activity.value(value) and bool(kinds_of(unit, value))
+
+
+# -- adding adjoints -----------------------------------------------------------------------------------------------
+
+
+def add(unit: Unit, b: Builder, value: Value, x: Value, y: Value) -> Value:
+    """x + y for adjoints of `value`: float by float, also inside of integers."""
+    if is_zero(x):
+        return y
+    if is_zero(y):
+        return x
+    if value.type.scalar.is_int:
+        return _add_bits(b, kinds_of(unit, value), x, y)
+    if not value.type.is_aggregate or not _has_wide_int(value.type):
+        return add_floats(b, x, y)
+    return _add_parts(unit, b, value.type, value.type, (), x, y)
+
+
+def _has_wide_int(type_: Type) -> bool:
+    if type_.is_aggregate:
+        return any(map(_has_wide_int, fields_of(type_)))
+    return type_.is_int and ty.store_size(type_) >= 2
+
+
+def _add_parts(
+    unit: Unit, b: Builder, whole: Type, type_: Type, path: tuple[int, ...], x: Value, y: Value
+) -> Value:
+    if type_.is_fp:
+        return add_floats(b, x, y)
+    if type_.scalar.is_int:
+        return _add_bits(b, leaf_kinds(unit, whole, path), x, y)
+    if not type_.is_aggregate:
+        return x
+    result = x
+    for i, part in enumerate(fields_of(type_)):
+        if has_float(part) or _has_wide_int(part):
+            total = _add_parts(unit, b, whole, part, (*path, i), b.extractvalue(x, i), b.extractvalue(y, i))
+            result = b.insertvalue(result, total, i)
+    return result
+
+
+def leaf_kinds(unit: Unit, whole: Type, path: tuple[int, ...]) -> frozenset[Type]:
+    """The float types that integers at one place of a struct type carry anywhere in the program."""
+    if not unit.leaf_kinds:
+        unit.leaf_kinds[ty.VOID, ()] = frozenset()
+        for fn in unit.pointers.functions:
+            for instr in fn.instructions():
+                if instr.opcode == "extractvalue":
+                    source, part = instr.operands[0], instr
+                elif instr.opcode == "insertvalue":
+                    source, part = instr, instr.operands[1]  # type: ignore[assignment]
+                else:
+                    continue
+                if part.type.scalar.is_int:
+                    key = (source.type, tuple(instr.indices))
+                    unit.leaf_kinds[key] = unit.leaf_kinds.get(key, frozenset()) | kinds_of(unit, part)
+    return unit.leaf_kinds.get((whole, path), frozenset())
+
+
+def _add_bits(b: Builder, kinds: frozenset[Type], x: Value, y: Value) -> Value:
+    """The sum of two integers full of floats of one type; of several types in one place at most one may be nonzero."""
+    bits = 8 * ty.store_size(x.type)
+    if not kinds:
+        return x
+    if len(kinds) == 1:
+        (kind,) = kinds
+        width = 8 * ty.store_size(kind)
+        if bits % width == 0:
+            view = kind if bits == width else ty.vector(bits // width, kind)
+            total = b.binary("fadd", b.cast("bitcast", x, view), b.cast("bitcast", y, view))
+            return b.cast("bitcast", total, x.type)
+    flags, b.flags = b.flags, ()
+    zero = zero_of(x.type)
+    first, second = b.icmp("eq", x, zero), b.icmp("eq", y, zero)
+    every = ConstInt(x.type, -1)  # a NaN in all formats: two unions of different type were added
+    result = b.select(first, y, b.select(second, x, every))
+    b.flags = flags
+    return result
+
+
+# -- the primal sweep and forward mode -------------------------------------------------------------------------------
+
+
+def shadow_of_bits(sweep: Sweep, instr: Instruction) -> None:
+    """Shadow of an integer operation on carried pointers or floats."""
+    unit = sweep.unit
+    pointers = [o for o in instr.operands if o.type.scalar.is_int and unit.activity.pointer(o)]
+    floats = [o for o in instr.operands if unit.activity.value(o)] if sweep.tangents else []
+    if pointers and not floats and instr.type.is_int:
+        if len(pointers) > 1:
+            raise refuse(unit, instr, "a pointer is computed from two pointers as integers")
+        (pointer,) = pointers
+        if pointer.type is not instr.type:
+            sweep.shadows[instr] = sweep.like(instr, [sweep.shadow(pointer)])
+            return
+        moved = sweep.b.binary("sub", sweep.values[instr], sweep.value(pointer))
+        sweep.shadows[instr] = sweep.b.binary("add", sweep.shadow(pointer), moved)
+        return
+    amounts = [sweep.shadow(o) for o in instr.operands]
+    result = _moved(unit, sweep.b, instr, amounts, sweep.value)
+    sweep.shadows[instr] = result
+
+
+def _moved(unit: Unit, b: Builder, instr: Instruction, shadows: list[Value], primal: object) -> Value:
+    op = instr.opcode
+    if op in ("zext", "sext", "trunc"):
+        return b.cast("zext" if op == "sext" else op, shadows[0], instr.type)
+    if op in ("shl", "lshr", "ashr"):
+        return b.binary("shl" if op == "shl" else "lshr", shadows[0], _whole_bytes(unit, instr))
+    first, second = instr.operands
+    if op == "or" and not isinstance(second, ConstInt | ConstAggregate):
+        return b.binary("or", shadows[0], shadows[1])
+    if not isinstance(second, ConstInt):
+        raise refuse(unit, instr, f"`{op}` on the bits of active floats has no derivative")
+    return _masked(unit, b, instr, shadows[0], primal(first))  # type: ignore[operator]
+
+
+def _whole_bytes(unit: Unit, instr: Instruction) -> Value:
+    by = instr.operands[1]
+    if not isinstance(by, ConstInt) or by.value % 8:
+        raise refuse(unit, instr, "the bits of an active float are shifted by no whole number of bytes")
+    return by
+
+
+def _masked(unit: Unit, b: Builder, instr: Instruction, amount: Value, before: Value) -> Value:
+    """What x op constant does to the tangent of x, and to the adjoint of the result: the same, it is linear."""
+    op, constant = instr.opcode, instr.operands[1]
+    assert isinstance(constant, ConstInt) and isinstance(instr.type, ty.IntType)
+    bits = instr.type.bits
+    number = constant.value & ((1 << bits) - 1)
+    kinds = kinds_of(unit, instr) | kinds_of(unit, instr.operands[0])
+    width = min((8 * ty.store_size(k) for k in kinds), default=8)
+    if op in ("add", "sub"):  # counts in the lane of an integer beside the floats
+        touched = [at for at in range(0, bits, width) if number >> at & ((1 << width) - 1)]
+        if any(_float_lane(unit, v, at // 8) for v in (instr, instr.operands[0]) for at in touched):
+            raise refuse(unit, instr, "integer arithmetic on the bits of an active float")
+        return amount
+    keep = flip = turn = 0  # lanes kept, signs taken over from x, signs turned
+    for at in range(0, bits, width):
+        lane = (1 << min(width, bits - at)) - 1
+        sign = (lane + 1) >> 1
+        part = number >> at & lane
+        known = (0, lane, lane ^ sign) if op == "and" else (0, sign)
+        if part not in known and kinds and _float_lane(unit, instr.operands[0], at // 8):
+            raise refuse(unit, instr, "a mask takes bits of an active float apart")
+        if op == "and":
+            keep |= (lane if part in (lane, lane ^ sign) else 0) << at
+            flip |= (sign if part == lane ^ sign else 0) << at
+        elif op == "or":
+            keep |= (lane if part in (0, sign) else 0) << at
+            flip |= (sign if part == sign else 0) << at
+            turn |= (sign if part == sign else 0) << at
+        else:
+            keep |= (lane if part in (0, sign) else 0) << at
+            turn |= (sign if part == sign else 0) << at
+    full = (1 << bits) - 1
+    result = amount if keep == full else b.binary("and", amount, ConstInt(instr.type, keep))
+    if flip:
+        result = b.binary("xor", result, b.binary("and", before, ConstInt(instr.type, flip)))
+    if turn:
+        result = b.binary("xor", result, ConstInt(instr.type, turn))
+    return result
+
+
+def _float_lane(unit: Unit, value: Value, at: int) -> bool:
+    """Whether the lane of an integer that begins at this byte holds a float."""
+    return any(offset == at and isinstance(kind, ty.FloatType) for offset, kind in unit.types.carriers.layout(value))
+
+
+# -- the reverse sweep -----------------------------------------------------------------------------------------------
+
+
+def adjoint_of_bits(r: Reverse, instr: Instruction) -> None:
+    """The adjoint's bits go back to where the operand's bits came from."""
+    amount = r.take(instr)
+    if amount is None:
+        return
+    op, first = instr.opcode, instr.operands[0]
+    if op in ("zext", "sext"):
+        _hand(r, instr, first, r.b.cast("trunc", amount, first.type))
+    elif op == "trunc":
+        _hand(r, instr, first, r.b.cast("zext", amount, first.type))
+    elif op in ("shl", "lshr", "ashr"):
+        back = r.b.binary("lshr" if op == "shl" else "shl", amount, _whole_bytes(r.unit, instr))
+        _hand(r, instr, first, back)
+    elif op == "or" and not isinstance(instr.operands[1], ConstInt):
+        for operand in instr.operands:
+            _hand(r, instr, operand, amount)
+    elif isinstance(instr.operands[1], ConstInt):
+        reads = op in ("and", "or") and not is_zero(amount)
+        _hand(r, instr, first, _masked(r.unit, r.b, instr, amount, r.recall.value(first) if reads else first))
+    else:
+        raise refuse(r.unit, instr, f"`{op}` on the bits of active floats has no derivative")
+
+
+def _hand(r: Reverse, instr: Instruction, operand: Value, amount: Value) -> None:
+    if r.unit.activity.value(operand) and not r.active(operand):
+        raise refuse(r.unit, instr, "an active float travels as an integer, and its place in it is not known")
+    r.give(operand, amount)

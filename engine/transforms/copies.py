@@ -1,0 +1,70 @@
+"""Which floats and pointers a memcpy, memmove or memset touches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from irgrad.engine.analyses.kinds import CONFLICT, Kind
+from irgrad.engine.analyses.memory_types import shortest
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.model import ConstInt, Instruction, Value
+from irgrad.engine.transforms.refuse import refuse
+
+if TYPE_CHECKING:
+    from irgrad.engine.transforms.unit import Unit
+
+LISTED = 4096  # copies of up to this many bytes are described byte by byte when no shorter period is known
+
+
+def layout_of_copy(unit: Unit, instr: Instruction, where: tuple[int, int, int]) -> tuple[int, list[tuple[int, Kind]]]:
+    """(period in bytes, [(offset, kind)]) of the memory that the call writes. Raises Unsupported where the same
+    bytes are known as a float and as something else."""
+    target, size = instr.args[where[0]], instr.args[where[2]]
+    ends = [target] if where[0] == where[1] or not instr.args[where[1]].type.is_ptr else [target, instr.args[where[1]]]
+    if isinstance(size, ConstInt) and 0 <= size.value <= 256:
+        return _repeating(size.value, _merged(unit, instr, [dict(unit.types.access(p, size.value)) for p in ends]))
+    patterns = [unit.types.region(p) for p in ends]
+    known = [p for p in patterns if p.period and p.fields]
+    if not known:
+        if isinstance(size, ConstInt) and size.value <= LISTED:
+            return _repeating(size.value, _merged(unit, instr, [dict(unit.types.access(p, size.value)) for p in ends]))
+        return 1, []
+    period = max(p.period for p in known)
+    spread = [
+        {offset + k: kind for k in range(0, period, p.period) for offset, kind in p.fields}
+        for p in known
+        if period % p.period == 0
+    ]
+    return period, _merged(unit, instr, spread)
+
+
+def _repeating(size: int, fields: list[tuple[int, Kind]]) -> tuple[int, list[tuple[int, Kind]]]:
+    """The floats and pointers with their true period: each field is moved in one direction over its whole length,
+    which is only right for overlapping memory when fields of one kind that follow each other are one field."""
+    kept = tuple(f for f in fields if isinstance(f[1], ty.Type))
+    pattern = shortest(max(size, 1), kept)
+    return pattern.period, list(pattern.fields)
+
+
+def _merged(unit: Unit, instr: Instruction, layouts: list[dict[int, Kind]]) -> list[tuple[int, Kind]]:
+    merged: dict[int, Kind] = {}
+    for layout in layouts:
+        for offset, kind in layout.items():
+            before = merged.get(offset)
+            if kind is CONFLICT or (before is not None and before is not kind and _matters(before, kind)):
+                raise refuse(
+                    unit, instr, f"byte {offset} of this copied memory is used as `{before or kind}` and as `{kind}`",
+                    because="its derivative depends on which of them it holds",
+                    fix="copy the members by assignment, or keep floats and other data in different memory",
+                )  # fmt: skip
+            if before is None or not isinstance(before, ty.Type):
+                merged[offset] = kind
+    return sorted(merged.items())
+
+
+def _matters(a: Kind, b: Kind) -> bool:
+    """Two kinds that cannot both be right, one of them a float or a pointer on each side."""
+    return isinstance(a, ty.Type) and isinstance(b, ty.Type)
+
+
+__all__ = ["Value", "layout_of_copy"]

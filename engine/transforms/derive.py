@@ -1,0 +1,144 @@
+"""The entrance of the differentiator: a function in normal form and a mode give its derivative in normal form.
+
+    J (forward)  each active argument p is followed by the pointer to its tangent
+    V (reverse)  each active argument p is followed by its shadow: on entry the adjoint of the memory after the
+    function, on exit the
+                 adjoint of the memory before it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.builder import Builder
+from irgrad.engine.ir.model import ConstInt, Function, Module
+from irgrad.engine.transforms.puns import refuse_puns
+from irgrad.engine.transforms.retype import retype
+from irgrad.engine.transforms.screen import screen
+from irgrad.engine.transforms.undecidable import refuse_undecidable
+from irgrad.engine.transforms.unit import Abi, Unit
+from irgrad.rules.errors import Unsupported
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """Name of the derivative's function; `scratch`: arguments that were not asked for but need zeroed scratch
+    shadows."""
+
+    name: str
+    scratch: tuple[int, ...]
+
+
+def derive(
+    module: Module, fname: str, mode: str, args: Sequence[str], *, buffers: Sequence[str] = (),
+    strict_fp: bool = False, discard: Sequence[int] = (),
+) -> Derived:  # fmt: skip
+    """Add the derivative of `fname` to `module`.
+
+    `mode` is "forward" or "reverse"; `args[i]` is "dup" for the arguments that are differentiated, else "const".
+    `buffers[i]` names the float type that argument i holds all over ("double", ...), "" where that is not known.
+    `discard`: arguments whose final contents nobody asks for. Raises an IRGradError that names the source line for what
+    has no derivative.
+    """
+    from irgrad.engine.analyses.facts import Facts
+    from irgrad.engine.transforms.canonical import canonicalise_module
+
+    root = module.functions[fname]
+    canonicalise_module(module, root)
+    dup = {i for i, a in enumerate(args) if a == "dup"}
+    facts = Facts(module, root, dup, buffers)
+    if retype(facts):
+        facts = Facts(module, root, dup, buffers)
+    scratch = tuple(sorted(facts.activity.scratch))
+    unit = Unit(module, root, facts, mode, strict_fp)
+    refuse_undecidable(unit)
+    screen(unit)
+    refuse_puns(unit, buffers)
+    shadowed = [a == "dup" or i in facts.activity.scratch for i, a in enumerate(args)]
+    abi = Abi(root)
+    abi.shadow = list(shadowed)
+    unit.discard(discard)
+    unit.abis[root] = abi
+    letter = ("T" if discard else "J") if mode == "forward" else "R" if discard else "V"
+    name = f"{fname}.{letter}{''.join('1' if s else '0' for s in shadowed)}"
+    target = _root_function(module, name, shadowed)
+    if mode != "forward":
+        target.tail = REVERSE_TAIL
+    if mode == "forward":
+        _forward_root(unit, root, target, abi)
+    else:
+        _reverse_root(unit, root, target, abi)
+    drain(unit)
+    _clear_shadow_globals(unit, target)
+    return Derived(name, scratch)
+
+
+def _root_function(module: Module, name: str, shadowed: list[bool]) -> Function:
+    count = len(shadowed) + sum(shadowed)
+    target = Function(name, ty.function(ty.VOID, (ty.PTR,) * count))
+    for arg in target.args:
+        arg.attrs = "noalias"
+    target.tail = "nounwind"
+    module.functions[name] = target
+    return target
+
+
+REVERSE_TAIL = 'nounwind "irgrad-reverse"'  # tells the optimiser that this is adjoint code
+
+
+def _forward_root(unit: Unit, root: Function, target: Function, abi: Abi) -> None:
+    from irgrad.engine.analyses.cfg import Cfg
+    from irgrad.engine.transforms.forward import Forward
+
+    Forward(unit, root, target, abi).generate(Cfg(root).rpo)
+
+
+def _reverse_root(unit: Unit, root: Function, target: Function, abi: Abi) -> None:
+    from irgrad.engine.transforms.reverse import Reverse
+
+    Reverse(unit, root, abi, target, target).generate()
+
+
+def drain(unit: Unit) -> None:
+    """Generate what is queued, then fill the descriptors of functions whose address is taken, until nothing is left."""
+    filled = 0
+    while unit.queue or filled < len(unit.addressed):
+        while unit.queue:
+            unit.queue.pop()()
+        while filled < len(unit.addressed):
+            fill_descriptor(unit, unit.addressed[filled])
+            filled += 1
+
+
+def fill_descriptor(unit: Unit, fn: Function) -> None:
+    """The descriptor of a function: {forward, augmented, reverse} entry points of this unit's mode."""
+    from irgrad.engine.ir.model import ConstAggregate, Constant, ConstZero
+    from irgrad.engine.transforms.forward import forward_function
+    from irgrad.engine.transforms.split import split_functions
+
+    null: Constant = ConstZero(ty.PTR)
+    entries: list[Constant] = [null, null, null]
+    if fn in unit.abis and not fn.is_declaration:
+        if unit.mode == "forward":
+            entries[0] = forward_function(unit, fn)
+        else:
+            entries[1], entries[2] = split_functions(unit, fn)
+    elif unit.indirectly_active(fn):
+        raise Unsupported(
+            f"the address of `{fn.name}` is taken and it may be called with active arguments",
+            because="it has no body in this module",
+            fix=f'load(..., link=["the file that defines {fn.name}"])',
+        )
+    var = unit.descriptors[fn]
+    var.init = ConstAggregate(var.value_type, entries)
+
+
+def _clear_shadow_globals(unit: Unit, target: Function) -> None:
+    """Derivatives of mutable globals start from zero in every call."""
+    b = Builder(target.blocks[0], at=0)
+    ftype = ty.function(ty.VOID, (ty.PTR, ty.I8, ty.I64, ty.I1))
+    for var in unit.mutable_float_shadows():
+        fn = unit.declare("llvm.memset.p0.i64", ftype)
+        b.call(fn, [var, ConstInt(ty.I8, 0), ConstInt(ty.I64, ty.size_of(var.value_type)), ConstInt(ty.I1, 0)])

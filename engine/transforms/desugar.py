@@ -1,0 +1,243 @@
+"""Takes apart calls and instructions that do several things at once, before analysis, so that rules and sweeps see
+simple ones.
+
+    sincos(x, s, c)        *s = sin x ; *c = cos x
+    modf(x, p)             t = trunc x ; *p = t ; copysign(x - t, x)   (0 for infinite x)
+    realloc(p, n)          q = malloc(n) ; memcpy(q, p, min(size of p, n)) ; free(p)
+    posix_memalign(o, a, n)  *o = aligned_alloc(a, n) ; 0
+    vector.reduce.op       the chain of scalar operations
+    fshl, fshr             two shifts and an or, where whole bytes move
+    atomicrmw, cmpxchg on floats   load, operation, store (differentiated code runs a call in one thread)
+    byval arguments        an explicit copy on the caller's stack
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.builder import Builder
+from irgrad.engine.ir.model import Block, ConstInt, Function, Instruction, Module, Value, const_float
+from irgrad.engine.transforms.emit import PURE, type_suffix
+
+BYVAL = re.compile(r"\bbyval\(([^()]*(?:\([^()]*\))?[^()]*)\)\s*")
+Rewrite = Callable[[Module, Builder, Instruction], Value | None]
+
+
+def desugar(module: Module, fn: Function) -> bool:
+    """Rewrite one function in place; returns whether anything changed."""
+    changed = False
+    replaced: dict[Value, Value] = {}
+    for arg in fn.args:
+        arg.attrs = BYVAL.sub("", arg.attrs)
+    for block in fn.blocks:
+        if not any(_rewrite_of(i) for i in block.instructions):
+            continue
+        old, block.instructions = block.instructions, []
+        b = Builder(block)
+        for instr in old:
+            rewrite = _rewrite_of(instr)
+            if rewrite is None:
+                block.instructions.append(instr)
+                continue
+            dbg = instr.metadata.get("dbg")
+            b.metadata = {"dbg": dbg} if dbg else {}
+            result = rewrite(module, b, instr)
+            if result is not None and result is not instr:
+                replaced[instr] = result
+            changed = True
+    if replaced:
+        replace_uses(fn, replaced)
+    return changed
+
+
+def replace_uses(fn: Function, replaced: dict[Value, Value]) -> None:
+    """Use the new values wherever the old ones were used."""
+
+    def final(value: Value) -> Value:
+        while value in replaced:
+            value = replaced[value]
+        return value
+
+    for instr in fn.instructions():
+        instr.operands = [final(o) for o in instr.operands]
+
+
+def declare(module: Module, name: str, ret: ty.Type, params: tuple[ty.Type, ...], tail: str = "") -> Function:
+    """The function of that name, declared when the module lacks it."""
+    if name not in module.functions:
+        fn = Function(name, ty.function(ret, params))
+        fn.tail = tail
+        module.functions[name] = fn
+    return module.functions[name]
+
+
+def _rewrite_of(instr: Instruction) -> Rewrite | None:
+    if instr.opcode == "call":
+        name = instr.callee.name if isinstance(instr.callee, Function) and instr.callee.is_declaration else None
+        if name is not None:
+            if name in CALLS:
+                return CALLS[name]
+            if name.startswith("llvm.vector.reduce.") and name.split(".")[3] in REDUCTIONS:
+                return _reduce
+            if name.startswith(("llvm.fshl.i", "llvm.fshr.i")) and _by_bytes(instr.args[2]):
+                return _funnel
+        if instr.call is not None and any("byval(" in a for a in instr.call.arg_attrs):
+            return _byval
+    elif instr.opcode == "atomicrmw" and instr.type.is_float and instr.pred in ATOMIC:
+        return _atomic
+    elif instr.opcode == "cmpxchg" and _float_bits(instr.operands[2]):
+        return _compare_exchange
+    return None
+
+
+def _float_bits(value: Value) -> bool:
+    return value.type.is_float or (
+        isinstance(value, Instruction) and value.opcode == "bitcast" and value.operands[0].type.is_float
+    )
+
+
+def _intrinsic(module: Module, b: Builder, name: str, *args: Value) -> Value:
+    type_ = args[0].type
+    fn = declare(module, f"llvm.{name}.{type_suffix(type_)}", type_, tuple(a.type for a in args), PURE)
+    return b.call(fn, args)
+
+
+def _sincos(module: Module, b: Builder, instr: Instruction) -> None:
+    x, sine, cosine = instr.args
+    # glibc reads x before it writes, so the results may overlap it
+    values = [_intrinsic(module, b, "sin", x), _intrinsic(module, b, "cos", x)]
+    b.store(values[0], sine)
+    b.store(values[1], cosine)
+
+
+def _modf(module: Module, b: Builder, instr: Instruction) -> Value:
+    x, whole = instr.args
+    integral = _intrinsic(module, b, "trunc", x)
+    b.store(integral, whole)
+    infinite = b.fcmp("oeq", _intrinsic(module, b, "fabs", x), const_float(x.type, float("inf")))
+    fraction = b.select(infinite, const_float(x.type, 0.0), b.binary("fsub", x, integral))
+    return _intrinsic(module, b, "copysign", fraction, x)
+
+
+def _realloc(module: Module, b: Builder, instr: Instruction) -> Value:
+    old, size = instr.args[:2]
+    new = b.call(declare(module, "malloc", ty.PTR, (ty.I64,)), [size])
+    usable = declare(module, "malloc_usable_size", ty.I64, (ty.PTR,), "nounwind memory(none)")
+    known = b.call(usable, [old])
+    known.call.arg_attrs = ["captures(none)"]  # type: ignore[union-attr]
+    less = b.icmp("ult", known, size)
+    count = b.select(less, known, size)
+    copy = declare(module, "llvm.memcpy.p0.p0.i64", ty.VOID, (ty.PTR, ty.PTR, ty.I64, ty.I1))
+    b.call(copy, [new, old, count, ConstInt(ty.I1, 0)])
+    b.call(declare(module, "free", ty.VOID, (ty.PTR,)), [old])
+    return new
+
+
+def _by_bytes(value: Value) -> bool:
+    return isinstance(value, ConstInt) and value.value % 8 == 0
+
+
+def _funnel(_module: Module, b: Builder, instr: Instruction) -> Value:
+    high, low, by = instr.args
+    assert isinstance(by, ConstInt) and isinstance(instr.type, ty.IntType)
+    bits = instr.type.bits
+    left = by.value % bits
+    if (instr.callee_name or "").startswith("llvm.fshr."):
+        left = (bits - left) % bits
+        if left == 0:
+            return low
+    if left == 0:
+        return high
+    upper = b.binary("shl", high, ConstInt(instr.type, left), ())
+    lower = b.binary("lshr", low, ConstInt(instr.type, bits - left), ())
+    return b.binary("or", upper, lower, ("disjoint",))
+
+
+def _posix_memalign(module: Module, b: Builder, instr: Instruction) -> Value:
+    out, align, size = instr.args
+    new = b.call(declare(module, "aligned_alloc", ty.PTR, (ty.I64, ty.I64)), [align, size])
+    b.store(new, out)
+    return ConstInt(instr.type, 0)
+
+
+REDUCTIONS = {
+    "fadd": "fadd", "fmul": "fmul", "fmax": "maxnum", "fmin": "minnum", "fmaximum": "maximum", "fminimum": "minimum",
+}  # fmt: skip
+
+
+def _reduce(module: Module, b: Builder, instr: Instruction) -> Value:
+    kind = REDUCTIONS[(instr.callee.name or "").split(".")[3]]
+    args = instr.args
+    vector = args[-1]
+    assert isinstance(vector.type, ty.VectorType)
+    b.flags = instr.flags
+    parts = [b.extractelement(vector, i) for i in range(vector.type.count)]
+    total = args[0] if len(args) == 2 else parts.pop(0)
+    for part in parts:
+        if kind in ("fadd", "fmul"):
+            total = b.binary(kind, total, part)
+        else:
+            total = _intrinsic(module, b, kind, total, part)
+    b.flags = ()
+    return total
+
+
+ATOMIC = {"fadd": "fadd", "fsub": "fsub", "xchg": "", "fmax": "maxnum", "fmin": "minnum",
+          "fmaximum": "maximum", "fminimum": "minimum"}  # fmt: skip
+
+
+def _atomic(module: Module, b: Builder, instr: Instruction) -> Value:
+    pointer, value = instr.operands
+    before = b.load(instr.type, pointer)
+    kind = ATOMIC[instr.pred]
+    if kind in ("fadd", "fsub"):
+        value = b.binary(kind, before, value)
+    elif kind:
+        value = _intrinsic(module, b, kind, before, value)
+    b.store(value, pointer)
+    return before
+
+
+def _compare_exchange(_module: Module, b: Builder, instr: Instruction) -> Value:
+    pointer, expected, new = instr.operands
+    before = b.load(expected.type, pointer)
+    equal = b.icmp("eq", before, expected) if not expected.type.is_float else b.fcmp("oeq", before, expected)
+    b.store(b.select(equal, new, before), pointer)
+    return b.aggregate(instr.type, [before, equal])
+
+
+def _byval(_module: Module, b: Builder, instr: Instruction) -> Value:
+    assert instr.call is not None
+    for i, attrs in enumerate(instr.call.arg_attrs):
+        found = BYVAL.search(attrs)
+        if found is None:
+            continue
+        size = _size_of_text(_module, found.group(1))
+        entry = b.block.function.entry if b.block.function is not None else b.block
+        cell = Instruction("alloca", ty.PTR, [ConstInt(ty.I32, 1)], elem=ty.array(size, ty.I8), align=16)
+        _at_top(entry, b.block, cell)
+        copy = declare(_module, "llvm.memcpy.p0.p0.i64", ty.VOID, (ty.PTR, ty.PTR, ty.I64, ty.I1))
+        b.call(copy, [cell, instr.operands[i], ConstInt(ty.I64, size), ConstInt(ty.I1, 0)])
+        instr.operands[i] = cell
+        instr.call.arg_attrs[i] = BYVAL.sub("", attrs)
+    b.block.instructions.append(instr)
+    return instr
+
+
+def _at_top(entry: Block, _here: Block, instr: Instruction) -> None:
+    instr.block = entry
+    entry.instructions.insert(0, instr)
+
+
+def _size_of_text(module: Module, text: str) -> int:
+    from irgrad.engine.ir.cursor import Cursor
+
+    return ty.size_of(Cursor(module, text).type_())
+
+
+CALLS: dict[str, Rewrite] = {
+    "sincos": _sincos, "sincosf": _sincos, "sincosl": _sincos, "modf": _modf, "modff": _modf, "modfl": _modf,
+    "realloc": _realloc, "posix_memalign": _posix_memalign,
+}  # fmt: skip

@@ -1,0 +1,202 @@
+"""Forward mode: a function that computes values and tangents side by side.
+
+    T f(A a, B b)   becomes   {T, T} f.fwd(A a, A a', B b, B b')
+
+with a primed parameter for each argument that has a tangent (active float) or a shadow (pointer to tangents).
+"""
+
+from __future__ import annotations
+
+from irgrad.engine.analyses.effects import Effect, effect_of
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.model import (
+    Argument,
+    Block,
+    CallInfo,
+    ConstInt,
+    Function,
+    Instruction,
+    Value,
+)
+from irgrad.engine.ir.types import Type
+from irgrad.engine.transforms.refuse import missing, refuse
+from irgrad.engine.transforms.rows import application
+from irgrad.engine.transforms.sweep import Sweep, bind_arguments, clean_call
+from irgrad.engine.transforms.unit import Abi, Unit, pair, resolve
+
+
+def forward_type(fn_type: ty.FunctionType, abi: Abi) -> ty.FunctionType:
+    """Type of the forward derivative."""
+    params: list[Type] = []
+    for i, param in enumerate(fn_type.params):
+        params.append(param)
+        if i < len(abi.adjoint) and (abi.adjoint[i] or abi.shadow[i]):
+            params.append(param)
+    twofold = abi.ret_adjoint or abi.ret_shadow
+    return ty.function(pair(fn_type.ret) if twofold else fn_type.ret, tuple(params), fn_type.vararg)
+
+
+class Forward(Sweep):
+    """Generates the forward derivative of one function."""
+
+    def __init__(self, unit: Unit, fn: Function, target: Function, abi: Abi) -> None:
+        super().__init__(unit, fn, target, tangents=True)
+        self.abi = abi
+
+    def generate(self, order: list[Block]) -> None:
+        """Fill the target."""
+        pairs: list[tuple[Argument, Argument, Argument | None]] = []
+        new = iter(self.target.args)
+        for i, old in enumerate(self.fn.args):
+            primal = next(new)
+            primal.name = old.name
+            shadow = next(new) if self.abi.adjoint[i] or self.abi.shadow[i] else None
+            pairs.append((old, primal, shadow))
+        bind_arguments(self, pairs)
+        self.make_blocks(order)
+        self.run(order)
+
+    def ret(self, instr: Instruction) -> None:
+        """Return the value, with its shadow where the convention has one."""
+        if instr.operands and (self.abi.ret_adjoint or self.abi.ret_shadow):
+            value = instr.operands[0]
+            both = self.b.aggregate(pair(value.type), [self.value(value), self.shadow(value)])
+            self.b.ret(both)
+        else:
+            self.copy(instr)
+
+    # -- calls -----------------------------------------------------------------------------------------------
+
+    def call(self, instr: Instruction) -> None:
+        """Copy inactive calls, differentiate the others by body, row or kind."""
+        callee = resolve(instr.callee)
+        name = callee.name if isinstance(callee, Function) else None
+        if name is not None and name.startswith(("llvm.lifetime.", "llvm.dbg.")):
+            return
+        if isinstance(callee, Function) and callee.is_declaration:
+            effect = effect_of(self.unit.module, instr, callee)
+            if effect.allocates or effect.frees is not None or effect.copy is not None or effect.fill is not None:
+                self.memory_call(instr, effect)
+                return
+        if not self.activity.call(instr):
+            self.copy(instr)
+            return
+        if self.unit.call_targets(instr):
+            self.derived_call(instr)
+            return
+        applied = application(self.unit, instr)
+        if applied is None:
+            raise missing(self.unit, instr)
+        self.copy(instr)
+        if instr.type is not ty.VOID and self.activity.value(instr):
+            self.tangent_of_row(instr, applied)
+
+    def memory_call(self, instr: Instruction, effect: Effect) -> None:
+        """Allocation, release, copy and fill: the same on the shadow memory."""
+        new = self.copy(instr)
+        if effect.allocates:
+            self._allocation(instr, new)
+            return
+        args = [self.value(a) for a in instr.args]
+        where = effect.copy or effect.fill or (effect.frees, effect.frees, effect.frees)
+        target = where[0]
+        assert target is not None
+        pointer = instr.args[target]
+        if not self.activity.pointer(pointer):
+            return
+        args[target] = self.shadow(pointer)
+        if effect.copy is not None:
+            source = instr.args[effect.copy[1]]
+            if not self.activity.pointer(source):
+                self.zero_memory(args[target], self.b.to_i64(args[effect.copy[2]]))
+                return
+            args[effect.copy[1]] = self.shadow(source)
+        elif effect.fill is not None:
+            byte = args[effect.fill[1]]
+            args[effect.fill[1]] = ConstInt(byte.type, 0)
+        self.like_call(instr, args)
+
+    def _allocation(self, instr: Instruction, new: Instruction) -> None:
+        if not self.shadowed(instr):
+            return
+        size = allocation_bytes(self, new)
+        if size is None:
+            raise refuse(self.unit, instr, "the size of this allocation is not known")
+        args = [self.value(a) for a in instr.args]
+        if instr.callee_name == "malloc":
+            args = [size]
+        elif instr.callee_name == "calloc":
+            args = [size, ConstInt(ty.I64, 1)]
+        twin = self.like_call(instr, args)
+        self.shadows[instr] = twin
+        self.zero_memory(twin, size)
+
+    def like_call(self, instr: Instruction, args: list[Value]) -> Instruction:
+        """The same call on other arguments."""
+        new = Instruction(
+            "call", instr.type, [*args, self.value(instr.callee)], call=clean_call(instr.call), flags=instr.flags
+        )
+        self.b.insert(new)
+        return new
+
+    def derived_call(self, instr: Instruction) -> None:
+        """Call the forward derivative of the callee, directly or through the descriptor."""
+        assert instr.call is not None
+        abi = self.unit.call_abi(instr)
+        args: list[Value] = []
+        for i, arg in enumerate(instr.args):
+            args.append(self.value(arg))
+            if i < len(abi.adjoint) and (abi.adjoint[i] or abi.shadow[i]):
+                args.append(self.shadow(arg))
+        callee = resolve(instr.callee)
+        ftype = forward_type(instr.call.fn_type, abi)
+        if isinstance(callee, Function):
+            entry: Value = forward_function(self.unit, callee)
+        else:
+            entry = self.b.load(ty.PTR, self.shadow(instr.callee))
+        call = self.b.insert(Instruction("call", ftype.ret, [*args, entry], call=CallInfo(ftype)))
+        if abi.ret_adjoint or abi.ret_shadow:
+            self.values[instr] = self.b.extractvalue(call, 0)
+            if self.shadowed(instr):
+                self.shadows[instr] = self.b.extractvalue(call, 1)
+        else:
+            self.values[instr] = call
+
+
+def allocation_bytes(sweep: Sweep, call: Instruction) -> Value | None:
+    """Bytes of the shadow of a copied allocation; None where the table does not say.
+
+    As many as the call asks for; where `realloc` copies all usable bytes of a block (see desugar), as many as are
+    usable.
+    """
+    from irgrad.rules import effects
+
+    facts = effects.facts(call.callee.name or "")
+    if facts is None or not facts.sizes:
+        return None
+    total: Value | None = None
+    for i in facts.sizes:
+        factor = sweep.b.to_i64(call.args[i], signed=False)
+        total = factor if total is None else sweep.b.mul(total, factor, ())
+    usable = sweep.unit.module.functions.get("malloc_usable_size")
+    if usable is not None and call.callee.name in ("malloc", "calloc"):
+        return sweep.b.call(usable, [call])
+    return total
+
+
+def forward_function(unit: Unit, fn: Function) -> Function:
+    """The forward derivative of `fn`, queued for generation on first use."""
+    key = (fn, "forward")
+    if key in unit.derived:
+        return unit.derived[key]
+    abi = unit.abis[fn]
+    target = unit.new_function(f"fwd.{fn.name}", forward_type(fn.ftype, abi))
+    unit.derived[key] = target
+
+    def generate() -> None:
+        from irgrad.engine.analyses.cfg import Cfg
+
+        Forward(unit, fn, target, abi).generate(Cfg(fn).rpo)
+
+    unit.queue.append(generate)
+    return target

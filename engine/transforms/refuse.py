@@ -1,0 +1,57 @@
+"""The errors of the engine: what, where (source line), why it is active, the way out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from irgrad.engine.ir.model import Function, Instruction
+from irgrad.rules.errors import MissingRuleError, Unsupported
+
+if TYPE_CHECKING:
+    from irgrad.engine.transforms.unit import Unit
+
+
+def place(unit: Unit, instr: Instruction) -> str:
+    """`@kernel (file.c:41:5), block %for.body`."""
+    from irgrad.engine.analyses.locations import locate
+
+    block = instr.block
+    fn = block.function if block is not None else None
+    name = f"@{fn.name}" if fn is not None else "a function"
+    line = locate(unit.module, instr)
+    return f"{name}{f' ({line})' if line else ''}, block %{block.name if block is not None else '?'}"
+
+
+def refuse(unit: Unit, instr: Instruction, what: str, fix: str = "", because: str = "") -> Unsupported:
+    """An Unsupported error about one instruction."""
+    from irgrad.engine.ir.printer import instruction_to_text
+
+    return Unsupported(
+        what,
+        where=place(unit, instr),
+        which=instruction_to_text(instr).strip(),
+        because=because or unit.activity.why(instr) or "an active value flows through it",
+        fix=fix or "compute this part in floating point, or keep it out of what depends on the active arguments",
+    )
+
+
+def missing(unit: Unit, instr: Instruction) -> MissingRuleError:
+    """An active call to a function with neither body nor rule."""
+    from irgrad.engine.ir.printer import instruction_to_text
+
+    callee = instr.callee
+    name = callee.name if isinstance(callee, Function) else None
+    because = unit.activity.why(instr) or "an active value flows through it"
+    if name is None:
+        return MissingRuleError(
+            "an active call through a pointer whose targets are not known",
+            where=place(unit, instr), which=instruction_to_text(instr).strip(), because=because,
+            fix="take the function from a table in the same program, or call it directly",
+        )  # fmt: skip
+    return MissingRuleError(
+        "no derivative is known for this call",
+        where=place(unit, instr),
+        which=instruction_to_text(instr).strip(),
+        because=f"{because}, and `{name}` has neither a body nor a rule",
+        fix=f'load(..., link=["the file that defines {name}"]), or @rule("{name}"), or inactive("{name}")',
+    )

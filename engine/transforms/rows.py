@@ -1,0 +1,192 @@
+"""Rules applied to instructions: which row one has, its tangent, and what it adds to the adjoints of its operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.builder import Builder
+from irgrad.engine.ir.model import Function, Instruction, Value
+from irgrad.engine.ir.types import Type
+from irgrad.engine.transforms.emit import Emitter
+from irgrad.engine.transforms.leaves import add, zero_of
+from irgrad.rules.expr import ZERO, Arg, Const, Expr, Result, emit, needs
+
+if TYPE_CHECKING:
+    from irgrad.engine.transforms.unit import Unit
+    from irgrad.rules.row import Row
+
+Fetch = Callable[[int], Value]
+
+
+class Application:
+    """A row together with the operands of one instruction."""
+
+    __slots__ = ("instr", "operands", "row", "type")
+
+    def __init__(self, row: Row, instr: Instruction, operands: Sequence[Value]) -> None:
+        self.row = row
+        self.instr = instr
+        self.operands = list(operands)
+        self.type = result_type(instr.type)
+
+    # -- forward ---------------------------------------------------------------------------------------------
+
+    def tangent(
+        self, unit: Unit, b: Builder, operands: Sequence[Value], result: Value, tangents: Sequence[Value | None]
+    ) -> Value:
+        """Tangent of the whole result: for each float result, the sum of partial x tangent."""
+        b.flags = unit.flags
+        needed = [self._results(b, result)]
+        memo: dict[Expr, Value] = {}
+        parts = []
+        for j in range(len(self.row.outputs)):
+            total: Value | None = None
+            for i, tangent in enumerate(tangents):
+                partial = self.row.partials[j][i]
+                if tangent is None or partial is ZERO:
+                    continue
+                term = self._times(unit, b, partial, tangent, operands.__getitem__, needed[0].__getitem__, memo)
+                total = term if total is None else add(b, total, term)
+            parts.append(total if total is not None else zero_of(self.type))
+        shadow = self._assemble(b, parts)
+        b.flags = ()
+        return shadow
+
+    def _results(self, b: Builder, result: Value) -> list[Value]:
+        if self.row.outputs == ("ret",):
+            return [result]
+        return [self._part(b, result, out) for out in self.row.outputs if isinstance(out, tuple) and out[0] == "ret"]
+
+    def _part(self, b: Builder, result: Value, out: object) -> Value:
+        if out == "ret":
+            return result
+        assert isinstance(out, tuple)
+        if result.type.is_vector:
+            return b.extractelement(result, out[1])
+        return b.extractvalue(result, out[1])
+
+    def _assemble(self, b: Builder, parts: list[Value]) -> Value:
+        if self.row.outputs == ("ret",):
+            return parts[0]
+        whole: Value = zero_of(self.instr.type)
+        for out, part in zip(self.row.outputs, parts, strict=True):
+            if isinstance(out, tuple) and out[0] == "ret":
+                if whole.type.is_vector:
+                    whole = b.insertelement(whole, part, out[1])
+                else:
+                    whole = b.insertvalue(whole, part, out[1])
+        return whole
+
+    # -- reverse ---------------------------------------------------------------------------------------------
+
+    def adjoints(
+        self,
+        unit: Unit,
+        b: Builder,
+        cotangent: Value,
+        active: Sequence[bool],
+        operand: Fetch,
+        result: Callable[[], Value],
+    ) -> list[Value | None]:
+        """What each operand's adjoint receives. `operand(i)` and `result()` fetch primal values on demand."""
+        b.flags = unit.flags
+        out: list[Value | None] = []
+        memo: dict[Expr, Value] = {}
+        for i in range(len(self.operands)):
+            total: Value | None = None
+            for j, where in enumerate(self.row.outputs):
+                partial = self.row.partials[j][i] if active[i] else ZERO
+                if partial is ZERO or (isinstance(where, tuple) and where[0] == "ptr"):
+                    continue
+                part = self._part(b, cotangent, where)
+                term = self._times(unit, b, partial, part, operand, lambda k: self._results(b, result())[k], memo)
+                total = term if total is None else add(b, total, term)
+            out.append(total)
+        b.flags = ()
+        return out
+
+    def needs_of(self, active: Sequence[bool]) -> frozenset[Arg | Result]:
+        """Primal values that the adjoints of the active operands read."""
+        wanted: list[Expr] = []
+        for of_result in self.row.partials:
+            wanted += [p for i, p in enumerate(of_result) if i < len(active) and active[i]]
+        return needs(*wanted)
+
+    def _times(
+        self, unit: Unit, b: Builder, partial: Expr, factor: Value, operand: Fetch, result: Fetch,
+        memo: dict[Expr, Value],
+    ) -> Value:  # fmt: skip
+        if isinstance(partial, Const):
+            if partial.value == 1.0:
+                return factor
+            if partial.value == -1.0:
+                return b.fneg(factor)
+        leaves = needs(partial)
+        args: dict[int, Value] = {leaf.index: operand(leaf.index) for leaf in leaves if isinstance(leaf, Arg)}
+        results: dict[int, Value] = {leaf.index: result(leaf.index) for leaf in leaves if isinstance(leaf, Result)}
+        value = emit(partial, Emitter(unit, b, self.type), args, results, memo)
+        return b.binary("fmul", factor, value)
+
+
+def result_type(type_: Type) -> Type:
+    """Float type in which a row computes: the result's, or that of the elements of a struct or pair of results."""
+    if isinstance(type_, ty.StructType):
+        return next(f for f in type_.fields or () if f.is_fp)
+    return type_
+
+
+def application(unit: Unit, instr: Instruction) -> Application | None:
+    """The row of an opcode or of a direct call to a known function; None when there is none."""
+    from irgrad.rules import lookup
+
+    if instr.opcode == "call":
+        from irgrad.engine.transforms.unit import resolve
+
+        callee = resolve(instr.callee)
+        if not isinstance(callee, Function) or callee.name is None:
+            return None
+        match = lookup.find(callee.name)
+        if match is None or match.packed:  # two places of the signature in one <2 x float>: not taken apart yet
+            return None
+        result = Application(match.row, instr, instr.args[: len(match.row.signature)])
+        outputs = match.row.outputs
+        if any(isinstance(o, tuple) and o[0] == "ret" for o in outputs) and instr.type.is_vector:
+            assert isinstance(instr.type, ty.VectorType)
+            result.type = instr.type.elem
+        return result
+    row = lookup.opcode_row(instr.opcode)
+    return Application(row, instr, instr.operands) if row is not None else None
+
+
+def pure_call(instr: Instruction) -> bool:
+    """A direct call to a function of the tables that neither reads nor writes memory."""
+    from irgrad.engine.transforms.unit import resolve
+    from irgrad.rules import lookup
+
+    callee = resolve(instr.callee)
+    if not isinstance(callee, Function) or callee.name is None or not callee.is_declaration:
+        return False
+    match = lookup.find(callee.name)
+    if match is not None:
+        return not match.row.pointers
+    if not callee.name.startswith("llvm."):
+        return False
+    from irgrad.rules import effects
+
+    facts = effects.facts(callee.name)
+    return facts is not None and facts.kind == "pure"
+
+
+CHEAP_CALLS = ("llvm.fabs", "llvm.fma", "llvm.min", "llvm.max", "llvm.copysign", "llvm.floor", "llvm.ceil",
+               "llvm.smax", "llvm.smin", "llvm.umax", "llvm.umin", "llvm.abs", "llvm.rint", "llvm.trunc",
+               "llvm.fmuladd")  # fmt: skip
+
+
+def libm_cost(instr: Instruction) -> int:
+    """Cost of computing a pure call again, in flops-like units."""
+    name = instr.callee.name or ""
+    if name.startswith(CHEAP_CALLS):
+        return 1
+    return 5 if name.startswith("llvm.sqrt") else 20

@@ -1,0 +1,95 @@
+"""What is refused before any derivative code is made: programs in which derivatives flow where no sweep can follow.
+
+A silent zero is the worst answer. Each of these would be one: exceptions and long jumps (control flow that no sweep
+runs backwards), floats handed on through `...`, integer arithmetic on the bits of active floats.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from irgrad.engine.analyses.bits import Bits
+from irgrad.engine.analyses.effects import attribute_text
+from irgrad.engine.analyses.kinds import Layout, kind_size
+from irgrad.engine.ir.model import Function, Instruction
+from irgrad.engine.ir.opcodes import OPCODES
+from irgrad.engine.transforms.refuse import refuse
+from irgrad.rules.errors import Unsupported
+
+if TYPE_CHECKING:
+    from irgrad.engine.transforms.unit import Unit
+
+_JUMPS = frozenset("setjmp _setjmp __sigsetjmp sigsetjmp".split())
+
+
+def screen(unit: Unit) -> None:
+    """Raise Unsupported, naming instruction and source line, for the first thing that cannot be followed."""
+    for instr, what in Bits(unit.activity).found:
+        raise refuse(unit, instr, what, because="no derivative goes through the bits of a float",
+                     fix="write it with floating-point operations, such as ldexp, frexp, copysign, fabs or log2")
+    for fn in unit.pointers.functions:
+        active = unit.activity.function(fn)
+        for instr in fn.instructions():
+            problem = _variadic(unit, instr) or (active and (_control(unit, instr) or _parts(unit, instr)))
+            if problem:
+                raise problem
+
+
+def _control(unit: Unit, instr: Instruction) -> Unsupported | None:
+    row = OPCODES[instr.opcode]
+    if row.treatment == "refused" and row.kind in ("terminator", "exception"):
+        return refuse(unit, instr, f"`{instr.opcode}` in code to be differentiated",
+                      because="the reverse of an exception or a computed jump is not known",
+                      fix="return an error code instead of throwing, or move the `try` out of the function")
+    callee = instr.callee if instr.is_call else None
+    if isinstance(callee, Function) and (
+        callee.name in _JUMPS or "returns_twice" in attribute_text(unit.module, callee.tail)
+    ):
+        return refuse(unit, instr, f"`{callee.name}` in code to be differentiated",
+                      because="a derivative cannot follow a long jump", fix="return an error code instead")
+    return None
+
+
+def _variadic(unit: Unit, instr: Instruction) -> Unsupported | None:
+    """Active values among the `...` of a function that is to be differentiated."""
+    if not instr.is_call or instr.call is None or not instr.call.fn_type.vararg:
+        return None
+    extra = instr.args[len(instr.call.fn_type.params) :]
+    active = unit.activity
+    given = [a for a in extra if active.varied(a) or any(active.varied_object(o) for o in active.flow.objects(a))]
+    if not given or not any(_matters(unit, instr, fn) for fn in unit.call_targets(instr)):
+        return None
+    return refuse(unit, instr, "an active value is passed through `...`",
+                  because=f"{unit.activity.why(given[0])}, and variable arguments have no place for its derivative",
+                  fix="give the callee a fixed prototype, or pass an array and its length")
+
+
+def _matters(unit: Unit, call: Instruction, fn: Function) -> bool:
+    """Whether what `fn` returns or writes reaches an output."""
+    from irgrad.engine.analyses.activity import objects_of
+
+    if unit.activity.useful(call):
+        return True
+    return any(unit.activity.useful_object(o) for o in objects_of(unit.pointers, unit.pointers.writes(fn)))
+
+
+def _parts(unit: Unit, instr: Instruction) -> Unsupported | None:
+    """Floats read as floats of another size, and integers that would be two different floats at once."""
+    if not unit.activity.value(instr):
+        return None
+    wrong = False
+    if instr.opcode == "bitcast":
+        source = instr.operands[0].type.scalar
+        wrong = source.is_fp and instr.type.scalar.is_fp and source is not instr.type.scalar
+    elif instr.type.scalar.is_int:
+        layout = unit.types.carries(instr)
+        wrong = isinstance(layout, tuple) and _overlap(layout)
+    return refuse(unit, instr, "the bits of an active float are read as something else") if wrong else None
+
+
+def _overlap(layout: Layout) -> bool:
+    return any(at + kind_size(kind) > after for (at, kind), (after, _) in pairwise(layout))
+
+
+__all__ = ["screen"]

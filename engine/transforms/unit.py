@@ -1,0 +1,316 @@
+"""What the derivatives of one root share: the facts, the calling conventions of derived functions, shadows of
+constants, and the functions still to be generated."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from irgrad.engine.analyses.objects import may_hold_pointer
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.model import (
+    ConstAggregate,
+    Constant,
+    ConstExpr,
+    ConstInt,
+    ConstText,
+    ConstUndef,
+    ConstZero,
+    Function,
+    GlobalAlias,
+    GlobalVariable,
+    Instruction,
+    Module,
+    Value,
+)
+from irgrad.engine.ir.types import Type
+from irgrad.engine.transforms.leaves import REASSOCIATE, has_float, has_pointer, zero_of
+from irgrad.rules.errors import Unsupported
+
+if TYPE_CHECKING:
+    from irgrad.engine.analyses.facts import Facts
+
+
+class Abi:
+    """How the derivative of a function is called: which parameters have an adjoint (floats) or a shadow (pointers)."""
+
+    __slots__ = ("adjoint", "ret_adjoint", "ret_shadow", "shadow")
+
+    def __init__(self, fn: Function) -> None:
+        count = len(fn.args)
+        self.adjoint = [False] * count
+        self.shadow = [False] * count
+        self.ret_adjoint = False
+        self.ret_shadow = False
+
+    def merge(self, other: Abi) -> None:
+        """Take over what the other convention passes."""
+        for i in range(min(len(self.adjoint), len(other.adjoint))):
+            self.adjoint[i] |= other.adjoint[i]
+            self.shadow[i] |= other.shadow[i]
+        self.ret_adjoint |= other.ret_adjoint
+        self.ret_shadow |= other.ret_shadow
+
+
+class Unit:
+    """Shared state while the derivatives of one root are generated."""
+
+    def __init__(self, module: Module, root: Function, facts: Facts, mode: str, strict: bool = False) -> None:
+        self.module = module
+        self.root = root
+        self.facts = facts
+        self.activity = facts.activity
+        self.pointers = facts.pointers
+        self.types = facts.types
+        self.mode = mode
+        self.flags: tuple[str, ...] = () if strict else REASSOCIATE
+        self.abis: dict[Function, Abi] = {}
+        self.queue: list[Callable[[], None]] = []
+        self.derived: dict[tuple[Function, str], Function] = {}
+        self.shadow_globals: dict[GlobalVariable, GlobalVariable] = {}
+        self.descriptors: dict[Function, GlobalVariable] = {}
+        self.addressed: list[Function] = []
+        self.leaf_kinds: dict[tuple[Type, tuple[int, ...]], frozenset[Type]] = {}  # see carried.py
+        self.discarded_objects = 0
+        self.quiet = False  # the values of the primal are not asked for
+        self._prefix = f"irgrad.{root.name}.{mode[0]}"
+        self._abis()
+
+    # -- calling conventions -------------------------------------------------------------------------------------------
+
+    def _abis(self) -> None:
+        parent: dict[Function, Function] = {}
+
+        def find(fn: Function) -> Function:
+            while parent.get(fn, fn) is not fn:
+                fn = parent[fn]
+            return fn
+
+        for fn in self.pointers.functions:
+            self.abis[fn] = self._own_abi(fn)
+        for fn in self.pointers.functions:
+            for instr in fn.instructions():
+                if instr.is_call and not isinstance(instr.callee, Function):
+                    targets = [t for t in self.pointers.callees(instr) or [] if t in self.abis]
+                    for target in targets[1:]:
+                        parent[find(target)] = find(targets[0])
+        classes: dict[Function, Abi] = {}
+        for fn, abi in self.abis.items():
+            classes.setdefault(find(fn), Abi(fn)).merge(abi)
+        for fn, abi in self.abis.items():
+            abi.merge(classes[find(fn)])
+
+    def _own_abi(self, fn: Function) -> Abi:
+        abi = Abi(fn)
+        for i, arg in enumerate(fn.args):
+            abi.adjoint[i] = self.differentiable(arg)
+            abi.shadow[i] = may_hold_pointer(arg.type) and self.activity.pointer(arg)
+        for block in fn.blocks:
+            last = block.terminator
+            if last.opcode == "ret" and last.operands:
+                value = last.operands[0]
+                abi.ret_adjoint |= self.differentiable(value)
+                abi.ret_shadow |= may_hold_pointer(value.type) and self.activity.pointer(value)
+        return abi
+
+    def differentiable(self, value: Value) -> bool:
+        """An active value with a tangent and an adjoint: it has floats, or is an integer that carries some."""
+        if not self.activity.value(value):
+            return False
+        return has_float(value.type) or bool(value.type.scalar.is_int and self.types.carriers.floats(value))
+
+    def call_abi(self, instr: Instruction) -> Abi:
+        """Convention of the functions that this call may reach."""
+        for target in self.call_targets(instr):
+            return self.abis[target]
+        raise KeyError(instr)
+
+    def call_targets(self, instr: Instruction) -> list[Function]:
+        """Functions with a body that this call may reach."""
+        callee = resolve(instr.callee)
+        if isinstance(callee, Function):
+            return [callee] if callee in self.abis and not callee.is_declaration else []
+        return [t for t in self.pointers.callees(instr) or [] if t in self.abis and not t.is_declaration]
+
+    # -- derived functions -----------------------------------------------------------------------------------
+
+    def new_function(self, suffix: str, ftype: ty.FunctionType) -> Function:
+        """An empty internal function with a fresh name."""
+        name = f"{self._prefix}.{suffix}"
+        while name in self.module.functions:
+            name += "_"
+        fn = Function(name, ftype)
+        fn.head = "internal"
+        fn.tail = "nounwind"
+        self.module.functions[name] = fn
+        return fn
+
+    def declare(self, name: str, ftype: ty.FunctionType, tail: str = "", ret_attrs: str = "") -> Function:
+        """The declaration of an external function or intrinsic (or what the module has under that name)."""
+        found = self.module.functions.get(name)
+        if found is None:
+            found = Function(name, ftype)
+            found.tail = tail
+            found.ret_attrs = ret_attrs
+            self.module.functions[name] = found
+        return found
+
+    def runtime(self, name: str) -> Function:
+        """A function of `runtime.py`: arena functions are declared, copy helpers defined in the module."""
+        from irgrad.engine.transforms import runtime
+
+        if name in self.module.functions:
+            return self.module.functions[name]
+        if name in runtime.TAPE_TYPES:
+            ret, params = runtime.TAPE_TYPES[name]
+            alloc = name == "irgrad.tape.alloc"
+            tail = runtime.ALLOC_ATTRIBUTES if alloc else runtime.TAPE_ATTRIBUTES
+            return self.declare(name, ty.function(ret, params), tail, "noalias" if ret.is_ptr else "")
+        from irgrad.engine.ir.reader import read
+
+        helper = read(runtime.helper_text(name)).functions[name]
+        self.module.functions[name] = helper
+        return helper
+
+    # -- what others may write -------------------------------------------------------------------------------
+
+    @cached_property
+    def every_write(self) -> int:
+        """Objects that anything reachable from the root may write: what may change between two halves of a split
+        derivative."""
+        mask = 0
+        for fn in self.pointers.functions:
+            mask |= self.pointers.writes(fn)
+        return mask
+
+    def discard(self, arguments: Sequence[int]) -> None:
+        """Root arguments whose final contents nobody asks for: stores to those that nothing reads are dropped."""
+        self.quiet = bool(arguments)
+        mask = 0
+        for i in arguments:
+            obj = self.pointers.object_of.get(self.root.args[i])
+            if obj is not None:
+                mask |= 1 << obj.index
+        for fn in self.pointers.functions:
+            mask &= ~self.pointers.reads(fn)
+        self.discarded_objects = mask
+
+    def discarded(self, pointer: Value) -> bool:
+        """Whether a store through `pointer` only reaches memory that nobody reads."""
+        objects = self.pointers.of(pointer)
+        return bool(objects) and not objects & ~self.discarded_objects
+
+    @property
+    def outside_root(self) -> int:
+        """Objects that may change between the sweeps of the root: none, it runs both in one call."""
+        return 0
+
+    def holds_pointers(self, pointer: Value) -> bool:
+        """Whether the memory behind `pointer` may hold pointers whose shadows are used."""
+        mask = self.pointers.of(pointer)
+        return any(self.activity.holds_pointers(obj) for i, obj in enumerate(self.pointers.objects) if mask >> i & 1)
+
+    def indirectly_active(self, fn: Function) -> bool:
+        """Whether an active indirect call may reach `fn`."""
+        for caller in self.pointers.functions:
+            for instr in caller.instructions():
+                if instr.is_call and not isinstance(resolve(instr.callee), Function) and self.activity.call(instr):
+                    targets = self.pointers.callees(instr)
+                    if targets is None or fn in targets:
+                        return True
+        return False
+
+    # -- shadows of constants --------------------------------------------------------------------------------
+
+    def shadow_constant(self, value: Value) -> Value:
+        """Shadow of a pointer-carrying constant: the shadow global, a function's descriptor, or itself for null."""
+        if isinstance(value, GlobalVariable):
+            return value if self._inactive_external(value) else self.shadow_global(value)
+        if isinstance(value, GlobalAlias):
+            return self.shadow_constant(value.target)
+        if isinstance(value, Function):
+            return self.descriptor(value)
+        if isinstance(value, ConstZero | ConstUndef | ConstInt):
+            return value
+        if isinstance(value, ConstExpr):
+            operands = [
+                self.shadow_constant(op) if i == 0 or value.opcode == "select" else op
+                for i, op in enumerate(value.operands)
+            ]
+            return ConstExpr(value.opcode, value.type, operands, value.flags, value.elem)
+        if isinstance(value, ConstAggregate):
+            return ConstAggregate(value.type, [self._shadow_part(e) for e in value.elems])
+        if isinstance(value, ConstText):
+            return value
+        raise Unsupported(
+            f"no shadow for the constant of type `{value.type}`",
+            because="it is neither a global, a function, null nor built from those",
+            fix="report the program; pass the data as an argument instead",
+        )
+
+    def _shadow_part(self, value: Constant) -> Constant:
+        if has_pointer(value.type):
+            shadow = self.shadow_constant(value)
+            assert isinstance(shadow, Constant)
+            return shadow
+        if isinstance(value, ConstAggregate):
+            return ConstAggregate(value.type, [self._shadow_part(e) for e in value.elems])
+        return zero_of(value.type) if has_float(value.type) else value
+
+    def _inactive_external(self, var: GlobalVariable) -> bool:
+        """A global of another module that holds nothing active, like the type descriptors that vtables point to."""
+        obj = self.pointers.object_of.get(var)
+        return var.init is None and (obj is None or not self.activity.object(obj))
+
+    def shadow_global(self, var: GlobalVariable) -> GlobalVariable:
+        """The global that holds tangents (or adjoints) of `var`, made on first use."""
+        if var in self.shadow_globals:
+            return self.shadow_globals[var]
+        if var.init is None:
+            raise Unsupported(
+                f"the external global `{var.name}` needs a shadow",
+                because="active values are stored in it, but it is defined outside of the module",
+                fix='load(..., link=["the file that defines it"])',
+            )
+        name = f"{self._prefix}.shadow.{var.name}"
+        shadow = GlobalVariable(name, var.value_type, None, False, "internal", "")
+        self.shadow_globals[var] = shadow
+        self.module.globals[name] = shadow
+        shadow.init = self._shadow_part(var.init) if has_pointer(var.value_type) else ConstZero(var.value_type)
+        known = re.search(r"\balign (\d+)", var.tail)
+        shadow.tail = f", align {max(16, int(known[1]) if known else ty.align_of(var.value_type))}"
+        if "thread_local" in var.head:
+            shadow.head = "internal thread_local"
+        return shadow
+
+    def descriptor(self, fn: Function) -> GlobalVariable:
+        """The constant {primal, derivative entry points} that stands for a function's address among shadows."""
+        if fn not in self.descriptors:
+            body = ty.struct((ty.PTR, ty.PTR, ty.PTR))
+            name = f"{self._prefix}.functions.{fn.name}"
+            self.descriptors[fn] = GlobalVariable(name, body, ConstZero(body), True, "internal", ", align 16")
+            self.module.globals[name] = self.descriptors[fn]
+            self.addressed.append(fn)
+        return self.descriptors[fn]
+
+    def mutable_float_shadows(self) -> list[GlobalVariable]:
+        """Shadow globals that must start a derivative call from zero."""
+        return [s for v, s in self.shadow_globals.items() if not v.constant and not has_pointer(v.value_type)]
+
+
+def resolve(value: Value) -> Value:
+    """A callee looked at through aliases and casts."""
+    while True:
+        if isinstance(value, GlobalAlias):
+            value = value.target
+        elif isinstance(value, ConstExpr) and value.opcode in ("bitcast", "addrspacecast"):
+            value = value.operands[0]
+        else:
+            return value
+
+
+def pair(type_: Type) -> ty.StructType:
+    """{T, T}: a value and its tangent."""
+    return ty.struct((type_, type_))

@@ -1,0 +1,107 @@
+"""irgrad: derivatives of compiled functions.
+
+This module only hands names on (PEP 562): `import irgrad` costs milliseconds, and numpy, LLVM and JAX are imported
+when the first name that needs them is asked for.
+
+    import irgrad as ig
+    lib = ig.load("nbody.c")
+    energy = lib.kernel("energy", "f64(f64[n,3] pos, f64[n] mass, i64 n)")
+    ig.engine.grad(energy, wrt="pos")(pos, mass)
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from irgrad import engine, interop, rules
+    from irgrad.engine import Kernel, Signature
+    from irgrad.interop.loaders import Library, load
+    from irgrad.rules.errors import (
+        ActivityError,
+        AmbiguousRuleError,
+        CacheError,
+        CompileError,
+        DTypeError,
+        IRGradError,
+        IRInvalid,
+        IRSyntaxError,
+        LimitExceeded,
+        LoadError,
+        MissingRuleError,
+        ShapeError,
+        SignatureError,
+        Unsupported,
+    )
+
+__version__ = "0.1.0"
+
+_ERRORS = (
+    "ActivityError",
+    "AmbiguousRuleError",
+    "CacheError",
+    "CompileError",
+    "DTypeError",
+    "IRGradError",
+    "IRInvalid",
+    "IRSyntaxError",
+    "LimitExceeded",
+    "LoadError",
+    "MissingRuleError",
+    "ShapeError",
+    "SignatureError",
+    "Unsupported",
+)
+
+# name -> module that defines it; an empty attribute means the module itself.
+_HOMES: dict[str, tuple[str, str]] = {
+    "engine": ("irgrad.engine", ""),
+    "interop": ("irgrad.interop", ""),
+    "rules": ("irgrad.rules", ""),
+    "load": ("irgrad.interop.loaders", "load"),
+    "Library": ("irgrad.interop.loaders", "Library"),
+    "Kernel": ("irgrad.engine", "Kernel"),
+    "Signature": ("irgrad.engine", "Signature"),
+    **{name: ("irgrad.rules.errors", name) for name in _ERRORS},
+}
+
+__all__ = [
+    "ActivityError",
+    "AmbiguousRuleError",
+    "CacheError",
+    "CompileError",
+    "DTypeError",
+    "IRGradError",
+    "IRInvalid",
+    "IRSyntaxError",
+    "Kernel",
+    "Library",
+    "LimitExceeded",
+    "LoadError",
+    "MissingRuleError",
+    "ShapeError",
+    "Signature",
+    "SignatureError",
+    "Unsupported",
+    "__version__",
+    "engine",
+    "interop",
+    "load",
+    "rules",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the home of `name` on first use. Raises AttributeError for a name that is not handed on."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'irgrad' has no attribute {name!r}")
+    module = importlib.import_module(home[0])
+    value = getattr(module, home[1]) if home[1] else module
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,152 @@
+"""The algebra of derivatives under JAX, apart from any primitive: what each program takes, gives, and becomes.
+
+Two families are closed under jvp and transposition, at any order:
+
+    D[t1..tk](x)     the k-th directional derivative of f at x along t1 ... tk   (k = 0: f itself)
+    G[t1..tk](x, w)  the gradient of <w, D[t1..tk](x)>, which is multilinear in w, t1, ..., tk
+
+    d D[t..](x)    = D[t.., dx](x)    + sum_i D[.. dt_i ..](x)
+    d G[t..](x, w) = G[t.., dx](x, w) + sum_i G[.. dt_i ..](x, w) + G[t..](x, dw)
+
+    transpose of D[t1..tk] in t_i, cotangent w:  G[the other t](x, w)
+    transpose of G[t1..tk] in t_i, cotangent u:  G[u for t_i](x, w)      (derivatives commute)
+    transpose of G[t1..tk] in w,   cotangent u:  D[t1..tk, u](x)
+
+As words over the kernel D is J...J and G is V, then J...J (forward over reverse). Masks say which arguments a direction
+moves, which outputs have cotangents and which gradients are wanted: what is inactive costs nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from irgrad.engine.kernel import Kernel
+from irgrad.engine.programs import Program
+from irgrad.engine.slots import Slot
+
+__all__ = ["Meta", "Spec", "layout", "program_of"]
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """One program. All members are C parameter indices; the return value's is the number of parameters.
+
+    inputs:     arguments that are operands (the others are size arguments or constants)
+    directions: for each t_i the arguments it moves
+    cotangents: outputs that have a cotangent; None for the family D
+    wanted:     results: outputs (D) or arguments whose gradient is wanted (G)
+
+    Operands: inputs, then each direction's tangents, preceded by the cotangents for G.
+    """
+
+    kernel: Kernel
+    inputs: tuple[int, ...]
+    directions: tuple[tuple[int, ...], ...] = ()
+    cotangents: tuple[int, ...] | None = None
+    wanted: tuple[int, ...] = ()
+
+    @property
+    def groups(self) -> tuple[tuple[str, int, tuple[int, ...]], ...]:
+        """Operand groups behind the inputs: ("w", -1, outputs), ("t", i, arguments)."""
+        head = [("w", -1, self.cotangents)] if self.cotangents is not None else []
+        return (*head, *(("t", i, mask) for i, mask in enumerate(self.directions)))
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        """The C parameter behind each operand."""
+        return (*self.inputs, *(i for _, _, mask in self.groups for i in mask))
+
+    def __repr__(self) -> str:
+        letters = "D" if self.cotangents is None else "G"
+        return f"{letters}{len(self.directions)}[{self.kernel.name}]"
+
+
+def program_of(spec: Spec) -> Program:
+    """The kernel's program that computes `spec`."""
+    program = spec.kernel.primal
+    outputs = tuple(i for i in spec.kernel.output_positions if program.slots[i].differentiable)
+    if spec.cotangents is not None:
+        program = program.R({*spec.wanted, *spec.cotangents})
+    for number, mask in enumerate(spec.directions):
+        if spec.cotangents is None and number == 0:
+            program = program.J({*mask, *outputs})
+            continue
+        program = program.J({n for n, s in enumerate(program.slots) if s.differentiable and _moves(s, mask)})
+    return program
+
+
+def _moves(slot: Slot, mask: tuple[int, ...]) -> bool:
+    """Whether a slot depends on a direction: arguments in its mask do, and everything that is written."""
+    return slot.role != "in" or (not slot.steps and slot.index in mask)
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """What a handler needs per call (see `handler`): the numbers before and behind the strides."""
+
+    words: tuple[int, ...]
+
+
+def layout(
+    spec: Spec, program: Program, sizes: Mapping[str, int], constants: Mapping[int, int], batch: Shape,
+    operands: tuple[Shape, ...],
+) -> Meta:  # fmt: skip
+    """The `meta` of a call: batch dimensions and, for each slot, where it lives.
+
+    operands: shapes of the operands, each with the batch axes in front (of size 1 where it is not batched)
+    constants: bits (as i64) of scalar arguments that are not operands
+    """
+    shapes = program.shapes(sizes)
+    where = _operand_numbers(spec)
+    results = _results(spec)
+    axes = len(batch)
+    scratch = 0
+    records: list[tuple[int, ...]] = []
+    values: list[int] = []
+    behind = 4 + axes + len(shapes) * (4 + 2 * axes)
+    for slot, shape in zip(program.slots, shapes, strict=True):
+        nbytes = math.prod(shape) * slot.dtype.size
+        key = (slot.index, slot.steps)
+        source = where.get(key) if slot.role != "scratch" else None
+        result = results.get(key) if slot.role != "scratch" else None
+        from_strides = _strides(operands[source], axes, nbytes) if source is not None else (0,) * axes
+        to_strides = _strides(batch, axes, nbytes)
+        if not slot.steps and slot.index in constants:
+            records.append((1, behind + len(values), 0, nbytes, *(0,) * (2 * axes)))
+            values.append(constants[slot.index])
+        elif result is not None:
+            records.append((2 if source is None else 3, result, source or 0, nbytes, *to_strides, *from_strides))
+        elif slot.role == "in" and source is not None:
+            records.append((0, source, 0, nbytes, *from_strides, *(0,) * axes))
+        else:
+            records.append((4 if source is None else 5, scratch, source or 0, nbytes, *(0,) * axes, *from_strides))
+            scratch += -(-nbytes // 64) * 64
+    head = (math.prod(batch), axes, len(shapes), scratch, *batch)
+    return Meta((*head, *(word for record in records for word in record), *values))
+
+
+def _operand_numbers(spec: Spec) -> dict[tuple[int, tuple[int, ...]], int]:
+    """(C parameter, steps of the word) of each operand -> its number."""
+    first = 0 if spec.cotangents is None else 1
+    steps: list[tuple[int, ...]] = [()] * len(spec.inputs)
+    for kind, number, mask in spec.groups:
+        steps += [(0,) if kind == "w" else (number + first,)] * len(mask)
+    return {(index, step): n for n, (index, step) in enumerate(zip(spec.members, steps, strict=True))}
+
+
+def _results(spec: Spec) -> dict[tuple[int, tuple[int, ...]], int]:
+    last = len(spec.directions) + (spec.cotangents is not None)
+    return {(index, tuple(range(last))): n for n, index in enumerate(spec.wanted)}
+
+
+def _strides(shape: Shape, axes: int, nbytes: int) -> tuple[int, ...]:
+    """Byte strides of the batch axes of an array whose core has `nbytes`; 0 along axes of size 1."""
+    out, step = [], nbytes
+    for size in reversed(shape[:axes]):
+        out.append(0 if size == 1 else step)
+        step *= size
+    return tuple(reversed(out))

@@ -1,0 +1,105 @@
+"""A Kernel called with JAX values: checked arguments become operands of `foreign_call`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from irgrad.engine.binding import as_array, as_scalar
+from irgrad.engine.kernel import Kernel
+from irgrad.engine.signature import Parameter
+from irgrad.interop.jax import rules  # noqa: F401 - registers the rules
+from irgrad.interop.jax.algebra import Spec
+from irgrad.interop.jax.primitive import bind
+from irgrad.rules.errors import DTypeError, ShapeError
+
+__all__ = ["call", "owns"]
+
+_WIDE = ("f64", "i64", "u64")
+
+
+def owns(value: Any) -> bool:
+    """Whether a value is a JAX array or tracer."""
+    return isinstance(value, jax.Array)
+
+
+def call(kernel: Kernel, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What `kernel(*args, **kwargs)` means in JAX. Raises at trace time, as the kernel does for NumPy arrays.
+
+    Integer scalars given as Python numbers are constants of the call; those that determine extents must be.
+    """
+    signature = kernel.signature
+    values = kernel.ordered(args, kwargs)
+    index = {p.name: i for i, p in enumerate(signature.parameters)}
+    extents = {name for p in signature.parameters for e in p.shape or () for name in e.names()}
+    _check_x64(kernel)
+    inputs, operands, constants, shapes, scalars = [], [], {}, {}, {}
+    for p, value in zip(signature.arguments, values, strict=True):
+        if not p.is_array and not p.dtype.is_float and not owns(value):
+            constants[index[p.name]] = scalars[p.name] = int(as_scalar(value, p))
+            continue
+        if p.name in extents and not p.is_array:
+            constants[index[p.name]] = scalars[p.name] = _static(value, p)
+            continue
+        operand = _operand(value, p)
+        inputs.append(index[p.name])
+        operands.append(operand)
+        if p.is_array:
+            shapes[p.name] = operand.shape
+        elif operand.shape != ():
+            raise ShapeError(f"`{p.name}` is an array of shape {operand.shape}, wanted a scalar", where=f"`{p}`",
+                             because="the signature passes it by value", fix="jax.vmap over it, or pass a number")
+    sizes = signature.solve(shapes, scalars)
+    for name in signature.sizes:
+        constants[index[name]] = int(as_scalar(sizes[name], signature.parameters[index[name]]))
+    bits = tuple(sorted((i, _bits(signature.parameters[i], value)) for i, value in constants.items()))
+    spec = Spec(kernel, tuple(inputs), wanted=kernel.output_positions)
+    out = bind(spec, operands, tuple(sorted(sizes.items())), bits, ())
+    return out[0] if len(out) == 1 else tuple(out) if out else None
+
+
+def _operand(value: Any, p: Parameter) -> Any:
+    dtype = p.dtype.numpy
+    if not owns(value):
+        checked = as_array(value, p) if p.is_array else as_scalar(value, p)
+        return jax.numpy.asarray(checked)
+    if value.dtype == dtype:
+        return value
+    if getattr(value.aval, "weak_type", False) and np.dtype(value.dtype).kind in ("fiu" if p.dtype.is_float else "iu"):
+        return jax.lax.convert_element_type(value, dtype)
+    raise DTypeError(f"`{p.name}` has dtype {value.dtype}, wanted {dtype.name}", where=f"`{p}`",
+                     because="dtypes are never converted in silence", fix=f"{p.name}.astype(jnp.{dtype.name})")
+
+
+def _static(value: Any, p: Parameter) -> int:
+    try:
+        return int(value)
+    except (jax.errors.ConcretizationTypeError, jax.errors.TracerIntegerConversionError):
+        raise ShapeError(f"`{p.name}` is traced", where=f"`{p}`",
+                         because="it determines the shape of an output, and shapes are static under JAX",
+                         fix=f"pass `{p.name}` as a Python int (jax.jit(..., static_argnums=...))") from None
+
+
+def _bits(p: Parameter, value: int) -> int:
+    raw = np.array(value, p.dtype.numpy).tobytes().ljust(8, b"\0")
+    return int.from_bytes(raw, "little", signed=True)
+
+
+def _check_x64(kernel: Kernel) -> None:
+    if jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue]
+        return
+    signature = kernel.signature
+    for p in (*signature.arguments, *signature.outputs):
+        wide = p.dtype.name in _WIDE and (p.is_array or p.dtype.is_float)
+        if wide:
+            raise _x64(f"`{p}`", kernel)
+    if signature.returns is not None and signature.returns.name in _WIDE:
+        raise _x64(f"the return type `{signature.returns}`", kernel)
+
+
+def _x64(what: str, kernel: Kernel) -> DTypeError:
+    return DTypeError(f"`{kernel.name}` needs 64-bit types, which JAX has switched off", where=f"`{kernel.signature}`",
+                      because=f"{what} is 64 bits wide, and JAX would round it to 32",
+                      fix='jax.config.update("jax_enable_x64", True) at the start of the program')

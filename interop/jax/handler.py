@@ -1,0 +1,260 @@
+"""XLA FFI handlers in LLVM IR: one per derivative program, compiled in this process, valid for every shape.
+
+A handler builds the frame of the program's entry from XLA's buffers, once per member of the batch. What depends on
+shapes comes with each call as the attribute `meta`, an array of i64:
+
+    meta  ::= members, axes, slots, scratch bytes, batch dimension*axes, record*slots, constant data
+    record ::= kind, index, source, bytes, stride of index*axes, stride of source*axes      (strides in bytes)
+
+    kind 0  the operand `index` itself              kind 1  constant data at meta[index]
+    kind 2  the result `index`, from zero           kind 3  the result `index`, copied from operand `source`
+    kind 4  scratch at byte `index`, from zero      kind 5  scratch at byte `index`, copied from operand `source`
+
+An axis of the batch along which an operand has size 1 has stride 0: nothing is broadcast in memory. The layouts of the
+structures are those of `xla/ffi/api/c_api.h`, API version 0.1, which jaxlib 0.6 to 0.12 accept.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from irgrad.engine.programs import Program
+from irgrad.engine.prototype import quoted
+
+__all__ = ["handler_text", "register"]
+
+_LOCK = threading.Lock()
+_TARGETS: dict[str, Any] = {}
+
+_TEMPLATE = """
+@irgrad.nomem = private unnamed_addr constant [39 x i8] c"irgrad: no memory for scratch buffers\\0A\\00"
+declare ptr @malloc(i64)
+declare void @free(ptr)
+declare void @llvm.memset.p0.i64(ptr writeonly, i8, i64, i1 immarg)
+declare void @llvm.memcpy.p0.p0.i64(ptr noalias writeonly, ptr noalias readonly, i64, i1 immarg)
+
+define internal i64 @irgrad.offset(ptr %dims, ptr %strides, i64 %axes, i64 %member) {
+start:
+  br label %next
+next:
+  %k = phi i64 [ %axes, %start ], [ %k1, %step ]
+  %rest = phi i64 [ %member, %start ], [ %rest1, %step ]
+  %sum = phi i64 [ 0, %start ], [ %sum1, %step ]
+  %done = icmp eq i64 %k, 0
+  br i1 %done, label %out, label %step
+step:
+  %k1 = sub i64 %k, 1
+  %dp = getelementptr i64, ptr %dims, i64 %k1
+  %d = load i64, ptr %dp
+  %sp = getelementptr i64, ptr %strides, i64 %k1
+  %s = load i64, ptr %sp
+  %digit = urem i64 %rest, %d
+  %rest1 = udiv i64 %rest, %d
+  %part = mul i64 %digit, %s
+  %sum1 = add i64 %sum, %part
+  br label %next
+out:
+  ret i64 %sum
+}
+
+define internal ptr @irgrad.buffer(ptr %bufs, i64 %index, i64 %offset) {
+  %bp = getelementptr ptr, ptr %bufs, i64 %index
+  %b = load ptr, ptr %bp
+  %pp = getelementptr i8, ptr %b, i64 24
+  %data = load ptr, ptr %pp
+  %at = getelementptr i8, ptr %data, i64 %offset
+  ret ptr %at
+}
+
+define ptr @HANDLER(ptr %call) {
+start:
+  %extp = getelementptr i8, ptr %call, i64 8
+  %ext0 = load ptr, ptr %extp
+  br label %chain
+chain:
+  %ext = phi ptr [ %ext0, %start ], [ %extn, %link ]
+  %last = icmp eq ptr %ext, null
+  br i1 %last, label %run, label %link
+link:
+  %typep = getelementptr i8, ptr %ext, i64 8
+  %type = load i32, ptr %typep
+  %nextp = getelementptr i8, ptr %ext, i64 16
+  %extn = load ptr, ptr %nextp
+  %query = icmp eq i32 %type, 1
+  br i1 %query, label %metadata, label %chain
+metadata:
+  %mdp = getelementptr i8, ptr %ext, i64 24
+  %md = load ptr, ptr %mdp
+  %v0 = getelementptr i8, ptr %md, i64 8
+  store i64 24, ptr %v0
+  %v1 = getelementptr i8, ptr %md, i64 16
+  store ptr null, ptr %v1
+  %v2 = getelementptr i8, ptr %md, i64 24
+  store i32 0, ptr %v2
+  %v3 = getelementptr i8, ptr %md, i64 28
+  store i32 1, ptr %v3
+  %v4 = getelementptr i8, ptr %md, i64 32
+  store i32 0, ptr %v4
+  ret ptr null
+run:
+  %argsp = getelementptr i8, ptr %call, i64 72
+  %args = load ptr, ptr %argsp
+  %retsp = getelementptr i8, ptr %call, i64 112
+  %rets = load ptr, ptr %retsp
+  %attrsp = getelementptr i8, ptr %call, i64 160
+  %attrs = load ptr, ptr %attrsp
+  %array = load ptr, ptr %attrs
+  %datap = getelementptr i8, ptr %array, i64 16
+  %meta = load ptr, ptr %datap
+  %members = load i64, ptr %meta
+  %axesp = getelementptr i64, ptr %meta, i64 1
+  %axes = load i64, ptr %axesp
+  %bytesp = getelementptr i64, ptr %meta, i64 3
+  %scratchbytes = load i64, ptr %bytesp
+  %dims = getelementptr i64, ptr %meta, i64 4
+  %records = getelementptr i64, ptr %dims, i64 %axes
+  %twice = shl i64 %axes, 1
+  %length = add i64 %twice, 4
+  %frame = alloca ptr, i64 SLOTS, align 8
+  %needs = icmp ne i64 %scratchbytes, 0
+  br i1 %needs, label %reserve, label %ready
+reserve:
+  %block = call ptr @malloc(i64 %scratchbytes)
+  %failed = icmp eq ptr %block, null
+  br i1 %failed, label %error, label %ready
+error:
+  %ea = alloca [4 x i64], align 8
+  store i64 28, ptr %ea
+  %e1 = getelementptr i64, ptr %ea, i64 1
+  store i64 0, ptr %e1
+  %e2 = getelementptr i64, ptr %ea, i64 2
+  store ptr @irgrad.nomem, ptr %e2
+  %e3 = getelementptr i64, ptr %ea, i64 3
+  store i32 8, ptr %e3
+  %apip = getelementptr i8, ptr %call, i64 16
+  %api = load ptr, ptr %apip
+  %createp = getelementptr i8, ptr %api, i64 48
+  %create = load ptr, ptr %createp
+  %err = call ptr %create(ptr %ea)
+  ret ptr %err
+ready:
+  %scratch = phi ptr [ null, %run ], [ %block, %reserve ]
+  br label %member
+member:
+  %b = phi i64 [ 0, %ready ], [ %b1, %invoke ]
+  %over = icmp uge i64 %b, %members
+  br i1 %over, label %finish, label %slot
+slot:
+  %s = phi i64 [ 0, %member ], [ %s1, %placed ]
+  %alls = icmp uge i64 %s, SLOTS
+  br i1 %alls, label %invoke, label %place
+place:
+  %ro = mul i64 %s, %length
+  %record = getelementptr i64, ptr %records, i64 %ro
+  %kind = load i64, ptr %record
+  %ip = getelementptr i64, ptr %record, i64 1
+  %index = load i64, ptr %ip
+  %sp = getelementptr i64, ptr %record, i64 2
+  %source = load i64, ptr %sp
+  %np = getelementptr i64, ptr %record, i64 3
+  %bytes = load i64, ptr %np
+  %st1 = getelementptr i64, ptr %record, i64 4
+  %st2 = getelementptr i64, ptr %st1, i64 %axes
+  %o1 = call i64 @irgrad.offset(ptr %dims, ptr %st1, i64 %axes, i64 %b)
+  switch i64 %kind, label %operand [
+    i64 1, label %constant
+    i64 2, label %resultzero
+    i64 3, label %resultcopy
+    i64 4, label %scratchzero
+    i64 5, label %scratchcopy
+  ]
+operand:
+  %p0 = call ptr @irgrad.buffer(ptr %args, i64 %index, i64 %o1)
+  br label %placed
+constant:
+  %p1 = getelementptr i64, ptr %meta, i64 %index
+  br label %placed
+resultzero:
+  %p2 = call ptr @irgrad.buffer(ptr %rets, i64 %index, i64 %o1)
+  br label %zero
+scratchzero:
+  %p4 = getelementptr i8, ptr %scratch, i64 %index
+  br label %zero
+zero:
+  %pz = phi ptr [ %p2, %resultzero ], [ %p4, %scratchzero ]
+  call void @llvm.memset.p0.i64(ptr %pz, i8 0, i64 %bytes, i1 false)
+  br label %placed
+resultcopy:
+  %p3 = call ptr @irgrad.buffer(ptr %rets, i64 %index, i64 %o1)
+  br label %copy
+scratchcopy:
+  %p5 = getelementptr i8, ptr %scratch, i64 %index
+  br label %copy
+copy:
+  %pc = phi ptr [ %p3, %resultcopy ], [ %p5, %scratchcopy ]
+  %o2 = call i64 @irgrad.offset(ptr %dims, ptr %st2, i64 %axes, i64 %b)
+  %from = call ptr @irgrad.buffer(ptr %args, i64 %source, i64 %o2)
+  %same = icmp eq ptr %pc, %from
+  br i1 %same, label %placed, label %move
+move:
+  call void @llvm.memcpy.p0.p0.i64(ptr %pc, ptr %from, i64 %bytes, i1 false)
+  br label %placed
+placed:
+  %p = phi ptr [ %p0, %operand ], [ %p1, %constant ], [ %pz, %zero ], [ %pc, %copy ], [ %pc, %move ]
+  %fp = getelementptr ptr, ptr %frame, i64 %s
+  store ptr %p, ptr %fp
+  %s1 = add i64 %s, 1
+  br label %slot
+invoke:
+  call void @ENTRY(ptr %frame)
+  %b1 = add i64 %b, 1
+  br label %member
+finish:
+  br i1 %needs, label %release, label %end
+release:
+  call void @free(ptr %scratch)
+  br label %end
+end:
+  ret ptr null
+}
+"""
+
+
+def handler_text(name: str, entry: str, slots: int) -> str:
+    """The IR of the handler `name` for a program whose entry and number of slots are given."""
+    text = _TEMPLATE.replace("@HANDLER", f"@{quoted(name)}").replace("@ENTRY", f"@{quoted(entry)}")
+    return text.replace("SLOTS", str(max(slots, 1))) if slots else text.replace("SLOTS", "0")
+
+
+def register(program: Program) -> str:
+    """Compile the handler of a program, register it with XLA and return the target's name.
+
+    The name is a digest of the program, so that XLA's persistent cache finds the target again in another process. A
+    target can be neither renamed nor removed: its code lives as long as the process.
+    """
+    import jax
+
+    from irgrad.engine.codegen.jit import compile_module
+
+    name = f"irgrad.{program.source.name}.{program.key[:32]}"
+    with _LOCK:
+        if name not in _TARGETS:
+            text = _without_known(program.ir, handler_text(name, program.entry_symbol, len(program.slots)))
+            compiled = compile_module(text, [name], strict_fp=program.source.options.strict_fp)
+            capsule = jax.ffi.pycapsule(compiled.address(name))
+            jax.ffi.register_ffi_target(name, capsule, platform="cpu")
+            _TARGETS[name] = compiled
+    return name
+
+
+def _without_known(program: str, handler: str) -> str:
+    """Both texts as one; declarations of the handler that the program has already are left out."""
+    lines = []
+    for line in handler.splitlines():
+        if line.startswith("declare "):
+            symbol = line[line.index("@") : line.index("(", line.index("@")) + 1]
+            if any(symbol in known for known in program.splitlines() if known.startswith(("declare ", "define "))):
+                continue
+        lines.append(line)
+    return program + "\n".join(lines) + "\n"

@@ -1,0 +1,84 @@
+"""The primitive `foreign_call`: evaluation, shapes, lowering.
+
+Parameters: spec (see `algebra`), sizes (names in extents and their values), constants (scalar arguments that are not
+operands, as bits), batch (sizes of the batch axes, which stand in front of every operand and result; an operand that is
+not batched along one has size 1 there). All are hashable, and equal for equal programs.
+"""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from typing import Any
+
+import jax.core
+import numpy as np
+from jax.extend.core import Primitive
+from jax.interpreters import mlir
+
+from irgrad.engine.slots import RETURN
+from irgrad.interop.jax.algebra import Spec, layout, program_of
+from irgrad.interop.jax.handler import register
+from irgrad.rules.errors import IRGradError, Unsupported
+
+__all__ = ["bind", "foreign_call", "result_avals"]
+
+Shape = tuple[int, ...]
+
+foreign_call = Primitive("foreign_call")
+foreign_call.multiple_results = True
+
+
+def bind(spec: Spec, operands: Any, sizes: Any, constants: Any, batch: Shape) -> list[Any]:
+    """Bind the primitive."""
+    out: list[Any] = foreign_call.bind(*operands, spec=spec, sizes=sizes, constants=constants, batch=batch)
+    return out
+
+
+def result_avals(spec: Spec, sizes: Any, batch: Shape) -> list[jax.core.ShapedArray]:
+    """Shapes and dtypes of the results."""
+    slots = spec.kernel.primal.slots
+    names = dict(sizes)
+    return [jax.core.ShapedArray((*batch, *slots[i].shape(names)), slots[i].dtype.numpy) for i in spec.wanted]
+
+
+def _abstract(*operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Shape) -> list[jax.core.ShapedArray]:
+    slots = spec.kernel.primal.slots
+    names = dict(sizes)
+    for operand, index in zip(operands, spec.members, strict=True):
+        core = slots[index].shape(names)
+        front = operand.shape[: len(batch)]
+        fits = len(front) == len(batch) and all(n in (1, size) for n, size in zip(front, batch, strict=True))
+        if not fits or operand.shape[len(batch) :] != core or operand.dtype != slots[index].dtype.numpy:
+            raise IRGradError("an operand of foreign_call does not fit", which=f"{operand} for `{slots[index].name}`",
+                              because=f"wanted {slots[index].dtype}{list(core)} behind the batch axes {batch}")
+    return result_avals(spec, sizes, batch)
+
+
+@cache
+def _jitted(spec: Spec, sizes: Any, constants: Any, batch: Shape) -> Any:
+    return jax.jit(partial(foreign_call.bind, spec=spec, sizes=sizes, constants=constants, batch=batch))
+
+
+def _evaluate(*operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Shape) -> Any:
+    return _jitted(spec, sizes, constants, batch)(*operands)
+
+
+def _lower(ctx: Any, *operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Shape) -> Any:
+    program = program_of(spec)
+    target = register(program)
+    shapes = tuple(tuple(aval.shape) for aval in ctx.avals_in)
+    meta = layout(spec, program, dict(sizes), dict(constants), batch, shapes)
+    return jax.ffi.ffi_lowering(target)(ctx, *operands, meta=np.array(meta.words, np.int64))
+
+
+def _refuse(ctx: Any, *operands: Any, spec: Spec, **params: Any) -> Any:
+    names = ", ".join(p.name for p in spec.kernel.signature.parameters) or RETURN
+    raise Unsupported(f"`{spec.kernel.name}` cannot run on this platform", which=f"arguments {names}",
+                      because="kernels are compiled for the CPU only",
+                      fix='jax.config.update("jax_platforms", "cpu")   or   device_put the arguments to a CPU device')
+
+
+foreign_call.def_abstract_eval(_abstract)
+foreign_call.def_impl(_evaluate)
+mlir.register_lowering(foreign_call, _refuse)
+mlir.register_lowering(foreign_call, _lower, platform="cpu")

@@ -1,0 +1,233 @@
+"""Finding and running the C and C++ compiler: source file in, LLVM IR text out, through the disk cache.
+
+The compiler is clang of LLVM <= 22: `IRGRAD_CC` if set, else the `ziglang` wheel's (clang 22.1), else a clang on PATH.
+It emits IR for the O2 pipeline with no pass run yet (`-O2 -Xclang -disable-llvm-passes`): the passes are run by
+`engine/codegen/prepare.py`, which knows what differentiation wants. The compiled IR does not depend on the CPU; the
+CPU is chosen when machine code is made.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import util
+from pathlib import Path
+
+from irgrad.engine.codegen.cache import default_cache, fingerprint
+from irgrad.interop.loaders.link import read_bitcode
+from irgrad.rules.errors import CompileError, LoadError
+
+__all__ = ["NEWEST_LLVM", "Compilation", "Compiler", "Options", "compile_source", "find_compiler"]
+
+NEWEST_LLVM = 22
+_TIMEOUT = 300.0
+_HEADER_LINE = re.compile(r"^\.+ (.+)$")
+
+_FLAGS = (
+    "-gline-tables-only",        # messages name source lines; costs under 5 % of compile time
+    "-fno-math-errno",           # sin, exp, ... become intrinsics without side effects
+    "-fomit-frame-pointer",
+    "-fno-discard-value-names",  # messages name %sum rather than %17
+    "-fdebug-compilation-dir=.",  # IR is the same wherever it is compiled
+    "-Wno-unused-command-line-argument",
+    "-Xclang", "-H",             # lists the headers read (zig loses the IR under -MD)
+)
+_SUFFIXES = {"c": (".c",), "c++": (".cc", ".cpp", ".cxx")}
+_ZIG_FLAGS = ("-fno-sanitize=undefined", "-mcpu=baseline")
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """A compiler: the command for each language, and a text that identifies its version.
+
+    `bitcode`: IR comes as bitcode, which LLVM upgrades when it reads it; the text of an older LLVM it might not read.
+    """
+
+    name: str
+    command: Mapping[str, tuple[str, ...]]
+    identity: str
+    flags: tuple[str, ...]
+    bitcode: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the user chose for compilation; `flags` come last on the command line and win."""
+
+    include: tuple[str, ...] = ()
+    define: tuple[tuple[str, str], ...] = ()
+    flags: tuple[str, ...] = ()
+    opt: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """LLVM IR of one source, the compiler's warnings, and the files it read."""
+
+    text: str
+    warnings: str
+    dependencies: tuple[str, ...]
+    cached: bool
+
+
+def find_compiler() -> Compiler:
+    """The compiler that the environment gives. Raises LoadError when there is none or it is too new."""
+    named = os.environ.get("IRGRAD_CC")
+    if named:
+        return _named_compiler(named)
+    spec = util.find_spec("ziglang")
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        zig = Path(folder, "zig")
+        if os.access(zig, os.X_OK):
+            status = zig.stat()
+            command = {"c": (str(zig), "cc"), "c++": (str(zig), "c++")}
+            return Compiler("ziglang", command, f"zig {status.st_size} {status.st_mtime_ns}", _ZIG_FLAGS)
+    clang = shutil.which("clang")
+    if clang:
+        return _named_compiler(clang)
+    raise LoadError(
+        "no C compiler was found",
+        because="neither the `ziglang` wheel nor a `clang` on PATH is installed, and IRGRAD_CC is not set",
+        fix="pip install 'ziglang>=0.17,<0.18'   or   export IRGRAD_CC=/path/to/clang",
+    )
+
+
+@cache
+def _named_compiler(named: str) -> Compiler:
+    words = shlex.split(named)
+    program = shutil.which(words[0]) if words else None
+    if program is None:
+        raise LoadError(
+            f"the compiler `{named}` was not found",
+            because="it is named by IRGRAD_CC",
+            fix="unset IRGRAD_CC   or   set it to a clang of LLVM <= 22",
+        )
+    command = (program, *words[1:])
+    version = _run([*command, "--version"]).stdout
+    found = re.search(r"clang version (\d+)", version)
+    if not found or int(found[1]) > NEWEST_LLVM:
+        raise LoadError(
+            f"`{named}` is not a clang of LLVM <= {NEWEST_LLVM}",
+            because=f"it says: {version.splitlines()[0] if version else 'nothing'}",
+            fix="unset IRGRAD_CC to use the bundled compiler   or   set it to an older clang",
+        )
+    zig = "zig" in Path(program).name and len(words) > 1
+    by_language = {"c": command, "c++": (program, "c++", *words[2:]) if zig else command}
+    return Compiler(named, by_language, version, _ZIG_FLAGS if zig else (), bitcode=not zig)
+
+
+def compile_source(path: Path, language: str, options: Options, *, display: str | None = None) -> Compilation:
+    """Compile one file of `language` ("c" or "c++") to LLVM IR text.
+
+    `display` names the source in messages (a string of C has no file of its own). Raises CompileError with the
+    compiler's own diagnostics.
+    """
+    compiler = find_compiler()
+    command = _command(compiler, language, options)
+    store = default_cache()
+    key = fingerprint("ir-1", compiler.identity, display or str(path.resolve()), str(Path.cwd()), path.read_bytes(),
+                      language, *command, *_environment())
+    hit = _from_cache(store.get("ir", key))
+    if hit is not None:
+        return hit
+    with tempfile.TemporaryDirectory(prefix="irgrad-cc-") as scratch:
+        output = Path(scratch, "out.bc" if compiler.bitcode else "out.ll")
+        unit = str(_with_suffix(path, language, Path(scratch)))
+        done = _run([*command, unit, "-c" if compiler.bitcode else "-S", "-emit-llvm", "-o", str(output)], scratch)
+        needs, messages = _split_report(done.stderr, {unit, str(path), str(path.resolve())})
+        if done.returncode != 0 or not output.exists():
+            raise CompileError(
+                f"`{display or path}` does not compile",
+                because=f"{compiler.name} says:\n{messages or f'exit status {done.returncode}'}",
+                fix="mend the source   or   pass include=[...], define={...}, flags=[...] to load()",
+            )
+        text = read_bitcode(output) if compiler.bitcode else output.read_text("utf-8", "surrogateescape")
+        text = text.replace(unit, display or str(path))
+    result = Compilation(text, messages, needs, cached=False)
+    hashes = {need: _content_hash(need) for need in needs}
+    header = json.dumps({"needs": hashes, "warnings": result.warnings}).encode()
+    store.put("ir", key, header + b"\n" + text.encode("utf-8", "surrogateescape"))
+    return result
+
+
+def _command(compiler: Compiler, language: str, options: Options) -> list[str]:
+    command = [*compiler.command[language], *_FLAGS, *compiler.flags]
+    command += _optimisation(options)
+    command += [f"-I{folder}" for folder in options.include]
+    command += [f"-D{name}={value}" if value else f"-D{name}" for name, value in options.define]
+    command += options.flags
+    return command
+
+
+def _optimisation(options: Options) -> list[str]:
+    """`-O2` without its passes, unless the user asks for a level: then that level's passes really run."""
+    if options.opt is not None:
+        return [f"-{options.opt.lstrip('-')}" if options.opt.lstrip("-").startswith("O") else f"-O{options.opt}"]
+    if any(re.fullmatch(r"-O(|[0-3]|s|z|fast|g)", flag) for flag in options.flags):
+        return []
+    return ["-O2", "-Xclang", "-disable-llvm-passes"]
+
+
+def _with_suffix(path: Path, language: str, scratch: Path) -> Path:
+    """`path`, or a file of the language's suffix that includes it: zig writes no IR when told the language by -x."""
+    if path.suffix in _SUFFIXES[language]:
+        return path
+    wrapper = scratch / f"source{_SUFFIXES[language][0]}"
+    wrapper.write_text(f'#include "{path.resolve()}"\n', encoding="utf-8")
+    return wrapper
+
+
+def _environment() -> list[str]:
+    """Variables by which clang finds headers."""
+    names = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "SDKROOT")
+    return [f"{name}={os.environ[name]}" for name in names if name in os.environ]
+
+
+def _run(command: Sequence[str], zig_cache: str | None = None) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "LC_ALL": "C"}
+    if zig_cache is not None:
+        # zig answers from its own cache without repeating the messages, and wants a folder it may write to.
+        environment["ZIG_GLOBAL_CACHE_DIR"] = environment["ZIG_LOCAL_CACHE_DIR"] = zig_cache
+    try:
+        return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                              errors="replace", timeout=_TIMEOUT, env=environment)
+    except subprocess.TimeoutExpired:
+        raise CompileError("the compiler did not finish", because=f"it ran for more than {_TIMEOUT:.0f} s",
+                           fix="compile to .ll yourself and load that") from None
+    except OSError as error:
+        raise LoadError(f"the compiler `{command[0]}` cannot be started", because=str(error),
+                        fix="set IRGRAD_CC to a clang of LLVM <= 22") from None
+
+
+def _split_report(report: str, own: set[str]) -> tuple[tuple[str, ...], str]:
+    """Part clang's standard error under `-H` into the headers it read (`.. path` lines) and its messages."""
+    headers = {found[1] for line in report.splitlines() if (found := _HEADER_LINE.match(line))}
+    messages = [line for line in report.splitlines() if not _HEADER_LINE.match(line)]
+    return tuple(sorted(headers - own)), "\n".join(messages).strip()
+
+
+def _content_hash(path: str) -> str:
+    try:
+        return fingerprint(Path(path).read_bytes())
+    except OSError:
+        return "missing"
+
+
+def _from_cache(data: bytes | None) -> Compilation | None:
+    """A cached compilation whose headers are all unchanged."""
+    if data is None:
+        return None
+    header, _, text = data.partition(b"\n")
+    facts = json.loads(header)
+    needs: dict[str, str] = facts["needs"]
+    if any(_content_hash(path) != digest for path, digest in needs.items()):
+        return None
+    return Compilation(text.decode("utf-8", "surrogateescape"), facts["warnings"], tuple(needs), cached=True)

@@ -1,0 +1,111 @@
+"""`Library`: linked LLVM IR and the functions in it."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from irgrad.engine.codegen.cache import fingerprint
+from irgrad.rules.errors import LoadError
+
+if TYPE_CHECKING:
+    from irgrad.engine.kernel import Kernel
+
+__all__ = ["Library"]
+
+_DEFINE = re.compile(r'^define\b(?P<head>[^@\n]*)@(?P<name>"(?:[^"\\]|\\.)*"|[-a-zA-Z$._0-9]+)\s*\(', re.M)
+_LOCAL = re.compile(r"\b(internal|private|available_externally)\b")
+
+
+class Library:
+    """Functions loaded from sources, linked into one LLVM module.
+
+    `text` is the module's IR, `digest` its SHA-256, `source_names` what it was loaded from, `warnings` what the
+    compiler said, `debug` whether it carries source lines.
+    """
+
+    __slots__ = ("_functions", "digest", "source_names", "text", "warnings")
+
+    def __init__(self, text: str, source_names: Sequence[str], warnings: str = "") -> None:
+        self.text = text
+        self.source_names = tuple(source_names)
+        self.warnings = warnings
+        self.digest = fingerprint(text)
+        self._functions: tuple[str, ...] | None = None
+
+    @property
+    def debug(self) -> bool:
+        """Whether the module has debug locations, so that messages can name source lines."""
+        return "!llvm.dbg.cu" in self.text
+
+    def functions(self) -> tuple[str, ...]:
+        """Names of the functions that are defined and visible from outside, in the order of the module."""
+        if self._functions is None:
+            rows = _DEFINE.finditer(self.text)
+            self._functions = tuple(row["name"].strip('"') for row in rows if not _LOCAL.search(row["head"]))
+        return self._functions
+
+    def resolve(self, name: str) -> str:
+        """The symbol for a user's name: itself, or the one C++ function whose plain name it is.
+
+        Raises LoadError with the nearest names when there is none, and with the candidates when there are several.
+        """
+        names = self.functions()
+        if name in names:
+            return name
+        mangled = [symbol for symbol in names if _plain_name(symbol) == name]
+        if len(mangled) == 1:
+            return mangled[0]
+        where = ", ".join(self.source_names)
+        if mangled:
+            raise LoadError(f"`{name}` names {len(mangled)} overloads", where=where,
+                            because="C++ functions share names: " + ", ".join(f"`{row}`" for row in mangled[:6]),
+                            fix='use one of these symbols   or   declare the function extern "C"')
+        raise LoadError(f"there is no function `{name}`", where=where, because=self._nearest(name),
+                        fix=f"{self._hint(name)}; a `static` or `inline` function must be made external")
+
+    def _nearest(self, name: str) -> str:
+        names = self.functions()
+        by_plain = {_plain_name(symbol): symbol for symbol in names}
+        near = [by_plain[row] for row in difflib.get_close_matches(name, by_plain, n=4, cutoff=0.5)]
+        if near:
+            return "the nearest names are " + ", ".join(f"`{row}`" for row in near)
+        if not names:
+            return "the module defines no function that is visible from outside"
+        shown = ", ".join(f"`{row}`" for row in names[:8])
+        return f"it defines {shown}" + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+
+    def _hint(self, name: str) -> str:
+        near = difflib.get_close_matches(name, self.functions(), n=1, cutoff=0.5)
+        return f'lib.kernel("{near[0]}")' if near else "choose one of lib.functions()"
+
+    def kernel(self, name: str, signature: Any = None) -> Kernel:
+        """The function `name` as a Kernel; `signature` is its prototype with shapes (see `irgrad.Signature`).
+
+        Raises LoadError (no such function) or SignatureError (none given where one is needed, or it contradicts
+        the IR).
+        """
+        from irgrad.engine.kernel import Kernel
+
+        return Kernel(self.text, self.resolve(name), signature)
+
+    def __repr__(self) -> str:
+        return f"<irgrad.Library {', '.join(self.source_names)}: {len(self.functions())} functions>"
+
+
+def _plain_name(symbol: str) -> str:
+    """The last component of an Itanium-mangled function name (`_ZN2ns3fooEd` -> `foo`), else the symbol."""
+    if not symbol.startswith("_Z"):
+        return symbol
+    rest = symbol[2:]
+    nested = rest.startswith("N")
+    rest = rest.lstrip("NKVRO") if nested else rest.lstrip("L")
+    last = symbol
+    while match := re.match(r"(\d+)", rest):
+        end = match.end() + int(match[1])
+        last, rest = rest[match.end() : end], rest[end:]
+        if not nested:
+            break
+    return last

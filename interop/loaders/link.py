@@ -1,0 +1,113 @@
+"""Reading IR files and linking modules, with LLVM's complaints turned into LoadError."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from irgrad.engine.codegen.llvm import binding, parse
+from irgrad.rules.errors import IRInvalid, IRSyntaxError, LoadError
+
+__all__ = ["link_inputs", "read_bitcode", "read_text"]
+
+_PRODUCER = re.compile(r"LLVM(\d+)\.")
+_NEWEST = 22
+_CHAR6 = string.ascii_lowercase + string.ascii_uppercase + string.digits + "._"
+
+
+def read_text(path: Path) -> str:
+    """A .ll file as text. Raises LoadError for text that is not UTF-8 or holds a NUL (LLVM ignores what follows)."""
+    data = path.read_bytes()
+    if data.startswith((b"BC\xc0\xde", b"\xde\xc0\x17\x0b")):
+        return _disassemble(data, str(path))
+    if b"\0" in data:
+        raise LoadError(f"`{path}` is not LLVM IR text", because="it contains a NUL byte",
+                        fix="write it with `clang -S -emit-llvm` or `llvm-dis`")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise LoadError(f"`{path}` is not LLVM IR text", because=str(error),
+                        fix="write it with `clang -S -emit-llvm` or `llvm-dis`") from None
+
+
+def read_bitcode(path: Path) -> str:
+    """A .bc file, disassembled. Raises LoadError for damaged bitcode and bitcode of a newer LLVM."""
+    data = path.read_bytes()
+    if not data.startswith((b"BC\xc0\xde", b"\xde\xc0\x17\x0b")):
+        raise LoadError(f"`{path}` is not bitcode", because="it does not start with `BC 0xC0DE`",
+                        fix='load(path, language="ll") if it is text')
+    return _disassemble(data, str(path))
+
+
+def _disassemble(data: bytes, name: str) -> str:
+    newest = max((int(found) for found in _bitcode_producers(data)), default=0)
+    if newest > _NEWEST:
+        raise _too_new(name, f"it was written by LLVM {newest}")
+    llvm = binding()
+    try:
+        module = llvm.parse_bitcode(data, context=llvm.create_context())
+    except RuntimeError as error:
+        raise _unreadable(name, str(error)) from None
+    text = str(module)
+    module.close()
+    return text
+
+
+def _bitcode_producers(data: bytes) -> list[str]:
+    """LLVM's major version in a bitcode's identification block (`LLVM22.1.8` in LLVM's 6-bit characters).
+
+    Bitcode is a stream of bits, so the text is looked for at each bit offset of the file's first bytes.
+    """
+    head = int.from_bytes(data[:256], "little")
+    found: list[str] = []
+    for shift in range(6):
+        bits = head >> shift
+        found += _PRODUCER.findall("".join(_CHAR6[bits >> at & 63] for at in range(0, 8 * 256 - 6, 6)))
+    return found
+
+
+def link_inputs(texts: Sequence[str], names: Sequence[str]) -> str:
+    """Link modules into one text. A single module is checked and returned as it is.
+
+    Raises LoadError when a module cannot be read or two define one symbol.
+    """
+    context = binding().create_context()
+    whole = _parse(texts[0], names[0], context)
+    if len(texts) == 1:
+        whole.close()
+        return texts[0]
+    for text, name in zip(texts[1:], names[1:], strict=True):
+        part = _parse(text, name, context)
+        try:
+            whole.link_in(part)
+        except RuntimeError as error:
+            raise LoadError(f"`{name}` cannot be linked with {', '.join(f'`{row}`' for row in names if row != name)}",
+                            because=str(error).strip(),
+                            fix="make one definition `static`, or leave one of the files out") from None
+    linked = str(whole)
+    whole.close()
+    return linked
+
+
+def _parse(text: str, name: str, context: Any) -> Any:
+    try:
+        return parse(text, context)
+    except (IRSyntaxError, IRInvalid) as error:
+        raise _unreadable(name, error.because) from None
+
+
+def _unreadable(name: str, message: str) -> LoadError:
+    message = message.strip().removeprefix("LLVM IR parsing error").strip()
+    if re.search(r"Unknown attribute kind|Unknown intrinsic|newer|Invalid record|Unknown bitstream|Invalid cast"
+                 r"|expected type|expected top-level entity|unterminated attribute", message):
+        return LoadError(f"`{name}` cannot be read as IR of LLVM {_NEWEST}", because=message,
+                         fix=f"if a newer LLVM wrote it: compile with a clang of LLVM <= {_NEWEST}, or load the source")
+    return LoadError(f"`{name}` is not valid LLVM IR", because=message, fix="check the file with `opt -passes=verify`")
+
+
+def _too_new(name: str, because: str) -> LoadError:
+    return LoadError(f"`{name}` is of a newer LLVM than {_NEWEST}", because=because,
+                     fix=f"load the source   or   compile with a clang of LLVM <= {_NEWEST}, such as the bundled one")

@@ -1,0 +1,32 @@
+"""Evidence put together."""
+
+from __future__ import annotations
+
+from irgrad.engine.analyses.kinds import ACCESS, CONFLICT, DECLARED, INT, USED, Record, leaves
+from irgrad.engine.analyses.offsets import Offsets
+from irgrad.engine.ir import types as ty
+
+
+def test_leaves_of_a_struct() -> None:
+    inner = ty.struct((ty.F32, ty.I32, ty.PTR, ty.vector(2, ty.F64)))
+    assert [(at, kind) for at, kind, _ in leaves(inner)] == [
+        (0, ty.F32), (4, INT), (8, ty.PTR), (16, ty.F64), (24, ty.F64),
+    ]  # fmt: skip
+
+
+def test_precise_evidence_stands_above_wide_evidence() -> None:
+    record = Record()
+    record.add(Offsets(0, ((8, None),)), ty.F64, 8, ACCESS)
+    record.add(Offsets(24, ((32, None),)), INT, 4, ACCESS)
+    assert record.layout(Offsets(0, ((32, None),)), 28) == ((0, ty.F64), (8, ty.F64), (16, ty.F64), (24, INT))
+
+
+def test_floats_stand_above_arithmetic_and_declared_types() -> None:
+    record = Record()
+    record.add(Offsets(0), INT, 8, USED)
+    record.add(Offsets(0), ty.PTR, 8, DECLARED)
+    record.add(Offsets(0), ty.F64, 8, ACCESS)
+    assert record.layout(Offsets(0), 8) == ((0, ty.F64),)
+    assert record.layout(Offsets(4), 4) == ((0, CONFLICT),)
+    record.add(Offsets(0), ty.F32, 4, ACCESS)
+    assert any(kind is CONFLICT for _, kind in record.layout(Offsets(0), 8))

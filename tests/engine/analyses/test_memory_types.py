@@ -1,0 +1,150 @@
+"""Byte layouts: structs, unions, integers that carry floats, copied memory."""
+
+from __future__ import annotations
+
+from analysed import facts_of, facts_of_c, named
+
+from irgrad.engine.analyses.kinds import CONFLICT, INT, PTR
+from irgrad.engine.ir.types import F32, F64
+
+MIXED = """
+#include <stdlib.h>
+#include <string.h>
+struct item { double w; int id; float g; struct item *link; double tail[2]; };
+void mixed(struct item *in, struct item *out, int *n) {
+  struct item *copy = malloc(sizeof(struct item) * *n);
+  memcpy(copy, in, sizeof(struct item) * *n);
+  for (int i = 0; i < *n; i++) {
+    copy[i].w *= copy[i].g; copy[i].id += 3; copy[i].link = copy; copy[i].tail[i & 1] = copy[i].w;
+  }
+  memcpy(out, copy, sizeof(struct item) * *n);
+  free(copy);
+}
+"""
+
+
+def test_struct_arrays_have_a_periodic_layout() -> None:
+    facts = facts_of_c(MIXED, "mixed", {0, 1})
+    for i in (0, 1):
+        pattern = facts.types.region(facts.root.args[i])
+        assert pattern.period == 40
+        assert pattern.fields == ((0, F64), (8, INT), (12, F32), (16, PTR), (24, F64), (32, F64))
+
+
+SORT = """
+struct rec { double key; long id; float w; int tag; };
+void sort(struct rec *r, int *n, double *out) {
+  for (int i = 1; i < *n; i++)
+    for (int j = i; j > 0 && r[j].key < r[j - 1].key; j--) { struct rec t = r[j]; r[j] = r[j - 1]; r[j - 1] = t; }
+  *out = r[0].key * r[1].w + r[0].tag * r[2].id;
+}
+"""
+
+
+def test_sorted_structs_and_their_copies() -> None:
+    facts = facts_of_c(SORT, "sort", {0, 2})
+    pattern = facts.types.region(facts.root.args[0])
+    assert pattern.period == 24
+    assert pattern.fields == ((0, F64), (8, INT), (16, F32), (20, INT))
+
+
+COPIED = """
+define void @f(ptr noalias %x, ptr noalias %y) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %p = getelementptr inbounds i64, ptr %x, i64 %i
+  %bits = load i64, ptr %p
+  %q = getelementptr inbounds i64, ptr %y, i64 %i
+  store i64 %bits, ptr %q
+  %next = add nuw nsw i64 %i, 1
+  %done = icmp eq i64 %next, 10
+  br i1 %done, label %end, label %loop
+end:
+  %z = load double, ptr %y
+  %w = fmul double %z, %z
+  store double %w, ptr %y
+  ret void
+}
+"""
+
+
+def test_integers_carry_what_memory_holds() -> None:
+    facts = facts_of(COPIED, "f", {0, 1})
+    bits = named(facts.root, "bits")
+    assert facts.types.carries(bits) is F64
+    assert facts.types.access(facts.root.args[0], 8) == ((0, F64),)
+    assert facts.types.region(facts.root.args[0]).fields == ((0, F64),)
+    assert facts.activity.value(bits)
+    assert facts.types.carries(named(facts.root, "i")) is INT
+
+
+UNION = """
+#include <stdint.h>
+union pun { double d; uint64_t u; };
+void absolute(double *x, double *out) {
+  for (int i = 0; i < 8; i++) { union pun p; p.d = x[i]; p.u &= 0x7fffffffffffffffULL; out[i] = p.d * x[i]; }
+}
+"""
+
+
+def test_bit_tricks_on_a_union_stay_floats() -> None:
+    facts = facts_of_c(UNION, "absolute", {0, 1})
+    assert facts.types.region(facts.root.args[0]).uniform is F64
+
+
+CLASH = """
+define void @f(ptr noalias %x, ptr noalias %y) {
+entry:
+  %a = load double, ptr %x
+  %h = getelementptr i8, ptr %x, i64 4
+  %b = load float, ptr %h
+  %c = load ptr, ptr %y
+  %d = load double, ptr %y
+  store double %d, ptr %c
+  ret void
+}
+"""
+
+
+def test_contradictions_are_reported_as_such() -> None:
+    facts = facts_of(CLASH, "f", {0, 1})
+    assert any(kind is CONFLICT for _, kind in facts.types.access(facts.root.args[0], 8))
+    assert any(kind is CONFLICT for _, kind in facts.types.access(facts.root.args[1], 8))
+
+
+def test_nothing_is_guessed() -> None:
+    text = """
+define void @f(ptr noalias %x, ptr noalias %y) {
+entry:
+  %bits = load i64, ptr %x
+  store i64 %bits, ptr %y
+  ret void
+}
+"""
+    facts = facts_of(text, "f", {0, 1})
+    assert facts.types.access(facts.root.args[0], 8) == ()
+    assert facts.types.carries(named(facts.root, "bits")) is None
+
+
+HEADER = """
+#include <stdlib.h>
+struct vec { int n; int pad; double data[]; };
+void header(double *x, int *n, double *out) {
+  struct vec *v = malloc(8 + 8 * *n);
+  v->n = *n;
+  for (int i = 0; i < v->n; i++) v->data[i] = x[i] * 2;
+  double s = 0;
+  for (int i = 0; i < v->n; i++) s += v->data[i];
+  *out = s * v->n; free(v);
+}
+"""
+
+
+def test_a_header_before_an_array_keeps_its_type() -> None:
+    facts = facts_of_c(HEADER, "header", {0, 2})
+    heap = next(o for o in facts.pointers.objects if o.kind == "heap")
+    malloc = heap.site
+    assert malloc is not None
+    assert facts.types.access(malloc, 16) in (((0, INT), (8, F64)), ((8, F64),))

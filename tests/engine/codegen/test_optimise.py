@@ -1,0 +1,56 @@
+"""Optimisation for this CPU: vector code, entries only."""
+
+from __future__ import annotations
+
+import pytest
+
+from irgrad.engine.codegen.optimise import host_machine, optimise
+from irgrad.rules.errors import LoadError
+
+SCALE = """
+define void @scale(ptr noalias %x, ptr noalias %o, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %p = getelementptr inbounds double, ptr %x, i64 %i
+  %v = load double, ptr %p, align 8
+  %r = call double @helper(double %v)
+  %q = getelementptr inbounds double, ptr %o, i64 %i
+  store double %r, ptr %q, align 8
+  %next = add nuw nsw i64 %i, 1
+  %go = icmp ult i64 %next, %n
+  br i1 %go, label %loop, label %done
+done:
+  ret void
+}
+define double @helper(double %x) #0 {
+  %y = fmul double %x, 3.0
+  ret double %y
+}
+attributes #0 = { "target-cpu"="i386" "target-features"="-sse2" }
+"""
+
+
+def test_loops_are_vectorised_and_helpers_inlined() -> None:
+    text = optimise(SCALE, ["scale"])
+    assert "x double>" in text
+    assert "@helper" not in text
+    assert "target-cpu" not in text
+
+
+def test_levels() -> None:
+    assert "x double>" not in optimise(SCALE, ["scale"], level=1)
+    assert "@helper" in optimise(SCALE, ["scale", "helper"])
+
+
+def test_an_entry_without_body_is_an_error() -> None:
+    with pytest.raises(LoadError, match="`nothing` has no body"):
+        optimise(SCALE, ["nothing"])
+
+
+def test_the_machine_emits_position_independent_code_for_this_cpu() -> None:
+    from irgrad.engine.codegen.llvm import host_cpu
+
+    assert host_machine().triple
+    assert host_cpu() != "generic"

@@ -1,0 +1,71 @@
+"""Tokens, names and escapes."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from irgrad.engine.ir.lexer import bare_name, escape, join, quoted_name, syntax_error, tokenise, unescape
+from irgrad.rules.errors import IRSyntaxError
+
+
+def test_tokens_of_an_instruction() -> None:
+    text = '  %x.1 = call double @"a b"(double noundef -1.5e+00, ptr %2) #3, !dbg !12 ; comment\n'
+    assert [t for t in tokenise(text) if t] == [
+        "%x.1",
+        "=",
+        "call",
+        "double",
+        '@"a b"',
+        "(",
+        "double",
+        "noundef",
+        "-1.5e+00",
+        ",",
+        "ptr",
+        "%2",
+        ")",
+        "#3",
+        ",",
+        "!dbg",
+        "!12",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "range(i32 -8, 10)",
+        '"key"="value with ; in it"',
+        "[2 x i8]",
+        "captures(address, provenance)",
+        "initializes((0, 8))",
+        "byval(%struct.S) align 8",
+        "memory(argmem: read, errnomem: write)",
+        "dereferenceable(16)",
+        "#4",
+    ],
+)
+def test_joined_as_llvm_prints(text: str) -> None:
+    assert join([t for t in tokenise(text) if t]) == text
+
+
+def test_names_survive_both_ways() -> None:
+    for name in ("x", "a b", 'q"q', "back\\slash", "nul\x00", "é", "-$._", "12"):
+        assert bare_name("%" + quoted_name(name)) == name
+    assert unescape(r"a\0A\\b\22") == b'a\n\\b"'
+    assert escape(b'a\n"') == r"a\0A\22"
+
+
+def test_a_long_tail_of_blanks_is_linear() -> None:
+    start = time.process_time()
+    assert tokenise(" \n" * 200_000)[-1] == ""
+    assert time.process_time() - start < 2
+
+
+def test_error_shows_the_place() -> None:
+    with pytest.raises(IRSyntaxError) as caught:
+        syntax_error("a b\n  c d", 3, "`e`", 10)
+    assert (caught.value.where, caught.value.which) == ("line 11", "c d")
+    assert caught.value.because == "got `d` where `e` was expected"

@@ -1,0 +1,54 @@
+"""Words of programs: shared, keyed, and taken from disk by a second process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from samples import sample
+
+import irgrad
+
+SCRIPT = """
+import irgrad, irgrad.engine.transforms.derive as d
+import sys
+real = d.derive
+def counted(*args, **kwargs):
+    print("derived")
+    return real(*args, **kwargs)
+d.derive = counted
+k = irgrad.load("double f(double x, double y) { return x * x * y; }").kernel("f")
+print(float(irgrad.engine.grad(k)(3.0, 2.0)))
+"""
+
+
+def test_words_are_made_once_and_keys_differ() -> None:
+    primal = sample("product").primal
+    assert primal.V((0, 2)) is primal.V([2, 0])
+    assert len({primal.key, primal.V((0, 2)).key, primal.V((1, 2)).key, primal.J((0, 2)).key}) == 4
+
+
+def test_integers_cannot_be_active() -> None:
+    with pytest.raises(irgrad.ActivityError, match="`n` has no derivative"):
+        sample("cubes").primal.V((2,))
+
+
+def test_a_second_process_does_not_differentiate(tmp_path: Path) -> None:
+    env = {**os.environ, "IRGRAD_CACHE_DIR": str(tmp_path)}
+    runs = [
+        subprocess.run([sys.executable, "-c", SCRIPT], env=env, capture_output=True, text=True, check=True, timeout=120)
+        for _ in range(2)
+    ]
+    assert [run.stdout.split() for run in runs] == [["derived", "12.0"], ["12.0"]]
+
+
+def test_tape_bytes_are_counted() -> None:
+    loop = "for (long i = 0; i < n; i++) s = __builtin_sin(s) * x;"
+    source = f"double f(double x, long n) {{ double s = x; {loop} return s; }}"
+    kernel = irgrad.load(source).kernel("f")
+    gradient = irgrad.engine.grad(kernel)
+    gradient(1.3, 1000)
+    assert 8000 <= gradient.tape_bytes <= 64000 and kernel.primal.tape_bytes == 0

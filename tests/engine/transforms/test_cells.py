@@ -1,0 +1,61 @@
+"""Neighbouring loads share a tape array where their memory is overwritten later; swapped buffers count as apart."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .made import OUT, gradient
+
+STEPS, N = 20, 64
+COPY = """
+void f(double *x, long *n, long *m, double *o) {
+    double *u = malloc(*n * 8), *v = malloc(*n * 8);
+    memcpy(u, x, *n * 8);
+    for (long t = 0; t < *m; t++) {
+        for (long i = 1; i < *n - 1; i++) v[i] = u[i] * (u[i + 1] - u[i - 1]) * 0.1 + u[i];
+        for (long i = 1; i < *n - 1; i++) u[i] = v[i];
+    }
+    double s = 0;
+    for (long i = 0; i < *n; i++) s += u[i] * u[i];
+    *o = s;
+    free(u); free(v);
+}"""
+SWAP = """
+void f(double *x, long *n, long *m, double *o) {
+    double *u = malloc(*n * 8), *v = malloc(*n * 8);
+    memcpy(u, x, *n * 8); memcpy(v, x, *n * 8);
+    for (long t = 0; t < *m; t++) {
+        for (long i = 1; i < *n - 1; i++) v[i] = u[i] * (u[i + 1] - u[i - 1]) * 0.1 + u[i];
+        double *w = u; u = v; v = w;
+    }
+    double s = 0;
+    for (long i = 0; i < *n; i++) s += u[i] * u[i];
+    *o = s;
+    free(u); free(v);
+}"""
+
+
+def _energy(x: np.ndarray) -> float:
+    u = x.copy()
+    for _ in range(STEPS):
+        v = u.copy()
+        v[1:-1] = u[1:-1] * (u[2:] - u[:-2]) * 0.1 + u[1:-1]
+        u = v
+    return float(u @ u)
+
+
+def _check(source: str) -> int:
+    x = np.sin(np.arange(N) * 0.3) + 0.2
+    (dx, _), made = gradient(source, "f", "dccd", x, np.array([N]), np.array([STEPS]), OUT)
+    h = 1e-6
+    wanted = [(_energy(x + h * e) - _energy(x - h * e)) / (2 * h) for e in np.eye(N)]
+    assert np.allclose(dx, wanted, rtol=1e-7, atol=1e-8)
+    return made.tape_bytes()
+
+
+def test_one_array_for_the_three_neighbours() -> None:
+    assert _check(COPY) < STEPS * N * 8 * 1.5 + 4 * N * 8 + 2048
+
+
+def test_swapped_buffers() -> None:
+    assert _check(SWAP) < STEPS * N * 8 * 1.5 + 4 * N * 8 + 2048

@@ -1,0 +1,106 @@
+"""Rows of the rule tables applied to instructions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from analysed import facts_of
+
+from irgrad.engine.ir.model import Instruction
+from irgrad.engine.transforms.rows import application, libm_cost, pure_call
+from irgrad.engine.transforms.unit import Unit
+
+from .made import OUT, gradient, make
+
+TEXT = """
+declare double @sin(double)
+declare double @mystery(double)
+declare double @llvm.exp.f64(double)
+declare double @llvm.fabs.f64(double)
+declare double @llvm.sqrt.f64(double)
+declare double @lgamma_r(double, ptr)
+declare i32 @rand()
+define void @f(ptr %p, ptr %sign) {
+  %x = load double, ptr %p
+  %mul = fmul double %x, %x
+  %frem = frem double %x, 3.0
+  %sin = call double @sin(double %x)
+  %exp = call double @llvm.exp.f64(double %x)
+  %abs = call double @llvm.fabs.f64(double %x)
+  %root = call double @llvm.sqrt.f64(double %x)
+  %mystery = call double @mystery(double %x)
+  %gamma = call double @lgamma_r(double %x, ptr %sign)
+  %rand = call i32 @rand()
+  store double %mul, ptr %p
+  ret void
+}
+"""
+
+
+def _named() -> tuple[Unit, dict[str, Instruction]]:
+    facts = facts_of(TEXT, "f", {0})
+    unit = Unit(facts.module, facts.root, facts, "forward")
+    return unit, {i.name: i for i in facts.root.instructions() if i.name}
+
+
+def test_which_row_an_instruction_has() -> None:
+    unit, named = _named()
+    for name in ("mul", "frem", "sin", "exp", "abs", "root", "gamma"):
+        applied = application(unit, named[name])
+        assert applied is not None, name
+        assert applied.operands[0] is named["x"]
+    for name in ("x", "mystery", "rand"):
+        assert application(unit, named[name]) is None, name
+
+
+def test_only_pure_calls_may_be_repeated() -> None:
+    _, named = _named()
+    pure = {name for name in ("sin", "exp", "abs", "root", "mystery", "gamma", "rand") if pure_call(named[name])}
+    assert pure == {"sin", "exp", "abs", "root"}
+
+
+def test_costs_are_in_order() -> None:
+    _, named = _named()
+    assert libm_cost(named["abs"]) < libm_cost(named["root"]) < libm_cost(named["exp"])
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_partials_that_are_structurally_zero_never_meet_infinity(mode: str) -> None:
+    """d/dx of x * w and of pow(w, 2) with an infinite w: no 0 * inf."""
+    source = "void f(double *x, double *w, double *o) { o[0] = x[0] + floor(x[1]) * 0.0 + x[2]; o[1] = x[0] * w[0]; }"
+    made = make(source, "f", mode, ["dup", "const", "dup"])
+    x, w, o = np.array([1.0, np.inf, 2.0]), np.array([3.0]), np.zeros(2)
+    if mode == "forward":
+        v, to = np.array([1.0, 0.0, 0.0]), np.zeros(2)
+        made(x, v, w, o, to)
+        assert to[1] == 3.0
+    else:
+        dx, do = np.zeros(3), np.array([0.0, 1.0])
+        made(x, dx, w, o, do)
+        assert dx[0] == 3.0
+
+
+def test_a_partial_used_twice_is_computed_once() -> None:
+    """pow has partials that share subexpressions; the tape-free reverse computes no power more than it needs."""
+    source = "void f(double *x, double *o) { *o = pow(x[0], x[1]); }"
+    (dx, _), made = gradient(source, "f", "dd", np.array([1.3, 2.4]), OUT)
+    np.testing.assert_allclose(dx, [2.4 * 1.3**1.4, 1.3**2.4 * np.log(1.3)], rtol=1e-14)
+    calls = [c for c in made.calls("llvm.log") if c.block is not None and c.block.function is made.function]
+    assert len(calls) == 1
+
+
+def test_a_row_with_two_results_in_one_struct() -> None:
+    source = """
+    declare { double, double } @llvm.sincos.f64(double)
+    define void @f(ptr %x, ptr %o) {
+      %v = load double, ptr %x
+      %both = call { double, double } @llvm.sincos.f64(double %v)
+      %s = extractvalue { double, double } %both, 0
+      %c = extractvalue { double, double } %both, 1
+      %r = fdiv double %s, %c
+      store double %r, ptr %o
+      ret void
+    }"""
+    for x in (0.3, 1.1):
+        (dx, _), _made = gradient(source, "f", "dd", np.array([x]), OUT)
+        np.testing.assert_allclose(dx[0], 1 / np.cos(x) ** 2, rtol=1e-14)

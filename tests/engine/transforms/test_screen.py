@@ -1,0 +1,90 @@
+"""Every opcode and float intrinsic with an active operand: its derivative is right or refused, never a silent zero."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from fuzz.driver import Verdict, in_workers
+
+import irgrad
+from irgrad import engine
+
+from .opcode_cases import CASES
+
+X, H = 1.3, 1e-4
+_verdicts: dict[str, Verdict] = {}
+
+
+def _judge(name: str) -> Verdict:
+    declarations, body = CASES[name]
+    unwinds = " personality ptr @__gxx_personality_v0" if "landingpad" in body else ""
+    text = f"{declarations}define double @f(double %x){unwinds} {{\nentry:\n{body}\nret double %r\n}}\n"
+    got = {}
+    try:
+        kernel = irgrad.load(text, language="ll").kernel("f")
+        want = (8 * (kernel(X + H) - kernel(X - H)) - (kernel(X + 2 * H) - kernel(X - 2 * H))) / (12 * H)
+    except irgrad.IRGradError as error:
+        return Verdict(name, "refused", str(error))
+    refused = ""
+    modes = {"forward": lambda: engine.jvp(kernel, (X,), (1.0,))[1], "reverse": lambda: engine.grad(kernel)(X)}
+    for mode, run in modes.items():
+        try:
+            got[mode] = run()
+        except irgrad.IRGradError as error:
+            refused = str(error)
+    wrong = {m: v for m, v in got.items() if not abs(v - want) <= 2e-4 * max(1.0, abs(want))}
+    if wrong:
+        return Verdict(name, "wrong", f"{wrong}, want {want}")
+    return Verdict(name, "refused" if refused else "right", refused)
+
+
+def _verdict(name: str) -> Verdict:
+    if not _verdicts:
+
+        def work(names: list[Any], report: Callable[[Any], None]) -> None:
+            for item in names:
+                report(item.name)
+                report(_judge(item.name))
+
+        _verdicts.update({v.name: v for v in in_workers(work, [Verdict(n, "") for n in CASES])})
+    return _verdicts[name]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_right_or_refused(name: str) -> None:
+    verdict = _verdict(name)
+    assert verdict.kind in ("right", "refused"), f"{verdict.kind}: {verdict.detail}"
+
+
+@pytest.mark.parametrize("name", "fadd fsub fmul fdiv frem fneg memcpy cmpxchg_old call load_const_table".split())
+def test_what_must_be_right(name: str) -> None:
+    assert _verdict(name).kind == ("refused" if name == "cmpxchg_old" else "right"), _verdict(name).detail
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("mul_bits", "`mul` on an active value has no derivative"),
+        ("add_bits_sitofp", "the bits of an active float are used as a number"),
+        ("cmpxchg", "an atomic operation on integers changes an active float"),
+        ("call_varargs", "an active value is passed through `...`"),
+        ("setjmp", "`_setjmp` in code to be differentiated"),
+        ("inline_asm", "inline assembly"),
+        ("indirectbr", "the address of a block"),
+        ("llvm.sincospi", "an intrinsic that LLVM does not know"),
+    ],
+)
+def test_messages(name: str, words: str) -> None:
+    assert _verdict(name).kind == "refused"
+    assert words in _verdict(name).detail
+    assert "to fix" in _verdict(name).detail
+
+
+def test_exceptions_are_refused() -> None:
+    body = "try { if (x > 1) throw x; } catch (double y) { return y * y; } return x;"
+    source = f'extern "C" double f(double x) {{ {body} }}'
+    kernel = irgrad.load(source, language="c++").kernel("f")
+    with pytest.raises(irgrad.Unsupported, match="an exception"):
+        engine.grad(kernel)(0.5)

@@ -1,0 +1,94 @@
+"""Programs whose derivative would be a guess are refused, with the reason."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import irgrad
+from irgrad import engine
+
+from .made import OUT, gradient, make
+
+UNION = """
+#include <stdlib.h>
+union cell { double d; const double *p; };
+struct tagged { int tag; union cell u; };
+double f(const double *x, const int *k) {
+  struct tagged *a = malloc(3 * sizeof *a); double s = 0;
+  for (int i = 0; i < 3; i++) { a[i].tag = k[i]; if (k[i]) a[i].u.d = x[i] * x[i]; else a[i].u.p = x + i; }
+  for (int i = 0; i < 3; i++) { struct tagged t = a[2 - i]; s += t.tag ? t.u.d : *t.u.p; }
+  free(a);
+  return s;
+}
+"""
+CAUGHT = """
+extern "C" double f(const double *x, const int *k) {
+  double s = 0;
+  for (int i = 0; i < 3; i++) {
+    try { if (k[i]) throw 1; s += x[i] * x[i]; } catch (int) { s *= 0.5; }
+  }
+  return s;
+}
+"""
+BITS = """
+double f(const double *x, const int *k) {
+  long b; double y; __builtin_memcpy(&b, x, 8); b = b / 2 + k[0]; __builtin_memcpy(&y, &b, 8); return y * x[1];
+}
+"""
+
+FROM_A_NUMBER = """
+define void @f(ptr %x, ptr %where, ptr %o) {
+  %number = load i64, ptr %where, align 8
+  %scaled = mul i64 %number, 8
+  %p = inttoptr i64 %scaled to ptr
+  %a = load double, ptr %x, align 8
+  %sq = fmul double %a, %a
+  store double %sq, ptr %p, align 8
+  %again = load double, ptr %p, align 8
+  %r = fmul double %again, %a
+  store double %r, ptr %o, align 8
+  ret void
+}
+"""
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+@pytest.mark.parametrize(
+    ("source", "language", "message"),
+    [
+        (UNION, "c", "a pointer travels as a float"),
+        (CAUGHT, "c++", "an exception that is caught inside of an active function"),
+        (BITS, "c", "integer arithmetic on the bits of an active float"),
+    ],
+)
+def test_refused(source: str, language: str, message: str, mode: str) -> None:
+    kernel = irgrad.load(source, language=language).kernel("f", "f64(f64[3] x, i32[3] k)")
+    x, k = np.array([0.5, 1.5, -0.5]), np.array([1, 0, 1], np.int32)
+    with pytest.raises(irgrad.IRGradError, match=message):
+        if mode == "forward":
+            engine.jvp(kernel, [x, k], [x, None])
+        else:
+            engine.grad(kernel, wrt="x")(x, k)
+
+
+def test_the_union_of_numbers_is_fine() -> None:
+    source = UNION.replace("const double *p;", "long p;").replace("x + i", "i").replace("*t.u.p", "t.u.p")
+    kernel = irgrad.load(source).kernel("f", "f64(f64[3] x, i32[3] k)")
+    x, k = np.array([0.5, 1.5, -0.5]), np.array([1, 0, 1], np.int32)
+    np.testing.assert_allclose(engine.grad(kernel, wrt="x")(x, k), [1.0, 0.0, -1.0])
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_pointers_made_of_numbers(mode: str) -> None:
+    with pytest.raises(irgrad.Unsupported, match=r"pointer of unknown origin\n +in +@f(.|\n)*because(.|\n)*to fix"):
+        make(FROM_A_NUMBER, "f", mode, ["dup", "const", "dup"])
+
+
+def test_inactive_memory_may_come_from_anywhere() -> None:
+    """The same kind of access with data that no derivative depends on."""
+    source = "void f(double *x, double **table, double *o) { *o = x[0] * table[1][0]; }"
+    weights = np.array([3.0, 4.0])
+    table = np.array([0, weights[1:].ctypes.data])
+    (dx, _), _made = gradient(source, "f", "dcd", np.array([2.0]), table, OUT)
+    assert dx.tolist() == [4.0]

@@ -1,0 +1,137 @@
+"""What all derivatives of one root share: conventions, shadows of globals, descriptors of functions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from analysed import facts_of_c
+
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.model import ConstAggregate, Function, GlobalVariable
+from irgrad.engine.transforms.unit import Abi, Unit, pair, resolve
+from irgrad.rules.errors import Unsupported
+
+from .made import HEADER, OUT, gradient, make, module_of
+
+TABLES = """
+NOINLINE static double scaled(double x, double k) { return x * k; }
+NOINLINE static double shifted(double x, double k) { return x + k * k; }
+NOINLINE static double alone(double x, double k) { return x * k; }
+static double (*const table[2])(double, double) = {scaled, shifted};
+double state[3] = {1, 2, 3};
+extern double outside[3];
+double *const links[2] = {&state[1], 0};
+void f(double *x, int *k, double *o) {
+    state[*k] = x[0];
+    *o = table[*k](x[0], 2.0) * state[1] * *links[0] + alone(x[0], (double)*k) + outside[0];
+}"""
+
+
+def _unit(mode: str = "reverse", strict: bool = False) -> Unit:
+    facts = facts_of_c(HEADER + TABLES, "f", {0, 2})
+    return Unit(facts.module, facts.root, facts, mode, strict)
+
+
+def test_conventions_are_merged() -> None:
+    ftype = ty.function(ty.F64, (ty.F64, ty.PTR))
+    first, second = Abi(Function("f", ftype)), Abi(Function("g", ftype))
+    first.adjoint, second.shadow, second.ret_adjoint = [True, False], [False, True], True
+    first.merge(second)
+    assert (first.adjoint, first.shadow) == ([True, False], [False, True])
+    assert (first.ret_adjoint, first.ret_shadow) == (True, False)
+
+
+def test_functions_that_one_call_may_reach_share_a_convention() -> None:
+    unit = _unit()
+    functions = unit.module.functions
+    scaled, shifted = unit.abis[functions["scaled"]], unit.abis[functions["shifted"]]
+    assert (scaled.adjoint, scaled.ret_adjoint) == (shifted.adjoint, shifted.ret_adjoint)
+    assert scaled.adjoint[0]
+
+
+def test_names_of_new_functions_are_fresh() -> None:
+    unit = _unit()
+    ftype = ty.function(ty.VOID, ())
+    first, second = unit.new_function("aug.g", ftype), unit.new_function("aug.g", ftype)
+    assert first.name != second.name
+    assert unit.module.functions[first.name or ""] is first
+    assert first.head == "internal"
+
+
+def test_a_shadow_global_is_made_once_and_starts_from_zero() -> None:
+    unit = _unit()
+    state = unit.module.globals["state"]
+    shadow = unit.shadow_global(state)
+    assert unit.shadow_global(state) is shadow
+    assert shadow.value_type is state.value_type
+    assert str(shadow.init.type if shadow.init else "") == "[3 x double]"
+    assert shadow in unit.mutable_float_shadows()
+
+
+def test_the_shadow_of_a_table_of_pointers_points_to_shadows() -> None:
+    unit = _unit()
+    links = unit.module.globals["links"]
+    init = unit.shadow_global(links).init
+    assert isinstance(init, ConstAggregate)
+    first = init.elems[0]
+    base = first if isinstance(first, GlobalVariable) else getattr(first, "operands", [None])[0]
+    assert base is unit.shadow_global(unit.module.globals["state"])
+
+
+def test_external_memory_has_no_shadow() -> None:
+    unit = _unit()
+    with pytest.raises(Unsupported, match=r"external global `outside`(.|\n)*link="):
+        unit.shadow_global(unit.module.globals["outside"])
+
+
+def test_the_address_of_a_function_stands_for_its_descriptor() -> None:
+    unit = _unit()
+    scaled = unit.module.functions["scaled"]
+    found = unit.shadow_constant(scaled)
+    assert found is unit.descriptor(scaled)
+    assert unit.addressed == [scaled]
+    assert isinstance(found, GlobalVariable) and found.constant
+    assert found.value_type is ty.struct((ty.PTR, ty.PTR, ty.PTR))
+
+
+def test_sums_may_be_reordered_unless_strict() -> None:
+    assert "reassoc" in _unit().flags
+    assert _unit(strict=True).flags == ()
+
+
+def test_callees_are_seen_through_aliases() -> None:
+    module = module_of(
+        "@other = alias double (double), ptr @g\n"
+        "define double @g(double %x) {\n  ret double %x\n}\n"
+        "define void @f(ptr %p) {\n  %x = load double, ptr %p\n  %y = call double @other(double %x)\n"
+        "  store double %y, ptr %p\n  ret void\n}\n",
+        "f",
+        prepared=False,
+    )
+    assert resolve(module.aliases["other"]) is module.functions["g"]
+
+
+def test_a_value_and_its_tangent() -> None:
+    assert pair(ty.F32) is ty.struct((ty.F32, ty.F32))
+
+
+def test_globals_start_from_zero_in_every_call() -> None:
+    """The derivative called twice gives the same: shadows of mutable globals do not remember."""
+    source = """
+    double total;
+    void f(double *x, long *n, double *o) {
+        total = 0;
+        for (long i = 0; i < *n; i++) total += x[i] * x[i] * total + x[i];
+        *o = total;
+    }"""
+    made = make(source, "f", "reverse", ["dup", "const", "dup"])
+    x, n = np.array([0.3, -0.2, 0.9]), np.array([3])
+    results = []
+    for _ in range(3):
+        dx = np.zeros(3)
+        made(x, dx, n, np.zeros(1), np.ones(1))
+        results.append(dx.tolist())
+    assert results[0] == results[1] == results[2]
+    (again, _), _made = gradient(source, "f", "dcd", x, n, OUT)
+    assert again.tolist() == results[0]
+    assert np.abs(results[0]).min() > 0.1

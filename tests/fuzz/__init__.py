@@ -1,0 +1,1 @@
+"""Random kernels through the public API against the interpreter."""

@@ -1,0 +1,299 @@
+"""Check derivatives of kernels against the interpreter; run batches in worker processes that may die.
+
+    python tests/fuzz/driver.py 0:200                 check the kernels of these seeds, print a table of failures
+    python tests/fuzz/driver.py 17 --show             one kernel: source, verdict, smallest failing kernel
+    python tests/fuzz/driver.py 0:500 --features struct,heap
+"""
+
+# ruff: noqa: E501  (C sources and tables read better unbroken)
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import multiprocessing
+import sys
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from oracle.build import to_ir
+from oracle.differences import Subject
+from oracle.generator import HEADER, Kernel, generate, shrink, source_file
+from oracle.memory import Fault
+
+SECONDS = 30.0  # for one kernel, compilation included
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`kind` is ok, wrong, refused, error, crash, hang or rejected (the oracle cannot judge)."""
+
+    name: str
+    kind: str
+    detail: str = ""
+
+    @property
+    def bad(self) -> bool:
+        """Counts against the engine."""
+        return self.kind not in ("ok", "rejected")
+
+
+def _flat(x: Any) -> Any:
+    return np.asarray(x, dtype=float).reshape(-1)
+
+
+def _names(kernel: Any, value: Any) -> dict[str, Any]:
+    rows = [value] if len(kernel.output_names) == 1 else list(value)
+    return {n: r for n, r in zip(kernel.output_names, rows, strict=True) if r is not None}
+
+
+def _gap(got: Any, want: Any) -> float:
+    """Largest difference relative to the size of the whole array (at least 1)."""
+    got, want = _flat(got), _flat(want)
+    if got.shape != want.shape:
+        return float("inf")
+    if not want.size:
+        return 0.0
+    gap = np.abs(got - want)
+    return float("inf") if np.isnan(gap).any() else float(gap.max() / max(1.0, np.abs(want).max()))
+
+
+def check(
+    kernel: Any, subject: Subject, inputs: Mapping[str, Any], wrt: Iterable[str], tolerance: float, seed: int = 0,
+    identity: float = 1e-12, modes: Iterable[str] = ("forward", "reverse"), single: bool = False,
+) -> Verdict:  # fmt: skip
+    """Value, forward and reverse derivative of an irgrad kernel along random directions against the oracle.
+
+    `tolerance` bounds |J v - oracle| and |<J^T w, v> - <w, J v>_oracle|, `identity` the same between the two modes, all
+    relative. `single`: arithmetic in single precision, where the modes may differ by rounding.
+    """
+    from irgrad import engine
+
+    rng = np.random.default_rng(seed)
+    name = subject.name
+    wrt = list(wrt)
+    directions = {n: np.asarray(rng.uniform(-1, 1, np.shape(inputs[n])), np.asarray(inputs[n]).dtype) for n in wrt}
+    values, want = subject.directional(inputs, directions)
+    if not all(np.isfinite(v).all() for v in (*want.values(), *values.values())):
+        return Verdict(name, "rejected", "the oracle is not finite")
+    order = [p.name for p in subject.signature.arguments]
+    primals = [inputs[n] for n in order]
+    problems = []
+
+    def wrong(what: str, got: Any, right: Any) -> None:
+        problems.append(f"{what}: got {np.array2string(_flat(got), threshold=12)}, want "
+                        f"{np.array2string(_flat(right), threshold=12)}")  # fmt: skip
+
+    out = _names(kernel, kernel(*primals))
+    for n, v in values.items():
+        if _gap(out[n], v) > max(tolerance, 1e-11):
+            wrong(f"value of {n}", out[n], v)
+    weights = {n: rng.uniform(-1, 1, v.shape) for n, v in values.items()}
+    target = sum(float(weights[n] @ want[n]) for n in want)
+    scale = max(1.0, sum(float(np.abs(weights[n] * want[n]).sum()) for n in want))
+    forward = None
+    if "forward" in modes:
+        tangents = [directions.get(n) for n in order]
+        got = _names(kernel, engine.jvp(kernel, primals, tangents)[1])
+        for n in want:
+            if _gap(got[n], want[n]) > tolerance:
+                wrong(f"forward, tangent of {n}", got[n], want[n])
+        forward = sum(float(weights[n] @ _flat(got[n])) for n in want)
+    if "reverse" in modes:
+        cotangents = [
+            np.asarray(weights[n], np.asarray(out[n]).dtype).reshape(np.shape(out[n])) if n in weights else None
+            for n in kernel.output_names
+        ]
+        _, pullback = engine.vjp(kernel, *primals, wrt=tuple(wrt))
+        gradients = pullback(cotangents[0] if len(cotangents) == 1 else tuple(cotangents))
+        back = sum(float(_flat(g) @ _flat(directions[n])) for n, g in zip(wrt, gradients, strict=True))
+        size = max(scale, sum(float(np.abs(_flat(g) * _flat(directions[n])).sum()) for n, g in zip(wrt, gradients, strict=True)))
+        if not abs(back - target) <= tolerance * size:
+            problems.append(f"reverse: <J^T w, v> = {back!r}, want {target!r}")
+            problems += _blame(subject, inputs, wrt, weights, gradients, tolerance)
+        elif forward is not None and not single and abs(back - forward) > identity * size:
+            problems.append(f"modes differ: <w, J v> = {forward!r}, <J^T w, v> = {back!r}")
+    if not problems:
+        return Verdict(name, "ok")
+    if not _judgeable(subject, inputs, directions, want, tolerance):
+        return Verdict(name, "rejected", "badly conditioned: exact and rounded oracle differ")
+    return Verdict(name, "wrong", "\n".join(problems))
+
+
+def _blame(
+    subject: Subject, inputs: Mapping[str, Any], wrt: list[str], weights: Mapping[str, Any], gradients: Any, tolerance: float
+) -> list[str]:
+    """Which gradient is wrong, and where."""
+    jacobian = subject.jacobian(inputs, wrt)
+    out = []
+    for n, g in zip(wrt, gradients, strict=True):
+        want = sum(weights[o] @ jacobian[o, n] for o in weights)
+        if _gap(g, want) > tolerance:
+            out.append(f"  gradient of {n}: got {np.array2string(_flat(g))}, want {np.array2string(_flat(want))}")
+    return out
+
+
+def _judgeable(subject: Subject, inputs: Any, directions: Any, want: Any, tolerance: float) -> bool:
+    """The same derivative with 40 digits and nothing rounded agrees: the oracle can be trusted here."""
+    _, exact = subject.directional(inputs, directions, exact=True)
+    return all(_gap(want[n], exact[n]) <= 0.5 * tolerance for n in want)
+
+
+def tolerance_of(kernel: Kernel) -> float:
+    """1e-10, or what single precision allows."""
+    return 3e-4 if kernel.has_f32 else 1e-10
+
+
+def check_generated(kernels: list[Kernel], report: Callable[[Any], None]) -> None:
+    """Check kernels of one C file; `report` gets the name before, and the verdict after each."""
+    import irgrad
+    from irgrad.engine.ir.reader import read
+
+    text = source_file(kernels)
+    module = read(to_ir(text))
+    library = irgrad.load(text)
+    for k in kernels:
+        report(k.name)
+        report(judge(k, module, library))
+
+
+def judge(k: Kernel, module: Any = None, library: Any = None) -> Verdict:
+    """One kernel; every exception becomes a verdict."""
+    import irgrad
+    from irgrad.engine.ir.reader import read
+
+    try:
+        if module is None:
+            module, library = read(to_ir(HEADER + k.source)), irgrad.load(HEADER + k.source)
+        subject = Subject(module, k.name, k.signature)
+        inputs = k.sample(np.random.default_rng(k.seed))
+        kernel = library.kernel(k.name, k.signature)
+        return check(kernel, subject, inputs, k.wrt, tolerance_of(k), k.seed, single=k.has_f32)
+    except irgrad.IRGradError as e:
+        return Verdict(k.name, "refused", f"{type(e).__name__}: {e}")
+    except Fault as e:
+        return Verdict(k.name, "rejected", f"the oracle stopped: {e}")
+    except Exception:
+        return Verdict(k.name, "error", traceback.format_exc(limit=-4))
+
+
+def _child(work: Callable[..., None], items: list[Any], pipe: Any) -> None:
+    faulthandler.disable()  # a death is a verdict, the stack of the runner says nothing about it
+    work(items, pipe.send)
+    pipe.send(None)
+
+
+def in_workers(
+    work: Callable[[list[Any], Callable[[Any], None]], None], items: list[Any], seconds: float = SECONDS
+) -> list[Verdict]:
+    """Run `work(items, report)` in a child process; when it dies or hangs, note it and go on with the rest."""
+    context = multiprocessing.get_context("fork")
+    verdicts: list[Verdict] = []
+    left = list(items)
+    while left:
+        ours, theirs = context.Pipe(duplex=False)
+        child = context.Process(target=_child, args=(work, left, theirs))
+        child.start()
+        theirs.close()
+        current, ending = None, "crash"
+        try:
+            while True:
+                if not ours.poll(seconds):
+                    ending = "hang"
+                    break
+                message = ours.recv()
+                if message is None:
+                    ending = ""
+                    break
+                if isinstance(message, Verdict):
+                    verdicts.append(message)
+                    left = [k for k in left if k.name != message.name]
+                    current = None
+                else:
+                    current = message
+        except EOFError:
+            pass
+        if ending == "hang":
+            child.kill()
+        child.join()
+        ours.close()
+        if not ending:
+            break
+        name = current or left[0].name
+        verdicts.append(Verdict(name, ending, f"exit code {child.exitcode}"))
+        left = [k for k in left if k.name != name]
+    return verdicts
+
+
+def run(seeds: Iterable[int], size: int = 6, features: set[str] | None = None, batch: int = 50) -> list[tuple[Kernel, Verdict]]:
+    """Check the kernels of these seeds."""
+    kernels = [generate(s, size, features) for s in seeds]
+    out = []
+    for start in range(0, len(kernels), batch):
+        part = kernels[start : start + batch]
+        verdicts = {v.name: v for v in in_workers(check_generated, part)}
+        out += [(k, verdicts[k.name]) for k in part]
+    return out
+
+
+def hint(kernel: Kernel, verdict: Verdict, smaller: bool = True) -> str:
+    """What a failure prints: how to run it again, what it contains, the source, a smaller one that fails alike."""
+
+    def fails(k: Kernel) -> bool:
+        def one(items: list[Kernel], report: Callable[[Any], None]) -> None:
+            report(items[0].name)
+            report(judge(items[0]))
+
+        return in_workers(one, [k])[0].kind == verdict.kind
+
+    small = shrink(kernel, fails) if smaller else kernel
+    return (
+        f"{verdict.kind}: {kernel.name}  {kernel.signature}\n{verdict.detail}\n"
+        f"again: python tests/fuzz/driver.py {kernel.seed} --show\nfeatures: {' '.join(sorted(kernel.features))}\n{small.source}"
+    )
+
+
+def summary(results: list[tuple[Kernel, Verdict]]) -> str:
+    """Counts of verdicts, and for each bad kind its features and messages by frequency."""
+    kinds = Counter(v.kind for _, v in results)
+    lines = [", ".join(f"{n} {k}" for k, n in kinds.most_common())]
+    for kind in sorted({v.kind for _, v in results if v.bad}):
+        rows = [(k, v) for k, v in results if v.kind == kind]
+        features = Counter(f for k, _ in rows for f in k.features)
+        total = Counter(f for k, _ in results for f in k.features)
+        often = sorted(features, key=lambda f: -features[f] / total[f])[:6]
+        lines.append(f"{kind}: seeds {' '.join(str(k.seed) for k, _ in rows[:24])}")
+        lines.append("  share of failing kernels by feature: " + ", ".join(f"{f} {features[f]}/{total[f]}" for f in often))
+        heads = Counter((v.detail.strip().splitlines() or [""])[-1 if kind == "error" else 0][:140] for _, v in rows)
+        lines += [f"  {n} x {text}" for text, n in heads.most_common(8)]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("seeds", help="one seed, or first:last")
+    parser.add_argument("--size", type=int, default=6)
+    parser.add_argument("--features", default="")
+    parser.add_argument("--show", action="store_true", help="print each failure with a smaller kernel")
+    args = parser.parse_args()
+    first, _, last = args.seeds.partition(":")
+    seeds = range(int(first), int(last) if last else int(first) + 1)
+    results = run(seeds, args.size, set(args.features.split(",")) if args.features else None)
+    print(summary(results))
+    if args.show:
+        for k, v in results:
+            print(hint(k, v) if v.bad else k.source)
+    return int(any(v.bad for _, v in results))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,93 @@
+"""The compiler: which one is taken, and that it is started once per content."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from irgrad.interop.loaders import compiler
+from irgrad.interop.loaders.compiler import Options, compile_source, find_compiler
+from irgrad.rules.errors import LoadError
+
+SOURCE = '#include "h.h"\ndouble f(double x) { return x * H; }\n'
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("IRGRAD_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "h.h").write_text("#define H 2.0\n")
+    (tmp_path / "f.c").write_text(SOURCE)
+    return tmp_path / "f.c"
+
+
+def _fake(tmp_path: Path, says: str) -> Path:
+    path = tmp_path / "fakecc"
+    path.write_text(f"#!/bin/sh\necho '{says}'\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_the_wheels_clang_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("IRGRAD_CC", raising=False)
+    assert find_compiler().name == "ziglang"
+
+
+def test_headers_are_dependencies(source: Path) -> None:
+    done = compile_source(source, "c", Options())
+    assert not done.cached
+    assert any(Path(path).name == "h.h" for path in done.dependencies)
+    assert all(Path(path).name != "f.c" for path in done.dependencies)
+    assert "target-cpu" not in done.text or '"target-cpu"="x86-64"' in done.text, "IR does not depend on this CPU"
+
+
+def test_the_second_time_no_compiler_is_started(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = compile_source(source, "c", Options())
+
+    def never(*_: object, **__: object) -> object:
+        raise AssertionError("the compiler was started")
+
+    monkeypatch.setattr(subprocess, "run", never)
+    second = compile_source(source, "c", Options())
+    assert second.cached
+    assert second.text == first.text
+    with pytest.raises(AssertionError, match="was started"):
+        compile_source(source, "c", Options(flags=("-DX",)))
+    (source.parent / "h.h").write_text("#define H 3.0\n")
+    with pytest.raises(AssertionError, match="was started"):
+        compile_source(source, "c", Options())
+
+
+def test_irgrad_cc(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    zig = find_compiler().command["c"][0]
+    monkeypatch.setenv("IRGRAD_CC", f"{zig} cc")
+    assert find_compiler().command["c++"] == (zig, "c++")
+    assert "define double @f" in compile_source(source, "c", Options()).text
+
+
+def test_bitcode_of_an_older_clang_is_upgraded(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bundled = find_compiler()
+    monkeypatch.setattr(compiler, "find_compiler", lambda: replace(bundled, bitcode=True, identity="another"))
+    done = compile_source(source, "c", Options())
+    assert "define double @f" in done.text
+    assert not done.cached
+
+
+@pytest.mark.parametrize("says", ["clang version 99.0.0", "gcc (GCC) 13.2.0"])
+def test_a_compiler_that_is_too_new_or_no_clang(says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IRGRAD_CC", str(_fake(tmp_path, says)))
+    with pytest.raises(LoadError, match=rf"not a clang of LLVM <= 22(.*\n)+.*{says.split(maxsplit=1)[0]}"):
+        find_compiler()
+
+
+def test_a_compiler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IRGRAD_CC", "/nowhere/clang")
+    with pytest.raises(LoadError, match="`/nowhere/clang` was not found"):
+        find_compiler()
+    monkeypatch.delenv("IRGRAD_CC")
+    monkeypatch.setattr(compiler.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(compiler.shutil, "which", lambda name: None)
+    with pytest.raises(LoadError, match="pip install 'ziglang"):
+        find_compiler()

@@ -1,0 +1,71 @@
+"""Library: its names, and the error for a name it does not have."""
+
+from __future__ import annotations
+
+import pytest
+
+from irgrad.interop.loaders.library import Library
+from irgrad.rules.errors import LoadError
+
+TEXT = """
+define double @energy(double %x) {
+  ret double %x
+}
+define internal double @hidden(double %x) {
+  ret double %x
+}
+define linkonce_odr void @"odd name"() {
+  ret void
+}
+define void @_ZN2ns5forceEd(double %x) {
+  ret void
+}
+define void @_Z4kickd(double %x) {
+  ret void
+}
+define void @_Z4kickf(float %x) {
+  ret void
+}
+declare double @sin(double)
+"""
+
+
+@pytest.fixture
+def library() -> Library:
+    return Library(TEXT, ["a.c", "b.cc"])
+
+
+def test_functions_are_the_visible_definitions(library: Library) -> None:
+    assert library.functions() == ("energy", "odd name", "_ZN2ns5forceEd", "_Z4kickd", "_Z4kickf")
+    assert "5 functions" in repr(library)
+    assert not library.debug
+
+
+def test_names_resolve(library: Library) -> None:
+    assert library.resolve("energy") == "energy"
+    assert library.resolve("force") == "_ZN2ns5forceEd"
+    assert library.resolve("_Z4kickf") == "_Z4kickf"
+
+
+def test_overloads_are_listed(library: Library) -> None:
+    with pytest.raises(LoadError, match=r"`kick` names 2 overloads(.*\n)+.*`_Z4kickd`, `_Z4kickf`"):
+        library.resolve("kick")
+
+
+def test_a_missing_name_gets_the_nearest(library: Library) -> None:
+    with pytest.raises(LoadError) as caught:
+        library.resolve("energi")
+    message = str(caught.value)
+    assert "there is no function `energi`" in message
+    assert "a.c, b.cc" in message
+    assert "`energy`" in message
+    assert 'lib.kernel("energy")' in message
+    with pytest.raises(LoadError, match="it defines `energy`"):
+        library.resolve("zzzzzzzzzzz")
+    with pytest.raises(LoadError, match="defines no function"):
+        Library("", ["empty.c"]).resolve("f")
+
+
+def test_digest_is_of_the_text() -> None:
+    assert Library(TEXT, ["a"]).digest == Library(TEXT, ["b"]).digest
+    assert Library(TEXT, ["a"]).digest != Library(TEXT + " ", ["a"]).digest

@@ -1,0 +1,99 @@
+"""Reading and linking IR: damaged, foreign and conflicting inputs are LoadErrors."""
+
+from __future__ import annotations
+
+import string
+from pathlib import Path
+
+import pytest
+
+from irgrad.interop.loaders import load
+from irgrad.interop.loaders.link import link_inputs, read_bitcode, read_text
+from irgrad.rules.errors import LoadError
+
+F = "define double @f(double %x) {\n  ret double %x\n}\n"
+G = "declare double @f(double)\ndefine double @g(double %x) {\n  %r = call double @f(double %x)\n  ret double %r\n}\n"
+
+
+def _bitcode(tmp_path: Path) -> Path:
+    from irgrad.engine.codegen.llvm import parse
+
+    path = tmp_path / "f.bc"
+    path.write_bytes(parse(F).as_bitcode())
+    return path
+
+
+def test_one_module_is_returned_as_it_is() -> None:
+    assert link_inputs([F], ["f.ll"]) == F
+
+
+def test_modules_are_linked() -> None:
+    text = link_inputs([F, G], ["f.ll", "g.ll"])
+    assert "define double @f" in text
+    assert "define double @g" in text
+    assert "declare" not in text
+
+
+def test_two_definitions_of_one_symbol() -> None:
+    with pytest.raises(LoadError, match=r"`b\.ll` cannot be linked with `a\.ll`(.*\n)+.*'f': symbol multiply defined"):
+        link_inputs([F, F], ["a.ll", "b.ll"])
+
+
+def test_text_that_is_no_ir() -> None:
+    with pytest.raises(LoadError, match=r"`a\.ll`.*\n.*expected top-level entity"):
+        link_inputs(["this is no IR\n"], ["a.ll"])
+    with pytest.raises(LoadError, match=r"does not dominate|is not valid"):
+        cycle = "%y = fadd double %z, 1.0\n  %z = fadd double %y, 1.0\n  ret double %z"
+        link_inputs([F.replace("ret double %x", cycle)], ["a.ll"])
+
+
+def test_ir_of_a_newer_llvm() -> None:
+    newer = F.replace("define double", "define attribute_of_the_future double")
+    with pytest.raises(LoadError, match=r"IR of LLVM 22(.*\n)+.*newer LLVM"):
+        link_inputs([newer], ["newer.ll"])
+
+
+def test_files(tmp_path: Path) -> None:
+    path = tmp_path / "a.ll"
+    path.write_bytes(b"define void @f() { ret void }\n\0garbage")
+    with pytest.raises(LoadError, match="contains a NUL byte"):
+        read_text(path)
+    path.write_bytes(b"; \xff\xfe\n")
+    with pytest.raises(LoadError, match="is not LLVM IR text"):
+        read_text(path)
+    path.write_text(F)
+    with pytest.raises(LoadError, match="is not bitcode"):
+        read_bitcode(path)
+    assert read_text(path) == F
+
+
+def test_bitcode_in_a_file_named_ll(tmp_path: Path) -> None:
+    path = tmp_path / "f.ll"
+    path.write_bytes(_bitcode(tmp_path).read_bytes())
+    assert load(path).functions() == ("f",)
+
+
+def test_damaged_bitcode(tmp_path: Path) -> None:
+    path = _bitcode(tmp_path)
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2 // 4 * 4])
+    with pytest.raises(LoadError, match=r"f\.bc`"):
+        read_bitcode(path)
+
+
+def test_bitcode_of_a_newer_llvm_is_named(tmp_path: Path) -> None:
+    from irgrad.interop.loaders import link
+
+    path = _bitcode(tmp_path)
+    data = path.read_bytes()
+    assert link._bitcode_producers(data) == ["22"]
+    # Search for the one bit whose flip makes the version 2x of another tens digit: 22 -> 62.
+    digits = string.ascii_lowercase + string.ascii_uppercase + string.digits
+    flip = digits.index("2") ^ digits.index("6")
+    for at in range(8 * 200):
+        changed = (int.from_bytes(data, "little") ^ flip << at).to_bytes(len(data), "little")
+        if link._bitcode_producers(changed) == ["62"]:
+            path.write_bytes(changed)
+            break
+    with pytest.raises(LoadError, match=r"of a newer LLVM than 22.*\n.*LLVM 62"):
+        read_bitcode(path)

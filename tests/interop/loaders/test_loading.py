@@ -1,0 +1,164 @@
+"""load: every kind of source, and a clear error for every kind of mistake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from irgrad.engine.codegen.llvm import binding
+from irgrad.interop.loaders import load
+from irgrad.rules.errors import CompileError, LoadError
+
+SQUARE = "double square(double x) { return x * x; }\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "square.c").write_text(SQUARE)
+    (tmp_path / "cube.c").write_text("double square(double);\ndouble cube(double x) { return x * square(x); }\n")
+    return tmp_path
+
+
+def test_c_file(folder: Path) -> None:
+    library = load(folder / "square.c")
+    assert library.functions() == ("square",)
+    assert library.source_names == (str(folder / "square.c"),)
+    assert library.debug
+    assert load(str(folder / "square.c")).digest == library.digest
+
+
+def test_c_string() -> None:
+    assert load(SQUARE).functions() == ("square",)
+    assert load("double f(double x) { return x; }").source_names == ("<string>",)
+
+
+def test_the_ir_of_a_string_depends_on_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IRGRAD_CACHE", "0")
+    first = load(SQUARE)
+    monkeypatch.chdir(tmp_path)
+    assert load(SQUARE).text == first.text
+    assert "irgrad-src" not in first.text
+    assert "irgrad-cc" not in first.text
+
+
+def test_files_are_linked_together(folder: Path) -> None:
+    library = load([folder / "cube.c", folder / "square.c"])
+    assert set(library.functions()) == {"cube", "square"}
+    assert "declare double @square" not in library.text
+    assert set(load(folder / "cube.c", link=[folder / "square.c"]).functions()) == {"cube", "square"}
+
+
+def test_cxx_file(tmp_path: Path) -> None:
+    path = tmp_path / "norm.cc"
+    path.write_text(
+        "#include <cmath>\n#include <vector>\n"
+        "template <class T> T sq(T x) { return x * x; }\n"
+        'extern "C" double norm(const double *x, int n) {\n'
+        "  std::vector<double> v(x, x + n);\n  double s = 0;\n  for (double a : v) s += sq(a);\n"
+        "  return std::sqrt(s);\n}\nnamespace ns { double twice(double x) { return 2 * x; } }\n"
+    )
+    library = load(path)
+    assert "norm" in library.functions()
+    assert library.resolve("twice") == "_ZN2ns5twiceEd"
+
+
+def test_ir_and_bitcode_round_trip(folder: Path) -> None:
+    library = load(folder / "square.c")
+    (folder / "square.ll").write_text(library.text)
+    assert load(folder / "square.ll").text == library.text
+    llvm = binding()
+    module = llvm.parse_assembly(library.text, context=llvm.create_context())
+    (folder / "square.bc").write_bytes(module.as_bitcode())
+    assert load(folder / "square.bc").functions() == ("square",)
+    assert load([folder / "square.bc", folder / "cube.c"]).functions() == ("square", "cube")
+    assert load(library.text, language="ll").functions() == ("square",)
+
+
+def test_include_define_and_flags(tmp_path: Path) -> None:
+    (tmp_path / "inc").mkdir()
+    (tmp_path / "inc" / "factor.h").write_text("#define FACTOR 3.0\n")
+    source = '#include "factor.h"\ndouble f(double x) { return FACTOR * N * x; }\n'
+    source = source.replace("FACTOR * N * x", "x * (FACTOR * N)")
+    assert "define double @f" in load(source, include=[tmp_path / "inc"], define={"N": 7}).text
+    assert ", 2.400000e+01" in load(source, include=[tmp_path / "inc"], define={"N": 8}, opt="O2").text
+    assert "double 4.000000e+00" in load("double f() {\n return Q; }", flags=["-DQ=4.0"]).text
+    assert load("#ifndef A\n#error no A\n#endif\nint f() { return 1; }", define={"A": True}).functions() == ("f",)
+
+
+def test_user_flags_win() -> None:
+    source = "double f(double x) { return x * 2 * 4; }\n"
+    assert "fast" in load(source, flags=["-ffast-math"]).text
+    assert "optnone" in load(source, flags=["-O0"]).text
+    assert "alloca" in load(source).text, "irgrad runs the passes itself"
+    assert "alloca" not in load(source, flags=["-O3"]).text
+
+
+def test_warnings_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "w.c"
+    path.write_text("int f(void) { int unused; return 1; }\n")
+    assert "unused variable" in load(path, flags=["-Wall"]).warnings
+    assert "unused variable" in load(path, flags=["-Wall"]).warnings, "from the cache as well"
+
+
+def test_a_header_that_changes_is_seen(tmp_path: Path) -> None:
+    header, path = tmp_path / "k.h", tmp_path / "k.c"
+    path.write_text('#include "k.h"\ndouble f(void) { return K; }\n')
+    header.write_text("#define K 2.0\n")
+    assert "double 2.0" in load(path).text
+    header.write_text("#define K 3.0\n")
+    assert "double 3.0" in load(path).text
+
+
+def test_source_that_does_not_compile() -> None:
+    with pytest.raises(CompileError) as caught:
+        load("double f(double x) {\n  return x * undeclared_name;\n}")
+    message = str(caught.value)
+    assert "`<string>` does not compile" in message
+    assert "<string>:2:14: error: use of undeclared identifier 'undeclared_name'" in message
+
+
+def test_a_missing_file_names_the_nearest(folder: Path) -> None:
+    with pytest.raises(LoadError, match=r"there is no file `.*squar\.c`(.*\n)+.*`square\.c`"):
+        load(folder / "squar.c")
+    with pytest.raises(LoadError, match="no file with a similar name"):
+        load(folder / "zzzzzzzz.c")
+    with pytest.raises(LoadError, match=r"the folder `.*nowhere` does not exist"):
+        load(folder / "nowhere" / "a.c")
+    with pytest.raises(LoadError, match="is a folder"):
+        load(folder)
+
+
+def test_unknown_kinds(folder: Path) -> None:
+    (folder / "x.py").write_text("pass")
+    with pytest.raises(LoadError, match=r"suffix is `\.py`, known are \.c"):
+        load(folder / "x.py")
+    with pytest.raises(LoadError, match="`cobol` is no language"):
+        load(folder / "x.py", language="cobol")
+    with pytest.raises(LoadError, match="cannot be loaded as `cobol`"):
+        load("int f() { }", language="cobol")
+    (folder / "source.txt").write_text(SQUARE)
+    assert load(folder / "source.txt", language="c").functions() == ("square",)
+
+
+def test_empty_list_and_flags_in_one_string() -> None:
+    with pytest.raises(LoadError, match="the list of sources is empty"):
+        load([])
+    with pytest.raises(LoadError, match="`flags` is a string"):
+        load(SQUARE, flags="-O2 -g")
+
+
+def test_shared_libraries_give_symbols(tmp_path: Path) -> None:
+    from irgrad.engine.codegen import symbols
+    from irgrad.engine.codegen.objects import write
+
+    path = write(tmp_path / "extra.so", load("double extra_symbol_of_test(double x) { return x; }").text,
+                 ["extra_symbol_of_test"])
+    assert not symbols.is_known("extra_symbol_of_test")
+    load("double extra_symbol_of_test(double);\ndouble f(double x) { return extra_symbol_of_test(x); }", link=[path])
+    assert symbols.is_known("extra_symbol_of_test")
+    with pytest.raises(LoadError, match="there is no file"):
+        load(SQUARE, link=[tmp_path / "none.so"])
+    (tmp_path / "bad.so").write_bytes(b"no library")
+    with pytest.raises(LoadError, match="cannot be opened"):
+        load(SQUARE, link=[tmp_path / "bad.so"])

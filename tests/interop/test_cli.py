@@ -1,0 +1,80 @@
+"""The command line: files it writes, codes it returns, errors without a traceback."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from irgrad.interop.cli import main
+
+SOURCE = """double f(const double *x, double a, long n) {
+    double s = 0;
+    for (long i = 0; i < n; i++) s += a * x[i] * x[i];
+    return s;
+}
+"""
+SIG = "f64(f64[n] x, f64 a, i64 n)"
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> str:
+    path = tmp_path / "f.c"
+    path.write_text(SOURCE, encoding="utf-8")
+    return str(path)
+
+
+def test_grad_writes_a_library_and_its_header(source: str, tmp_path: Path) -> None:
+    output = tmp_path / "g.so"
+    assert main(["grad", source, "f", "--sig", SIG, "--wrt", "x,a", "-o", str(output)]) == 0
+    header = output.with_suffix(".h").read_text(encoding="utf-8")
+    assert "double f_grad(const double *x, double *x_grad, double a, double *a_grad, int64_t n);" in header
+    function = ctypes.CDLL(str(output)).f_grad
+    function.restype = ctypes.c_double
+    x, dx, da = np.array([1.0, 2.0]), np.zeros(2), np.zeros(1)
+    address = ctypes.c_void_p
+    value = function(address(x.ctypes.data), address(dx.ctypes.data), ctypes.c_double(3.0), address(da.ctypes.data), 2)
+    assert value == 15.0 and dx.tolist() == [6, 12] and da.tolist() == [5]
+
+
+@pytest.mark.parametrize("suffix", [".ll", ".s", ".o"])
+def test_grad_writes_other_forms(source: str, tmp_path: Path, suffix: str) -> None:
+    output = tmp_path / f"g{suffix}"
+    assert main(["grad", source, "f", "--sig", SIG, "--wrt", "x", "-o", str(output)]) == 0
+    assert b"f_grad" in output.read_bytes()
+
+
+def test_check(source: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", source, "f", "--sig", SIG, "--size", "n=7"]) == 0
+    assert "the derivatives agree" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["missing.c", "f"], "irgrad.LoadError: there is no file `missing.c`"),
+        (["SOURCE", "g"], "irgrad.LoadError: there is no function `g`"),
+        (["SOURCE", "f"], "irgrad.SignatureError: `f` needs a signature"),
+        (["SOURCE", "f", "--sig", "f64(f64[n x)"], "irgrad.SignatureError: expected `]`"),
+    ],
+)
+def test_errors(source: str, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", *[source if a == "SOURCE" else a for a in arguments]]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith(message) and "Traceback" not in err
+
+
+def test_cache_and_usage(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("IRGRAD_CACHE_DIR", str(tmp_path / "cache"))
+    assert main(["cache", "info"]) == 0
+    assert main(["cache", "clear"]) == 0
+    assert "removed 0 entries" in capsys.readouterr().out
+    assert main([]) == 2
+    with pytest.raises(SystemExit) as caught:
+        main(["--version"])
+    assert caught.value.code == 0
+    with pytest.raises(SystemExit) as caught:
+        main(["nonsense"])
+    assert caught.value.code == 2

@@ -1,0 +1,50 @@
+"""Random kernels: deterministic, every feature occurs, any statement can be dropped."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from irgrad.engine.ir.reader import read
+from oracle.build import to_ir
+from oracle.differences import Subject
+from oracle.generator import FEATURES, HEADER, Kernel, generate, shrink, source_file
+
+
+def test_a_seed_is_a_kernel() -> None:
+    """The same seed gives the same text, another seed another text."""
+    assert generate(5).source == generate(5).source
+    assert generate(5).source.replace("k5", "k6") != generate(6).source
+
+
+def test_every_feature_occurs() -> None:
+    """200 kernels hold each feature at least five times."""
+    seen = [f for s in range(200) for f in generate(s).features]
+    assert all(seen.count(f) >= 5 for f in FEATURES)
+
+
+def test_values_and_derivatives_are_tame() -> None:
+    """Values within 50, derivatives within 10^4 and not all zero: nine kernels in ten at least."""
+    kernels = [generate(42_000 + s) for s in range(60)]
+    module = read(to_ir(source_file(kernels)))
+    moving = 0
+    for k in kernels:
+        subject = Subject(module, k.name, k.signature)
+        inputs = k.sample(np.random.default_rng(k.seed))
+        values, tangents = subject.directional(inputs, {n: np.ones(np.shape(inputs[n])) for n in k.wrt})
+        assert all(np.abs(v).max() < 50 for v in values.values()), k.source
+        assert all(np.abs(t).max() < 1e4 for t in tangents.values()), k.source
+        moving += any(np.abs(t).max() > 1e-6 for t in tangents.values())
+    assert moving >= 54
+
+
+def test_shrink_keeps_what_fails() -> None:
+    """A kernel that must contain `cosh` shrinks to few statements and still compiles."""
+    kernel = next(k for k in map(generate, range(400)) if "memmove(" in k.source and len(k.body) >= 6)
+
+    def fails(k: Kernel) -> bool:
+        to_ir(HEADER + k.source)
+        return "memmove(" in k.source
+
+    small = shrink(kernel, fails)
+    assert "memmove(" in small.source
+    assert len(small.body) == 1

@@ -1,0 +1,50 @@
+"""Rows of `pointer_outputs`: the contract of every row, and what is particular to this family."""
+
+from __future__ import annotations
+
+import pytest
+from oracle.rule_checks import check_kinks, check_mpmath_reading, check_mutants, check_partials, rows_of
+
+from irgrad.rules.row import Row
+
+ROWS = rows_of("pointer_outputs")
+KINKS = [row for row in ROWS if row.kinks]
+each_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.key)
+each_dtype = pytest.mark.parametrize("dtype", ["f64", "f32"])
+
+
+@each_dtype
+@each_row
+def test_partials_are_right(row: Row, dtype: str) -> None:
+    check_partials(row, dtype)
+
+
+@pytest.mark.slow
+@each_dtype
+@each_row
+def test_partials_are_right_at_many_points(row: Row, dtype: str) -> None:
+    check_partials(row, dtype, 1024)
+
+
+@each_row
+def test_mpmath_reading_is_the_derivative(row: Row) -> None:
+    check_mpmath_reading(row)
+
+
+@each_row
+def test_mutants_are_caught(row: Row) -> None:
+    check_mutants(row)
+
+
+@pytest.mark.parametrize("row", KINKS, ids=lambda row: row.key)
+def test_kinks_have_their_documented_value(row: Row) -> None:
+    check_kinks(row)
+
+
+def test_results_go_where_the_prototype_says() -> None:
+    places = {row.key: row.outputs for row in ROWS}
+    assert places["sincos"] == (("ptr", 1), ("ptr", 2))
+    assert places["sincos.pair"] == (("ret", 0), ("ret", 1))
+    assert places["modf"] == ("ret", ("ptr", 1))
+    assert places["frexp"] == ("ret",)
+    assert places["frexp.pair"] == (("ret", 0),)

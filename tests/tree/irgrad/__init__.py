@@ -1,0 +1,1 @@
+../../../interop/facade/__init__.py
