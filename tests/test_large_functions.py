@@ -1,11 +1,12 @@
-"""Functions of many instructions: no recursion limit, time about linear. The long run takes 10^5 instructions."""
+"""Functions of many instructions: no recursion limit, work and memory linear. The long run takes 10^5 instructions."""
 
 from __future__ import annotations
 
 import resource
-import time
+from collections.abc import Callable
 
 import pytest
+from counting_work import growth, peak_bytes
 
 from irgrad.engine.ir.printer import to_text
 from irgrad.engine.ir.reader import read
@@ -34,25 +35,25 @@ def _branches(count: int) -> str:
     return "\n".join([*lines, f"h{count // 7}:", f"store double {value}, ptr %y", "ret void", "}", ""])
 
 
-def _seconds(text: str) -> float:
-    start = time.process_time()
-    module = read(text, roots=["f"])
-    derive(module, "f", "reverse", ["dup", "dup"])
-    assert "define" in to_text(module)
-    return time.process_time() - start
+def _deriving(make: Callable[[int], str], count: int) -> Callable[[], object]:
+    text = make(count)
+
+    def work() -> None:
+        module = read(text, roots=["f"])
+        derive(module, "f", "reverse", ["dup", "dup"])
+        assert "define" in to_text(module)
+
+    return work
 
 
 @pytest.mark.parametrize("make", [_straight, _branches])
-def test_time_is_about_linear(make: object) -> None:
-    assert callable(make)
-    _seconds(make(500))  # imports
-    small, large = _seconds(make(2_000)), _seconds(make(12_000))
-    assert large < 6 * 4 * max(small, 0.1)
+def test_work_and_memory_are_linear(make: Callable[[int], str]) -> None:
+    assert growth(lambda count: _deriving(make, count), 500, 5_000) < 1.2
+    assert peak_bytes(_deriving(make, 5_000)) < 1.2 * 10 * peak_bytes(_deriving(make, 500))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [_straight, _branches])
-def test_hundred_thousand_instructions(make: object) -> None:
-    assert callable(make)
-    assert _seconds(make(100_000)) < 60
+def test_hundred_thousand_instructions(make: Callable[[int], str]) -> None:
+    _deriving(make, 100_000)()
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 2 << 20  # KiB

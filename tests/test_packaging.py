@@ -82,9 +82,12 @@ def test_import_brings_in_nothing_heavy() -> None:
     assert _python(code) == "[]"
 
 
-def test_import_takes_less_than_150_ms() -> None:
-    code = "import time; t = time.perf_counter(); import irgrad; print(time.perf_counter() - t)"
-    assert min(float(_python(code)) for _ in range(5)) < 0.15
+def test_import_reads_one_file_of_irgrad() -> None:
+    code = (
+        "import sys; before = set(sys.modules); import irgrad; new = set(sys.modules) - before; "
+        "print(sorted(name for name in new if name.partition('.')[0] == 'irgrad'), len(new) < 20)"
+    )
+    assert _python(code) == "['irgrad'] True"
 
 
 def test_version_is_the_one_of_the_project(repository: Path) -> None:

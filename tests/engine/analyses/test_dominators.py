@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
-import time
+from collections.abc import Callable
 
 import pytest
+from counting_work import growth
 from graphs import graph_function, random_edges
 
 from irgrad.engine.analyses.cfg import Cfg
@@ -90,10 +91,14 @@ join:
 
 def test_cleanup_chains_do_not_go_quadratic() -> None:
     # block i may fail into clean-up i, which falls through all earlier clean-ups
-    n = 20_000
-    edges = [[i + 1, 2 * n - 1 - i] for i in range(n - 1)] + [[n]] + [[n + i + 1] for i in range(n - 1)] + [[]]
-    start = time.perf_counter()
-    fn = graph_function(edges)
-    dom = Dominators(Cfg(fn))
-    assert dom.idom(fn.blocks[2 * n - 1]) is fn.blocks[0]
-    assert time.perf_counter() - start < 10
+    def chains(n: int) -> Callable[[], object]:
+        edges = [[i + 1, 2 * n - 1 - i] for i in range(n - 1)] + [[n]] + [[n + i + 1] for i in range(n - 1)] + [[]]
+        fn = graph_function(edges)
+
+        def work() -> None:
+            dom = Dominators(Cfg(fn))
+            assert dom.idom(fn.blocks[2 * n - 1]) is fn.blocks[0]
+
+        return work
+
+    assert growth(chains, 300, 3_000) < 1.2

@@ -1,10 +1,11 @@
-"""Reading: roots, laziness, errors, speed."""
+"""Reading: roots, laziness, errors, work."""
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
 
 import pytest
+from counting_work import growth, peak_bytes
 
 from irgrad.engine.ir.printer import to_text
 from irgrad.engine.ir.reader import materialise, read
@@ -107,23 +108,13 @@ def chain(count: int) -> str:
     return "\n".join([*lines, f"  ret double {last}", "}", "!0 = !{!0}", ""])
 
 
-def test_time_is_linear_and_short() -> None:
-    def seconds(count: int, times: int) -> float:
+def test_work_and_memory_are_linear() -> None:
+    def reading(count: int) -> Callable[[], object]:
         text = chain(count)
-        best = float("inf")
-        for _ in range(times):
-            start = time.process_time()
-            read(text)
-            best = min(best, time.process_time() - start)
-        return best
+        return lambda: read(text)
 
-    assert seconds(100_000, 1) < 15
-    ratios = []  # on a busy machine the clock of a process runs unevenly: the best of a few counts
-    for _ in range(4):
-        ratios.append(seconds(100_000, 1) / seconds(10_000, 3))
-        if ratios[-1] < 25:
-            break
-    assert min(ratios) < 25, ratios
+    assert growth(reading, 1_000, 8_000) < 1.2
+    assert peak_bytes(reading(8_000)) < 1.2 * 8 * peak_bytes(reading(1_000))
 
 
 def test_hand_written_layout() -> None:
