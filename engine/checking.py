@@ -10,6 +10,7 @@ The outputs are contracted with random cotangents w to one scalar s(x) = <w, f(x
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,7 @@ Array = np.ndarray[Any, Any]
 # Tolerances by element type: (differences, forward against reverse). Five-point differences of a smooth f64 kernel are
 # good to about 1e-11 at best and lose digits with the conditioning of the kernel.
 _TOLERANCES = {"f64": (1e-6, 1e-10), "f32": (2e-2, 1e-4), "f16": (2e-1, 2e-2), "bf16": (5e-1, 2e-1)}
+_WORDS = {"bfloat": "bf16", "half": "f16", "float": "f32"}  # IR's names, from the coarsest
 _STEPS = {"f64": 7e-4, "f32": 4e-2, "f16": 2e-1, "bf16": 5e-1}
 
 
@@ -88,8 +90,11 @@ def check(kernel: Kernel, *args: Any, wrt: Wrt = None, samples: int = 24, seed: 
     samples: elements of each argument at which differences are taken (all when it has no more)
     seed:    of the random directions and cotangents
 
-    Returns a CheckReport. A kernel with kinks near the arguments, or an ill-conditioned one, may show differences that
-    disagree although forward and reverse agree. Raises as the kernel does.
+    Returns a CheckReport. Tolerances are those of the least precise type of the argument and of the kernel's own
+    arithmetic (an f64 kernel that computes in f32 inside is held to f32). A kernel with kinks near the arguments, or
+    an ill-conditioned one, may show differences that disagree although forward and reverse agree.
+
+    Raises as the kernel does.
     """
     positions, _ = selected(kernel, wrt, None, all_floats=True)
     outputs = active_outputs(kernel)
@@ -98,6 +103,8 @@ def check(kernel: Kernel, *args: Any, wrt: Wrt = None, samples: int = 24, seed: 
                             because="the function has no floating-point output", fix="declare its outputs `out`")
     bound = kernel.bind(args, kwargs)
     rng = np.random.default_rng(seed)
+    inner = _coarsest(kernel.primal.stage.text)
+    tolerances = {i: _looser(kernel.signature.parameters[i].dtype.name, inner) for i in positions}
     reverse = Run(kernel.primal.V((*positions, *outputs)), _copied(bound), {})
     weights = {o: _random(rng, reverse.buffers[_at(reverse.program, o, 0)]) for o in outputs}
     full = reverse({_at(reverse.program, o, 0): w for o, w in weights.items()})
@@ -114,12 +121,24 @@ def check(kernel: Kernel, *args: Any, wrt: Wrt = None, samples: int = 24, seed: 
         size = float(np.sum(np.abs(gradients[i] * directions[i].astype(np.float64))))
         norm = float(np.sqrt(np.sum(gradients[i] ** 2)))
         rows.append(ArgumentCheck(p.name, gradients[i].size, sampled, norm, error, _relative(moved, wanted, size),
-                                  _TOLERANCES[p.dtype.name]))
+                                  tolerances[i]))
     moved = _pushed(forward, directions, positions, weights)
     wanted = sum(float(np.sum(gradients[i] * directions[i])) for i in positions)
     size = sum(float(np.sum(np.abs(gradients[i] * directions[i]))) for i in positions)
-    worst = max(_TOLERANCES[kernel.signature.parameters[i].dtype.name][1] for i in positions)
+    worst = max(tolerances[i][1] for i in positions)
     return CheckReport(str(kernel.signature), tuple(rows), _relative(moved, wanted, size), worst)
+
+
+def _coarsest(text: str) -> str:
+    """The least precise type that the code computes in: f32 inside of an f64 kernel rounds its derivatives too."""
+    body = "\n".join(line for line in text.splitlines() if line.startswith("  "))
+    return next((kind for word, kind in _WORDS.items() if re.search(rf"\b{word}\b", body)), "f64")
+
+
+def _looser(kind: str, inner: str) -> tuple[float, float]:
+    """The tolerances of two types, the larger of each."""
+    first, second = _TOLERANCES[kind], _TOLERANCES[inner]
+    return max(first[0], second[0]), max(first[1], second[1])
 
 
 class _Scalar:
