@@ -209,10 +209,11 @@ class Program:
 
     def _primal_stage(self) -> _Stage:
         from irgrad.engine.codegen.prepare import prepare
+        from irgrad.engine.ir.entities import restrict
         from irgrad.engine.ir.validate import validate
 
         source, name = self.source, normal_name(self.source.name)
-        text = source.text + "\n" + normal_text(source.name, source.signature)
+        text = restrict(source.text, [source.name]) + normal_text(source.name, source.signature)
         validate(_read(text, name))  # before LLVM sees it: what LLVM accepts may still end the process
         return _Stage.of(name, (), prepare(text, [name]))
 

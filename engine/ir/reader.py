@@ -19,6 +19,7 @@ from typing import NoReturn
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.body import BodyReader
 from irgrad.engine.ir.cursor import Cursor
+from irgrad.engine.ir.entities import Entity, cut, reachable
 from irgrad.engine.ir.lexer import bare_name, join, syntax_error, unescape
 from irgrad.engine.ir.model import Constant, Function, GlobalAlias, GlobalVariable, Module
 from irgrad.engine.ir.types import Type
@@ -27,25 +28,11 @@ from irgrad.rules.errors import IRGradError, IRSyntaxError, LimitExceeded, LoadE
 MAX_TEXT = 256 << 20
 """Longest text that is read, in characters."""
 
-_SYMBOL = re.compile(r'@(?:"[^"]*"|[-\w$.]+)', re.ASCII)
-_BODY_END = re.compile(r"^\}[^\n]*$", re.MULTILINE)
 _HEAD_WORDS = frozenset(
     """private internal available_externally linkonce weak common appending extern_weak linkonce_odr weak_odr external
     dso_local dso_preemptable default hidden protected dllimport dllexport""".split()
 )
 _GLOBAL_KINDS = ("global", "constant", "alias", "ifunc")
-
-
-class _Entity:
-    """A piece of the text: where it starts, and for a function where its body stands."""
-
-    __slots__ = ("body", "end", "line", "start")
-
-    def __init__(self, start: int, end: int, line: int, body: tuple[int, int] | None = None) -> None:
-        self.start = start
-        self.end = end
-        self.line = line
-        self.body = body
 
 
 def read(text: str, roots: Sequence[str] | None = None) -> Module:
@@ -109,9 +96,9 @@ class _Reader:
     def __init__(self, module: Module, text: str) -> None:
         self.module = module
         self.text = text
-        self.pending: list[tuple[GlobalVariable, Cursor, _Entity]] = []
-        self.aliases: list[tuple[GlobalAlias, Cursor, _Entity]] = []
-        self.entities: dict[str, _Entity] = {}
+        self.pending: list[tuple[GlobalVariable, Cursor, Entity]] = []
+        self.aliases: list[tuple[GlobalAlias, Cursor, Entity]] = []
+        self.entities: dict[str, Entity] = {}
 
     def read(self, roots: Sequence[str] | None) -> None:
         """All passes."""
@@ -139,87 +126,30 @@ class _Reader:
 
     # -- cutting ---------------------------------------------------------------------------------------------------
 
-    def _cut(self) -> list[_Entity]:
+    def _cut(self) -> list[Entity]:
         """Cut the text; read everything that needs no symbols; return globals and functions."""
-        text, symbols, types = self.text, list[_Entity](), list[_Entity]()
-        position, line, size = 0, 1, len(text)
-        while position < size:
-            end = text.find("\n", position)
-            if end < 0:
-                end = size
-            start = position
-            while start < end and text[start] in " \t\r":
-                start += 1
-            first = text[start] if start < end else ";"
-            entity = _Entity(start, end, line)
-            if first == "d":
-                entity = self._function_extent(entity)
+        symbols, types = list[Entity](), list[Entity]()
+        for entity in cut(self.text):
+            if entity.first in "d@":
                 symbols.append(entity)
-            elif first == "@":
-                entity = self._extended(entity)
-                symbols.append(entity)
-            elif first == "%":
-                entity = self._extended(entity)
+            elif entity.first == "%":
                 types.append(entity)
-            elif first == "!":
-                entity = self._extended(entity)
+            elif entity.first == "!":
                 self._metadata(entity)
-            elif first not in ";\r":
-                entity = self._other(entity)
-            line += text.count("\n", position, entity.end) + 1
-            position = entity.end + 1
+            else:
+                self._other(entity)
         self._types(types)
         return symbols
 
-    def _extended(self, entity: _Entity) -> _Entity:
-        """An entity whose brackets stay open at the end of its line goes on over the next lines."""
-        text = self.text
-        end = entity.end
-        last = text[entity.start : end].rstrip()[-1:]
-        while last in ("{", "[", "(", ",", "=", "<") and end < len(text):
-            following = text.find("\n", end + 1)
-            end = following if following >= 0 else len(text)
-            chunk = text[entity.start : end]
-            if chunk.count("{") == chunk.count("}") and chunk.count("[") == chunk.count("]"):
-                break
-        return _Entity(entity.start, end, entity.line)
-
-    def _function_extent(self, entity: _Entity) -> _Entity:
-        text, start, end = self.text, entity.start, entity.end
-        if not text.startswith("define", start):
-            if not text.startswith("declare", start):
-                self._bad(entity, "a top-level entity")
-            return entity
-        head = text[start:end].partition(";")[0].rstrip()
-        if head.endswith("}") and head.count("{") >= 1 and not head.endswith("{}"):
-            opening = self._body_opening(start, start + len(head))
-            return _Entity(start, end, entity.line, (opening, start + len(head) - 1))
-        match = _BODY_END.search(text, end)
-        if match is None:
-            self._bad(entity, "`}` on a line of its own at the end of the function")
-        opening = end if head.endswith("{") else self._body_opening(start, match.start())
-        return _Entity(start, match.end(), entity.line, (opening, match.start()))
-
-    def _body_opening(self, start: int, end: int) -> int:
-        """Position behind the brace that opens the body: the first one outside the parameter list and strings."""
-        depth = 0
-        for match in re.finditer(r'"[^"]*"|;[^\n]*|[(){}]', self.text[start:end]):
-            token = match[0]
-            if token in ("(", ")"):
-                depth += 1 if token == "(" else -1
-            elif token == "{" and depth == 0 and ")" in self.text[start : start + match.start()]:
-                return start + match.end()
-        return end
-
-    def _bad(self, entity: _Entity, expected: str) -> NoReturn:
+    def _bad(self, entity: Entity, expected: str) -> NoReturn:
         syntax_error(self.text[entity.start : entity.end], 0, expected, entity.line)
 
-    def _cursor(self, entity: _Entity, end: int | None = None) -> Cursor:
+    def _cursor(self, entity: Entity, end: int | None = None) -> Cursor:
         return Cursor(self.module, self.text[entity.start : end if end is not None else entity.end], entity.line)
 
     # -- entities without symbols ----------------------------------------------------------------------------------
 
-    def _types(self, entities: list[_Entity]) -> None:
+    def _types(self, entities: list[Entity]) -> None:
         cursors: list[tuple[ty.StructType, Cursor]] = []
         for entity in entities:
             cursor = self._cursor(entity)
@@ -236,7 +166,7 @@ class _Reader:
             if cursor.tokens[cursor.at]:
                 cursor.fail("the end of the line")
 
-    def _metadata(self, entity: _Entity) -> None:
+    def _metadata(self, entity: Entity) -> None:
         line = self.text[entity.start : entity.end].rstrip()
         name, equals, body = line.partition(" = ")
         if not equals:
@@ -245,13 +175,12 @@ class _Reader:
             self._bad(entity, "metadata such as `!0 = !{...}`")
         self.module.metadata[name.strip()] = body.strip()
 
-    def _other(self, entity: _Entity) -> _Entity:
+    def _other(self, entity: Entity) -> None:
         """source_filename, target, module asm, comdats, attribute groups, use-list orders, summaries."""
         text, module = self.text, self.module
         line = text[entity.start : entity.end].rstrip()
         word = line.split(" ", 1)[0]
         if word == "attributes" and "=" in line:
-            entity = self._extended(entity)
             name, _, body = text[entity.start : entity.end].partition("=")
             module.attribute_groups[name.split()[1]] = body.strip()
         elif line.startswith("$"):
@@ -273,7 +202,6 @@ class _Reader:
             module.use_list_orders.append(line)
         elif not line.startswith("^"):
             self._bad(entity, "a top-level entity")
-        return entity
 
     # -- symbols ---------------------------------------------------------------------------------------------------
 
@@ -285,7 +213,7 @@ class _Reader:
             cursor.fail(f"a symbol other than `@{name}`, which is defined already", back=1)
         return name
 
-    def _global(self, entity: _Entity) -> None:
+    def _global(self, entity: Entity) -> None:
         cursor = self._cursor(entity)
         tokens = cursor.tokens
         cursor.at = 1
@@ -339,7 +267,7 @@ class _Reader:
             cursor.at += 1
         return join(cursor.tokens[start : cursor.at])
 
-    def _function(self, entity: _Entity) -> None:
+    def _function(self, entity: Entity) -> None:
         end = entity.end if entity.body is None else entity.body[0]
         cursor = self._cursor(entity, end)
         tokens = cursor.tokens
@@ -414,17 +342,7 @@ class _Reader:
                     because=f"it has {len(self.module.functions)} functions",
                     fix=f"did you mean {' or '.join(f'`{c}`' for c in close)}?" if close else "check the name",
                 )
-        seen, stack = set(roots), list(roots)
-        while stack:
-            entity = self.entities.get(stack.pop())
-            if entity is None:
-                continue
-            for token in set(_SYMBOL.findall(self.text, entity.start, entity.end)):
-                name = bare_name(token)
-                if name not in seen:
-                    seen.add(name)
-                    stack.append(name)
-        return seen
+        return reachable(self.text, self.entities, roots)
 
 
 _NOTHING: Constant = Constant(ty.PTR)

@@ -52,3 +52,17 @@ def test_tape_bytes_are_counted() -> None:
     gradient = irgrad.engine.grad(kernel)
     gradient(1.3, 1000)
     assert 8000 <= gradient.tape_bytes <= 64000 and kernel.primal.tape_bytes == 0
+
+
+def test_only_what_a_kernel_reaches_is_read_and_compiled() -> None:
+    """A function of the same library that irgrad refuses, and a thousand others, are nothing to it."""
+    others = "".join(f"double other{i}(double x) {{ return x * {i}; }}\n" for i in range(1000))
+    asm = 'double hostile(double x) { __asm__("nop"); return x; }\n'
+    library = irgrad.load(
+        others + asm + "static double g(double x) { return x * x; }\ndouble f(double x) { return g(x); }"
+    )
+    kernel = library.kernel("f")
+    assert irgrad.engine.grad(kernel)(3.0) == 6.0
+    assert "other" not in kernel.primal.stage.text
+    with pytest.raises(irgrad.IRInvalid, match="inline assembly"):
+        library.kernel("hostile")(1.0)
