@@ -8,6 +8,7 @@ by as much as the pointer does.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from irgrad.engine.ir import types as ty
@@ -132,6 +133,10 @@ def shadow_of_bits(sweep: Sweep, instr: Instruction) -> None:
         moved = sweep.b.binary("sub", sweep.values[instr], sweep.value(pointer))
         sweep.shadows[instr] = sweep.b.binary("add", sweep.shadow(pointer), moved)
         return
+    signed = _taken_sign(unit, instr)
+    if signed is not None:
+        sweep.shadows[instr] = _turned(sweep.b, instr, sweep.shadow(signed[0]), signed, sweep.value)
+        return
     amounts = [sweep.shadow(o) for o in instr.operands]
     result = _moved(unit, sweep.b, instr, amounts, sweep.value)
     sweep.shadows[instr] = result
@@ -176,7 +181,7 @@ def _masked(unit: Unit, b: Builder, instr: Instruction, amount: Value, before: V
         lane = (1 << min(width, bits - at)) - 1
         sign = (lane + 1) >> 1
         part = number >> at & lane
-        known = (0, lane, lane ^ sign) if op == "and" else (0, sign)
+        known = (0, lane, lane ^ sign, sign) if op == "and" else (0, sign)
         if part not in known and kinds and _float_lane(unit, instr.operands[0], at // 8):
             raise refuse(unit, instr, "a mask takes bits of an active float apart")
         if op == "and":
@@ -196,6 +201,37 @@ def _masked(unit: Unit, b: Builder, instr: Instruction, amount: Value, before: V
     if turn:
         result = b.binary("xor", result, ConstInt(instr.type, turn))
     return result
+
+
+def _taken_sign(unit: Unit, instr: Instruction) -> tuple[Value, Instruction] | None:
+    """(x, s) of `or x, s` and `xor x, s` where s = `and y, mask` holds signs of floats of x and nothing else.
+
+    It is copysign(x, y) where x is positive, x times the sign of y: in y constant almost everywhere.
+    """
+    if instr.opcode not in ("or", "xor"):
+        return None
+    for x, s in (instr.operands, instr.operands[::-1]):
+        if isinstance(s, Instruction) and s.opcode == "and" and isinstance(s.operands[1], ConstInt):
+            bits = 8 * ty.store_size(s.type)
+            mask = s.operands[1].value & ((1 << bits) - 1)
+            signs = 0
+            for offset, kind in unit.types.carriers.layout(x):
+                if isinstance(kind, ty.FloatType):
+                    signs |= 1 << (8 * (offset + ty.store_size(kind)) - 1)
+            if mask and not mask & ~signs:
+                return x, s
+    return None
+
+
+def _turned(
+    b: Builder, instr: Instruction, amount: Value, signed: tuple[Value, Value], primal: Callable[[Value], Value]
+) -> Value:
+    """The tangent of x, or the adjoint of the result, with its sign turned where that of x was."""
+    if is_zero(amount):
+        return amount
+    x, sign = signed
+    turned = primal(sign) if instr.opcode == "xor" else b.binary("xor", primal(x), primal(instr))
+    return b.binary("xor", amount, turned)
 
 
 def _float_lane(unit: Unit, value: Value, at: int) -> bool:
@@ -219,6 +255,8 @@ def adjoint_of_bits(r: Reverse, instr: Instruction) -> None:
     elif op in ("shl", "lshr", "ashr"):
         back = r.b.binary("lshr" if op == "shl" else "shl", amount, _whole_bytes(r.unit, instr))
         _hand(r, instr, first, back)
+    elif (signed := _taken_sign(r.unit, instr)) is not None:
+        _hand(r, instr, signed[0], _turned(r.b, instr, amount, signed, r.recall.value))
     elif op == "or" and not isinstance(instr.operands[1], ConstInt):
         for operand in instr.operands:
             _hand(r, instr, operand, amount)

@@ -104,6 +104,12 @@ double bits_negate(double x) { uint64_t i; memcpy(&i, &x, 8); i ^= 1ULL << 63; d
 double bits_copysign(double x, double y) { uint64_t a, b; memcpy(&a, &x, 8); memcpy(&b, &y, 8); a = (a & 0x7fffffffffffffffULL) | (b & 0x8000000000000000ULL); double r; memcpy(&r, &a, 8);
   return r * x + y; }
 """, x=0.6, y=-0.8),
+    case("bits_sign_of_an_element", "f64(f64[5] x, i32[3] k)", """
+double bits_sign_of_an_element(const double *x, const int *k) { double r = 0;
+  for (int i = 0; i < 3; i++) { uint64_t a, b; double v = 0.6 / (1.5 + x[i] * x[i]), w = tanh(x[i]); memcpy(&a, &v, 8); memcpy(&b, x + k[i], 8);
+    a = (a & 0x7fffffffffffffffULL) | (b & 0x8000000000000000ULL); memcpy(&v, &a, 8); memcpy(&a, &w, 8); a ^= b & 0x8000000000000000ULL; memcpy(&w, &a, 8); r += v * w * x[4] + v * x[3]; }
+  return r; }
+""", x=[0.6, -0.8, 0.3, -0.5, 1.1], k=[1, 3, 4]),
     case("bits_float_negate", "f32(f32 x)", """
 float bits_float_negate(float x) { uint32_t i; memcpy(&i, &x, 4); i ^= 0x80000000u; float y; memcpy(&y, &i, 4); return y * y * y + x; }
 """, tolerance=1e-5),

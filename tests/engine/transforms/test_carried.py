@@ -73,6 +73,39 @@ def test_masks_of_the_sign(operation: str, mode: str) -> None:
             assert dx[0] == want
 
 
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+@pytest.mark.parametrize("operation", ["or", "xor"])
+def test_the_sign_of_another_float(operation: str, mode: str) -> None:
+    """`or` is copysign(x, y) for x > 0 (LLVM drops the mask of a known sign), `xor` is x times the sign of y."""
+    text = f"""define void @f(ptr %x, ptr %y, ptr %o) {{
+  %a = load i64, ptr %x, align 8
+  %b = load i64, ptr %y, align 8
+  %s = and i64 %b, -9223372036854775808
+  %t = {operation} i64 %a, %s
+  %u = bitcast i64 %t to double
+  %p = load double, ptr %x, align 8
+  %q = load double, ptr %y, align 8
+  %v = fmul double %u, %p
+  %w = fmul double %v, %q
+  store double %w, ptr %o, align 8
+  ret void
+}}"""
+    for x, y in ((1.5, 0.5), (1.5, -0.5), (-2.5, 0.5), (-2.5, -0.5)):
+        sign = 1.0 if y > 0 or (operation == "or" and x < 0) else -1.0
+        want = (2 * sign * x * y, sign * x * x)
+        made = make(text, "f", mode, ["dup"] * 3)
+        o, shadow = np.zeros(1), np.ones(1)
+        for i in range(2):
+            if mode == "forward":
+                to = np.zeros(1)
+                made(np.array([x]), np.array([1.0 - i]), np.array([y]), np.array([float(i)]), o, to)
+                assert to[0] == want[i]
+        if mode == "reverse":
+            dx, dy = np.zeros(1), np.zeros(1)
+            made(np.array([x]), dx, np.array([y]), dy, o, shadow)
+            assert (dx[0], dy[0]) == want
+
+
 def test_halves_of_a_word_that_change_places() -> None:
     """Two floats in one i64, swapped by shifts."""
     text = """define void @f(ptr %x, ptr %y, ptr %o) {
