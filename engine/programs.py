@@ -126,25 +126,26 @@ class Program:
         self._shapes: dict[tuple[int, ...], tuple[tuple[int, ...], ...]] = {}
 
     # -- the algebra ---------------------------------------------------------------------------------------------
+    # width: tangents or cotangents at once; their slots get it as their last axis (see transforms/lanes.py)
 
-    def J(self, active: Iterable[int]) -> Program:  # noqa: N802 - the field's letter
+    def J(self, active: Iterable[int], width: int = 1) -> Program:  # noqa: N802 - the field's letter
         """The forward derivative: every slot in `active` (positions in `slots`) gets a tangent right behind it."""
-        return self._derived("J", active)
+        return self._derived("J", active, width)
 
-    def V(self, active: Iterable[int]) -> Program:  # noqa: N802 - the field's letter
+    def V(self, active: Iterable[int], width: int = 1) -> Program:  # noqa: N802 - the field's letter
         """The reverse derivative: every slot in `active` gets a shadow right behind it."""
-        return self._derived("V", active)
+        return self._derived("V", active, width)
 
-    def T(self, active: Iterable[int]) -> Program:  # noqa: N802 - the field's letter
+    def T(self, active: Iterable[int], width: int = 1) -> Program:  # noqa: N802 - the field's letter
         """The forward derivative `J` without the values of the function's own outputs."""
-        return self._derived("T", active)
+        return self._derived("T", active, width)
 
-    def R(self, active: Iterable[int]) -> Program:  # noqa: N802 - the field's letter
+    def R(self, active: Iterable[int], width: int = 1) -> Program:  # noqa: N802 - the field's letter
         """The reverse derivative `V` without the values of the function's own outputs."""
-        return self._derived("R", active)
+        return self._derived("R", active, width)
 
-    def _derived(self, mode: str, active: Iterable[int]) -> Program:
-        step = Step(mode, tuple(sorted(set(active))))
+    def _derived(self, mode: str, active: Iterable[int], width: int) -> Program:
+        step = Step(mode, tuple(sorted(set(active))), width)
         child = self._children.get(step)
         if child is None:
             slots = self.slots
@@ -166,7 +167,7 @@ class Program:
             else:
                 step = self.word[-1]
                 self._slots = derived_slots(self.parent.slots, step.mode, step.active, self.stage.scratch,
-                                            len(self.word) - 1)
+                                            len(self.word) - 1, step.width)
         return self._slots
 
     def find(self, index: int, *steps: int) -> int | None:
@@ -233,7 +234,7 @@ class Program:
         outputs = [n for n, s in enumerate(parent.slots) if s.role != "in"]
         derived = derive(module, name, "forward" if step.mode in ("J", "T") else "reverse", args,
                          buffers=buffers, strict_fp=self.source.options.strict_fp,
-                         discard=outputs if step.mode in ("R", "T") else ())  # fmt: skip
+                         discard=outputs if step.mode in ("R", "T") else (), width=step.width)  # fmt: skip
         return _Stage.of(derived.name, derived.scratch, to_text(module))
 
     @property

@@ -34,6 +34,7 @@ class Slot:
     index: int  # of the C parameter; the number of parameters for the return value
     role: str  # "in", "out", "inout", "scratch"
     steps: tuple[int, ...] = ()
+    lanes: tuple[int, ...] = ()  # trailing axes of its buffer: the widths (over 1) of the steps that made it
 
     @property
     def name(self) -> str:
@@ -51,8 +52,8 @@ class Slot:
         return self.parameter.dtype.is_float
 
     def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
-        """Its shape; () for scalars."""
-        return self.parameter.extents(sizes) if self.parameter.shape else ()
+        """Its shape; () for scalars. Lanes of a derivative of some width are a last axis."""
+        return (self.parameter.extents(sizes) if self.parameter.shape else ()) + self.lanes
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +61,16 @@ class Step:
     """One letter of a word with the slots (positions in the previous program) that are active.
 
     J forward; V reverse; T and R are J and V without the primal's outputs: `out` slots that the function never reads
-    keep what they held, and what only they needed is not computed.
+    keep what they held, and what only they needed is not computed. `width` is the number of tangents or cotangents at
+    once.
     """
 
     mode: str
     active: tuple[int, ...]
+    width: int = 1
 
     def __str__(self) -> str:
-        return f"{self.mode}[{','.join(map(str, self.active))}]"
+        return f"{self.mode}{self.width if self.width > 1 else ''}[{','.join(map(str, self.active))}]"
 
 
 def word_text(word: Sequence[Step]) -> str:
@@ -84,7 +87,7 @@ def primal_slots(signature: Signature) -> tuple[Slot, ...]:
 
 
 def derived_slots(
-    slots: Sequence[Slot], mode: str, active: Iterable[int], scratch: Iterable[int], position: int
+    slots: Sequence[Slot], mode: str, active: Iterable[int], scratch: Iterable[int], position: int, width: int = 1
 ) -> tuple[Slot, ...]:
     """The slots after one more J or V at that position of the word; `scratch` are inactive slots that need a shadow."""
     dup, extra = set(active), set(scratch)
@@ -92,9 +95,10 @@ def derived_slots(
     for number, slot in enumerate(slots):
         out.append(slot)
         steps = (*slot.steps, position)
+        lanes = (*slot.lanes, width) if width > 1 else slot.lanes
         if number in dup:
             role = slot.role if mode in ("J", "T") or slot.role == "scratch" else "inout"
-            out.append(Slot(slot.parameter, slot.index, role, steps))
+            out.append(Slot(slot.parameter, slot.index, role, steps, lanes))
         elif number in extra:
-            out.append(Slot(slot.parameter, slot.index, "scratch", steps))
+            out.append(Slot(slot.parameter, slot.index, "scratch", steps, lanes))
     return tuple(out)

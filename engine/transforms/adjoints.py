@@ -25,6 +25,7 @@ from irgrad.engine.ir.model import (
     Instruction,
     Value,
 )
+from irgrad.engine.transforms import lanes
 from irgrad.engine.transforms.augment import augmented_type
 from irgrad.engine.transforms.carried import BITS, adjoint_of_bits, kinds_of
 from irgrad.engine.transforms.carried import add as add_adjoints
@@ -116,7 +117,7 @@ def select(r: Reverse, instr: Instruction) -> None:
     if amount is None:
         return
     cond, a, b = instr.operands
-    chosen = r.recall.value(cond)
+    chosen = lanes.condition(r.b, r.recall.value(cond), amount.type, r.unit.width)
     if r.active(a):
         r.give(a, r.b.select(chosen, amount, zero_of(amount.type)))
     if r.active(b):
@@ -134,7 +135,7 @@ def same(r: Reverse, instr: Instruction) -> None:
     if source.type is not instr.type:
         if source.type.scalar is not instr.type.scalar and not _same_bits(r, instr):
             raise refuse(r.unit, instr, "the bits of an active float are read as something else")
-        amount = r.b.cast("bitcast", amount, source.type)
+        amount = r.b.cast("bitcast", amount, r.unit.wide(source.type))
     r.give(source, amount)
 
 
@@ -152,7 +153,7 @@ def float_cast(r: Reverse, instr: Instruction) -> None:
     amount = r.take(instr)
     if amount is not None:
         back = "fpext" if instr.opcode == "fptrunc" else "fptrunc"
-        r.give(instr.operands[0], r.b.cast(back, amount, instr.operands[0].type))
+        r.give(instr.operands[0], r.b.cast(back, amount, r.unit.wide(instr.operands[0].type)))
 
 
 def extractvalue(r: Reverse, instr: Instruction) -> None:
@@ -162,7 +163,7 @@ def extractvalue(r: Reverse, instr: Instruction) -> None:
         return
     amount = r.take(instr)
     if amount is not None:
-        r.give(source, r.b.insertvalue(zero_of(source.type), amount, *instr.indices))
+        r.give(source, r.b.insertvalue(zero_of(r.unit.wide(source.type)), amount, *instr.indices))
 
 
 def insertvalue(r: Reverse, instr: Instruction) -> None:
@@ -176,7 +177,7 @@ def insertvalue(r: Reverse, instr: Instruction) -> None:
     if r.active(part):
         r.give(part, r.b.extractvalue(amount, *instr.indices))
     if r.active(whole):
-        r.give(whole, r.b.insertvalue(amount, zero_of(part.type), *instr.indices))
+        r.give(whole, r.b.insertvalue(amount, zero_of(r.unit.wide(part.type)), *instr.indices))
 
 
 def extractelement(r: Reverse, instr: Instruction) -> None:
@@ -186,7 +187,8 @@ def extractelement(r: Reverse, instr: Instruction) -> None:
     amount = r.take(instr)
     if amount is not None:
         vector, lane = instr.operands
-        r.give(vector, r.b.insertelement(zero_of(vector.type), amount, r.recall.value(lane)))
+        whole = zero_of(r.unit.wide(vector.type))
+        r.give(vector, lanes.insert(r.b, whole, amount, r.recall.value(lane), r.unit.width))
 
 
 def insertelement(r: Reverse, instr: Instruction) -> None:
@@ -199,9 +201,9 @@ def insertelement(r: Reverse, instr: Instruction) -> None:
     vector, part, lane = instr.operands
     where = r.recall.value(lane)
     if r.active(part):
-        r.give(part, r.b.extractelement(amount, where))
+        r.give(part, lanes.extract(r.b, amount, where, r.unit.width))
     if r.active(vector):
-        r.give(vector, r.b.insertelement(amount, zero_of(part.type), where))
+        r.give(vector, lanes.insert(r.b, amount, zero_of(r.unit.wide(part.type)), where, r.unit.width))
 
 
 def shufflevector(r: Reverse, instr: Instruction) -> None:
@@ -213,15 +215,16 @@ def shufflevector(r: Reverse, instr: Instruction) -> None:
         return
     first, second, mask = instr.operands
     assert isinstance(first.type, ty.VectorType) and isinstance(instr.type, ty.VectorType)
-    totals: list[Value] = [zero_of(first.type), zero_of(first.type)]
+    width = r.unit.width
+    totals: list[Value] = [zero_of(r.unit.wide(first.type)), zero_of(r.unit.wide(first.type))]
     r.b.flags = r.unit.flags
     for lane, source in enumerate(mask_lanes(mask, instr.type.count)):
         if source is None:
             continue
         side, at = divmod(source, first.type.count)
-        part: Value = r.b.extractelement(amount, lane)
-        part = add(r.b, r.b.extractelement(totals[side], at), part)
-        totals[side] = r.b.insertelement(totals[side], part, at)
+        part: Value = lanes.extract(r.b, amount, lane, width)
+        part = add(r.b, lanes.extract(r.b, totals[side], at, width), part)
+        totals[side] = lanes.insert(r.b, totals[side], part, at, width)
     r.b.flags = ()
     for operand, total in zip((first, second), totals, strict=True):
         if not isinstance(total, ConstZero):
@@ -252,21 +255,23 @@ def load(r: Reverse, instr: Instruction) -> None:
         return
     pointer = r.recall.shadow(instr.operands[0])
     r.b.flags = r.unit.flags
-    total = add_adjoints(r.unit, r.b, instr, memory_op(r, instr, "load", instr.type, pointer), amount)
+    total = add_adjoints(r.unit, r.b, instr, load_shadow(r, instr, instr.type, pointer), amount)
     r.b.flags = ()
-    memory_op(r, instr, "store", ty.VOID, pointer, total)
+    store_shadow(r, instr, instr.type, pointer, total)
 
 
-def memory_op(
-    r: Reverse, like: Instruction, opcode: str, type_: ty.Type, pointer: Value, value: Value | None = None
-) -> Value:
-    """A load or store on shadow memory with the alignment and type tag of the access it mirrors."""
-    operands = [pointer] if value is None else [value, pointer]
-    tags = {k: v for k, v in like.metadata.items() if k == "tbaa"}
-    new = Instruction(opcode, type_, operands, align=like.align, metadata=tags)
-    if r.b.metadata:
-        new.metadata.update(r.b.metadata)
-    return r.b.insert(new)
+def load_shadow(r: Reverse, like: Instruction, type_: ty.Type, pointer: Value) -> Value:
+    """A load from shadow memory with the alignment and type tag of the access it mirrors."""
+    return lanes.load(r.b, type_, pointer, r.unit.width, like.align, _tags(r, like))
+
+
+def store_shadow(r: Reverse, like: Instruction, type_: ty.Type, pointer: Value, value: Value) -> None:
+    """A store to shadow memory with the alignment and type tag of the access it mirrors."""
+    lanes.store(r.b, type_, value, pointer, r.unit.width, like.align, _tags(r, like))
+
+
+def _tags(r: Reverse, like: Instruction) -> dict[str, str]:
+    return {**{k: v for k, v in like.metadata.items() if k == "tbaa"}, **r.b.metadata}
 
 
 def store(r: Reverse, instr: Instruction) -> None:
@@ -277,18 +282,19 @@ def store(r: Reverse, instr: Instruction) -> None:
     if has_float(value.type) or r.active(value):
         pointer = r.recall.shadow(target)
         if r.active(value):
-            amount = memory_op(r, instr, "load", value.type, pointer)
-            memory_op(r, instr, "store", ty.VOID, pointer, zero_of(value.type))
+            amount = load_shadow(r, instr, value.type, pointer)
+            store_shadow(r, instr, value.type, pointer, zero_of(r.unit.wide(value.type)))
             r.give(value, amount)
         elif not has_pointer(value.type):
-            memory_op(r, instr, "store", ty.VOID, pointer, zero_of(value.type))
+            store_shadow(r, instr, value.type, pointer, zero_of(r.unit.wide(value.type)))
         return
     if has_pointer(value.type):
         return
     size = ty.store_size(value.type)
     for offset, kind in r.unit.types.access(target, size):
         if isinstance(kind, ty.FloatType):
-            r.b.store(zero_of(kind), r.b.gep(ty.I8, r.recall.shadow(target), offset), align=1)
+            at = r.b.gep(ty.I8, r.recall.shadow(target), offset * r.unit.width)
+            r.b.store(zero_of(r.unit.wide(kind)), at, align=1)
 
 
 def call(r: Reverse, instr: Instruction) -> None:
@@ -330,29 +336,30 @@ def copy(r: Reverse, instr: Instruction, where: tuple[int, int, int]) -> None:
     if to_source and len(moved) > 1 and "memmove" in (instr.callee.name or ""):
         _move(r, shadow, r.recall.shadow(source), length, period, moved)
         return
+    width = r.unit.width
     for offset, kind in moved:
-        extra = [length, ConstInt(ty.I64, period), ConstInt(ty.I64, offset)]
-        if to_source:
-            fn = r.unit.runtime(f"irgrad.adjoint.copy.{kind}")
-            r.b.call(fn, [shadow, r.recall.shadow(source), *extra])
-        else:
-            r.b.call(r.unit.runtime(f"irgrad.adjoint.clear.{kind}"), [shadow, *extra])
+        for name, extra in lanes.helpers(r.b, kind, length, period, offset, width):
+            if to_source:
+                r.b.call(r.unit.runtime(f"irgrad.adjoint.copy.{name}"), [shadow, r.recall.shadow(source), *extra])
+            else:
+                r.b.call(r.unit.runtime(f"irgrad.adjoint.clear.{name}"), [shadow, *extra])
 
 
 def _move(
     r: Reverse, target: Value, source: Value, length: Value, period: int, moved: list[tuple[int, ty.FloatType]]
 ) -> None:
     """Several fields of memory that may overlap: one after the other would meet what the one before has written."""
-    declare, b = r.unit.declare, r.b
-    wide = b.to_i64(length, signed=False)
+    declare, b, width = r.unit.declare, r.b, r.unit.width
+    length = b.to_i64(length, signed=False)
+    wide = lanes.scaled(b, length, width)
     twin = b.call(declare("malloc", ty.function(ty.PTR, (ty.I64,)), "", "noalias"), [wide])
     whole = declare("llvm.memcpy.p0.p0.i64", ty.function(ty.VOID, (ty.PTR, ty.PTR, ty.I64, ty.I1)))
     b.call(whole, [twin, target, wide, ConstInt(ty.I1, 0)])
-    places = [(kind, [wide, ConstInt(ty.I64, period), ConstInt(ty.I64, offset)]) for offset, kind in moved]
-    for kind, extra in places:
-        b.call(r.unit.runtime(f"irgrad.adjoint.clear.{kind}"), [target, *extra])
-    for kind, extra in places:
-        b.call(r.unit.runtime(f"irgrad.adjoint.copy.{kind}"), [twin, source, *extra])
+    places = [p for offset, kind in moved for p in lanes.helpers(b, kind, length, period, offset, width)]
+    for name, extra in places:
+        b.call(r.unit.runtime(f"irgrad.adjoint.clear.{name}"), [target, *extra])
+    for name, extra in places:
+        b.call(r.unit.runtime(f"irgrad.adjoint.copy.{name}"), [twin, source, *extra])
     b.call(declare("free", ty.function(ty.VOID, (ty.PTR,))), [twin])
 
 
@@ -365,13 +372,14 @@ def fill(r: Reverse, instr: Instruction, where: tuple[int, int, int]) -> None:
     if not r.unit.holds_pointers(target):  # whatever floats it holds: nothing else is in their shadow
         ftype = ty.function(ty.VOID, (ty.PTR, ty.I8, ty.I64, ty.I1))
         clear = r.unit.declare("llvm.memset.p0.i64", ftype)
-        r.b.call(clear, [r.recall.shadow(target), ConstInt(ty.I8, 0), r.b.to_i64(length), ConstInt(ty.I1, 0)])
+        wide = lanes.scaled(r.b, r.b.to_i64(length), r.unit.width)
+        r.b.call(clear, [r.recall.shadow(target), ConstInt(ty.I8, 0), wide, ConstInt(ty.I1, 0)])
         return
     period, fields = layout_of_copy(r.unit, instr, where)
     for offset, kind in fields:
         if isinstance(kind, ty.FloatType):
-            extra = [length, ConstInt(ty.I64, period), ConstInt(ty.I64, offset)]
-            r.b.call(r.unit.runtime(f"irgrad.adjoint.clear.{kind}"), [r.recall.shadow(target), *extra])
+            for name, extra in lanes.helpers(r.b, kind, length, period, offset, r.unit.width):
+                r.b.call(r.unit.runtime(f"irgrad.adjoint.clear.{name}"), [r.recall.shadow(target), *extra])
 
 
 def derived_call(r: Reverse, instr: Instruction) -> None:
@@ -387,9 +395,9 @@ def derived_call(r: Reverse, instr: Instruction) -> None:
         if i < len(abi.shadow) and abi.shadow[i]:
             args.append(r.recall.shadow(arg))
     if abi.ret_adjoint:
-        args.append(amount if amount is not None else zero_of(instr.type))
+        args.append(amount if amount is not None else zero_of(r.unit.wide(instr.type)))
     args.append(_tape(r, instr))
-    ftype = reverse_type(instr.call.fn_type, abi)
+    ftype = reverse_type(instr.call.fn_type, abi, r.unit.width)
     callee = resolve(instr.callee)
     if isinstance(callee, Function):
         entry: Value = split_functions(r.unit, callee)[1]

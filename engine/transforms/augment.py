@@ -17,6 +17,7 @@ from irgrad.engine.ir.model import (
 from irgrad.engine.ir.types import Type
 from irgrad.engine.transforms.copies import layout_of_copy
 from irgrad.engine.transforms.forward import allocation_bytes
+from irgrad.engine.transforms import lanes
 from irgrad.engine.transforms.refuse import missing, refuse
 from irgrad.engine.transforms.rows import application
 from irgrad.engine.transforms.sweep import Sweep
@@ -26,17 +27,17 @@ if TYPE_CHECKING:
     from irgrad.engine.transforms.reverse import Reverse
 
 
-def augmented_type(fn_type: ty.FunctionType, abi: Abi) -> ty.FunctionType:
+def augmented_type(fn_type: ty.FunctionType, abi: Abi, width: int = 1) -> ty.FunctionType:
     """{ret, shadow of ret, tape} (arguments with pointer shadows, arena)."""
     params: list[Type] = []
     for i, param in enumerate(fn_type.params):
         params.append(param)
         if abi.shadow[i]:
-            params.append(param)
+            params.append(lanes.wide(param, width))
     params.append(ty.PTR)
     fields: list[Type] = [fn_type.ret] if fn_type.ret is not ty.VOID else []
     if abi.ret_shadow:
-        fields.append(fn_type.ret)
+        fields.append(lanes.wide(fn_type.ret, width))
     return ty.function(ty.struct((*fields, ty.PTR)), tuple(params))
 
 
@@ -100,6 +101,10 @@ class Augment(Sweep):
         return self.b.gep(ty.I8, pointer, short)
 
     def _zeroed(self, size: Value, align: Value) -> Value:
+        """Shadow memory for `size` bytes of the primal's."""
+        if self.unit.width > 1:
+            size = lanes.scaled(self.b, size, self.unit.width)
+            align = lanes.at_least(self.b, align)
         pointer = self._room(size, align)
         self.zero_memory(pointer, size)
         return pointer
@@ -175,9 +180,9 @@ class Augment(Sweep):
             raise refuse(self.unit, instr, "pointers without shadow are copied into memory that needs them")
         size = self.value(instr.args[where[2]])
         for offset in offsets:
-            fn = self.unit.runtime("irgrad.copy.pointers")
-            args = [self.shadow(target), self.shadow(source), size, ConstInt(ty.I64, period), ConstInt(ty.I64, offset)]
-            self.b.call(fn, args)
+            fn = self.unit.runtime(f"irgrad.copy.pointers{lanes.suffix(self.unit.width)}")
+            extra = lanes.places(self.b, size, period, offset, self.unit.width)
+            self.b.call(fn, [self.shadow(target), self.shadow(source), *extra])
 
     def _fill_pointers(self, instr: Instruction, where: tuple[int, int, int]) -> None:
         target = instr.args[where[0]]
@@ -186,9 +191,9 @@ class Augment(Sweep):
         period, fields = layout_of_copy(self.unit, instr, where)
         for offset, kind in fields:
             if kind is ty.PTR:
-                fn = self.unit.runtime("irgrad.clear.pointers")
+                fn = self.unit.runtime(f"irgrad.clear.pointers{lanes.suffix(self.unit.width)}")
                 size = self.value(instr.args[where[2]])
-                self.b.call(fn, [self.shadow(target), size, ConstInt(ty.I64, period), ConstInt(ty.I64, offset)])
+                self.b.call(fn, [self.shadow(target), *lanes.places(self.b, size, period, offset, self.unit.width)])
 
     def derived_call(self, instr: Instruction) -> None:
         """Call the augmented callee; its tape is one more value that the reverse sweep needs."""
@@ -200,7 +205,7 @@ class Augment(Sweep):
             if i < len(abi.shadow) and abi.shadow[i]:
                 args.append(self.shadow(arg))
         args.append(self.owner.arena_value())
-        ftype = augmented_type(instr.call.fn_type, abi)
+        ftype = augmented_type(instr.call.fn_type, abi, self.unit.width)
         callee = resolve(instr.callee)
         if isinstance(callee, Function):
             from irgrad.engine.transforms.split import split_functions

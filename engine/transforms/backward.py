@@ -263,7 +263,7 @@ class Backward:
         values = []
         for i, arg in enumerate(owner.fn.args):
             if owner.abi.adjoint[i]:
-                values.append(owner.take(arg) or zero_of(arg.type))
+                values.append(owner.take(arg) or zero_of(owner.unit.wide(arg.type)))
         result = owner.target.ftype.ret
         if result is ty.VOID:
             owner.b.ret()

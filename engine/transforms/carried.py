@@ -8,13 +8,14 @@ by as much as the pointer does.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import ConstAggregate, ConstInt, Instruction, Value, is_zero
 from irgrad.engine.ir.types import Type
+from irgrad.engine.transforms.lanes import shuffle
 from irgrad.engine.transforms.leaves import add as add_floats
 from irgrad.engine.transforms.leaves import fields_of, has_float, zero_of
 from irgrad.engine.transforms.refuse import refuse
@@ -131,11 +132,14 @@ def shadow_of_bits(sweep: Sweep, instr: Instruction) -> None:
             sweep.shadows[instr] = sweep.like(instr, [sweep.shadow(pointer)])
             return
         moved = sweep.b.binary("sub", sweep.values[instr], sweep.value(pointer))
+        if unit.width > 1:  # as wide as the shadow; what is beyond the pointer means nothing
+            moved = sweep.b.cast("sext", moved, unit.wide(moved.type))
+            moved = sweep.b.mul(moved, ConstInt(moved.type, unit.width), ())
         sweep.shadows[instr] = sweep.b.binary("add", sweep.shadow(pointer), moved)
         return
     signed = _taken_sign(unit, instr)
     if signed is not None:
-        sweep.shadows[instr] = _turned(sweep.b, instr, sweep.shadow(signed[0]), signed, sweep.value)
+        sweep.shadows[instr] = _turned(unit, sweep.b, instr, sweep.shadow(signed[0]), signed, sweep.value)
         return
     amounts = [sweep.shadow(o) for o in instr.operands]
     result = _moved(unit, sweep.b, instr, amounts, sweep.value)
@@ -145,7 +149,7 @@ def shadow_of_bits(sweep: Sweep, instr: Instruction) -> None:
 def _moved(unit: Unit, b: Builder, instr: Instruction, shadows: list[Value], primal: object) -> Value:
     op = instr.opcode
     if op in ("zext", "sext", "trunc"):
-        return b.cast("zext" if op == "sext" else op, shadows[0], instr.type)
+        return b.cast("zext" if op == "sext" else op, shadows[0], unit.wide(instr.type))
     if op in ("shl", "lshr", "ashr"):
         return b.binary("shl" if op == "shl" else "lshr", shadows[0], _whole_bytes(unit, instr))
     first, second = instr.operands
@@ -160,12 +164,12 @@ def _whole_bytes(unit: Unit, instr: Instruction) -> Value:
     by = instr.operands[1]
     if not isinstance(by, ConstInt) or by.value % 8:
         raise refuse(unit, instr, "the bits of an active float are shifted by no whole number of bytes")
-    return by
+    return by if unit.width == 1 else ConstInt(unit.wide(by.type), by.value * unit.width)
 
 
 def _masked(unit: Unit, b: Builder, instr: Instruction, amount: Value, before: Value) -> Value:
     """What x op constant does to the tangent of x, and to the adjoint of the result: the same, it is linear."""
-    op, constant = instr.opcode, instr.operands[1]
+    op, constant, lanes = instr.opcode, instr.operands[1], unit.width
     assert isinstance(constant, ConstInt) and isinstance(instr.type, ty.IntType)
     bits = instr.type.bits
     number = constant.value & ((1 << bits) - 1)
@@ -184,22 +188,26 @@ def _masked(unit: Unit, b: Builder, instr: Instruction, amount: Value, before: V
         known = (0, lane, lane ^ sign, sign) if op == "and" else (0, sign)
         if part not in known and kinds and _float_lane(unit, instr.operands[0], at // 8):
             raise refuse(unit, instr, "a mask takes bits of an active float apart")
+        places = [at * lanes + j * min(width, bits - at) for j in range(lanes)]
         if op == "and":
-            keep |= (lane if part in (lane, lane ^ sign) else 0) << at
-            flip |= (sign if part == lane ^ sign else 0) << at
+            keep |= _at(lane if part in (lane, lane ^ sign) else 0, places)
+            flip |= _at(sign if part == lane ^ sign else 0, places)
         elif op == "or":
-            keep |= (lane if part in (0, sign) else 0) << at
-            flip |= (sign if part == sign else 0) << at
-            turn |= (sign if part == sign else 0) << at
+            keep |= _at(lane if part in (0, sign) else 0, places)
+            flip |= _at(sign if part == sign else 0, places)
+            turn |= _at(sign if part == sign else 0, places)
         else:
-            keep |= (lane if part in (0, sign) else 0) << at
-            turn |= (sign if part == sign else 0) << at
-    full = (1 << bits) - 1
-    result = amount if keep == full else b.binary("and", amount, ConstInt(instr.type, keep))
+            keep |= _at(lane if part in (0, sign) else 0, places)
+            turn |= _at(sign if part == sign else 0, places)
+    full, type_ = (1 << (bits * lanes)) - 1, unit.wide(instr.type)
+    result = amount if keep == full else b.binary("and", amount, ConstInt(type_, keep))
+    if keep != full or flip or turn:
+        _one_size(unit, instr, (instr, instr.operands[0]))
     if flip:
-        result = b.binary("xor", result, b.binary("and", before, ConstInt(instr.type, flip)))
+        signs = before if lanes == 1 else _spread(b, before, type_, width, lanes)
+        result = b.binary("xor", result, b.binary("and", signs, ConstInt(type_, flip)))
     if turn:
-        result = b.binary("xor", result, ConstInt(instr.type, turn))
+        result = b.binary("xor", result, ConstInt(type_, turn))
     return result
 
 
@@ -224,14 +232,43 @@ def _taken_sign(unit: Unit, instr: Instruction) -> tuple[Value, Instruction] | N
 
 
 def _turned(
-    b: Builder, instr: Instruction, amount: Value, signed: tuple[Value, Value], primal: Callable[[Value], Value]
-) -> Value:
+    unit: Unit, b: Builder, instr: Instruction, amount: Value, signed: tuple[Value, Value],
+    primal: Callable[[Value], Value],
+) -> Value:  # fmt: skip
     """The tangent of x, or the adjoint of the result, with its sign turned where that of x was."""
     if is_zero(amount):
         return amount
     x, sign = signed
     turned = primal(sign) if instr.opcode == "xor" else b.binary("xor", primal(x), primal(instr))
+    if unit.width > 1:
+        part = min((8 * ty.store_size(k) for k in _one_size(unit, instr, (instr, x))), default=8)
+        turned = _spread(b, turned, unit.wide(instr.type), part, unit.width)
     return b.binary("xor", amount, turned)
+
+
+def _one_size(unit: Unit, instr: Instruction, values: Sequence[Value]) -> frozenset[Type]:
+    """The floats in these integers. Where signs have to be found in the lanes of each, all must be of one size."""
+    kinds = frozenset[Type]().union(*(kinds_of(unit, v) for v in values))
+    if unit.width > 1 and len({ty.store_size(k) for k in kinds}) > 1:
+        raise refuse(unit, instr, "several derivatives at once of floats of different size in one integer",
+                     fix="width=1 differentiates this function one direction at a time")  # fmt: skip
+    return kinds
+
+
+def _at(bits: int, places: list[int]) -> int:
+    """The bits at each of these places."""
+    return sum(bits << place for place in places)
+
+
+def _spread(b: Builder, value: Value, type_: Type, width: int, lanes: int) -> Value:
+    """An integer with each part of `width` bits repeated once a lane."""
+    assert isinstance(value.type, ty.IntType)
+    parts = value.type.bits // width
+    if parts * width != value.type.bits:
+        parts, width = 1, value.type.bits
+    part = ty.vector(parts, ty.int_(width))
+    repeated = shuffle(b, b.cast("bitcast", value, part), None, [i for i in range(parts) for _ in range(lanes)])
+    return b.cast("bitcast", repeated, type_)
 
 
 def _float_lane(unit: Unit, value: Value, at: int) -> bool:
@@ -249,14 +286,14 @@ def adjoint_of_bits(r: Reverse, instr: Instruction) -> None:
         return
     op, first = instr.opcode, instr.operands[0]
     if op in ("zext", "sext"):
-        _hand(r, instr, first, r.b.cast("trunc", amount, first.type))
+        _hand(r, instr, first, r.b.cast("trunc", amount, r.unit.wide(first.type)))
     elif op == "trunc":
-        _hand(r, instr, first, r.b.cast("zext", amount, first.type))
+        _hand(r, instr, first, r.b.cast("zext", amount, r.unit.wide(first.type)))
     elif op in ("shl", "lshr", "ashr"):
         back = r.b.binary("lshr" if op == "shl" else "shl", amount, _whole_bytes(r.unit, instr))
         _hand(r, instr, first, back)
     elif (signed := _taken_sign(r.unit, instr)) is not None:
-        _hand(r, instr, signed[0], _turned(r.b, instr, amount, signed, r.recall.value))
+        _hand(r, instr, signed[0], _turned(r.unit, r.b, instr, amount, signed, r.recall.value))
     elif op == "or" and not isinstance(instr.operands[1], ConstInt):
         for operand in instr.operands:
             _hand(r, instr, operand, amount)

@@ -33,13 +33,14 @@ class Derived:
 
 def derive(
     module: Module, fname: str, mode: str, args: Sequence[str], *, buffers: Sequence[str] = (),
-    strict_fp: bool = False, discard: Sequence[int] = (),
+    strict_fp: bool = False, discard: Sequence[int] = (), width: int = 1,
 ) -> Derived:  # fmt: skip
     """Add the derivative of `fname` to `module`.
 
     `mode` is "forward" or "reverse"; `args[i]` is "dup" for the arguments that are differentiated, else "const".
     `buffers[i]` names the float type that argument i holds all over ("double", ...), "" where that is not known.
-    `discard`: arguments whose final contents nobody asks for. Raises an IRGradError that names the source line for what
+    `discard`: arguments whose final contents nobody asks for. `width`: tangents or cotangents at once; the memory of
+    shadows then holds that many lanes for each element, side by side (see lanes.py). Raises an IRGradError that names the source line for what
     has no derivative.
     """
     from irgrad.engine.analyses.facts import Facts
@@ -52,7 +53,7 @@ def derive(
     if retype(facts):
         facts = Facts(module, root, dup, buffers)
     scratch = tuple(sorted(facts.activity.scratch))
-    unit = Unit(module, root, facts, mode, strict_fp)
+    unit = Unit(module, root, facts, mode, strict_fp, width)
     refuse_undecidable(unit)
     screen(unit)
     refuse_puns(unit, buffers)
@@ -62,7 +63,8 @@ def derive(
     unit.discard(discard)
     unit.abis[root] = abi
     letter = ("T" if discard else "J") if mode == "forward" else "R" if discard else "V"
-    name = f"{fname}.{letter}{''.join('1' if s else '0' for s in shadowed)}"
+    strip = f"{width}x" if width > 1 else ""
+    name = f"{fname}.{letter}{strip}{''.join('1' if s else '0' for s in shadowed)}"
     target = _root_function(module, name, shadowed)
     if mode != "forward":
         target.tail = REVERSE_TAIL

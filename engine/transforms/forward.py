@@ -19,21 +19,22 @@ from irgrad.engine.ir.model import (
     Value,
 )
 from irgrad.engine.ir.types import Type
+from irgrad.engine.transforms import lanes
 from irgrad.engine.transforms.refuse import missing, refuse
 from irgrad.engine.transforms.rows import application
 from irgrad.engine.transforms.sweep import Sweep, bind_arguments, clean_call
 from irgrad.engine.transforms.unit import Abi, Unit, pair, resolve
 
 
-def forward_type(fn_type: ty.FunctionType, abi: Abi) -> ty.FunctionType:
+def forward_type(fn_type: ty.FunctionType, abi: Abi, width: int = 1) -> ty.FunctionType:
     """Type of the forward derivative."""
     params: list[Type] = []
     for i, param in enumerate(fn_type.params):
         params.append(param)
         if i < len(abi.adjoint) and (abi.adjoint[i] or abi.shadow[i]):
-            params.append(param)
+            params.append(lanes.wide(param, width))
     twofold = abi.ret_adjoint or abi.ret_shadow
-    return ty.function(pair(fn_type.ret) if twofold else fn_type.ret, tuple(params), fn_type.vararg)
+    return ty.function(pair(fn_type.ret, width) if twofold else fn_type.ret, tuple(params), fn_type.vararg)
 
 
 class Forward(Sweep):
@@ -60,7 +61,7 @@ class Forward(Sweep):
         """Return the value, with its shadow where the convention has one."""
         if instr.operands and (self.abi.ret_adjoint or self.abi.ret_shadow):
             value = instr.operands[0]
-            both = self.b.aggregate(pair(value.type), [self.value(value), self.shadow(value)])
+            both = self.b.aggregate(pair(value.type, self.unit.width), [self.value(value), self.shadow(value)])
             self.b.ret(both)
         else:
             self.copy(instr)
@@ -108,13 +109,27 @@ class Forward(Sweep):
         if effect.copy is not None:
             source = instr.args[effect.copy[1]]
             if not self.activity.pointer(source):
-                self.zero_memory(args[target], self.b.to_i64(args[effect.copy[2]]))
+                self.zero_memory(args[target], lanes.scaled(self.b, self.b.to_i64(args[effect.copy[2]]), self.unit.width))
                 return
             args[effect.copy[1]] = self.shadow(source)
         elif effect.fill is not None:
             byte = args[effect.fill[1]]
             args[effect.fill[1]] = ConstInt(byte.type, 0)
+        length = effect.copy or effect.fill
+        if length is not None and self.unit.width > 1:
+            self._scaled_call(instr, args, length[2])
+            return
         self.like_call(instr, args)
+
+    def _scaled_call(self, instr: Instruction, args: list[Value], length: int) -> None:
+        """A copy or a fill of W times as many bytes; an intrinsic that counts in 32 bits becomes the one of 64."""
+        args[length] = lanes.scaled(self.b, args[length], self.unit.width)
+        name = instr.callee_name or ""
+        if name.startswith("llvm.") and instr.args[length].type is not ty.I64:
+            fn = self.unit.declare(name.rpartition(".")[0] + ".i64", ty.function(ty.VOID, tuple(a.type for a in args)))
+            self.b.call(fn, args)
+        else:
+            self.like_call(instr, args)
 
     def _allocation(self, instr: Instruction, new: Instruction) -> None:
         if not self.shadowed(instr):
@@ -122,7 +137,8 @@ class Forward(Sweep):
         size = allocation_bytes(self, new)
         if size is None:
             raise refuse(self.unit, instr, "the size of this allocation is not known")
-        args = [self.value(a) for a in instr.args]
+        size = lanes.scaled(self.b, size, self.unit.width)
+        args = self._sizes(instr, [self.value(a) for a in instr.args])
         if instr.callee_name == "malloc":
             args = [size]
         elif instr.callee_name == "calloc":
@@ -130,6 +146,16 @@ class Forward(Sweep):
         twin = self.like_call(instr, args)
         self.shadows[instr] = twin
         self.zero_memory(twin, size)
+
+    def _sizes(self, instr: Instruction, args: list[Value]) -> list[Value]:
+        """The arguments of an allocation of W times as many bytes."""
+        from irgrad.rules import effects
+
+        facts = effects.facts(instr.callee_name or "")
+        if self.unit.width > 1 and facts is not None:
+            at = facts.sizes[0]
+            args[at] = lanes.scaled(self.b, args[at], self.unit.width)
+        return args
 
     def like_call(self, instr: Instruction, args: list[Value]) -> Instruction:
         """The same call on other arguments."""
@@ -149,7 +175,7 @@ class Forward(Sweep):
             if i < len(abi.adjoint) and (abi.adjoint[i] or abi.shadow[i]):
                 args.append(self.shadow(arg))
         callee = resolve(instr.callee)
-        ftype = forward_type(instr.call.fn_type, abi)
+        ftype = forward_type(instr.call.fn_type, abi, self.unit.width)
         if isinstance(callee, Function):
             entry: Value = forward_function(self.unit, callee)
         else:
@@ -190,7 +216,7 @@ def forward_function(unit: Unit, fn: Function) -> Function:
     if key in unit.derived:
         return unit.derived[key]
     abi = unit.abis[fn]
-    target = unit.new_function(f"fwd.{fn.name}", forward_type(fn.ftype, abi))
+    target = unit.new_function(f"fwd.{fn.name}", forward_type(fn.ftype, abi, unit.width))
     unit.derived[key] = target
 
     def generate() -> None:

@@ -77,11 +77,12 @@ class Neighbours:
             return False
         owner = self.owner
         if not group.pending:
-            group.pending = [owner.zeroed_stack(load.type) for _ in range(group.span + 1)]
+            type_ = owner.unit.wide(load.type)
+            group.pending = [owner.zeroed_stack(type_) for _ in range(group.span + 1)]
         cell = group.pending[group.shifts[load]]
         b = owner.b
         b.flags = owner.unit.flags
-        b.store(add(b, b.load(load.type, cell), amount), cell)
+        b.store(add(b, b.load(owner.unit.wide(load.type), cell), amount), cell)
         b.flags = ()
         return True
 
@@ -91,7 +92,7 @@ class Neighbours:
         for group in self.of_loop.get(loop, ()):
             if not group.pending:
                 continue
-            type_ = group.highest.type
+            type_ = self.owner.unit.wide(group.highest.type)
             pointer = self.owner.recall.shadow(group.highest.operands[0])
             values = [b.load(type_, cell) for cell in group.pending]
             self._add(pointer, values[-1], type_)
@@ -104,7 +105,7 @@ class Neighbours:
         for group in self.of_loop.get(loop, ()):
             if not group.pending:
                 continue
-            type_ = group.highest.type
+            type_ = self.owner.unit.wide(group.highest.type)
             top = self.owner.recall.shadow(group.highest.operands[0])
             size = ty.store_size(type_)
             for k in range(1, group.span + 1):
@@ -115,5 +116,6 @@ class Neighbours:
     def _add(self, pointer: Value, amount: Value, type_: ty.Type) -> None:
         b = self.owner.b
         b.flags = self.owner.unit.flags
-        b.store(add(b, b.load(type_, pointer), amount), pointer)
+        align = ty.align_of(type_.scalar) if self.owner.unit.width > 1 else 0
+        b.store(add(b, b.load(type_, pointer, align), amount), pointer, align)
         b.flags = ()

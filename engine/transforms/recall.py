@@ -23,6 +23,7 @@ from irgrad.engine.ir.model import (
     Instruction,
     Value,
 )
+from irgrad.engine.transforms import lanes
 from irgrad.engine.transforms.plan import LOOP_WEIGHT, choose
 from irgrad.engine.transforms.rows import libm_cost, pure_call
 from irgrad.engine.transforms.sweep import STRUCTURAL, clean_call
@@ -151,8 +152,8 @@ class Recall:
         )  # fmt: skip
         return b.insert(new)
 
-    def _iterate(self, phi: Instruction, recall: object) -> Value:
-        """start + iteration x step."""
+    def _iterate(self, phi: Instruction, recall: object, width: int = 1) -> Value:
+        """start + iteration x step (x width, for a shadow)."""
         found = self.owner.recurrence(phi)
         assert found is not None and phi.block is not None
         start, step = found
@@ -162,7 +163,7 @@ class Recall:
         count = self.owner.iteration(loop)
         base = recall(start)  # type: ignore[operator]
         if phi.type.is_ptr:
-            offset = b.mul(count, self.value(step))
+            offset = lanes.scaled(b, b.mul(count, self.value(step)), width)
             return b.gep(ty.I8, base, offset, flags=())
         assert isinstance(phi.type, ty.IntType)
         if phi.type.bits < 64:
@@ -313,7 +314,8 @@ class Recall:
         result = self._shadow_again(value)
         if result is None:
             where = [self._place(value, found)]
-            self.owner.storage.save(key, value.type, self.owner.level(value), lambda: found, where)
+            type_ = self.owner.unit.wide(value.type)
+            self.owner.storage.save(key, type_, self.owner.level(value), lambda: found, where)
             result = self.load(key)
         self.cache[key] = result
         return result
@@ -326,11 +328,9 @@ class Recall:
         b = self.owner.b
         if value.opcode == "getelementptr" and all(self._obtainable(o, value) for o in value.operands[1:]):
             operands = [self.shadow(value.operands[0]), *(self.value(o) for o in value.operands[1:])]
-            return b.insert(
-                Instruction("getelementptr", value.type, operands, elem=value.elem, flags=value.flags)
-            )
+            return lanes.gep(b, value, operands, self.owner.unit.width)
         if value.opcode == "phi" and value.type.is_ptr and self.cost(value) < NEVER:
-            return self._iterate(value, self.shadow)
+            return self._iterate(value, self.shadow, self.owner.unit.width)
         if value.opcode == "select" and self.cost(value.operands[0]) < NEVER:
             cond = self.value(value.operands[0])
             return b.select(cond, self.shadow(value.operands[1]), self.shadow(value.operands[2]))

@@ -212,7 +212,7 @@ class Reverse:
     def reverse_shadow_argument(self, arg: Argument) -> Value:
         """The shadow of an argument as the reverse sweep has it."""
         found = self.reverse_shadows.get(arg) or self.sweep.shadows.get(arg)
-        return found if found is not None else zero_of(arg.type)
+        return found if found is not None else zero_of(self.unit.wide(arg.type))
 
     # -- adjoints of SSA values ------------------------------------------------------------------------------
 
@@ -231,7 +231,7 @@ class Reverse:
             self.local[value] = amount if before is None else add(self.unit, b, value, before, amount)
         else:
             pointer = self.accumulator(value)
-            b.store(add(self.unit, b, value, b.load(value.type, pointer), amount), pointer)
+            b.store(add(self.unit, b, value, b.load(self.unit.wide(value.type), pointer), amount), pointer)
         b.flags = ()
 
     def take(self, value: Value) -> Value | None:
@@ -241,14 +241,15 @@ class Reverse:
         if value not in self.accumulators and value not in self.flow.carried and not isinstance(value, Argument):
             return None
         pointer = self.accumulator(value)
-        result = self.b.load(value.type, pointer)
-        self.b.store(zero_of(value.type), pointer)
+        type_ = self.unit.wide(value.type)
+        result = self.b.load(type_, pointer)
+        self.b.store(zero_of(type_), pointer)
         return result
 
     def accumulator(self, value: Value) -> Instruction:
         """The stack variable of an adjoint, zero at the start."""
         if value not in self.accumulators:
-            self.accumulators[value] = self.zeroed_stack(value.type)
+            self.accumulators[value] = self.zeroed_stack(self.unit.wide(value.type))
         return self.accumulators[value]
 
     def zeroed_stack(self, type_: Type) -> Instruction:

@@ -9,6 +9,7 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Function, Instruction, Value
 from irgrad.engine.ir.types import Type
+from irgrad.engine.transforms import lanes
 from irgrad.engine.transforms.emit import Emitter
 from irgrad.engine.transforms.leaves import add, zero_of
 from irgrad.rules.expr import ZERO, Arg, Const, Expr, Result, emit, needs
@@ -49,8 +50,8 @@ class Application:
                     continue
                 term = self._times(unit, b, partial, tangent, operands.__getitem__, needed[0].__getitem__, memo)
                 total = term if total is None else add(b, total, term)
-            parts.append(total if total is not None else zero_of(self.type))
-        shadow = self._assemble(b, parts)
+            parts.append(total if total is not None else zero_of(unit.wide(self.type)))
+        shadow = self._assemble(unit, b, parts)
         b.flags = ()
         return shadow
 
@@ -59,22 +60,22 @@ class Application:
             return [result]
         return [self._part(b, result, out) for out in self.row.outputs if isinstance(out, tuple) and out[0] == "ret"]
 
-    def _part(self, b: Builder, result: Value, out: object) -> Value:
+    def _part(self, b: Builder, result: Value, out: object, width: int = 1) -> Value:
         if out == "ret":
             return result
         assert isinstance(out, tuple)
         if result.type.is_vector:
-            return b.extractelement(result, out[1])
+            return lanes.extract(b, result, out[1], width)
         return b.extractvalue(result, out[1])
 
-    def _assemble(self, b: Builder, parts: list[Value]) -> Value:
+    def _assemble(self, unit: Unit, b: Builder, parts: list[Value]) -> Value:
         if self.row.outputs == ("ret",):
             return parts[0]
-        whole: Value = zero_of(self.instr.type)
+        whole: Value = zero_of(unit.wide(self.instr.type))
         for out, part in zip(self.row.outputs, parts, strict=True):
             if isinstance(out, tuple) and out[0] == "ret":
                 if whole.type.is_vector:
-                    whole = b.insertelement(whole, part, out[1])
+                    whole = lanes.insert(b, whole, part, out[1], unit.width)
                 else:
                     whole = b.insertvalue(whole, part, out[1])
         return whole
@@ -100,7 +101,7 @@ class Application:
                 partial = self.row.partials[j][i] if active[i] else ZERO
                 if partial is ZERO or (isinstance(where, tuple) and where[0] == "ptr"):
                     continue
-                part = self._part(b, cotangent, where)
+                part = self._part(b, cotangent, where, unit.width)
                 term = self._times(unit, b, partial, part, operand, lambda k: self._results(b, result())[k], memo)
                 total = term if total is None else add(b, total, term)
             out.append(total)
@@ -127,7 +128,7 @@ class Application:
         args: dict[int, Value] = {leaf.index: operand(leaf.index) for leaf in leaves if isinstance(leaf, Arg)}
         results: dict[int, Value] = {leaf.index: result(leaf.index) for leaf in leaves if isinstance(leaf, Result)}
         value = emit(partial, Emitter(unit, b, self.type), args, results, memo)
-        return b.binary("fmul", factor, value)
+        return b.binary("fmul", factor, lanes.splat(b, value, unit.width))
 
 
 def result_type(type_: Type) -> Type:

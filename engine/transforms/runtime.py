@@ -305,28 +305,40 @@ _CELL = "%{0}p = getelementptr i8, ptr %{0}, i64 %at"
 def _helper(name: str) -> str:
     """Text of a copy helper. Copies may overlap (memmove): the adjoint copies in the opposite order of the primal."""
     two = _CELL.format("target") + "\n  " + _CELL.format("source")
+    stem, _, ending = name.rpartition(".x")
+    whole, lanes = name, 1
+    if stem and ending.isdecimal():  # W lanes side by side
+        name, lanes = stem, int(ending)
     if name.startswith("irgrad.adjoint.copy."):
-        kind = name.removeprefix("irgrad.adjoint.copy.")
+        element = name.removeprefix("irgrad.adjoint.copy.")
+        kind, nought = _lanes(element, lanes)
         body = (
-            f"{two}\n  %d = load {kind}, ptr %targetp, align 1\n  store {kind} {_zero(kind)}, ptr %targetp, align 1\n"
+            f"{two}\n  %d = load {kind}, ptr %targetp, align 1\n  store {kind} {nought}, ptr %targetp, align 1\n"
             f"  %s = load {kind}, ptr %sourcep, align 1\n  %sum = fadd {kind} %s, %d\n"
             f"  store {kind} %sum, ptr %sourcep, align 1"
         )
         setup = "%up = icmp uge ptr %target, %source"
         return _LOOP.format(
-            name=name, parameters=_TWO, width=_width(kind), setup=setup, index=_TURNED, body=body
+            name=whole, parameters=_TWO, width=_width(element) * lanes, setup=setup, index=_TURNED, body=body
         )
     if name.startswith("irgrad.adjoint.clear."):
-        kind = name.removeprefix("irgrad.adjoint.clear.")
-        body = f"{_CELL.format('target')}\n  store {kind} {_zero(kind)}, ptr %targetp, align 1"
-        return _LOOP.format(name=name, parameters=_ONE, width=_width(kind), setup="", index=_PLAIN, body=body)
+        element = name.removeprefix("irgrad.adjoint.clear.")
+        kind, nought = _lanes(element, lanes)
+        body = f"{_CELL.format('target')}\n  store {kind} {nought}, ptr %targetp, align 1"
+        size = _width(element) * lanes
+        return _LOOP.format(name=whole, parameters=_ONE, width=size, setup="", index=_PLAIN, body=body)
     if name == "irgrad.copy.pointers":
         body = f"{two}\n  %s = load ptr, ptr %sourcep, align 1\n  store ptr %s, ptr %targetp, align 1"
         setup = "%up = icmp ule ptr %target, %source"
-        return _LOOP.format(name=name, parameters=_TWO, width=8, setup=setup, index=_TURNED, body=body)
+        return _LOOP.format(name=whole, parameters=_TWO, width=8 * lanes, setup=setup, index=_TURNED, body=body)
     assert name == "irgrad.clear.pointers", name
     body = f"{_CELL.format('target')}\n  store ptr null, ptr %targetp, align 1"
-    return _LOOP.format(name=name, parameters=_ONE, width=8, setup="", index=_PLAIN, body=body)
+    return _LOOP.format(name=whole, parameters=_ONE, width=8 * lanes, setup="", index=_PLAIN, body=body)
+
+
+def _lanes(element: str, lanes: int) -> tuple[str, str]:
+    """Type and zero of the lanes of one element."""
+    return (element, _zero(element)) if lanes == 1 else (f"<{lanes} x {element}>", "zeroinitializer")
 
 
 def _width(kind: str) -> int:

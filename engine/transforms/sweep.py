@@ -24,14 +24,15 @@ from irgrad.engine.ir.model import (
     MetadataValue,
     Value,
 )
+from irgrad.engine.transforms import lanes
 from irgrad.engine.transforms.carried import BITS, shadow_of_bits
+from irgrad.engine.transforms.lanes import SHADOW_METADATA
 from irgrad.engine.transforms.leaves import has_float, has_pointer, zero_of
 from irgrad.engine.transforms.refuse import refuse
 from irgrad.engine.transforms.rows import Application, application
 from irgrad.engine.transforms.unit import Unit
 
 KEPT_METADATA = frozenset(("tbaa", "dbg", "range", "nonnull", "noundef", "fpmath", "nosanitize", "tbaa.struct"))
-SHADOW_METADATA = frozenset(("tbaa", "dbg"))
 STRUCTURAL = frozenset(
     "getelementptr select freeze addrspacecast extractvalue insertvalue extractelement insertelement shufflevector "
     "bitcast inttoptr ptrtoint".split()
@@ -84,7 +85,7 @@ class Sweep:
             return found
         if isinstance(value, Constant) and has_pointer(value.type):
             return self.unit.shadow_constant(value)
-        return zero_of(value.type)
+        return zero_of(self.unit.wide(value.type))
 
     # -- the walk --------------------------------------------------------------------------------------------
 
@@ -141,11 +142,23 @@ class Sweep:
     def like(self, instr: Instruction, operands: list[Value]) -> Instruction:
         """The same operation on other operands (used for shadows)."""
         new = Instruction(
-            instr.opcode, instr.type, operands, flags=instr.flags, pred=instr.pred, elem=instr.elem, align=instr.align,
-            indices=instr.indices, metadata={k: v for k, v in instr.metadata.items() if k in SHADOW_METADATA},
+            instr.opcode, self.unit.wide(instr.type), operands, flags=instr.flags, pred=instr.pred, elem=instr.elem,
+            align=instr.align, indices=instr.indices, metadata=shadow_metadata(instr),
         )  # fmt: skip
         self.b.insert(new)
         return new
+
+    def load_shadow(self, instr: Instruction) -> Value:
+        """What shadow memory holds where `instr` loads."""
+        pointer = self.shadow(instr.operands[0])
+        return lanes.load(self.b, instr.type, pointer, self.unit.width, instr.align, shadow_metadata(instr))
+
+    def store_shadow(self, instr: Instruction) -> None:
+        """Store the shadow of what `instr` stores."""
+        value, pointer = instr.operands
+        shadow = self.shadow(value)
+        lanes.store(self.b, value.type, shadow, self.shadow(pointer), self.unit.width, instr.align,
+                    shadow_metadata(instr))  # fmt: skip
 
     # -- handlers --------------------------------------------------------------------------------------------
 
@@ -170,7 +183,7 @@ class Sweep:
         moved = {"select": (1, 2), "insertvalue": (0, 1), "insertelement": (0, 1), "shufflevector": (0, 1)}
         for i in moved.get(instr.opcode, (0,)):
             operands[i] = self.shadow(instr.operands[i])
-        self.shadows[instr] = self.like(instr, operands)
+        self.shadows[instr] = lanes.structural(self, instr, operands)
 
     def float_cast(self, instr: Instruction) -> None:
         """fptrunc, fpext: linear."""
@@ -185,7 +198,7 @@ class Sweep:
         self.values[instr] = new
         self.pending.append((instr, new, False))
         if self.shadowed(instr):
-            twin = Instruction("phi", instr.type, [])
+            twin = Instruction("phi", self.unit.wide(instr.type), [])
             self._insert_phi(twin)
             self.shadows[instr] = twin
             self.pending.append((instr, twin, True))
@@ -198,7 +211,7 @@ class Sweep:
         """Load, and a load from the shadow memory."""
         self.copy(instr)
         if self.shadowed(instr):
-            self.shadows[instr] = self.like(instr, [self.shadow(instr.operands[0])])
+            self.shadows[instr] = self.load_shadow(instr)
 
     def store(self, instr: Instruction) -> None:
         """Store, and a store of the shadow."""
@@ -208,8 +221,7 @@ class Sweep:
         if not self.activity.pointer(pointer):
             return
         if has_pointer(value.type) or self._carries_pointer(value) or (self.tangents and self.stores_float(instr)):
-            shadow = self.shadow(value)
-            self.like(instr, [shadow, self.shadow(pointer)])
+            self.store_shadow(instr)
 
     def _carries_pointer(self, value: Value) -> bool:
         return value.type.scalar.is_int and self.activity.pointer(value)
@@ -227,8 +239,9 @@ class Sweep:
         new = self.copy(instr)
         if self.shadowed(instr):
             twin = self.like(instr, [self.value(o) for o in instr.operands])
+            lanes.widen_alloca(twin, self.unit.width)
             self.shadows[instr] = twin
-            self.zero_memory(twin, self.alloca_size(new))
+            self.zero_memory(twin, lanes.scaled(self.b, self.alloca_size(new), self.unit.width))
 
     def alloca_size(self, instr: Instruction) -> Value:
         """Bytes of a copied alloca."""
@@ -267,6 +280,11 @@ class Sweep:
             self.unit, self.b, [self.value(o) for o in applied.operands], self.values[instr],
             [self.shadow(o) if self.activity.value(o) else None for o in applied.operands],
         )  # fmt: skip
+
+
+def shadow_metadata(instr: Instruction) -> dict[str, str]:
+    """The metadata of an access that hold for the same access to shadow memory."""
+    return {k: v for k, v in instr.metadata.items() if k in SHADOW_METADATA}
 
 
 def clean_call(call: CallInfo | None) -> CallInfo | None:

@@ -4,7 +4,7 @@ constants, and the functions still to be generated."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from irgrad.engine.ir.model import (
     Value,
 )
 from irgrad.engine.ir.types import Type
+from irgrad.engine.transforms import lanes
 from irgrad.engine.transforms.leaves import REASSOCIATE, has_float, has_pointer, zero_of
 from irgrad.rules.errors import Unsupported
 
@@ -57,7 +58,8 @@ class Abi:
 class Unit:
     """Shared state while the derivatives of one root are generated."""
 
-    def __init__(self, module: Module, root: Function, facts: Facts, mode: str, strict: bool = False) -> None:
+    def __init__(self, module: Module, root: Function, facts: Facts, mode: str, strict: bool = False,
+                 width: int = 1) -> None:  # fmt: skip
         self.module = module
         self.root = root
         self.facts = facts
@@ -65,6 +67,7 @@ class Unit:
         self.pointers = facts.pointers
         self.types = facts.types
         self.mode = mode
+        self.width = width  # tangents or cotangents at once, see lanes.py
         self.flags: tuple[str, ...] = () if strict else REASSOCIATE
         self.abis: dict[Function, Abi] = {}
         self.queue: list[Callable[[], None]] = []
@@ -77,6 +80,10 @@ class Unit:
         self.quiet = False  # the values of the primal are not asked for
         self._prefix = f"irgrad.{root.name}.{mode[0]}"
         self._abis()
+
+    def wide(self, type_: Type) -> Type:
+        """Type of the shadow or adjoint of a value of this type."""
+        return type_ if self.width == 1 else lanes.wide(type_, self.width)
 
     # -- calling conventions -------------------------------------------------------------------------------------------
 
@@ -239,9 +246,11 @@ class Unit:
                 self.shadow_constant(op) if i == 0 or value.opcode == "select" else op
                 for i, op in enumerate(value.operands)
             ]
+            if self.width > 1 and value.opcode == "getelementptr":
+                return self._scaled_address(value, operands)
             return ConstExpr(value.opcode, value.type, operands, value.flags, value.elem)
         if isinstance(value, ConstAggregate):
-            return ConstAggregate(value.type, [self._shadow_part(e) for e in value.elems])
+            return ConstAggregate(self.wide(value.type), [self._shadow_part(e) for e in value.elems])
         if isinstance(value, ConstText):
             return value
         raise Unsupported(
@@ -250,14 +259,26 @@ class Unit:
             fix="report the program; pass the data as an argument instead",
         )
 
+    def _scaled_address(self, value: ConstExpr, operands: Sequence[Value]) -> Value:
+        assert value.elem is not None
+        offset = lanes.constant_offset(value.elem, operands[1:])
+        if offset is None:
+            raise Unsupported(
+                "the address of a constant has no shadow",
+                which=str(value.opcode), because="its offset is not known to be a number",
+                fix="take the address in a function",
+            )  # fmt: skip
+        moved = ConstInt(ty.I64, offset * self.width)
+        return ConstExpr("getelementptr", value.type, [operands[0], moved], value.flags, ty.I8)
+
     def _shadow_part(self, value: Constant) -> Constant:
         if has_pointer(value.type):
             shadow = self.shadow_constant(value)
             assert isinstance(shadow, Constant)
             return shadow
         if isinstance(value, ConstAggregate):
-            return ConstAggregate(value.type, [self._shadow_part(e) for e in value.elems])
-        return zero_of(value.type) if has_float(value.type) else value
+            return ConstAggregate(self.wide(value.type), [self._shadow_part(e) for e in value.elems])
+        return zero_of(self.wide(value.type)) if has_float(value.type) or self.width > 1 else value
 
     def _inactive_external(self, var: GlobalVariable) -> bool:
         """A global of another module that holds nothing active, like the type descriptors that vtables point to."""
@@ -275,15 +296,31 @@ class Unit:
                 fix='load(..., link=["the file that defines it"])',
             )
         name = f"{self._prefix}.shadow.{var.name}"
-        shadow = GlobalVariable(name, var.value_type, None, False, "internal", "")
+        kind = var.value_type if self.width == 1 else ty.array(ty.size_of(var.value_type) * self.width, ty.I8)
+        shadow = GlobalVariable(name, kind, None, False, "internal", "")
         self.shadow_globals[var] = shadow
         self.module.globals[name] = shadow
-        shadow.init = self._shadow_part(var.init) if has_pointer(var.value_type) else ConstZero(var.value_type)
+        shadow.init = ConstZero(kind)
+        if has_pointer(var.value_type):
+            shadow.init = self._shadow_part(var.init) if self.width == 1 else self._scaled_init(var.init)
+            shadow.value_type = shadow.init.type
         known = re.search(r"\balign (\d+)", var.tail)
         shadow.tail = f", align {max(16, int(known[1]) if known else ty.align_of(var.value_type))}"
         if "thread_local" in var.head:
             shadow.head = "internal thread_local"
         return shadow
+
+    def _scaled_init(self, init: Constant) -> Constant:
+        """What the shadow of a global with pointers starts from: shadow pointers at W times their offsets, zeros."""
+        fields: list[Constant] = []
+        end = 0
+        for offset, pointer in _pointers_of(init, 0):
+            shadow = self.shadow_constant(pointer)
+            assert isinstance(shadow, Constant)
+            fields += [ConstZero(ty.array(offset * self.width - end, ty.I8)), shadow]
+            end = offset * self.width + 8
+        fields.append(ConstZero(ty.array(ty.size_of(init.type) * self.width - end, ty.I8)))
+        return ConstAggregate(ty.struct(tuple(f.type for f in fields), packed=True), fields)
 
     def descriptor(self, fn: Function) -> GlobalVariable:
         """The constant {primal, derivative entry points} that stands for a function's address among shadows."""
@@ -300,6 +337,24 @@ class Unit:
         return [s for v, s in self.shadow_globals.items() if not v.constant and not has_pointer(v.value_type)]
 
 
+def _pointers_of(init: Constant, offset: int) -> Iterator[tuple[int, Constant]]:
+    """The pointers in an initial value, with their offsets."""
+    if isinstance(init, ConstZero | ConstUndef):
+        return
+    if not isinstance(init, ConstAggregate):
+        if init.type.is_ptr:
+            yield offset, init
+        return
+    if isinstance(init.type, ty.StructType):
+        offsets: Sequence[int] = ty.field_offsets(init.type)
+    else:
+        step = ty.size_of(init.type.elem)  # type: ignore[attr-defined]
+        offsets = [i * step for i in range(len(init.elems))]
+    for elem, at in zip(init.elems, offsets, strict=False):
+        if has_pointer(elem.type):
+            yield from _pointers_of(elem, offset + at)
+
+
 def resolve(value: Value) -> Value:
     """A callee looked at through aliases and casts."""
     while True:
@@ -311,6 +366,6 @@ def resolve(value: Value) -> Value:
             return value
 
 
-def pair(type_: Type) -> ty.StructType:
-    """{T, T}: a value and its tangent."""
-    return ty.struct((type_, type_))
+def pair(type_: Type, width: int = 1) -> ty.StructType:
+    """{T, T'}: a value and its tangent."""
+    return ty.struct((type_, lanes.wide(type_, width)))
