@@ -15,9 +15,9 @@ from irgrad.engine.ir.model import (
     Value,
 )
 from irgrad.engine.ir.types import Type
+from irgrad.engine.transforms import lanes
 from irgrad.engine.transforms.copies import layout_of_copy
 from irgrad.engine.transforms.forward import allocation_bytes
-from irgrad.engine.transforms import lanes
 from irgrad.engine.transforms.refuse import missing, refuse
 from irgrad.engine.transforms.rows import application
 from irgrad.engine.transforms.sweep import Sweep

@@ -39,9 +39,9 @@ def derive(
 
     `mode` is "forward" or "reverse"; `args[i]` is "dup" for the arguments that are differentiated, else "const".
     `buffers[i]` names the float type that argument i holds all over ("double", ...), "" where that is not known.
-    `discard`: arguments whose final contents nobody asks for. `width`: tangents or cotangents at once; the memory of
-    shadows then holds that many lanes for each element, side by side (see lanes.py). Raises an IRGradError that names the source line for what
-    has no derivative.
+    `discard`: arguments whose final contents nobody asks for. `width`: tangents or cotangents at once; shadow memory
+    then holds that many lanes for each element, side by side (see lanes.py). Raises an IRGradError that names the
+    source line for what has no derivative.
     """
     from irgrad.engine.analyses.facts import Facts
     from irgrad.engine.transforms.canonical import canonicalise_module

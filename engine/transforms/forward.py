@@ -109,7 +109,8 @@ class Forward(Sweep):
         if effect.copy is not None:
             source = instr.args[effect.copy[1]]
             if not self.activity.pointer(source):
-                self.zero_memory(args[target], lanes.scaled(self.b, self.b.to_i64(args[effect.copy[2]]), self.unit.width))
+                size = self.b.to_i64(args[effect.copy[2]])
+                self.zero_memory(args[target], lanes.scaled(self.b, size, self.unit.width))
                 return
             args[effect.copy[1]] = self.shadow(source)
         elif effect.fill is not None:
@@ -126,7 +127,8 @@ class Forward(Sweep):
         args[length] = lanes.scaled(self.b, args[length], self.unit.width)
         name = instr.callee_name or ""
         if name.startswith("llvm.") and instr.args[length].type is not ty.I64:
-            fn = self.unit.declare(name.rpartition(".")[0] + ".i64", ty.function(ty.VOID, tuple(a.type for a in args)))
+            ftype = ty.function(ty.VOID, tuple(a.type for a in args))
+            fn = self.unit.declare(name.rpartition(".")[0] + ".i64", ftype)
             self.b.call(fn, args)
         else:
             self.like_call(instr, args)

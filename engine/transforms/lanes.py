@@ -127,7 +127,8 @@ def insert(b: Builder, vector: Value, part: Value, lane: Value | int, width: int
         count = vector.type.count
         spread = shuffle(b, part, None, [i if i < width else -1 for i in range(count)]) if count != width else part
         first = lane * width
-        return shuffle(b, vector, spread, [count + i - first if first <= i < first + width else i for i in range(count)])
+        chosen = [count + i - first if first <= i < first + width else i for i in range(count)]
+        return shuffle(b, vector, spread, chosen)
     for j, at in enumerate(_places(b, lane, width)):
         vector = b.insertelement(vector, b.extractelement(part, j), at)
     return vector
@@ -235,7 +236,8 @@ def _constant(index: Value) -> int | None:
 def _moved(b: Builder, address: Value, by: int, flags: tuple[str, ...]) -> Value:
     if not by:
         return address
-    return b.insert(Instruction("getelementptr", address.type, [address, ConstInt(ty.I64, by)], elem=ty.I8, flags=flags))
+    operands = [address, ConstInt(ty.I64, by)]
+    return b.insert(Instruction("getelementptr", address.type, operands, elem=ty.I8, flags=flags))
 
 
 def constant_offset(elem: Type, indices: Sequence[Value]) -> int | None:
@@ -265,7 +267,8 @@ def load(
     if width > 1 and type_ is ty.F80:
         result: Value = ConstUndef(wide(type_, width), poison=True)
         for j in range(width):
-            lane = Instruction("load", type_, [b.gep(ty.I8, pointer, 16 * j)], align=align, metadata=dict(metadata or {}))
+            at = b.gep(ty.I8, pointer, 16 * j)
+            lane = Instruction("load", type_, [at], align=align, metadata=dict(metadata or {}))
             result = b.insertelement(result, b.insert(lane), j)
         return result
     if width == 1 or not (_split(type_) or type_.is_aggregate):

@@ -28,7 +28,9 @@ print(float(irgrad.engine.grad(k)(3.0, 2.0)))
 def test_words_are_made_once_and_keys_differ() -> None:
     primal = sample("product").primal
     assert primal.V((0, 2)) is primal.V([2, 0])
-    assert len({primal.key, primal.V((0, 2)).key, primal.V((1, 2)).key, primal.J((0, 2)).key}) == 4
+    assert primal.V((0, 2), 1) is primal.V((0, 2)) and primal.V((0, 2), 4) is primal.V([2, 0], 4)
+    programs = (primal, primal.V((0, 2)), primal.V((1, 2)), primal.J((0, 2)), primal.V((0, 2), 4), primal.V((0, 2), 8))
+    assert len({program.key for program in programs}) == 6
 
 
 def test_integers_cannot_be_active() -> None:

@@ -39,3 +39,15 @@ def test_shadows_are_inout_and_scratch_stays_scratch() -> None:
 def test_words_print() -> None:
     assert word_text(()) == "P"
     assert word_text((Step("V", (0, 4)), Step("J", (1,)))) == "V[0,4].J[1]"
+
+
+def test_lanes_are_a_last_axis() -> None:
+    """Inner width first; the primal's slots keep their shapes."""
+    reverse = derived_slots(SLOTS, "R", (0, 4), (3,), 0, 4)
+    second = derived_slots(reverse, "T", (0, 1, 5), (), 1, 3)
+    lanes = {(s.name, s.steps): s.lanes for s in second}
+    assert lanes["x", ()] == () and lanes["x'", (0,)] == (4,) and lanes["x'", (1,)] == (3,)
+    assert lanes["x''", (0, 1)] == (4, 3) and lanes["z'", (0,)] == (4,)
+    sizes = dict.fromkeys(SLOTS[0].parameter.shape[0].names(), 5)  # type: ignore[index]
+    assert reverse[1].shape(sizes) == (*reverse[0].shape(sizes), 4)
+    assert word_text((Step("R", (0, 4), 4), Step("T", (1,)))) == "R4[0,4].T[1]"

@@ -3,6 +3,7 @@
     python tests/fuzz/driver.py 0:200                 check the kernels of these seeds, print a table of failures
     python tests/fuzz/driver.py 17 --show             one kernel: source, verdict, smallest failing kernel
     python tests/fuzz/driver.py 0:500 --features struct,heap
+    python tests/fuzz/driver.py 0:500 --width 1,2,3,4,8,16     derivatives of these widths against as many separate ones
 """
 
 # ruff: noqa: E501  (C sources and tables read better unbroken)
@@ -16,6 +17,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -233,13 +235,45 @@ def in_workers(
     return verdicts
 
 
-def run(seeds: Iterable[int], size: int = 6, features: set[str] | None = None, batch: int = 50) -> list[tuple[Kernel, Verdict]]:
-    """Check the kernels of these seeds."""
+def check_widths(kernels: list[Kernel], report: Callable[[Any], None], widths: tuple[int, ...]) -> None:
+    """Derivatives of several widths against separate ones, for kernels of one C file."""
+    import irgrad
+
+    library = irgrad.load(source_file(kernels))
+    for k in kernels:
+        report(k.name)
+        report(judge_widths(k, library, widths))
+
+
+def judge_widths(k: Kernel, library: Any, widths: tuple[int, ...]) -> Verdict:
+    """One kernel at these widths, forward and reverse."""
+    import irgrad
+    from fuzz.widths import compare
+
+    try:
+        kernel = (library or irgrad.load(HEADER + k.source)).kernel(k.name, k.signature)
+        inputs = k.sample(np.random.default_rng(k.seed))
+        found: list[str] = []
+        for width in widths:
+            for mode in ("forward", "reverse"):
+                found += compare(kernel, inputs, k.wrt, width, mode, 1e-4 if k.has_f32 else 1e-12, k.seed)
+        return Verdict(k.name, "wrong" if found else "ok", "\n".join(found[:4]))
+    except irgrad.IRGradError as e:
+        return Verdict(k.name, "refused", f"{type(e).__name__}: {e}")
+    except Exception:
+        return Verdict(k.name, "error", traceback.format_exc(limit=-4))
+
+
+def run(
+    seeds: Iterable[int], size: int = 6, features: set[str] | None = None, batch: int = 50, widths: tuple[int, ...] = ()
+) -> list[tuple[Kernel, Verdict]]:
+    """Check the kernels of these seeds: against the oracle, or at these widths against separate derivatives."""
     kernels = [generate(s, size, features) for s in seeds]
+    work = partial(check_widths, widths=widths) if widths else check_generated
     out = []
     for start in range(0, len(kernels), batch):
         part = kernels[start : start + batch]
-        verdicts = {v.name: v for v in in_workers(check_generated, part)}
+        verdicts = {v.name: v for v in in_workers(work, part)}
         out += [(k, verdicts[k.name]) for k in part]
     return out
 
@@ -283,15 +317,17 @@ def main() -> int:
     parser.add_argument("seeds", help="one seed, or first:last")
     parser.add_argument("--size", type=int, default=6)
     parser.add_argument("--features", default="")
+    parser.add_argument("--width", default="", help="widths to compare with separate derivatives, as in 2,3,8")
     parser.add_argument("--show", action="store_true", help="print each failure with a smaller kernel")
     args = parser.parse_args()
     first, _, last = args.seeds.partition(":")
     seeds = range(int(first), int(last) if last else int(first) + 1)
-    results = run(seeds, args.size, set(args.features.split(",")) if args.features else None)
+    widths = tuple(int(w) for w in args.width.split(",")) if args.width else ()
+    results = run(seeds, args.size, set(args.features.split(",")) if args.features else None, widths=widths)
     print(summary(results))
     if args.show:
         for k, v in results:
-            print(hint(k, v) if v.bad else k.source)
+            print(hint(k, v, smaller=not widths) if v.bad else k.source)
     return int(any(v.bad for _, v in results))
 
 

@@ -1,4 +1,5 @@
-"""Random kernels: forward and reverse derivatives against the interpreter, and against each other.
+"""Random kernels: forward and reverse derivatives against the interpreter, against each other, and derivatives of
+several widths against as many separate ones.
 
 IRGRAD_FUZZ is the number of kernels (200 by default, 400 in `.ci/run`), IRGRAD_FUZZ_SEED the first seed.
 """
@@ -24,3 +25,12 @@ def test_derivatives_of_random_kernels(start: int) -> None:
     rejected = [k for k, v in results if v.kind == "rejected"]
     assert not bad, summary(results) + "\n\n" + hint(*bad[0])
     assert len(rejected) <= max(1, len(results) // 10), summary(results)
+
+
+@pytest.mark.parametrize("width", (2, 3, 8))
+def test_widths_of_random_kernels(width: int) -> None:
+    """W tangents or cotangents at once are W separate derivatives, to 1e-12."""
+    first = FIRST + 1000 * width
+    results = run(range(first, first + max(1, COUNT // 20)), widths=(width,))
+    bad = [(k, v) for k, v in results if v.bad]
+    assert not bad, summary(results) + "\n\n" + hint(*bad[0], smaller=False)
