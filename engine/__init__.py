@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from irgrad.engine.api import (
+        batch,
         batch_grad,
+        batch_jvp,
+        batch_value_and_grad,
+        batch_vjp,
         check,
+        explain_batch,
         grad,
         hessian,
         hvp,
@@ -24,8 +29,13 @@ if TYPE_CHECKING:
 __all__ = [
     "Kernel",
     "Signature",
+    "batch",
     "batch_grad",
+    "batch_jvp",
+    "batch_value_and_grad",
+    "batch_vjp",
     "check",
+    "explain_batch",
     "grad",
     "hessian",
     "hvp",

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from irgrad.engine.batched import batch, batch_grad, batch_jvp, batch_value_and_grad, batch_vjp, explain_batch
 from irgrad.engine.checking import CheckReport, check
-from irgrad.engine.gradients import batch_grad, grad, hvp, jvp, value_and_grad, vjp
+from irgrad.engine.gradients import grad, hvp, jvp, value_and_grad, vjp
 from irgrad.engine.jacobians import hessian, jacfwd, jacrev
 
 __all__ = [
     "CheckReport",
+    "batch",
     "batch_grad",
+    "batch_jvp",
+    "batch_value_and_grad",
+    "batch_vjp",
     "check",
+    "explain_batch",
     "grad",
     "hessian",
     "hvp",

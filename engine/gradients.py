@@ -1,4 +1,4 @@
-"""`grad`, `value_and_grad`, `jvp`, `vjp`, `hvp`, `batch_grad`: single derivatives of a kernel."""
+"""`grad`, `value_and_grad`, `jvp`, `vjp`, `hvp`: single derivatives of a kernel."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from irgrad.engine.kernel import Kernel, Prepared, plain
 from irgrad.engine.programs import Program
 from irgrad.engine.run import Run, like
 from irgrad.engine.select import Wrt, active_outputs, scalar_output, selected, structured
-from irgrad.rules.errors import IRGradError, ShapeError, SignatureError
+from irgrad.rules.errors import IRGradError, SignatureError
 
-__all__ = ["Gradient", "batch_grad", "forward_over_reverse", "grad", "hvp", "jvp", "value_and_grad", "vjp"]
+__all__ = ["Gradient", "forward_over_reverse", "grad", "hvp", "jvp", "value_and_grad", "vjp"]
 
 Array = np.ndarray[Any, Any]
 
@@ -217,40 +217,6 @@ def hvp(kernel: Kernel, primals: Sequence[Any], tangents: Any, wrt: Wrt = None, 
             start[_slot(program, position, 1)] = like(row, primal, f"tangent of `{arguments_name(kernel, position)}`")
     full = Run(program, bound, start)()
     return structured([plain(full[_slot(program, i, 0, 1)]) for i in positions], single)
-
-
-def batch_grad(kernel: Kernel, wrt: Wrt = None, *, argnums: Wrt = None, in_axes: Any = None) -> Callable[..., Any]:
-    """Gradients of a batch: a function of the kernel's arguments, of which some have one more axis.
-
-    in_axes: for each argument the axis of the batch or None, as in `jax.vmap`; by default axis 0 of each argument
-             whose rank is one more than the signature says
-
-    Returns arrays with the batch in front. The native code is called once for each member of the batch.
-    """
-    kernel = _kernel(kernel)
-    gradient = Gradient(kernel, wrt, argnums, with_value=False)
-
-    def batched(*args: Any) -> Any:
-        """The gradients of all members of the batch."""
-        arguments = kernel.signature.arguments
-        if len(args) != len(arguments):
-            kernel.bind(args, {})  # raises
-        axes = list(in_axes) if in_axes is not None else [
-            0 if np.ndim(a) == len(p.shape or ()) + 1 else None for a, p in zip(args, arguments, strict=True)
-        ]
-        moved = [a if axis is None else np.moveaxis(np.asarray(a), axis, 0) for a, axis in zip(args, axes, strict=True)]
-        lengths = {len(a) for a, axis in zip(moved, axes, strict=True) if axis is not None}
-        if len(lengths) != 1:
-            raise ShapeError("the batch has no single length" if lengths else "no argument is batched",
-                             where=f"`{kernel.signature}`", because=f"the lengths are {sorted(lengths)}",
-                             fix="give every batched argument the same length, and say which ones with in_axes=")
-        rows = [gradient(*[a if axis is None else a[i] for a, axis in zip(moved, axes, strict=True)])
-                for i in range(lengths.pop())]  # fmt: skip
-        if gradient.single:
-            return np.stack(rows)
-        return tuple(np.stack(column) for column in zip(*rows, strict=True))
-
-    return batched
 
 
 def arguments_name(kernel: Kernel, position: int) -> str:

@@ -1,4 +1,4 @@
-"""grad, value_and_grad, jvp, vjp, hvp, batch_grad against formulas."""
+"""grad, value_and_grad, jvp, vjp, hvp against formulas."""
 
 from __future__ import annotations
 
@@ -54,15 +54,6 @@ def test_vjp_of_inout_leaves_its_argument_alone() -> None:
 def test_hvp() -> None:
     v = np.array([1.0, 2.0, 3.0])
     np.testing.assert_allclose(engine.hvp(sample("cubes"), (X, 2.0), v), 12 * X * v, rtol=1e-14)
-
-
-def test_batches() -> None:
-    batch = np.stack([X, 2 * X])
-    np.testing.assert_allclose(engine.batch_grad(sample("cubes"))(batch, 2.0), 6 * batch**2, rtol=1e-15)
-    rows = engine.batch_grad(sample("cubes"), in_axes=(1, 0))(batch.T, np.array([1.0, 2.0]))
-    np.testing.assert_allclose(rows, 3 * batch**2 * np.array([[1.0], [2.0]]), rtol=1e-15)
-    with pytest.raises(irgrad.ShapeError, match="no argument is batched"):
-        engine.batch_grad(sample("cubes"))(X, 2.0)
 
 
 def test_tangents_that_do_not_fit() -> None:

@@ -1,0 +1,177 @@
+"""The plan of a batched call: what the driver does with each slot, as the words of `meta` (see `batch_driver`).
+
+Chunks follow from the number of samples and the shapes alone, never from the number of threads: so do all results.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from irgrad.engine.batch_axes import Data
+from irgrad.engine.batch_driver import FIELDS, KIND_CODES
+from irgrad.engine.batch_threads import run_chunks, thread_limit
+from irgrad.engine.batch_unit import Unit, work
+from irgrad.engine.slots import Slot
+
+__all__ = ["CHUNKS", "Job", "Plan", "make_plan"]
+
+Array = np.ndarray[Any, Any]
+CHUNKS = 128
+"""Chunks of a large batch: enough to balance tens of threads."""
+_SUM_BYTES = 1 << 26
+"""Most bytes of accumulators of one slot: fewer chunks when they are large."""
+_STAGE_BYTES = 1 << 15
+"""Bytes of a block in which slots are cleared or copied: it stays in the first-level cache."""
+
+
+@dataclass(slots=True)
+class Job:
+    """What happens to one slot.
+
+    start:  "zero", "each" (a value per sample, in `source`) or "one" (the same for all)
+    wanted: "" (dropped, or only read), "each" (to `target`) or "sum" (added over the samples)
+    """
+
+    start: str
+    source: Data | None = None
+    wanted: str = ""
+    target: Data | None = None
+
+    def use(self, slot: Slot) -> str:
+        """How the block function uses the slot (see `batch_blocks`)."""
+        if slot.role == "in":
+            return f"in {self.start}"
+        return f"{self.start} out" if self.wanted else self.start
+
+
+@dataclass(slots=True)
+class Plan:
+    """A batched call that is ready to run; `sums` are the accumulators by slot, one row per chunk."""
+
+    unit: Unit
+    meta: Array
+    bases: Array
+    chunks: int
+    scratch: int
+    sums: dict[int, Array]
+    keep: list[Any]
+
+    def run(self, threads: int | None) -> None:
+        """Run all chunks."""
+        workers = min(thread_limit(threads), max(self.chunks, 1))
+        memory = np.empty(workers * self.scratch + 64, np.uint8)
+        start = -(-memory.ctypes.data // 64) * 64
+        control = (ctypes.c_int64 * 3)(0, start, self.unit.address)
+        native, at = work(), ctypes.addressof(control)
+        meta, bases = self.meta.ctypes.data, self.bases.ctypes.data
+
+        def call(worker: int, limit: int) -> None:
+            native(at, meta, bases, worker, limit)
+
+        run_chunks(call, self.chunks, threads)
+
+    def summed(self, slot: int) -> Array:
+        """The sum over all samples: the chunks' sums added pairwise, always in the same order."""
+        rows = self.sums[slot]
+        while len(rows) > 1:
+            half = len(rows) // 2
+            pairs = rows[0 : 2 * half : 2] + rows[1 : 2 * half : 2]
+            rows = np.concatenate([pairs, rows[2 * half :]]) if len(rows) % 2 else pairs
+        total: Array = rows[0]
+        return total
+
+
+def make_plan(unit: Unit, shapes: Sequence[tuple[int, ...]], samples: int, jobs: Sequence[Job]) -> Plan:
+    """The plan for `samples` > 0 samples; shapes: of one sample, by slot."""
+    return _Planner(unit, shapes, samples, jobs).plan()
+
+
+class _Planner:
+    def __init__(self, unit: Unit, shapes: Sequence[tuple[int, ...]], samples: int, jobs: Sequence[Job]) -> None:
+        self.unit = unit
+        self.slots = unit.program.slots
+        self.counts = [math.prod(shape) for shape in shapes]
+        self.samples = samples
+        self.jobs = jobs
+        self.lanes = unit.strategy.lanes
+        self.interleaved = self.lanes > 0
+        self.records = [self._record(n) for n in range(len(self.slots))]
+        self.block = self.lanes or self._stage()
+
+    def _stage(self) -> int:
+        """Samples of a block where the number is free: as many as fit the cache when something is staged."""
+        staged = sum(r["count"] * r["size"] for r in self.records if r["place"] == 0 or r["start"])
+        return max(1, min(64, _STAGE_BYTES // staged)) if staged else self.samples
+
+    def _chunk(self) -> int:
+        chunk = -(-self.samples // CHUNKS)
+        large = max((r["count"] * r["size"] for r in self.records if r["place"] == 4 or r["finish"] == 2), default=0)
+        if large:
+            chunk = max(chunk, -(-self.samples // max(1, _SUM_BYTES // large)))
+        step = self.lanes or 1
+        return -(-chunk // step) * step
+
+    def _record(self, number: int) -> dict[str, int]:
+        job, slot, count = self.jobs[number], self.slots[number], self.counts[number]
+        size = slot.dtype.size
+        row = dict.fromkeys(FIELDS, 0)
+        row.update(count=count, size=size, kind=KIND_CODES.get(slot.dtype.memory, 0))
+        if job.source is not None:
+            row.update(source_sample=job.source.sample, source_element=job.source.element)
+        if job.target is not None:
+            row.update(target_sample=job.target.sample, target_element=job.target.element)
+        start = {"zero": 1, "each": 2, "one": 3}[job.start]
+        finish = {"": 0, "each": 1, "sum": 2}[job.wanted]
+        fits = self._fits(job.source, count, size)
+        if slot.role == "in":
+            row["place"], row["start"] = (3, 0) if job.start == "one" else (1, 0) if fits else (0, 2)
+        elif self.interleaved and not job.wanted and job.start != "zero":
+            row["place"] = 3 if job.start == "one" else 1  # the block function keeps a copy of its own
+        elif self.interleaved and job.start == "zero":
+            row.update(place=2 if finish == 1 else 0, finish=finish)  # the block function starts it from zero
+        elif finish == 2 and job.start == "zero" and slot.role == "inout" and slot.steps:
+            row["place"] = 4  # a shadow of an input: the program adds to it
+        else:
+            direct = finish == 1 and self._fits(job.target, count, size)
+            row.update(place=2 if direct else 0, start=start, finish=finish)
+        return row
+
+    def _fits(self, data: Data | None, count: int, size: int) -> bool:
+        """Whether the block function can use the memory of the data itself."""
+        return data is not None and (data.element == size or count == 1)
+
+    def plan(self) -> Plan:
+        slots, records = self.slots, self.records
+        offset = 16 * len(slots) + (-16 * len(slots)) % 64
+        chunk = self._chunk()
+        chunks = -(-self.samples // chunk)
+        block = min(self.block, chunk)
+        addresses: list[int] = []
+        keep: list[Any] = []
+        sums: dict[int, Array] = {}
+        for number, (row, job) in enumerate(zip(records, self.jobs, strict=True)):
+            width = row["count"] * row["size"]
+            row["offset"] = offset
+            if row["place"] != 3 and row["place"] != 4:
+                offset += block * width + (-block * width) % 64
+            if self.interleaved:
+                row.update(block_sample=row["size"], block_element=block * row["size"])
+            else:
+                row.update(block_sample=width, block_element=row["size"])
+            if row["place"] == 4 or row["finish"] == 2:
+                sums[number] = np.zeros((chunks, row["count"]), slots[number].dtype.numpy)
+                row["target_sample"] = width
+            for side, array in (("source", job.source.array if job.source else None),
+                                ("target", sums.get(number, job.target.array if job.target else None))):
+                row[side] = len(addresses)
+                addresses.append(array.ctypes.data if array is not None else 0)
+                keep.append(array)
+        head = (self.samples, 1, chunk, chunks, block, offset, 0, len(slots), int(self.interleaved))
+        words = [*head, *(row[name] for row in records for name in FIELDS)]
+        return Plan(self.unit, np.array(words, np.int64), np.array(addresses, np.int64), chunks, offset, sums, keep)

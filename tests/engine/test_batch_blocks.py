@@ -1,0 +1,50 @@
+"""Block functions: what LLVM makes of scalars, and that a loop calls sample by sample."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from samples import sample
+
+import irgrad
+from irgrad import engine
+from irgrad.engine.batch_blocks import BLOCK, loop_text
+from irgrad.engine.batch_unit import block_ir, strategy_of
+from irgrad.engine.codegen import vector_math
+from irgrad.engine.codegen.llvm import parse
+from irgrad.engine.codegen.optimise import optimise
+
+BLACK_SCHOLES = r"""#include <math.h>
+double price(double s, double k, double r, double v, double t) {
+    double w = v * sqrt(t), d = (log(s / k) + (r + 0.5 * v * v) * t) / w;
+    return 0.5 * (s * erfc(-d * M_SQRT1_2) - k * exp(-r * t) * erfc((w - d) * M_SQRT1_2));
+}"""
+
+
+@pytest.mark.parametrize("slots", [0, 1, 5])
+def test_llvm_accepts_the_loop(slots: int) -> None:
+    declared = f"declare void @p({', '.join(['ptr'] * slots)})\n"
+    module = parse(declared + loop_text("p", slots))
+    assert BLOCK in {f.name for f in module.functions if not f.is_declaration}
+
+
+@pytest.mark.parametrize("derivative", [False, True])
+def test_scalar_kernels_become_vector_code(derivative: bool) -> None:
+    """Price and gradient: one loop, only vector arithmetic, libmvec where it is there."""
+    kernel = irgrad.load(BLACK_SCHOLES).kernel("price")
+    wrt = tuple(range(5))
+    made = engine.batch_value_and_grad(kernel, argnums=wrt) if derivative else engine.batch(kernel)
+    program, strategy = made.program, made.strategy
+    assert strategy.name == "scalars"
+    uses = tuple("in each" if s.role == "in" else "one" if s.index == 5 and s.steps else "zero out"
+                 for s in program.slots)  # fmt: skip
+    text = optimise(block_ir(program, strategy, uses), [BLOCK])
+    body = re.sub(r"<\d+ x double>", "V", text[text.index("vector.body:") :].split("\n}", 1)[0])
+    assert "= load V" in body and not re.search(r"= (tail call|fmul|fadd|fdiv|load)[^\n]*\bdouble [@%]", body)
+    assert not vector_math.available() or re.search(r"@_ZGV\w+_(log|exp)\(", body)
+
+
+def test_arrays_and_loops_are_called_one_by_one() -> None:
+    for name in ("cubes", "power"):
+        assert strategy_of(sample(name).primal).name == "loop"

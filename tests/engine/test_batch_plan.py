@@ -1,0 +1,46 @@
+"""Chunks and blocks follow from shapes and samples; sums are added in one order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from samples import sample
+
+from irgrad.engine.batch_axes import Data
+from irgrad.engine.batch_blocks import LANES
+from irgrad.engine.batch_driver import HEAD
+from irgrad.engine.batch_plan import CHUNKS, Job, Plan, make_plan
+from irgrad.engine.batch_unit import strategy_of, unit_of
+
+
+def _plan(name: str, n: int, sums: bool) -> Plan:
+    program = sample(name).primal
+    shapes = program.shapes({"n": 5})
+    jobs = []
+    for slot, shape in zip(program.slots, shapes, strict=True):
+        array = np.ones((n, *shape), slot.dtype.numpy)
+        data = Data(array, array.strides[0], array.itemsize)
+        wanted = "" if slot.role == "in" else "sum" if sums else "each"
+        jobs.append(Job("each" if slot.role == "in" else "zero", data, wanted, data))
+    uses = tuple(job.use(slot) for job, slot in zip(jobs, program.slots, strict=True))
+    return make_plan(unit_of(program, strategy_of(program), uses, {}), shapes, n, jobs)
+
+
+@pytest.mark.parametrize(("n", "chunk"), [(1, 64), (64, 64), (65, 64), (100_000, 832)])
+def test_chunks_of_scalars_are_whole_blocks(n: int, chunk: int) -> None:
+    head = dict(zip(HEAD, _plan("product", n, False).meta, strict=False))
+    assert head["chunk"] == chunk and head["block"] == LANES and head["padded"] == 1
+    assert head["chunks"] == -(-n // chunk) <= CHUNKS
+
+
+@pytest.mark.parametrize(("n", "chunks"), [(1, 1), (7, 7), (1000, 125)])
+def test_few_samples_are_chunks_of_their_own(n: int, chunks: int) -> None:
+    plan = _plan("cubes", n, True)
+    assert plan.chunks == chunks and plan.sums[3].shape == (chunks, 1)
+
+
+def test_sums_are_added_pairwise() -> None:
+    plan = _plan("cubes", 7, True)
+    rows = np.array([1.0, 1e16, -1e16, 3.0, 5.0, 7.0, 11.0])[:, None]
+    plan.sums[3] = rows
+    assert plan.summed(3)[0] == ((1.0 + 1e16) + (-1e16 + 3.0)) + ((5.0 + 7.0) + 11.0)

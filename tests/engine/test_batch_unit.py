@@ -1,0 +1,59 @@
+"""Strategies: what is found out about a program, kept on disk, and when samples must not run side by side."""
+
+from __future__ import annotations
+
+import pytest
+from samples import sample
+
+import irgrad
+from irgrad.engine import batch_unit
+from irgrad.engine.batch_unit import strategy_of, unit_of
+
+KERNELS = {
+    "double f(double x) { return x > 0 ? x : -2 * x; }": ("scalars", ""),
+    "#include <math.h>\ndouble f(double x) { return sin(x); }": ("scalars", ""),
+    "double f(double x) { while (x < 10) x *= x + 2; return x; }": ("loop", "it loops"),
+    "double f(double x) { return x < 1 ? x : 2 * f(x / 3) * f(x / 2); }": ("loop", "it calls `f`"),
+    "double f(double x) { double s = x; for (int i = 0; i < 3; i++) s += s * x; return s; }": ("scalars", ""),
+}
+
+
+@pytest.mark.parametrize("source", KERNELS)
+def test_strategies(source: str) -> None:
+    name, why = KERNELS[source]
+    strategy = strategy_of(irgrad.load(source).kernel("f").primal)
+    assert strategy.name == name and why in strategy.why and not strategy.serial
+
+
+GLOBALS = {
+    "@s = internal global double 0.0\n": True,
+    '@"a b" = internal unnamed_addr global [2 x i32] zeroinitializer\n': True,
+    "@s = internal thread_local(initialexec) global double 0.0\n": False,
+    "@s = internal unnamed_addr constant double 1.0\n": False,
+    "@irgrad.tape.pool = internal global [64 x ptr] zeroinitializer\n": False,
+    "@irgrad_tape_peak = internal global i64 0\n": False,
+    "@s = external global double\n  %1 = load double, ptr @s\n": False,
+    "@s = external global double\n  store double %1, ptr @s\n": True,
+    "@s = external global [2 x double]\n  call void @f(ptr getelementptr (i8, ptr @s, i64 8))\n": True,
+}
+
+
+@pytest.mark.parametrize("text", GLOBALS)
+def test_shared_memory_is_seen(text: str) -> None:
+    assert bool(batch_unit._serial(text)) == GLOBALS[text]
+
+
+def test_a_strategy_is_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = sample("product").primal
+    found = strategy_of(program)
+    monkeypatch.setattr(batch_unit, "_choose", lambda program: pytest.fail("asked again"))
+    assert strategy_of(program) == found
+
+
+def test_units_are_shared_by_use() -> None:
+    program, units = sample("product").primal, {}
+    strategy = strategy_of(program)
+    one = unit_of(program, strategy, ("in each", "in each", "zero out"), units)
+    assert unit_of(program, strategy, ("in each", "in each", "zero out"), units) is one
+    assert unit_of(program, strategy, ("in each", "in one", "zero out"), units) is not one
+    assert len(units) == 2

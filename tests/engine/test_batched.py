@@ -1,0 +1,280 @@
+"""Batches against the same calls one by one, for every layout, batch size and kind of kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from oracle.differences import five_point
+from samples import sample
+
+import irgrad
+from irgrad import engine
+from irgrad.engine.batch_threads import helped
+
+SIZES = (0, 1, 7, 64, 300)
+RNG = np.random.default_rng(3)
+
+
+def _data(name: str, n: int) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Arguments of a kernel by name, n samples of those in `BATCHED`, and the names that are differentiated."""
+    if name == "product":
+        return {"x": RNG.normal(size=n), "y": RNG.normal(size=n)}, ("x", "y")
+    if name == "power":
+        return {"x": RNG.normal(size=n), "k": 3}, ("x",)
+    if name == "cubes":
+        return {"x": RNG.normal(size=(n, 5)), "a": RNG.normal(size=n)}, ("x", "a")
+    if name == "halves":
+        return {"x": RNG.normal(size=(n, 5)).astype(np.float32)}, ("x",)
+    if name == "energy":
+        return {"pos": RNG.normal(size=(n, 4, 3)), "mass": np.ones(4)}, ("pos", "mass")
+    index = RNG.integers(0, 5, size=(n, 7)).astype(np.int32)
+    return {"x": RNG.normal(size=5), "index": index}, ("x",)
+
+
+BATCHED = {"power": ("x",), "energy": ("pos",), "gather": ("index",)}
+NAMES = ("product", "power", "cubes", "halves", "energy", "gather")
+
+
+def _rows(name: str, data: dict[str, Any], n: int) -> list[list[Any]]:
+    """The arguments of each single call."""
+    batched = BATCHED.get(name, tuple(data))
+    return [[v[i] if k in batched else v for k, v in data.items()] for i in range(n)]
+
+
+def _axes(name: str, data: dict[str, Any], axis: int = 0) -> dict[str, int]:
+    return dict.fromkeys(BATCHED.get(name, tuple(data)), axis)
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("name", NAMES)
+def test_values_and_gradients_are_those_of_single_calls(name: str, n: int) -> None:
+    kernel, (data, wrt) = sample(name), _data(name, n)
+    single = engine.value_and_grad(kernel, wrt=wrt)
+    wanted = [single(*row) for row in _rows(name, data, n)]
+    axes, rtol = _axes(name, data), 1e-6 if name == "halves" else 1e-12
+    values = engine.batch(kernel, in_axes=axes)(*data.values())
+    again, gradients = engine.batch_value_and_grad(kernel, wrt=wrt, in_axes=axes)(*data.values())
+    alone = engine.batch_grad(kernel, wrt=wrt, in_axes=axes)(*data.values())
+    assert values.shape == again.shape == (n,)
+    np.testing.assert_allclose(values, [v for v, _ in wanted], rtol=rtol, atol=1e-300)
+    np.testing.assert_allclose(again, values, rtol=rtol)
+    for k, (got, other) in enumerate(zip(gradients, alone, strict=True)):
+        rows = np.array([g[k] for _, g in wanted]).reshape(got.shape)
+        np.testing.assert_allclose(got, rows, rtol=rtol, atol=1e-13)
+        np.testing.assert_allclose(other, rows, rtol=rtol, atol=1e-13)
+        assert got.dtype == data[wrt[k]].dtype
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("name", ("product", "cubes", "energy"))
+def test_batch_axis_last(name: str, n: int) -> None:
+    kernel, (data, wrt) = sample(name), _data(name, n)
+    batched = BATCHED.get(name, tuple(data))
+    turned = {k: np.ascontiguousarray(np.moveaxis(v, 0, -1)) if k in batched else v for k, v in data.items()}
+    wanted = engine.batch_value_and_grad(kernel, wrt=wrt, in_axes=_axes(name, data))(*data.values())
+    made = engine.batch_value_and_grad(kernel, wrt=wrt, in_axes=_axes(name, data, -1), layout="soa")
+    got = made(*turned.values())
+    assert np.array_equal(got[0], wanted[0])
+    for a, b in zip(got[1], wanted[1], strict=True):
+        assert np.array_equal(a, np.moveaxis(b, 0, -1))
+    mixed = engine.batch_value_and_grad(kernel, wrt=wrt, in_axes=_axes(name, data, -1))(*turned.values())
+    assert all(np.array_equal(a, b) for a, b in zip(mixed[1], wanted[1], strict=True))
+
+
+def test_axes_by_rank_in_the_middle_and_from_the_end() -> None:
+    pos, mass = RNG.normal(size=(6, 4, 3)), np.ones(4)
+    kernel = sample("energy")
+    wanted = engine.batch(kernel)(pos, mass)
+    turned = pos.transpose(1, 0, 2)
+    assert np.array_equal(engine.batch(kernel, in_axes=(1, None))(turned.copy(), mass), wanted)
+    assert np.array_equal(engine.batch(kernel, in_axes=[-2, None])(turned, mass), wanted)
+    assert np.array_equal(engine.batch(kernel, layout="soa")(pos.transpose(1, 2, 0), mass), wanted)
+    assert np.array_equal(engine.batch(kernel, in_axes=0)(pos, np.ones((6, 4))), wanted)
+    assert np.array_equal(engine.batch(kernel)(pos=pos, mass=mass), wanted)
+
+
+def test_several_outputs_inout_and_integers() -> None:
+    x = RNG.normal(size=(9, 3))
+    got, squares = engine.batch(sample("scale"))(x, 2.0)
+    np.testing.assert_array_equal(got, 2 * x)
+    np.testing.assert_array_equal(squares, 4 * x * x)
+    counts = engine.batch(sample("count"))(x)
+    assert counts.dtype == np.int32 and np.array_equal(counts, (x > 0).sum(1))
+    rows = engine.batch(sample("flip"), in_axes=0)(np.array([True, False, True]), np.array([1, 200, 200], np.uint8))
+    assert rows.dtype == bool and rows.tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("n", (1, 7, 64, 1000))
+@pytest.mark.parametrize("name", ("product", "cubes", "energy", "gather"))
+def test_sums_over_samples(name: str, n: int) -> None:
+    kernel, (data, wrt) = sample(name), _data(name, n)
+    axes = _axes(name, data)
+    if name == "product":
+        data["y"] = 0.5
+        axes = {"x": 0}
+    each = engine.batch_value_and_grad(kernel, wrt=wrt, in_axes=axes)(*data.values())
+    total = engine.batch_value_and_grad(kernel, wrt=wrt, in_axes=axes, reduce="sum")(*data.values())
+    np.testing.assert_allclose(total[0], each[0].sum(), rtol=1e-12)
+    np.testing.assert_allclose(engine.batch(kernel, in_axes=axes, reduce="sum")(*data.values()), total[0], rtol=1e-12)
+    for k, (a, b) in enumerate(zip(total[1], each[1], strict=True)):
+        shared = wrt[k] not in axes
+        np.testing.assert_allclose(a, b.sum(0) if shared else b, rtol=1e-11, atol=1e-13)
+        assert not shared or np.shape(a) == np.shape(data[wrt[k]])
+
+
+@pytest.mark.parametrize("name", ("product", "cubes", "energy"))
+def test_the_number_of_threads_changes_no_bit(name: str) -> None:
+    kernel, (data, wrt) = sample(name), _data(name, 3000)
+    axes = _axes(name, data)
+    if name != "energy":
+        data[wrt[1]], axes = 0.5, {"x": 0}
+    rows = []
+    for threads in (1, 2, 3, 7, None):
+        made = engine.batch_value_and_grad(kernel, wrt=wrt, in_axes=axes, threads=threads, reduce="sum")
+        value, gradients = made(*data.values())
+        rows.append([value.tobytes(), *(g.tobytes() for g in gradients)])
+        assert threads is None or helped.count == threads - 1
+    assert all(row == rows[0] for row in rows)
+
+
+def test_small_batches_call_no_helpers() -> None:
+    engine.batch(sample("product"))(np.ones(8), 0.5)
+    assert helped.count == 0
+
+
+def test_a_sample_does_not_depend_on_its_place() -> None:
+    """Vector code for all samples, also the last ones of a batch: the same bits wherever a sample stands."""
+    kernel = sample("product")
+    y = RNG.normal(size=200)
+    whole = engine.batch(kernel, in_axes=(None, 0))(1.0, y)
+    for cut in (1, 3, 63, 65, 130):
+        assert np.array_equal(engine.batch(kernel, in_axes=(None, 0))(1.0, y[cut:]), whole[cut:])
+
+
+def test_nan_stays_in_its_sample() -> None:
+    for name in ("product", "cubes", "energy"):
+        kernel, (data, wrt) = sample(name), _data(name, 70)
+        axes = _axes(name, data)
+        good = engine.batch_value_and_grad(kernel, wrt=wrt, in_axes=axes)(*data.values())
+        first = next(iter(data.values()))
+        first[(33, *[0] * (first.ndim - 1))] = np.nan
+        bad = engine.batch_value_and_grad(kernel, wrt=wrt, in_axes=axes)(*data.values())
+        keep = np.arange(70) != 33
+        assert np.isnan(bad[0][33]) and np.array_equal(bad[0][keep], good[0][keep])
+        for a, b in zip(bad[1], good[1], strict=True):
+            assert np.array_equal(a[keep], b[keep])
+
+
+def test_gradients_against_differences() -> None:
+    x, y = RNG.normal(size=5), RNG.normal(size=5)
+    dx, dy = engine.batch_grad(sample("product"), wrt=("x", "y"))(x, y)
+    for i in range(5):
+        assert dx[i] == pytest.approx(five_point(lambda t, i=i: (x[i] + t) * np.sin(y[i])), rel=1e-8)
+        assert dy[i] == pytest.approx(five_point(lambda t, i=i: x[i] * np.sin(y[i] + t)), rel=1e-8)
+
+
+@pytest.mark.parametrize("layout", ("aos", "soa"))
+def test_forward_and_reverse_are_adjoint(layout: str) -> None:
+    n = 11
+    x, dt = RNG.normal(size=(n, 3)), RNG.normal(size=n)
+    dx, ddt = RNG.normal(size=(n, 3)), RNG.normal(size=n)
+    if layout == "soa":
+        x, dx = np.ascontiguousarray(x.T), np.ascontiguousarray(dx.T)
+    kernel = sample("scale")
+    out, moved = engine.batch_jvp(kernel, (x, dt), (dx, ddt), layout=layout)
+    values, pullback = engine.batch_vjp(kernel, x, dt, layout=layout)
+    assert all(np.array_equal(a, b) for a, b in zip(out, values, strict=True))
+    w = tuple(RNG.normal(size=o.shape) for o in out)
+    for _ in range(2):
+        back = pullback(w)
+        left = sum(np.vdot(a, b) for a, b in zip(w, moved, strict=True))
+        right = np.vdot(back[0], dx) + np.vdot(back[1], ddt)
+        assert left == pytest.approx(right, rel=1e-12)
+    scaled = w[0] * dt[:, None] if layout == "aos" else w[0] * dt
+    np.testing.assert_allclose(pullback((w[0], None))[0], scaled, rtol=1e-14)
+
+
+def test_pullbacks_sum_over_shared_arguments() -> None:
+    x = RNG.normal(size=(50, 3))
+    out, pullback = engine.batch_vjp(sample("cubes"), x, 2.0)
+    w = RNG.normal(size=50)
+    dx, da = pullback(w)
+    np.testing.assert_allclose(dx, 6 * x**2 * w[:, None], rtol=1e-13)
+    np.testing.assert_allclose(da, (x**3).sum(1) @ w, rtol=1e-12)
+    assert da.shape == () and out.shape == (50,)
+    assert engine.batch_vjp(sample("cubes"), x, 2.0, wrt="a")[1](w) == da
+
+
+def test_tangents_of_some_arguments() -> None:
+    x = RNG.normal(size=(4, 3))
+    out, moved = engine.batch_jvp(sample("cubes"), (x, 2.0), (None, 1.0))
+    np.testing.assert_allclose(moved, (x**3).sum(1), rtol=1e-13)
+    np.testing.assert_allclose(out, 2 * moved, rtol=1e-13)
+
+
+def test_results_go_to_given_arrays() -> None:
+    x, y = RNG.normal(size=70), RNG.normal(size=70)
+    value, dx, dy = np.empty(70), np.empty(70), np.empty(70)
+    made = engine.batch_value_and_grad(sample("product"), wrt=("x", "y"))
+    got = made(x, y, out=(value, (dx, dy)))
+    assert got[0] is not None and np.shares_memory(got[1][0], dx)
+    np.testing.assert_allclose(value, x * np.sin(y), rtol=1e-12)
+    np.testing.assert_allclose(dy, x * np.cos(y), rtol=1e-12)
+    out = np.empty(70)
+    assert engine.batch(sample("product"))(x, y, out=out) is out and np.array_equal(out, value)
+
+
+WRONG: dict[str, tuple[Any, type[Exception], str]] = {
+    "no batch": (lambda k, x: engine.batch(k)(x[0], 2.0), irgrad.ShapeError, "no argument is batched"),
+    "all None": (lambda k, x: engine.batch(k, in_axes=(None, None))(x[0], 2.0), irgrad.ShapeError, "every entry"),
+    "extents": (lambda k, x: engine.batch(k)(x, np.ones(3)), irgrad.ShapeError, "`a` has 3 samples, wanted 4"),
+    "rank": (lambda k, x: engine.batch(k, in_axes=(0, 0))(x, 2.0), irgrad.ShapeError, "`a` has rank 0, wanted rank 1"),
+    "axis": (lambda k, x: engine.batch(k, in_axes=(2, None))(x, 2.0), irgrad.ShapeError, "`x` has no axis 2"),
+    "count": (lambda k, x: engine.batch(k, in_axes=(0,))(x, 2.0), irgrad.SignatureError, "in_axes has 1 entries"),
+    "name": (lambda k, x: engine.batch(k, in_axes={"z": 0})(x, 2.0), irgrad.SignatureError, "`z`, which is no"),
+    "kind": (lambda k, x: engine.batch(k, in_axes=("x", 0))(x, 2.0), irgrad.SignatureError, "in_axes of `x`"),
+    "dtype": (lambda k, x: engine.batch(k)(x.astype(np.float32), 2.0), irgrad.DTypeError, "`x` has dtype float32"),
+    "scalar dtype": (lambda k, x: engine.batch(k)(x, np.ones(4, int)), irgrad.DTypeError, "`a` has dtype int64"),
+    "layout": (lambda k, x: engine.batch(k, layout="rows"), irgrad.SignatureError, "layout = 'rows'"),
+    "reduce": (lambda k, x: engine.batch(k, reduce="mean"), irgrad.SignatureError, "reduce = 'mean'"),
+    "threads": (lambda k, x: engine.batch(k, threads=0), irgrad.SignatureError, "threads = 0"),
+    "out shape": (lambda k, x: engine.batch(k)(x, 2.0, out=np.empty(3)), irgrad.ShapeError, r"\(3,\), wanted"),
+    "out dtype": (lambda k, x: engine.batch(k)(x, 2.0, out=np.empty(4, "f4")), irgrad.DTypeError, "float32"),
+    "out count": (lambda k, x: engine.batch(k)(x, 2.0, out=()), irgrad.SignatureError, "out has 0 arrays"),
+    "out order": (lambda k, x: engine.batch(k)(x, 2.0, out=np.empty(8)[::2]), irgrad.ShapeError, "C-ordered"),
+    "overlap": (lambda k, x: engine.batch_grad(k)(x, 2.0, out=x), irgrad.ShapeError, "overlaps an argument"),
+    "no kernel": (lambda k, x: engine.batch(abs), irgrad.SignatureError, "not a kernel"),
+    "tangents": (lambda k, x: engine.batch_jvp(k, (x, 2.0), (x,)), irgrad.SignatureError, "1 tangents for 2"),
+    "tangent": (lambda k, x: engine.batch_jvp(k, (x, 2.0), (x[:2], None)), irgrad.ShapeError, "tangent of `x`"),
+    "cotangent": (lambda k, x: engine.batch_vjp(k, x, 2.0)[1](np.ones(3)), irgrad.ShapeError, "cotangent of `return`"),
+    "integers": (lambda k, x: engine.batch(sample("count"), reduce="sum")(x), irgrad.DTypeError, "cannot be summed"),
+    "sizes": (lambda k, x: engine.batch(sample("ramp"), in_axes=(0, None))(np.arange(3), 1), irgrad.ShapeError, "`n`"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_errors_name_the_argument(name: str) -> None:
+    call, error, message = WRONG[name]
+    with pytest.raises(error, match=message):
+        call(sample("cubes"), np.ones((4, 3)))
+
+
+def test_one_can_see_how_samples_run() -> None:
+    assert "scalars: 64 samples" in engine.explain_batch(sample("product"))
+    text = engine.explain_batch(engine.batch_grad(sample("cubes"), threads=2))
+    assert "sample after sample" in text and "`x` is an array" in text and "threads: 2" in text
+    assert "because it loops" in engine.explain_batch(sample("power"))
+    assert "because width=1" in engine.explain_batch(engine.batch(sample("product"), width=1))
+
+
+def test_kernels_with_global_state_stay_on_one_thread() -> None:
+    text = """static double s;
+    __attribute__((noinline)) static double twist(double y) { s *= y; return s; }
+    double f(double x) { s = x; double a = twist(2); return a + twist(x); }"""
+    kernel = irgrad.load(text).kernel("f")
+    x = np.linspace(0, 1, 500)
+    got = engine.batch(kernel, threads=4)(x)
+    assert helped.count == 0 and "global variable `s`" in engine.explain_batch(kernel)
+    np.testing.assert_allclose(got, 2 * x + 2 * x * x, rtol=1e-13)
