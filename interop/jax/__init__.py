@@ -6,5 +6,6 @@ This module is imported when the first JAX value meets a Kernel; it imports JAX.
 from __future__ import annotations
 
 from irgrad.interop.jax.call import call, owns
+from irgrad.interop.jax.exporting import deserialize, export, serialize
 
-__all__ = ["call", "owns"]
+__all__ = ["call", "deserialize", "export", "owns", "serialize"]

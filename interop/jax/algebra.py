@@ -20,15 +20,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from irgrad.engine.kernel import Kernel
 from irgrad.engine.programs import Program
 from irgrad.engine.slots import Slot
 
-__all__ = ["Meta", "Spec", "layout", "program_of"]
+__all__ = ["Spec", "layout", "program_of"]
 
-Shape = tuple[int, ...]
+Words = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ class Spec:
     directions: for each t_i the arguments it moves
     cotangents: outputs that have a cotangent; None for the family D
     wanted:     results: outputs (D) or arguments whose gradient is wanted (G)
+    values:     outputs whose values the same call returns as well, before the `wanted` (D1 and G0 only)
 
     Operands: inputs, then each direction's tangents, preceded by the cotangents for G.
     """
@@ -48,6 +49,22 @@ class Spec:
     directions: tuple[tuple[int, ...], ...] = ()
     cotangents: tuple[int, ...] | None = None
     wanted: tuple[int, ...] = ()
+    values: tuple[int, ...] = ()
+
+    @property
+    def results(self) -> tuple[int, ...]:
+        """The C parameter behind each result."""
+        return (*self.values, *self.wanted)
+
+    @property
+    def primal(self) -> Spec:
+        """The values alone: D0 of the same inputs."""
+        return Spec(self.kernel, self.inputs, wanted=self.values)
+
+    @property
+    def linear(self) -> Spec:
+        """The same derivative without the values."""
+        return replace(self, values=())
 
     @property
     def groups(self) -> tuple[tuple[str, int, tuple[int, ...]], ...]:
@@ -62,7 +79,7 @@ class Spec:
 
     def __repr__(self) -> str:
         letters = "D" if self.cotangents is None else "G"
-        return f"{letters}{len(self.directions)}[{self.kernel.name}]"
+        return f"{letters}{len(self.directions)}{'+values' if self.values else ''}[{self.kernel.name}]"
 
 
 def program_of(spec: Spec) -> Program:
@@ -70,12 +87,14 @@ def program_of(spec: Spec) -> Program:
     program = spec.kernel.primal
     outputs = tuple(i for i in spec.kernel.output_positions if program.slots[i].differentiable)
     if spec.cotangents is not None:
-        program = program.R({*spec.wanted, *spec.cotangents})
+        program = (program.V if spec.values else program.R)({*spec.wanted, *spec.cotangents})
     for number, mask in enumerate(spec.directions):
+        last = number == len(spec.directions) - 1 and not spec.values
         if spec.cotangents is None and number == 0:
-            program = program.J({*mask, *outputs})
-            continue
-        program = program.J({n for n, s in enumerate(program.slots) if s.differentiable and _moves(s, mask)})
+            active = {*mask, *outputs}
+        else:
+            active = {n for n, s in enumerate(program.slots) if s.differentiable and _moves(s, mask)}
+        program = (program.T if last else program.J)(active)
     return program
 
 
@@ -84,69 +103,46 @@ def _moves(slot: Slot, mask: tuple[int, ...]) -> bool:
     return slot.role != "in" or (not slot.steps and slot.index in mask)
 
 
-@dataclass(frozen=True, slots=True)
-class Meta:
-    """What a handler needs per call (see `handler`): the numbers before and behind the strides."""
+def layout(spec: Spec, program: Program, sizes: Mapping[str, int], constants: Mapping[int, int], axes: int) -> Words:
+    """The `meta` of a call (see `handler`): where each slot lives. It does not depend on the sizes of the batch axes.
 
-    words: tuple[int, ...]
-
-
-def layout(
-    spec: Spec, program: Program, sizes: Mapping[str, int], constants: Mapping[int, int], batch: Shape,
-    operands: tuple[Shape, ...],
-) -> Meta:  # fmt: skip
-    """The `meta` of a call: batch dimensions and, for each slot, where it lives.
-
-    operands: shapes of the operands, each with the batch axes in front (of size 1 where it is not batched)
     constants: bits (as i64) of scalar arguments that are not operands
+    axes:      number of batch axes, which stand in front of every operand and result
     """
-    shapes = program.shapes(sizes)
-    where = _operand_numbers(spec)
-    results = _results(spec)
-    axes = len(batch)
+    where, results = _operand_numbers(spec), _results(spec)
     scratch = 0
-    records: list[tuple[int, ...]] = []
+    records: list[Words] = []
     values: list[int] = []
-    behind = 4 + axes + len(shapes) * (4 + 2 * axes)
-    for slot, shape in zip(program.slots, shapes, strict=True):
+    behind = 3 + 4 * len(program.slots)
+    for slot, shape in zip(program.slots, program.shapes(sizes), strict=True):
         nbytes = math.prod(shape) * slot.dtype.size
         key = (slot.index, slot.steps)
         source = where.get(key) if slot.role != "scratch" else None
         result = results.get(key) if slot.role != "scratch" else None
-        from_strides = _strides(operands[source], axes, nbytes) if source is not None else (0,) * axes
-        to_strides = _strides(batch, axes, nbytes)
         if not slot.steps and slot.index in constants:
-            records.append((1, behind + len(values), 0, nbytes, *(0,) * (2 * axes)))
+            records.append((1, behind + len(values), 0, nbytes))
             values.append(constants[slot.index])
         elif result is not None:
-            records.append((2 if source is None else 3, result, source or 0, nbytes, *to_strides, *from_strides))
+            records.append((2 if source is None else 3, result, source or 0, nbytes))
         elif slot.role == "in" and source is not None:
-            records.append((0, source, 0, nbytes, *from_strides, *(0,) * axes))
+            records.append((0, source, 0, nbytes))
         else:
-            records.append((4 if source is None else 5, scratch, source or 0, nbytes, *(0,) * axes, *from_strides))
+            records.append((4 if source is None else 5, scratch, source or 0, nbytes))
             scratch += -(-nbytes // 64) * 64
-    head = (math.prod(batch), axes, len(shapes), scratch, *batch)
-    return Meta((*head, *(word for record in records for word in record), *values))
+    return (axes, len(records), scratch, *(word for record in records for word in record), *values)
 
 
-def _operand_numbers(spec: Spec) -> dict[tuple[int, tuple[int, ...]], int]:
+def _operand_numbers(spec: Spec) -> dict[tuple[int, Words], int]:
     """(C parameter, steps of the word) of each operand -> its number."""
     first = 0 if spec.cotangents is None else 1
-    steps: list[tuple[int, ...]] = [()] * len(spec.inputs)
+    steps: list[Words] = [()] * len(spec.inputs)
     for kind, number, mask in spec.groups:
         steps += [(0,) if kind == "w" else (number + first,)] * len(mask)
     return {(index, step): n for n, (index, step) in enumerate(zip(spec.members, steps, strict=True))}
 
 
-def _results(spec: Spec) -> dict[tuple[int, tuple[int, ...]], int]:
-    last = len(spec.directions) + (spec.cotangents is not None)
-    return {(index, tuple(range(last))): n for n, index in enumerate(spec.wanted)}
-
-
-def _strides(shape: Shape, axes: int, nbytes: int) -> tuple[int, ...]:
-    """Byte strides of the batch axes of an array whose core has `nbytes`; 0 along axes of size 1."""
-    out, step = [], nbytes
-    for size in reversed(shape[:axes]):
-        out.append(0 if size == 1 else step)
-        step *= size
-    return tuple(reversed(out))
+def _results(spec: Spec) -> dict[tuple[int, Words], int]:
+    """(C parameter, steps of the word) of each result -> its number."""
+    last = tuple(range(len(spec.directions) + (spec.cotangents is not None)))
+    keys = [*((index, ()) for index in spec.values), *((index, last) for index in spec.wanted)]
+    return {key: n for n, key in enumerate(keys)}

@@ -10,7 +10,7 @@ import numpy as np
 from irgrad.engine.binding import as_array, as_scalar
 from irgrad.engine.kernel import Kernel
 from irgrad.engine.signature import Parameter
-from irgrad.interop.jax import rules  # noqa: F401 - registers the rules
+from irgrad.interop.jax import rules, splitting  # noqa: F401 - they register the rules
 from irgrad.interop.jax.algebra import Spec
 from irgrad.interop.jax.primitive import bind
 from irgrad.rules.errors import DTypeError, ShapeError

@@ -1,31 +1,33 @@
 """XLA FFI handlers in LLVM IR: one per derivative program, compiled in this process, valid for every shape.
 
-A handler builds the frame of the program's entry from XLA's buffers, once per member of the batch. What depends on
-shapes comes with each call as the attribute `meta`, an array of i64:
+A handler builds the frame of the program's entry from XLA's buffers, once per member of the batch. The batch axes stand
+in front of every buffer; their sizes are read from the buffers (the results have them all), so that XLA may cut a batch
+over devices, or leave its size open in an exported program. What else depends on shapes comes with each call as the
+attribute `meta`, an array of i64:
 
-    meta  ::= members, axes, slots, scratch bytes, batch dimension*axes, record*slots, constant data
-    record ::= kind, index, source, bytes, stride of index*axes, stride of source*axes      (strides in bytes)
+    meta   ::= axes, slots, scratch bytes, record*slots, constant data
+    record ::= kind, index, source, bytes
 
     kind 0  the operand `index` itself              kind 1  constant data at meta[index]
     kind 2  the result `index`, from zero           kind 3  the result `index`, copied from operand `source`
     kind 4  scratch at byte `index`, from zero      kind 5  scratch at byte `index`, copied from operand `source`
 
-An axis of the batch along which an operand has size 1 has stride 0: nothing is broadcast in memory. The layouts of the
-structures are those of `xla/ffi/api/c_api.h`, API version 0.1, which jaxlib 0.6 to 0.12 accept.
+Along an axis on which an operand has size 1 every member sees the same data: nothing is broadcast in memory. The
+layouts of the structures are those of `xla/ffi/api/c_api.h`, API version 0.1, which jaxlib 0.6 to 0.12 accept.
 """
 
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import Any, NamedTuple
 
 from irgrad.engine.programs import Program
 from irgrad.engine.prototype import quoted
 
-__all__ = ["handler_text", "register"]
+__all__ = ["TARGETS", "Target", "handler_text", "register", "register_text"]
 
 _LOCK = threading.Lock()
-_TARGETS: dict[str, Any] = {}
+TARGETS: dict[str, Target] = {}  # by name
 
 _TEMPLATE = """
 @irgrad.nomem = private unnamed_addr constant [39 x i8] c"irgrad: no memory for scratch buffers\\0A\\00"
@@ -34,12 +36,13 @@ declare void @free(ptr)
 declare void @llvm.memset.p0.i64(ptr writeonly, i8, i64, i1 immarg)
 declare void @llvm.memcpy.p0.p0.i64(ptr noalias writeonly, ptr noalias readonly, i64, i1 immarg)
 
-define internal i64 @irgrad.offset(ptr %dims, ptr %strides, i64 %axes, i64 %member) {
+define internal i64 @irgrad.offset(ptr %dims, ptr %own, i64 %axes, i64 %bytes, i64 %member) {
 start:
   br label %next
 next:
   %k = phi i64 [ %axes, %start ], [ %k1, %step ]
   %rest = phi i64 [ %member, %start ], [ %rest1, %step ]
+  %stride = phi i64 [ %bytes, %start ], [ %stride1, %step ]
   %sum = phi i64 [ 0, %start ], [ %sum1, %step ]
   %done = icmp eq i64 %k, 0
   br i1 %done, label %out, label %step
@@ -47,22 +50,28 @@ step:
   %k1 = sub i64 %k, 1
   %dp = getelementptr i64, ptr %dims, i64 %k1
   %d = load i64, ptr %dp
-  %sp = getelementptr i64, ptr %strides, i64 %k1
-  %s = load i64, ptr %sp
+  %op = getelementptr i64, ptr %own, i64 %k1
+  %o = load i64, ptr %op
   %digit = urem i64 %rest, %d
   %rest1 = udiv i64 %rest, %d
-  %part = mul i64 %digit, %s
-  %sum1 = add i64 %sum, %part
+  %shared = icmp eq i64 %o, 1
+  %part = mul i64 %digit, %stride
+  %moved = select i1 %shared, i64 0, i64 %part
+  %sum1 = add i64 %sum, %moved
+  %stride1 = mul i64 %stride, %o
   br label %next
 out:
   ret i64 %sum
 }
 
-define internal ptr @irgrad.buffer(ptr %bufs, i64 %index, i64 %offset) {
+define internal ptr @irgrad.buffer(ptr %bufs, i64 %index, ptr %dims, i64 %axes, i64 %bytes, i64 %member) {
   %bp = getelementptr ptr, ptr %bufs, i64 %index
   %b = load ptr, ptr %bp
   %pp = getelementptr i8, ptr %b, i64 24
   %data = load ptr, ptr %pp
+  %op = getelementptr i8, ptr %b, i64 40
+  %own = load ptr, ptr %op
+  %offset = call i64 @irgrad.offset(ptr %dims, ptr %own, i64 %axes, i64 %bytes, i64 %member)
   %at = getelementptr i8, ptr %data, i64 %offset
   ret ptr %at
 }
@@ -107,15 +116,29 @@ run:
   %array = load ptr, ptr %attrs
   %datap = getelementptr i8, ptr %array, i64 16
   %meta = load ptr, ptr %datap
-  %members = load i64, ptr %meta
-  %axesp = getelementptr i64, ptr %meta, i64 1
-  %axes = load i64, ptr %axesp
-  %bytesp = getelementptr i64, ptr %meta, i64 3
+  %axes = load i64, ptr %meta
+  %bytesp = getelementptr i64, ptr %meta, i64 2
   %scratchbytes = load i64, ptr %bytesp
-  %dims = getelementptr i64, ptr %meta, i64 4
-  %records = getelementptr i64, ptr %dims, i64 %axes
-  %twice = shl i64 %axes, 1
-  %length = add i64 %twice, 4
+  %records = getelementptr i64, ptr %meta, i64 3
+  %batched = icmp ne i64 %axes, 0
+  br i1 %batched, label %shape, label %counted
+shape:
+  %r0 = load ptr, ptr %rets
+  %r0d = getelementptr i8, ptr %r0, i64 40
+  %shaped = load ptr, ptr %r0d
+  br label %count
+count:
+  %ck = phi i64 [ 0, %shape ], [ %ck1, %count ]
+  %product = phi i64 [ 1, %shape ], [ %product1, %count ]
+  %cp = getelementptr i64, ptr %shaped, i64 %ck
+  %cd = load i64, ptr %cp
+  %product1 = mul i64 %product, %cd
+  %ck1 = add i64 %ck, 1
+  %more = icmp ult i64 %ck1, %axes
+  br i1 %more, label %count, label %counted
+counted:
+  %members = phi i64 [ 1, %run ], [ %product1, %count ]
+  %dims = phi ptr [ null, %run ], [ %shaped, %count ]
   %frame = alloca ptr, i64 SLOTS, align 8
   %needs = icmp ne i64 %scratchbytes, 0
   br i1 %needs, label %reserve, label %ready
@@ -139,7 +162,7 @@ error:
   %err = call ptr %create(ptr %ea)
   ret ptr %err
 ready:
-  %scratch = phi ptr [ null, %run ], [ %block, %reserve ]
+  %scratch = phi ptr [ null, %counted ], [ %block, %reserve ]
   br label %member
 member:
   %b = phi i64 [ 0, %ready ], [ %b1, %invoke ]
@@ -150,7 +173,7 @@ slot:
   %alls = icmp uge i64 %s, SLOTS
   br i1 %alls, label %invoke, label %place
 place:
-  %ro = mul i64 %s, %length
+  %ro = shl i64 %s, 2
   %record = getelementptr i64, ptr %records, i64 %ro
   %kind = load i64, ptr %record
   %ip = getelementptr i64, ptr %record, i64 1
@@ -159,9 +182,6 @@ place:
   %source = load i64, ptr %sp
   %np = getelementptr i64, ptr %record, i64 3
   %bytes = load i64, ptr %np
-  %st1 = getelementptr i64, ptr %record, i64 4
-  %st2 = getelementptr i64, ptr %st1, i64 %axes
-  %o1 = call i64 @irgrad.offset(ptr %dims, ptr %st1, i64 %axes, i64 %b)
   switch i64 %kind, label %operand [
     i64 1, label %constant
     i64 2, label %resultzero
@@ -170,13 +190,13 @@ place:
     i64 5, label %scratchcopy
   ]
 operand:
-  %p0 = call ptr @irgrad.buffer(ptr %args, i64 %index, i64 %o1)
+  %p0 = call ptr @irgrad.buffer(ptr %args, i64 %index, ptr %dims, i64 %axes, i64 %bytes, i64 %b)
   br label %placed
 constant:
   %p1 = getelementptr i64, ptr %meta, i64 %index
   br label %placed
 resultzero:
-  %p2 = call ptr @irgrad.buffer(ptr %rets, i64 %index, i64 %o1)
+  %p2 = call ptr @irgrad.buffer(ptr %rets, i64 %index, ptr %dims, i64 %axes, i64 %bytes, i64 %b)
   br label %zero
 scratchzero:
   %p4 = getelementptr i8, ptr %scratch, i64 %index
@@ -186,15 +206,14 @@ zero:
   call void @llvm.memset.p0.i64(ptr %pz, i8 0, i64 %bytes, i1 false)
   br label %placed
 resultcopy:
-  %p3 = call ptr @irgrad.buffer(ptr %rets, i64 %index, i64 %o1)
+  %p3 = call ptr @irgrad.buffer(ptr %rets, i64 %index, ptr %dims, i64 %axes, i64 %bytes, i64 %b)
   br label %copy
 scratchcopy:
   %p5 = getelementptr i8, ptr %scratch, i64 %index
   br label %copy
 copy:
   %pc = phi ptr [ %p3, %resultcopy ], [ %p5, %scratchcopy ]
-  %o2 = call i64 @irgrad.offset(ptr %dims, ptr %st2, i64 %axes, i64 %b)
-  %from = call ptr @irgrad.buffer(ptr %args, i64 %source, i64 %o2)
+  %from = call ptr @irgrad.buffer(ptr %args, i64 %source, ptr %dims, i64 %axes, i64 %bytes, i64 %b)
   %same = icmp eq ptr %pc, %from
   br i1 %same, label %placed, label %move
 move:
@@ -227,25 +246,38 @@ def handler_text(name: str, entry: str, slots: int) -> str:
     return text.replace("SLOTS", str(max(slots, 1))) if slots else text.replace("SLOTS", "0")
 
 
+class Target(NamedTuple):
+    """A registered handler: its IR, the option it was compiled with, its machine code."""
+
+    text: str
+    strict_fp: bool
+    compiled: Any
+
+
 def register(program: Program) -> str:
     """Compile the handler of a program, register it with XLA and return the target's name.
 
     The name is a digest of the program, so that XLA's persistent cache finds the target again in another process. A
     target can be neither renamed nor removed: its code lives as long as the process.
     """
+    name = f"irgrad.{program.source.name}.{program.key[:32]}"
+    if name not in TARGETS:
+        text = _without_known(program.ir, handler_text(name, program.entry_symbol, len(program.slots)))
+        register_text(name, text, program.source.options.strict_fp)
+    return name
+
+
+def register_text(name: str, text: str, strict_fp: bool) -> None:
+    """Compile a handler's module and register it under its name, once in a process."""
     import jax
 
     from irgrad.engine.codegen.jit import compile_module
 
-    name = f"irgrad.{program.source.name}.{program.key[:32]}"
     with _LOCK:
-        if name not in _TARGETS:
-            text = _without_known(program.ir, handler_text(name, program.entry_symbol, len(program.slots)))
-            compiled = compile_module(text, [name], strict_fp=program.source.options.strict_fp)
-            capsule = jax.ffi.pycapsule(compiled.address(name))
-            jax.ffi.register_ffi_target(name, capsule, platform="cpu")
-            _TARGETS[name] = compiled
-    return name
+        if name not in TARGETS:
+            compiled = compile_module(text, [name], strict_fp=strict_fp)
+            jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(compiled.address(name)), platform="cpu")
+            TARGETS[name] = Target(text, strict_fp, compiled)
 
 
 def _without_known(program: str, handler: str) -> str:

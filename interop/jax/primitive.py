@@ -18,6 +18,7 @@ from jax.interpreters import mlir
 from irgrad.engine.slots import RETURN
 from irgrad.interop.jax.algebra import Spec, layout, program_of
 from irgrad.interop.jax.handler import register
+from irgrad.interop.jax.sharding import alike, call_target, varying
 from irgrad.rules.errors import IRGradError, Unsupported
 
 __all__ = ["bind", "foreign_call", "result_avals"]
@@ -29,8 +30,11 @@ foreign_call.multiple_results = True
 
 
 def bind(spec: Spec, operands: Any, sizes: Any, constants: Any, batch: Shape) -> list[Any]:
-    """Bind the primitive."""
-    out: list[Any] = foreign_call.bind(*operands, spec=spec, sizes=sizes, constants=constants, batch=batch)
+    """Bind the primitive. Under `shard_map` the operands are made to vary along the same mesh axes first."""
+    if not spec.results:
+        return []
+    rows = alike(operands)
+    out: list[Any] = foreign_call.bind(*rows, spec=spec, sizes=sizes, constants=constants, batch=batch)
     return out
 
 
@@ -38,7 +42,7 @@ def result_avals(spec: Spec, sizes: Any, batch: Shape) -> list[jax.core.ShapedAr
     """Shapes and dtypes of the results."""
     slots = spec.kernel.primal.slots
     names = dict(sizes)
-    return [jax.core.ShapedArray((*batch, *slots[i].shape(names)), slots[i].dtype.numpy) for i in spec.wanted]
+    return [jax.core.ShapedArray((*batch, *slots[i].shape(names)), slots[i].dtype.numpy) for i in spec.results]
 
 
 def _abstract(*operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Shape) -> list[jax.core.ShapedArray]:
@@ -51,7 +55,7 @@ def _abstract(*operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Sha
         if not fits or operand.shape[len(batch) :] != core or operand.dtype != slots[index].dtype.numpy:
             raise IRGradError("an operand of foreign_call does not fit", which=f"{operand} for `{slots[index].name}`",
                               because=f"wanted {slots[index].dtype}{list(core)} behind the batch axes {batch}")
-    return result_avals(spec, sizes, batch)
+    return [varying(aval, operands) for aval in result_avals(spec, sizes, batch)]
 
 
 @cache
@@ -66,9 +70,8 @@ def _evaluate(*operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Sha
 def _lower(ctx: Any, *operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Shape) -> Any:
     program = program_of(spec)
     target = register(program)
-    shapes = tuple(tuple(aval.shape) for aval in ctx.avals_in)
-    meta = layout(spec, program, dict(sizes), dict(constants), batch, shapes)
-    return jax.ffi.ffi_lowering(target)(ctx, *operands, meta=np.array(meta.words, np.int64))
+    meta = np.array(layout(spec, program, dict(sizes), dict(constants), len(batch)), np.int64)
+    return call_target(ctx, target, operands, meta, len(batch))
 
 
 def _refuse(ctx: Any, *operands: Any, spec: Spec, **params: Any) -> Any:

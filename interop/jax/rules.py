@@ -1,4 +1,7 @@
-"""jvp, transposition and batching of `foreign_call`: the tables of `algebra` in JAX's terms."""
+"""jvp, transposition and batching of `foreign_call`: the tables of `algebra` in JAX's terms.
+
+What reverse mode and `jit` make of a call that gives values and derivatives together is in `splitting`.
+"""
 
 from __future__ import annotations
 
@@ -30,21 +33,44 @@ def _groups(spec: Spec, values: Any) -> tuple[list[Any], list[list[Any]]]:
 
 def _jvp(primals: Any, tangents: Any, *, spec: Spec, sizes: Any, constants: Any, batch: Any) -> Any:
     params = (sizes, constants, batch)
-    out = bind(spec, primals, *params)
-    inputs, groups = _groups(spec, primals)
     moved, changes = _groups(spec, tangents)
+    mask = tuple(i for i, t in zip(spec.inputs, moved, strict=True) if not _zero(t))
+    dx = [t for t in moved if not _zero(t)]
     slots = spec.kernel.primal.slots
+    if not spec.groups and mask:  # values and tangents in one call
+        flow = tuple(i for i in spec.wanted if slots[i].differentiable)
+        if flow:
+            fused = replace(spec, directions=(mask,), wanted=flow, values=spec.wanted)
+            rows = bind(fused, [*primals, *dx], *params)
+            tangent_of = dict(zip(flow, rows[len(spec.wanted) :], strict=True))
+            out = rows[: len(spec.wanted)]
+            return out, [_or_zero(tangent_of.get(i), y) for i, y in zip(spec.wanted, out, strict=True)]
+    out = bind(spec, primals, *params)
+    flow_of = _linear_part(spec, primals, mask, dx, changes, params)
+    value_of: dict[int, Any] = {}
+    values = tuple(i for i in spec.values if slots[i].differentiable)
+    if values and mask:
+        term = Spec(spec.kernel, spec.inputs, (mask,), wanted=values)
+        value_of = dict(zip(values, bind(term, [*primals[: len(spec.inputs)], *dx], *params), strict=True))
+    rows = [*(value_of.get(i) for i in spec.values), *(flow_of.get(i) for i in spec.wanted)]
+    return out, [_or_zero(t, y) for t, y in zip(rows, out, strict=True)]
+
+
+def _linear_part(
+    spec: Spec, primals: Any, mask: tuple[int, ...], dx: list[Any], changes: list[list[Any]], params: Any
+) -> dict[int, Any]:
+    """Tangents of the `wanted` results: one term for the inputs, one for each group."""
+    slots = spec.kernel.primal.slots
+    inputs, groups = _groups(spec, primals)
     results = [i for i in spec.wanted if slots[i].differentiable]
-    flow = replace(spec, wanted=tuple(results))
+    flow = replace(spec, wanted=tuple(results), values=())
     sums: list[Any] = [None] * len(results)
 
     def add(term: Spec, operands: Any) -> None:
         for n, value in enumerate(bind(term, operands, *params)):
             sums[n] = value if sums[n] is None else jax.lax.add(sums[n], value)
 
-    mask = tuple(i for i, t in zip(spec.inputs, moved, strict=True) if not _zero(t))
     if mask and results:
-        dx = [t for t in moved if not _zero(t)]
         add(replace(flow, directions=(*spec.directions, mask)), [*primals, *dx])
     for number, (kind, which, members) in enumerate(spec.groups):
         live = [n for n, t in enumerate(changes[number]) if not _zero(t)]
@@ -53,8 +79,7 @@ def _jvp(primals: Any, tangents: Any, *, spec: Spec, sizes: Any, constants: Any,
         part = tuple(members[n] for n in live)
         rows = [*groups[:number], [changes[number][n] for n in live], *groups[number + 1 :]]
         add(_with_group(flow, kind, which, part), [*inputs, *(value for row in rows for value in row)])
-    tangent_of = dict(zip(results, sums, strict=True))
-    return out, [_or_zero(tangent_of.get(i), y) for i, y in zip(spec.wanted, out, strict=True)]
+    return {i: t for i, t in zip(results, sums, strict=True) if t is not None}
 
 
 def _or_zero(tangent: Any, primal: Any) -> Any:
@@ -71,6 +96,7 @@ def _with_group(spec: Spec, kind: str, which: int, members: tuple[int, ...]) -> 
 
 def _transpose(cotangents: Any, *operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Any) -> Any:
     """Gradients of the operands that are undefined; they are members of one group, in which the call is linear."""
+    cotangents, spec = cotangents[len(spec.values) :], spec.linear  # the values do not depend on what is linear
     inputs, groups = _groups(spec, operands)
     number = next(n for n, row in enumerate(groups) if any(map(ad.is_undefined_primal, row)))
     kind, which, members = spec.groups[number]
@@ -123,8 +149,13 @@ def _summed(gradient: Any, shape: tuple[int, ...]) -> Any:
 
 def _batch(
     operands: Any, dims: Any, *, spec: Spec, sizes: Any, constants: Any, batch: Any
-) -> tuple[list[Any], list[int]]:
+) -> tuple[list[Any], list[int | None]]:
     """One more batch axis in front; what is not mapped keeps size 1 there, which costs nothing."""
+    count = len(spec.inputs)
+    if spec.values and all(d is None for d in dims[:count]):  # many tangents at one point: the values are one
+        values = bind(spec.primal, operands[:count], sizes, constants, batch)
+        rest, places = _batch(operands, dims, spec=spec.linear, sizes=sizes, constants=constants, batch=batch)
+        return [*values, *rest], [*(None for _ in values), *places]
     size = next(x.shape[d] for x, d in zip(operands, dims, strict=True) if d is not None)
     rows = [x[None] if d is None else jax.numpy.moveaxis(x, d, 0) for x, d in zip(operands, dims, strict=True)]
     out = bind(spec, rows, sizes, constants, (size, *batch))

@@ -1,0 +1,116 @@
+"""Calls that give values and derivatives together, taken apart where only a part is known or used.
+
+jvp makes one call `D1+values` of a call `D0`: the primal and its tangent. Three transformations take it apart again:
+
+- Partial evaluation with unknown tangents (`linearize`, `grad`, `vjp`, reverse mode over `scan`). A kernel with one
+  scalar result computes its value and its gradient now, in one call `G0+values`; the gradient is the residual, and what
+  is left to do is an inner product. For other kernels the values are computed now and the residual is the arguments.
+- `jax.checkpoint`: values now, and what its policy does not save is computed again with the tangents.
+- Dead code: results that nobody reads are not computed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.extend.core import set_current_trace
+from jax.interpreters import partial_eval as pe
+
+from irgrad.interop.jax.algebra import Spec
+from irgrad.interop.jax.primitive import bind, foreign_call
+
+__all__: list[str] = []
+
+
+def _partial_eval(trace: Any, *tracers: Any, spec: Spec, sizes: Any, constants: Any, batch: Any) -> Any:
+    params = {"spec": spec, "sizes": sizes, "constants": constants, "batch": batch}
+    count = len(spec.inputs)
+    known = [t.is_known() for t in tracers]
+    if all(known) or not spec.values or not all(known[:count]):
+        return trace.default_process_primitive(foreign_call, tracers, params)
+    inputs = [t.pval.get_known() for t in tracers[:count]]
+    if not _is_scalar(spec, sizes):
+        values = bind(spec.primal, inputs, sizes, constants, batch)
+        params["spec"] = spec.linear
+        return [*values, *trace.default_process_primitive(foreign_call, tracers, params)]
+    (output,) = spec.wanted
+    dtype = spec.kernel.primal.slots[output].dtype.numpy
+    (mask,) = spec.directions
+    both = replace(spec, directions=(), cotangents=spec.wanted, wanted=mask)
+    rows = bind(both, [*inputs, jnp.ones((1,) * len(batch), dtype)], sizes, constants, batch)
+    values, gradients = rows[: len(spec.values)], rows[len(spec.values) :]
+    with set_current_trace(trace):
+        terms = [_inner(g, t, len(batch), dtype) for g, t in zip(gradients, tracers[count:], strict=True)]
+        return [*values, sum(terms[1:], terms[0])]
+
+
+def _is_scalar(spec: Spec, sizes: Any) -> bool:
+    """A first derivative of one scalar result."""
+    slots, names = spec.kernel.primal.slots, dict(sizes)
+    one = spec.cotangents is None and len(spec.directions) == 1 and len(spec.wanted) == 1
+    return one and slots[spec.wanted[0]].shape(names) == ()
+
+
+def _inner(gradient: Any, tangent: Any, axes: int, dtype: Any) -> Any:
+    """<gradient, tangent> for each member of the batch."""
+    product = jax.lax.mul(*jnp.broadcast_arrays(gradient, tangent))
+    return jax.lax.convert_element_type(jnp.sum(product, axis=tuple(range(axes, product.ndim))), dtype)
+
+
+def _checkpointed(saveable: Any, unknown: Any, instantiated: Any, eqn: Any) -> Any:
+    spec = eqn.params["spec"]
+    count, values = len(spec.inputs), len(spec.values)
+    outs = len(eqn.outvars)
+    if not any(unknown):
+        saved = _is_saved(saveable, eqn)
+        if saved:
+            return eqn, None, [False] * outs, [False] * outs, []
+        return eqn, eqn, [False] * outs, [True] * outs, _residuals(eqn.invars, instantiated)
+    residuals = _residuals(eqn.invars, instantiated)
+    if not values or any(unknown[:count]):
+        return None, eqn, [True] * outs, [True] * outs, residuals
+    first = eqn.replace(invars=eqn.invars[:count], outvars=eqn.outvars[:values],
+                        params={**eqn.params, "spec": spec.primal})
+    if _is_saved(saveable, first):
+        rest = eqn.replace(outvars=eqn.outvars[values:], params={**eqn.params, "spec": spec.linear})
+        inst = [False] * values + [True] * (outs - values)
+    else:
+        rest, inst = eqn, [True] * outs
+    return first, rest, [False] * values + [True] * (outs - values), inst, residuals
+
+
+def _is_saved(saveable: Any, eqn: Any) -> bool:
+    """What the policy says of an equation. Policies return a bool or one of JAX's marks, named by what they do."""
+    policy = saveable(eqn.primitive, *[v.aval for v in eqn.invars], **eqn.params)
+    return policy if isinstance(policy, bool) else "Recompute" not in type(policy).__name__
+
+
+def _residuals(variables: Any, instantiated: Any) -> list[Any]:
+    """Variables of an equation that the later part needs and does not have. Literals need no saving."""
+    return [v for v, has in zip(variables, instantiated, strict=True) if not has and not hasattr(v, "val")]
+
+
+def _dead_code(used: list[bool], eqn: Any) -> tuple[list[bool], Any]:
+    spec: Spec = eqn.params["spec"]
+    if not any(used):
+        return [False] * len(eqn.invars), None
+    if all(used):
+        return [True] * len(eqn.invars), eqn
+    values = tuple(i for i, use in zip(spec.values, used, strict=False) if use)
+    wanted = tuple(i for i, use in zip(spec.wanted, used[len(spec.values) :], strict=True) if use)
+    count = len(eqn.invars)
+    if not wanted:
+        spec, count = replace(spec.primal, wanted=values), len(spec.inputs)
+    else:
+        spec = replace(spec, values=values, wanted=wanted)
+    new = eqn.replace(invars=eqn.invars[:count], params={**eqn.params, "spec": spec},
+                      outvars=[v for v, use in zip(eqn.outvars, used, strict=True) if use])
+    return [n < count for n in range(len(eqn.invars))], new
+
+
+pe.custom_partial_eval_rules[foreign_call] = _partial_eval
+pe.partial_eval_jaxpr_custom_rules[foreign_call] = _checkpointed
+pe.dce_rules[foreign_call] = _dead_code
