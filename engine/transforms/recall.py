@@ -24,6 +24,7 @@ from irgrad.engine.ir.model import (
     Value,
 )
 from irgrad.engine.transforms import lanes
+from irgrad.engine.transforms.liveness import at_one_level, computed_anyway
 from irgrad.engine.transforms.plan import LOOP_WEIGHT, choose
 from irgrad.engine.transforms.rows import libm_cost, pure_call
 from irgrad.engine.transforms.sweep import STRUCTURAL, clean_call
@@ -49,6 +50,8 @@ class Recall:
         self.demands: dict[Instruction, None] = {}  # values in loops that were saved, in order
         self.shifts: dict[Instruction, Value | None] = {}
         self.again: set[Instruction] = set()  # the plan: computed again from other saved values
+        self.asked: dict[Instruction, None] = {}  # values outside of loops that the reverse sweep uses as they are
+        self.idle: set[Instruction] = set()  # calls that the primal sweep makes for the tape alone
 
     def new_block(self) -> None:
         """Forget what was computed in the block before."""
@@ -130,6 +133,7 @@ class Recall:
         if value in self.cache:
             return self.cache[value]
         if self.owner.direct(value):
+            self.asked[value] = None
             return self.owner.sweep.values[value]
         if value in self.again or self.cost(value) < NEVER:
             result = self._again(value)
@@ -223,7 +227,16 @@ class Recall:
         demands = [v for v in self.demands if self.owner.level(v) is not None]
         if not demands:
             return set()
-        return choose(demands, self._operands, self._weight)[1]
+        asked = [*self.asked, *(v for v in self.demands if self.owner.level(v) is None)]
+        self.idle = at_one_level(self.owner) - computed_anyway(self.owner, asked)
+        while True:
+            saved, again = choose(demands, self._operands, self._weight)
+            twice = again & self.idle
+            if twice:
+                twice &= computed_anyway(self.owner, [*asked, *saved])
+            if not twice:
+                return again
+            self.idle -= twice
 
     def _operands(self, value: Instruction) -> list[Instruction] | None:
         """What is left to have before `value` can be computed again; None when it cannot."""
@@ -240,6 +253,8 @@ class Recall:
             if value.type is ty.F80:
                 return None
             parts = list(value.operands)
+        elif value in self.idle:
+            parts = list(value.args)
         else:
             return None
         return [

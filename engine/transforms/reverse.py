@@ -13,6 +13,8 @@ SSA values.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from irgrad.engine.analyses.cfg import Cfg
 from irgrad.engine.analyses.dominators import Dominators
 from irgrad.engine.analyses.induction import Induction
@@ -20,7 +22,16 @@ from irgrad.engine.analyses.loops import Loop, Loops
 from irgrad.engine.analyses.trips import TripCount
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder, zero
-from irgrad.engine.ir.model import Argument, Block, Constant, ConstInt, Function, Instruction, Value
+from irgrad.engine.ir.model import (
+    Argument,
+    Block,
+    Constant,
+    ConstInt,
+    Function,
+    Instruction,
+    Value,
+    const_float,
+)
 from irgrad.engine.ir.types import Type
 from irgrad.engine.transforms.adjoints import guarded_values
 from irgrad.engine.transforms.augment import Augment
@@ -95,6 +106,9 @@ class Reverse:
     def _emit(self) -> None:
         self.sweep.generate(self.cfg.rpo)
         self.flow.generate()
+        if self.unit.flags:
+            primal = set(self.sweep.blocks.values())
+            share_reciprocals(b for b in self.target.blocks if b not in primal)
 
     # -- facts about the function ----------------------------------------------------------------------------
 
@@ -272,6 +286,26 @@ class Reverse:
         if cached is None:
             cached = self.recall.cache[key] = self.b.load(ty.I64, self.iteration_slot(loop))
         return cached
+
+
+def share_reciprocals(blocks: Iterable[Block]) -> None:
+    """Several divisions by one square root become one and products with it. The root of a normal number has a
+    reciprocal that neither overflows nor underflows, which is not so for other divisors."""
+    for block in blocks:
+        by_root: dict[Value, list[Instruction]] = {}
+        for instr in block.instructions:
+            below = instr.operands[1] if instr.opcode == "fdiv" else None
+            if isinstance(below, Instruction) and (below.callee_name or "").startswith("llvm.sqrt."):
+                by_root.setdefault(below, []).append(instr)
+        for root, quotients in by_root.items():
+            if len(quotients) < 2:
+                continue
+            first = quotients[0]
+            one = Instruction("fdiv", root.type, [const_float(root.type, 1.0), root], flags=first.flags)
+            one.block = block
+            block.instructions.insert(block.instructions.index(first), one)
+            for quotient in quotients:
+                quotient.opcode, quotient.operands = "fmul", [quotient.operands[0], one]
 
 
 def _used_in_one_block(fn: Function) -> set[Value]:

@@ -74,3 +74,20 @@ def test_a_function_that_never_returns_normally() -> None:
     source = "void f(double *x, double *o) { *o = x[0]; if (x[0] < 0) abort(); *o = x[0] * x[0]; }"
     (dx, _), _made = gradient(source, "f", "dd", np.array([3.0]), OUT)
     assert dx.tolist() == [6.0]
+
+
+def test_divisions_by_one_root_share_its_reciprocal() -> None:
+    source = """
+    void f(double *x, long *n, double *o) {
+        double s = 0;
+        for (long i = 0; i < *n; i++) s += x[0] / sqrt(x[i] * x[i] + 1);
+        *o = s;
+    }"""
+    x, n = np.linspace(0.2, 2, 30), np.array([30])
+    for strict in (False, True):
+        (dx, _), made = gradient(source, "f", "dcd", x, n, OUT, strict_fp=strict, discard=[2])
+        want = -x[0] * x * (x * x + 1) ** -1.5
+        want[0] += ((x * x + 1) ** -0.5).sum()
+        np.testing.assert_allclose(dx, want, rtol=1e-13)
+        reverse = [i for b in made.function.blocks if (b.name or "").startswith("r.") for i in b.instructions]
+        assert (sum(i.opcode == "fdiv" for i in reverse) == 1) != strict
