@@ -35,6 +35,11 @@ def render(nodes: Any, depth: int) -> list[str]:
     return out
 
 
+def makers(names: dict[str, Any]) -> dict[str, Callable[[Expressions], Node]]:
+    """The makers of a module, by feature: its functions that begin with one underscore and have a feature's name."""
+    return {f: names[f"_{f}"] for f in FEATURES if f"_{f}" in names}
+
+
 class Expressions:
     """Makes expressions and statements over the variables of one kernel.
 
@@ -212,6 +217,7 @@ class Expressions:
 
     def feature(self, name: str) -> Callable[[], Node]:
         """The maker of a feature's statement."""
-        from .generator_features import MAKERS
+        from . import generator_calls, generator_control, generator_memory
 
-        return lambda: MAKERS[name](self)
+        known = generator_control.MAKERS | generator_memory.MAKERS | generator_calls.MAKERS
+        return lambda: known[name](self)

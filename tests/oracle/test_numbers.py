@@ -7,7 +7,8 @@ import math
 import mpmath
 import pytest
 
-from oracle.numbers import FORMULAS, ComplexDomain, Dual, DualDomain, FloatDomain, MpfDomain, MpMath
+from oracle.formulas import FORMULAS, MpMath
+from oracle.numbers import ComplexDomain, Dual, DualDomain, FloatDomain, MpfDomain
 
 POINTS = {
     "acosh": ((1.3,), (4.0,)), "lgamma": ((0.4,), (2.7,), (-1.5,)), "tgamma": ((0.4,), (2.7,), (-1.5,)),
