@@ -1,7 +1,8 @@
 """Random kernels: forward and reverse derivatives against the interpreter, against each other, and derivatives of
 several widths against as many separate ones.
 
-IRGRAD_FUZZ is the number of kernels (200 by default, 400 in `.ci/run`), IRGRAD_FUZZ_SEED the first seed.
+IRGRAD_FUZZ is the number of kernels (200 by default, 2000 in `.ci/run`), IRGRAD_FUZZ_SEED the first seed. Each test is
+a batch of one C file, so that workers share the kernels.
 """
 
 from __future__ import annotations

@@ -120,6 +120,7 @@ def generate(seed: int, size: int = 6, features: set[str] | None = None) -> Kern
     args.append(Argument("idx", "i32", 4))
     returns = rng.random() < 0.75
     maker = Expressions(rng, name, {a.name: a.extent for a in args}, f32, chosen)
+    maker.returns = returns
     body: list[Node] = []
     todo: list[Callable[[], Node]] = [maker.feature(f) for f in sorted(chosen)]
     todo += [maker.statement] * max(0, size - len(todo))
@@ -128,9 +129,7 @@ def generate(seed: int, size: int = 6, features: set[str] | None = None) -> Kern
         body.append(make())
     kept = [a.name for a in args]
     locals_ = maker.locals("a" in kept, "b" in kept)
-    return Kernel(
-        seed, name, tuple(args), returns, maker.prologue(), tuple(locals_), tuple(body), frozenset(chosen)
-    )
+    return Kernel(seed, name, tuple(args), returns, maker.prologue(), tuple(locals_), tuple(body), frozenset(chosen))
 
 
 def source_file(kernels: list[Kernel]) -> str:

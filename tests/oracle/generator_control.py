@@ -1,6 +1,6 @@
 """Makers of the random kernels: control flow and arithmetic. Each makes a statement tree from `Expressions`."""
 
-# ruff: noqa: E501  (C sources and tables read better unbroken)
+
 from __future__ import annotations
 
 from .generator_parts import Expressions, Node, makers
@@ -91,7 +91,9 @@ def _branch(g: Expressions) -> Node:
 def _switch(g: Expressions) -> Node:
     cases: list[Node] = []
     for k in range(g.rng.randint(2, 5)):
-        cases.append((f"case {k}: {{", g.body(1, 0), "} break;" if g.rng.random() < 0.7 else "} /* falls through */", False))
+        cases.append(
+            (f"case {k}: {{", g.body(1, 0), "} break;" if g.rng.random() < 0.7 else "} /* falls through */", False)
+        )
     cases.append(("default: {", g.body(1, 0), "} break;", False))
     on = g.rng.choice(("idx[0]", "c0", "(c0 + idx[1]) % 5"))
     if g.rng.random() < 0.5:

@@ -152,7 +152,9 @@ def _rows(g: Expressions) -> Node:
     fill = f"{r}[{i}][j] = sin(x[IX({i} + 2 * j, {g.extents['x']})] * ({i} + 1));"
     swap = f"{{ double *s = {r}[0]; {r}[0] = {r}[IX(idx[1], {m})]; {r}[IX(idx[1], {m})] = s; }}"
     alloc = "(double *)malloc(3 * sizeof(double))" if heap else f"{r}s + 3 * {i}"
-    outer = f"double **{r} = (double **)malloc({m} * sizeof(double *));" if heap else f"double {r}s[{3 * m}], *{r}[{m}];"
+    outer = (
+        f"double **{r} = (double **)malloc({m} * sizeof(double *));" if heap else f"double {r}s[{3 * m}], *{r}[{m}];"
+    )
     free = f"for (int {i} = 0; {i} < {m}; {i}++) free({r}[{i}]); free({r}); }}" if heap else "}"
     return (
         f"{{ {outer} for (int {i} = 0; {i} < {m}; {i}++) {r}[{i}] = {alloc};",
@@ -296,7 +298,9 @@ def _memmove(g: Expressions) -> Node:
 
 def _pointer_walk(g: Expressions) -> Node:
     p, m = g.new("p"), g.extents["x"]
-    return f"{{ const double *{p} = x; const double *e = x + {m}; while ({p} != e) {{ d2 = 0.7 * d2 + 0.3 * *{p}++; }} }}"
+    return (
+        f"{{ const double *{p} = x; const double *e = x + {m}; while ({p} != e) {{ d2 = 0.7 * d2 + 0.3 * *{p}++; }} }}"
+    )
 
 
 def _pointer_select(g: Expressions) -> Node:

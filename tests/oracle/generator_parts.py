@@ -11,6 +11,9 @@ from typing import Any
 Node = Any
 
 HEADER = """#include <math.h>
+#include <assert.h>
+#include <complex.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #define IX(e, n) ((int)((unsigned)(e) % (unsigned)(n)))
@@ -19,7 +22,9 @@ HEADER = """#include <math.h>
 FEATURES = (
     "f32 loops while dowhile goto early_helper triangular branch switch inplace local_array struct struct_array swap "
     "rows heap realloc heap_loop helper recursion mutual table union const_table global memset memmove libm minmax "
-    "intmath pointer_walk backward_goto nested_break vla pointer_select list out_helper"
+    "intmath pointer_walk backward_goto nested_break vla pointer_select list out_helper "
+    "complex_numbers vectors long_double atomics results_by_pointer by_value tagged "
+    "tree matrix permute ring flags flexible walk_write callback methods swap_helper early_return prints"
 ).split()
 
 
@@ -55,6 +60,7 @@ class Expressions:
         self.fresh = 0
         self.head: list[str] = []
         self.local_lines: list[str] = []
+        self.returns = False  # whether the kernel has a value
         self.with_w = rng.random() < 0.4
         if self.with_w:
             self.extents["w"] = rng.randint(4, 6)
@@ -217,7 +223,10 @@ class Expressions:
 
     def feature(self, name: str) -> Callable[[], Node]:
         """The maker of a feature's statement."""
-        from . import generator_calls, generator_control, generator_memory
+        from . import generator_calls, generator_control, generator_data, generator_memory, generator_types
 
-        known = generator_control.MAKERS | generator_memory.MAKERS | generator_calls.MAKERS
+        modules = (generator_calls, generator_control, generator_data, generator_memory, generator_types)
+        known: dict[str, Callable[[Expressions], Node]] = {}
+        for module in modules:
+            known |= module.MAKERS
         return lambda: known[name](self)
