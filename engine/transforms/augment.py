@@ -18,6 +18,7 @@ from irgrad.engine.ir.types import Type
 from irgrad.engine.transforms import lanes
 from irgrad.engine.transforms.copies import layout_of_copy
 from irgrad.engine.transforms.forward import allocation_bytes
+from irgrad.engine.transforms.idle import PREFIX
 from irgrad.engine.transforms.refuse import missing, refuse
 from irgrad.engine.transforms.rows import application
 from irgrad.engine.transforms.sweep import Sweep
@@ -139,6 +140,9 @@ class Augment(Sweep):
                 self.copy(instr)
                 self._fill_pointers(instr, effect.fill)
                 return
+        if name is not None and name.startswith(PREFIX):
+            self.values[instr] = ConstInt(ty.I1, 0)
+            return
         if not self.activity.call(instr):
             self.copy(instr)
             return

@@ -10,6 +10,7 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Block, Constant, ConstInt, Instruction, Value
 from irgrad.engine.transforms import adjoints
+from irgrad.engine.transforms.idle import Idle, ask
 from irgrad.engine.transforms.leaves import has_float, zero_of
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ class Backward:
         self.blocks: dict[Block, Block] = {}
         self.hooks: list[tuple[Block, Loop, bool]] = []
         self.live: set[Block] = set()
+        self.idle = Idle(owner)
         self.carried: set[Value] = set()
 
     def generate(self) -> None:
@@ -137,6 +139,8 @@ class Backward:
         while loop is not None and not loop.contains(block):
             left.append(loop)
             loop = loop.parent
+        if left and self.idle.often(left[-1], phis):
+            self._jump_over(left[-1], phis)
         for loop in reversed(left):
             count = self._count(loop)
             owner.b.store(count, owner.iteration_slot(loop))
@@ -151,6 +155,17 @@ class Backward:
                     self._give_over_edge(value, amount)
                     break
         owner.b.br(self.blocks[pred])
+
+    def _jump_over(self, loop: Loop, phis: list[tuple[Instruction, Value]]) -> None:
+        """Go on behind the reverse loop (at what preceded the loop) when the adjoints that enter it are all zero."""
+        owner, b = self.owner, self.owner.b
+        idle = ask(owner.unit, b, phis[0][1])
+        for _, amount in phis[1:]:
+            idle = b.binary("and", idle, ask(owner.unit, b, amount))
+        enter = self._new_block("r.enter")
+        b.cond_br(idle, self.blocks[loop.preheader], enter)  # type: ignore[index]
+        owner.b = Builder(enter)
+        owner.recall.new_block()
 
     def _give_over_edge(self, value: Value, amount: Value) -> None:
         if not isinstance(value, Constant):

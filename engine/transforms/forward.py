@@ -19,7 +19,7 @@ from irgrad.engine.ir.model import (
     Value,
 )
 from irgrad.engine.ir.types import Type
-from irgrad.engine.transforms import lanes
+from irgrad.engine.transforms import idle, lanes
 from irgrad.engine.transforms.refuse import missing, refuse
 from irgrad.engine.transforms.rows import application
 from irgrad.engine.transforms.sweep import Sweep, bind_arguments, clean_call
@@ -79,6 +79,9 @@ class Forward(Sweep):
             if effect.allocates or effect.frees is not None or effect.copy is not None or effect.fill is not None:
                 self.memory_call(instr, effect)
                 return
+        if name is not None and name.startswith(idle.PREFIX):
+            self._ask(instr)
+            return
         if not self.activity.call(instr):
             self.copy(instr)
             return
@@ -91,6 +94,17 @@ class Forward(Sweep):
         self.copy(instr)
         if instr.type is not ty.VOID and self.activity.value(instr):
             self.tangent_of_row(instr, applied)
+
+    def _ask(self, instr: Instruction) -> None:
+        """Whether an adjoint is zero is asked of its tangent too; several tangents at once are not looked at."""
+        amount = instr.args[0]
+        self.copy(instr)
+        if self.unit.differentiable(amount):
+            if self.unit.width > 1:
+                self.values[instr] = ConstInt(ty.I1, 0)
+            else:
+                both = self.b.binary("and", self.values[instr], idle.ask(self.unit, self.b, self.shadow(amount)))
+                self.values[instr] = both
 
     def memory_call(self, instr: Instruction, effect: Effect) -> None:
         """Allocation, release, copy and fill: the same on the shadow memory."""

@@ -15,6 +15,7 @@ from functools import cache
 
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.types import Type
+from irgrad.engine.transforms.idle import link_idle
 
 P, N, V = ty.PTR, ty.I64, ty.VOID
 TAPE_TYPES: dict[str, tuple[Type, tuple[Type, ...]]] = {
@@ -368,6 +369,7 @@ def uses_tape(text: str) -> bool:
 
 def link_runtime(text: str) -> str:
     """The module with the arena's definitions in place of their declarations; unchanged when it uses no arena."""
+    text = link_idle(text)
     if not uses_tape(text) or "define internal noalias ptr @irgrad.tape.alloc" in text:
         return text
     runtime = _TAPE + "declare i64 @llvm.umax.i64(i64, i64)\ndeclare void @llvm.memset.p0.i64(ptr, i8, i64, i1)\n"
