@@ -8,12 +8,14 @@ by following such integers forwards through values, calls and memory, and refuse
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from irgrad.engine.analyses.kinds import CONFLICT
+from irgrad.engine.analyses.kinds import ACCESS, CONFLICT
+from irgrad.engine.analyses.offsets import meets
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import INT_BINARY, Constant, ConstInt, Function, Instruction, Value
+from irgrad.engine.ir.model import INT_BINARY, Constant, ConstFloat, ConstInt, Function, Instruction, Value
 
 if TYPE_CHECKING:
     from irgrad.engine.analyses.activity import Activity
@@ -25,9 +27,10 @@ _MOVES = frozenset(
     "phi select freeze zext sext trunc bitcast extractvalue insertvalue extractelement insertelement "
     "shufflevector".split()
 )
-_MERGES = frozenset(("phi", "select", "trunc"))
 _POINTERS = frozenset(("inttoptr", "ptrtoint", "ptrtoaddr", "addrspacecast"))
 _COUNTS = ("llvm.ct", "llvm.scmp.", "llvm.ucmp.", "llvm.is.constant", "llvm.expect")  # constant almost everywhere
+_ROUNDS = ("llvm.lrint", "llvm.llrint", "llvm.lround", "llvm.llround", "lrint", "llrint", "lround", "llround")
+_MAX_CHAIN = 32
 _MANTISSA = {16: 7, 32: 23, 64: 52, 80: 64, 128: 112}
 
 
@@ -64,14 +67,15 @@ class Bits:
             self._store(instr)
         elif op == "bitcast" and instr.operands[0].type.is_fp:
             if instr.type.scalar.is_int and self._activity.varied(instr.operands[0]):
-                self._set(instr, HELD)  # LLVM makes such casts when it takes a union apart
+                # LLVM makes such casts when it takes a union apart: then a load or a phi is what it casts
+                self._set(instr, MOVED if self._is_float(instr.operands[0]) else HELD)
         elif op == "ret":
             self._return(instr)
         elif instr.is_call:
             self._call(instr)
         elif op in INT_BINARY:
             state = self._of(instr)
-            if state and not _constant_almost_everywhere(instr):
+            if state and not self._constant_almost_everywhere(instr):
                 self._set(instr, state if self._activity.flow.carries(instr) else state | COMPUTED)
         elif op in _POINTERS:
             state = self._of(instr)
@@ -82,11 +86,36 @@ class Bits:
     def _of(self, instr: Instruction, first: int = 0) -> int:
         values = instr.operands[first:]
         state = self._any(values)
-        if state & MOVED and (
-            instr.opcode in _MERGES or (instr.opcode == "or" and not isinstance(values[-1], Constant))
-        ):
+        joins = instr.opcode in ("phi", "select") or (instr.opcode == "or" and not isinstance(values[-1], Constant))
+        if state & MOVED and joins and not all(self._state.get(v, 0) & MOVED or v is instr for v in values):
             return state & ~MOVED | HELD  # perhaps the other member of a union
         return state
+
+    def _is_float(self, value: Value) -> bool:
+        """Certainly computed as a float: not read from memory that other data shares, nor made of an integer."""
+        seen: set[Value] = set()
+        work = [value]
+        while work:
+            value = work.pop()
+            if isinstance(value, ConstFloat) and _number_like(value.value):
+                return False  # a small integer, most likely
+            if value in seen or not isinstance(value, Instruction):
+                continue
+            seen.add(value)
+            if value.opcode in ("phi", "select", "freeze"):
+                work += value.operands[1:] if value.opcode == "select" else value.operands
+            elif value.opcode == "load":
+                if not self._pure(value.operands[0]):
+                    return False
+            elif value.opcode == "bitcast" and not value.operands[0].type.is_fp:
+                return False
+        return True
+
+    def _pure(self, address: Value) -> bool:
+        """Memory that holds floats and nothing else: buffers of the signature, and what only floats are stored in."""
+        objects = self._activity.flow.objects(address)
+        contents = self._activity.types.contents
+        return all(o.kind == "argument" or contents.only_floats(o) for o in objects)
 
     def _any(self, values: list[Value]) -> int:
         state = 0
@@ -99,9 +128,10 @@ class Bits:
             return
         address = instr.operands[0]
         if self.float_memory(address, ty.store_size(instr.type), varied=True):
-            # Buffers of the signature hold one type; other memory may be a union whose other member this is.
-            given = all(o.kind == "argument" for o in self._activity.flow.objects(address))
-            self._set(instr, MOVED if given else HELD)
+            # Other memory may be a union whose other member this is.
+            self._set(instr, MOVED if self._pure(address) else HELD)
+        elif ty.store_size(instr.type) > 1 and any(self._parts(address, ty.store_size(instr.type))):
+            self._set(instr, MOVED if self._pure(address) else HELD)
         mask = self._pointers.of(address) if self._memory else 0
         for bit, state in self._memory.items():
             self._set(instr, state if mask >> bit & 1 else 0)
@@ -143,6 +173,70 @@ class Bits:
         moved = (call.callee_name or "").startswith("llvm.fsh") and self._activity.flow.carries(call)
         self._set(call, 0 if not state else state if moved else state | COMPUTED)
 
+    def _constant_almost_everywhere(self, instr: Instruction) -> bool:
+        """Only sign and exponent are left: shifted right past the mantissa, or everything else masked out."""
+        by = instr.operands[1]
+        if instr.opcode not in ("lshr", "ashr", "and") or not isinstance(by, ConstInt):
+            return False
+        known = self._lowest(instr.operands[0])
+        if known is None:
+            return False
+        scalar, low = known
+        mantissa = _MANTISSA.get(8 * ty.store_size(scalar), 0)
+        if instr.opcode == "and":
+            return mantissa > 0 and by.value << low & ((1 << mantissa) - 1) == 0
+        return 0 < mantissa <= low + by.value
+
+    def _lowest(self, value: Value) -> tuple[ty.Type, int] | None:
+        """The float that a chain of shifts and casts takes apart, and which of its bits the lowest one of `value` is
+        (sums with constants do not move it: a carry out of the mantissa changes almost nowhere)."""
+        low = 0
+        for _ in range(_MAX_CHAIN):
+            if not isinstance(value, Instruction):
+                return None
+            op = value.opcode
+            if op == "bitcast" and value.operands[0].type.is_fp and not value.type.is_vector:
+                scalar = value.operands[0].type
+                return None if scalar.is_vector else (scalar, low)
+            if op == "load":
+                return self._loaded(value, low)
+            if op in ("lshr", "ashr"):
+                if not isinstance(value.operands[1], ConstInt):
+                    return None
+                low += value.operands[1].value
+            elif op in ("add", "sub", "and", "or", "xor"):
+                if not isinstance(value.operands[1], ConstInt):
+                    return None
+            elif op not in ("trunc", "zext", "sext", "freeze"):
+                return (value.type.scalar, low) if self._state.get(value, 0) else None
+            value = value.operands[0]
+        return None
+
+    def _loaded(self, load: Instruction, low: int) -> tuple[ty.Type, int] | None:
+        """The float behind an integer that is loaded: a whole one, or the upper part of one."""
+        size, pointer = ty.store_size(load.type), load.operands[0]
+        layout = self._activity.types.access(pointer, size)
+        if len(layout) == 1 and isinstance(layout[0][1], ty.FloatType):
+            return layout[0][1], low
+        found = set(self._parts(pointer, size))
+        if len(found) != 1 or load.type.is_vector:
+            return None
+        ((kind, at),) = found
+        return kind, low + 8 * at
+
+    def _parts(self, pointer: Value, size: int) -> Iterator[tuple[ty.Type, int]]:
+        """Floats of which an access touches a part only, each with the first byte that is touched."""
+        types = self._activity.types
+        places = types.ranges.offsets(pointer)
+        for obj in self._activity.flow.objects(pointer):
+            if not self._activity.varied_object(obj):
+                continue
+            for where, kind, length, strength in types.record(obj.index).evidence:
+                if strength == ACCESS and isinstance(kind, ty.FloatType) and length > size:
+                    for at in meets(places, where, 1 - length, 1):
+                        if size - at <= length:
+                            yield kind, -at
+
     # -- where it matters ----------------------------------------------------------------------------------------
 
     def float_memory(self, address: Value, size: int, *, varied: bool) -> bool:
@@ -155,6 +249,39 @@ class Bits:
         if size == 1:
             return any(kind is CONFLICT for _, kind in layout)
         return sum(map(ty.store_size, floats)) == size  # else other data shares the bytes
+
+    def _into_float(self, store: Instruction) -> bool:
+        value, pointer = store.operands
+        size = ty.store_size(value.type)
+        if not any(self._activity.useful_object(o) for o in self._activity.flow.objects(pointer)):
+            return False
+        return size > 1 and (
+            self.float_memory(pointer, size, varied=False) or any(self._parts(pointer, size))
+        )
+
+    def _rounded(self, value: Value) -> bool:
+        """Made by arithmetic of an active float that was rounded to an integer, and not moved into the exponent."""
+        seen: set[Value] = set()
+        work = [value]
+        while work:
+            value = work.pop()
+            if value in seen or not isinstance(value, Instruction):
+                continue
+            seen.add(value)
+            op = value.opcode
+            if op in ("fptosi", "fptoui") or (value.is_call and (value.callee_name or "").startswith(_ROUNDS)):
+                if self._activity.varied(value.operands[0]):
+                    return True
+            elif op == "shl":
+                by = value.operands[1]
+                least = {16: 7, 32: 20, 64: 52}.get(8 * ty.store_size(value.type.scalar), 52)  # 20: an upper half
+                if not isinstance(by, ConstInt) or by.value < least:
+                    work.append(value.operands[0])
+            elif op == "mul" and isinstance(value.operands[1], ConstInt) and not value.operands[1].value & 0xFFFFF:
+                continue
+            elif op in ("add", "sub", "mul", "and", "or", "xor", "zext", "sext", "trunc", "freeze"):
+                work += value.operands
+        return False
 
     def _sinks(self) -> Iterator[tuple[Instruction, str]]:
         for fn in self._pointers.functions:
@@ -171,6 +298,10 @@ class Bits:
                 return "an atomic operation on integers changes an active float"
             return ""
         state = self._state.get(instr.operands[0], 0) if instr.operands else 0
+        if (
+            op == "bitcast" and instr.type.is_fp and self._activity.useful(instr) and self._rounded(instr.operands[0])
+        ) or (op == "store" and self._rounded(instr.operands[0]) and self._into_float(instr)):
+            return "an active float, rounded to an integer, becomes the bits of a float"
         if not state:
             return ""
         if op == "bitcast" and instr.type.is_fp and state & COMPUTED and self._activity.useful(instr):
@@ -185,15 +316,9 @@ class Bits:
         return ""
 
 
-def _constant_almost_everywhere(instr: Instruction) -> bool:
-    """Only sign and exponent are left: shifted right past the mantissa, or everything else masked out."""
-    mantissa = _MANTISSA.get(8 * ty.store_size(instr.type.scalar), 0)
-    by = instr.operands[1]
-    if not mantissa or not isinstance(by, ConstInt):
-        return False
-    if instr.opcode in ("lshr", "ashr"):
-        return by.value >= mantissa
-    return instr.opcode == "and" and by.value & ((1 << mantissa) - 1) == 0
+def _number_like(value: float) -> bool:
+    """A float that nobody writes: its bits are a small integer, or a NaN."""
+    return value != value or 0 < abs(value) < sys.float_info.min
 
 
 __all__ = ["COMPUTED", "MOVED", "Bits"]

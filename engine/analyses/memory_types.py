@@ -9,9 +9,11 @@ carry what their memory holds, and tell other memory about it: both are solved t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from math import gcd
 
 from irgrad.engine.analyses.carriers import Carriers
+from irgrad.engine.analyses.contents import Contents
 from irgrad.engine.analyses.kinds import ACCESS, DECLARED, INT, USED, Kind, Layout, Record, kind_size, leaves, merge
 from irgrad.engine.analyses.objects import Object, bits_of
 from irgrad.engine.analyses.offsets import Offsets, add
@@ -134,6 +136,11 @@ class MemoryTypes:
             return kind
         kinds = {kind for _, kind in layout}
         return INT if kinds == {INT} else layout
+
+    @cached_property
+    def contents(self) -> Contents:
+        """What is written into each object."""
+        return Contents(self.pointers)
 
     def record(self, bit: int) -> Record:
         """Everything known of one object."""

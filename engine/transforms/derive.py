@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import ConstInt, Function, Module
+from irgrad.engine.transforms.partial import refuse_parts
 from irgrad.engine.transforms.puns import refuse_puns
 from irgrad.engine.transforms.retype import retype
 from irgrad.engine.transforms.screen import screen
@@ -57,6 +58,7 @@ def derive(
     refuse_undecidable(unit)
     screen(unit)
     refuse_puns(unit, buffers)
+    refuse_parts(unit)
     shadowed = [a == "dup" or i in facts.activity.scratch for i, a in enumerate(args)]
     abi = Abi(root)
     abi.shadow = list(shadowed)

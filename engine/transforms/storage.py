@@ -25,6 +25,7 @@ from irgrad.engine.ir.builder import Builder, zero
 from irgrad.engine.ir.model import Block, ConstInt, Instruction, Value
 from irgrad.engine.ir.types import Type
 from irgrad.engine.transforms.cells import Cells, at_entry
+from irgrad.engine.transforms.guards import extent, known_room
 
 if TYPE_CHECKING:
     from irgrad.engine.analyses.loops import Loop
@@ -86,11 +87,16 @@ class Storage:
             here: Loop | None = loop
             while here is not None and self.owner.trip(here) is not None and here.preheader is not None:
                 chain.append(here)
-                if all(self.owner.trip_known_before(link, here) for link in chain):
+                if all(self._countable(link, here) for link in chain):
                     best = here
                 here = here.parent
             self.tops[loop] = best
         return self.tops[loop]
+
+    def _countable(self, loop: Loop, top: Loop) -> bool:
+        count = self.owner.trip(loop)
+        known = count is not None and self.owner.trip_known_before(loop, top)
+        return known and count is not None and known_room(self.owner, top, loop, count)
 
     def chain(self, loop: Loop) -> list[Loop]:
         """Loops from the top of the flat nest down to `loop`."""
@@ -223,9 +229,7 @@ class Storage:
         count = self.owner.trip(loop)
         if loop is top or count is None or isinstance(dim, ConstInt):
             return dim
-        wide = all(isinstance(u.type, ty.IntType) and u.type.bits == 64 for u in count.uses)
-        sound = b.icmp("ult", dim, ConstInt(ty.I64, 1 << (40 if wide else 31)))
-        return b.select(sound, dim, ConstInt(ty.I64, 0))
+        return extent(self.owner, b, top, loop, count, dim)
 
     def dimension(self, top: Loop, loop: Loop) -> None:
         """Make the number of iterations of `loop` available at the entry of `top` and to the reverse sweep."""
