@@ -24,7 +24,7 @@ def entry_name(name: str) -> str:
     return f"irgrad.entry.{name}"
 
 
-def normal_text(name: str, signature: Signature) -> str:
+def normal_text(name: str, signature: Signature, *, inline: bool = True) -> str:
     """The wrapper `void @NAME.normal(...)`. `noalias` holds: the caller passes buffers that never overlap."""
     params, loads, args = [], [], []
     for index, p in enumerate(signature.parameters):
@@ -40,12 +40,12 @@ def normal_text(name: str, signature: Signature) -> str:
             loads.append(f"  %v{index} = load {p.dtype.ir}, ptr %a{index}, align {align}")
             args.append(f"{_extended(p.dtype.ir, p.dtype.kind)} %v{index}")
     returns = signature.returns
-    callee = f"@{quoted(name)}({', '.join(args)})"
+    callee = f"@{quoted(name)}({', '.join(args)}){' alwaysinline' if inline else ''}"
     if returns is None:
-        body = [f"  call void {callee} alwaysinline"]
+        body = [f"  call void {callee}"]
     else:
         params.append(f"ptr noalias noundef nonnull align {returns.size} %ret")
-        body = [f"  %r = call {returns.ir} {callee} alwaysinline"]
+        body = [f"  %r = call {returns.ir} {callee}"]
         value = "%r"
         if returns.kind == "b":
             body.append("  %rb = zext i1 %r to i8")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import re
 import threading
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,10 +24,12 @@ import numpy as np
 from irgrad.engine.normal import entry_name, entry_text, normal_name, normal_text
 from irgrad.engine.slots import Slot, Step, derived_slots, primal_slots, word_text
 from irgrad.rules.errors import ActivityError
+from irgrad.rules.layers import current, token
 
 if TYPE_CHECKING:
     from irgrad.engine.ir.model import Module
     from irgrad.engine.signature import Signature
+    from irgrad.rules.layers import Snapshot
 
 __all__ = ["Options", "Program", "Source", "source_digest"]
 
@@ -40,6 +43,8 @@ define i64 @{_PEAK_NAME}() {{
   ret i64 %peak
 }}
 """
+_FUNCTION = re.compile(r'^(?:define|declare)\b[^\n@]*@(?:"([^"\n]*)"|([-a-zA-Z$._0-9]+))', re.M)
+_TOKENS = 64  # states of the rules that a program remembers
 Array = np.ndarray[Any, Any]
 
 
@@ -109,15 +114,23 @@ def source_digest() -> str:
 class Program:
     """One word over a kernel. Thread-safe; compiled at most once."""
 
-    __slots__ = ("__weakref__", "_children", "_compiled", "_entry", "_lock", "_peak", "_shapes", "_slots", "_stage",
-                 "_steps", "parent", "source", "word")  # fmt: skip
+    __slots__ = ("__weakref__", "_children", "_compiled", "_entry", "_lock", "_peak", "_seen", "_shapes", "_slots",
+                 "_stage", "_steps", "_symbols", "parent", "ruled", "rules", "source", "word")  # fmt: skip
 
-    def __init__(self, source: Source, parent: Program | None = None, step: Step | None = None) -> None:
+    def __init__(
+        self, source: Source, parent: Program | None = None, step: Step | None = None,
+        rules: Snapshot | None = None, ruled: str = "",
+    ) -> None:  # fmt: skip
+        """rules: those in force when the derivative was asked for; ruled: what they say about its names, a digest."""
         self.source = source
+        self.rules = rules
+        self.ruled = ruled
+        self._seen: dict[Any, Program] = {}
+        self._symbols: tuple[str, ...] | None = None
         self.parent = parent
         self.word: tuple[Step, ...] = (*parent.word, step) if parent is not None and step is not None else ()
         self._lock = threading.RLock()
-        self._children: dict[Step, Program] = {}
+        self._children: dict[tuple[Step, str], Program] = {}
         self._stage: _Stage | None = None
         self._slots: tuple[Slot, ...] | None = None
         self._compiled: Any = None
@@ -146,7 +159,12 @@ class Program:
 
     def _derived(self, mode: str, active: Iterable[int], width: int) -> Program:
         step = Step(mode, tuple(sorted(set(active))), width)
-        child = self._children.get(step)
+        now = token()
+        child = self._seen.get((step, now))
+        if child is None:
+            rules = current()
+            ruled = rules.digest(self.symbols, self.source.digest) if rules.layers else ""
+            child = self._children.get((step, ruled))
         if child is None:
             slots = self.slots
             for number in step.active:
@@ -155,8 +173,20 @@ class Program:
                                         because=f"its elements are {slots[number].dtype}",
                                         fix="differentiate with respect to floating-point arguments")
             with self._lock:
-                child = self._children.setdefault(step, Program(self.source, self, step))
+                made = Program(self.source, self, step, rules if ruled else None, ruled)
+                child = self._children.setdefault((step, ruled), made)
+        if len(self._seen) > _TOKENS:
+            self._seen.clear()
+        self._seen[step, now] = child
         return child
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """Names of the functions that the program's module defines or declares: those that rules may speak about."""
+        if self._symbols is None:
+            text = self.source.text if self.parent is None else self.stage.text
+            self._symbols = tuple(sorted({a or b for a, b in _FUNCTION.findall(text)}))
+        return self._symbols
 
     @property
     def slots(self) -> tuple[Slot, ...]:
@@ -184,7 +214,12 @@ class Program:
 
         source = self.source
         return fingerprint(source.digest, source.name, str(source.signature), word_text(self.word),
-                           str(source.options), source_digest())
+                           str(source.options), source_digest(), *self._ruled_steps())
+
+    def _ruled_steps(self) -> list[str]:
+        """What the rules said at each step of the word; nothing when they never said anything."""
+        said = [self.ruled] if self.parent is None else [*self.parent._ruled_steps(), self.ruled]
+        return said if any(said) else []
 
     # -- making it -----------------------------------------------------------------------------------------------
 
@@ -219,23 +254,35 @@ class Program:
         return _Stage.of(name, (), prepare(text, [name]))
 
     def _derived_stage(self, parent: Program) -> _Stage:
+        from irgrad.engine.analyses.rulebook import Rulebook
         from irgrad.engine.codegen.prepare import prepare
         from irgrad.engine.ir.printer import to_text
         from irgrad.engine.transforms.derive import derive
 
         step = self.word[-1]
         text, name = parent.stage.text, parent.stage.name
+        kept = parent.kept(self.rules)
         if parent.parent is not None:  # a derivative is optimised before it is differentiated again
-            text = prepare(text, [name])
+            text = prepare(text, [name], kept.__contains__ if kept else None)
+        elif kept:
+            text = parent.source.text + "\n" + normal_text(parent.source.name, parent.source.signature, inline=False)
+            text = prepare(text, [name], kept.__contains__)
         module = _read(text, name)
         active = set(step.active)
         args = ["dup" if number in active else "const" for number in range(len(parent.slots))]
         buffers = [slot.dtype.memory if slot.dtype.is_float else "" for slot in parent.slots]
         outputs = [n for n, s in enumerate(parent.slots) if s.role != "in"]
+        rules = Rulebook(self.rules, self.source.digest, module) if self.rules is not None else None
         derived = derive(module, name, "forward" if step.mode in ("J", "T") else "reverse", args,
                          buffers=buffers, strict_fp=self.source.options.strict_fp,
-                         discard=outputs if step.mode in ("R", "T") else (), width=step.width)  # fmt: skip
+                         discard=outputs if step.mode in ("R", "T") else (), width=step.width, rules=rules)  # fmt: skip
         return _Stage.of(derived.name, derived.scratch, to_text(module))
+
+    def kept(self, rules: Snapshot | None) -> frozenset[str]:
+        """The functions with a body that have a rule: they stay out of line until they are differentiated."""
+        if rules is None:
+            return frozenset()
+        return frozenset(name for name in self.symbols if rules.find(name, self.source.digest))
 
     @property
     def ir(self) -> str:

@@ -3,6 +3,7 @@
     find("sinf")              the row of a function and its float type
     opcode_row("fmul")        the row of an opcode
     facts("malloc")           what a well-known callee does to memory
+    rule("name"), ...         rules of the user (docs/rules.md), and the types on which they dispatch
     emit(expr, context, ...)  a partial derivative, read through any context
 
 Names are loaded on first use.
@@ -16,11 +17,64 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from irgrad.rules.effects import CallFacts, facts
     from irgrad.rules.expr import ZERO, Expr, cost, emit, needs
+    from irgrad.rules.keys import extern, opcode
+    from irgrad.rules.layers import current, layer, pack
     from irgrad.rules.lookup import Match, find, opcode_row, reduction, spellings
+    from irgrad.rules.registry import (
+        alias,
+        allocator,
+        foreign,
+        inactive,
+        linear,
+        opt_out,
+        rule,
+        stop_gradient,
+    )
     from irgrad.rules.row import Row
     from irgrad.rules.table import rows
+    from irgrad.rules.types import (
+        Active,
+        Activity,
+        AoS,
+        Argument,
+        Array,
+        Batched,
+        Const,
+        Duplicated,
+        DuplicatedNoNeed,
+        Element,
+        Float,
+        Forward,
+        Integer,
+        Known,
+        Mode,
+        Ptr,
+        Reverse,
+        SoA,
+        Struct,
+        c64,
+        c128,
+        f16,
+        f32,
+        f64,
+        i1,
+        i8,
+        i16,
+        i32,
+        i64,
+    )
+
+_TYPES = (
+    "Active Activity AoS Argument Array Batched Const Duplicated DuplicatedNoNeed Element Float Forward Integer Known "
+    "Mode Ptr Reverse SoA Struct c128 c64 f16 f32 f64 i1 i16 i32 i64 i8"
+).split()
+_REGISTRY = "alias allocator foreign inactive linear opt_out rule stop_gradient".split()
 
 _HOMES = {
+    **dict.fromkeys(_TYPES, "types"),
+    **dict.fromkeys(_REGISTRY, "registry"),
+    **dict.fromkeys(("layer", "pack", "current"), "layers"),
+    **dict.fromkeys(("extern", "opcode"), "keys"),
     **dict.fromkeys(("CallFacts", "facts"), "effects"),
     **dict.fromkeys(("ZERO", "Expr", "cost", "emit", "needs"), "expr"),
     **dict.fromkeys(("Match", "find", "opcode_row", "reduction", "spellings"), "lookup"),
@@ -30,19 +84,61 @@ _HOMES = {
 
 __all__ = [
     "ZERO",
+    "Active",
+    "Activity",
+    "AoS",
+    "Argument",
+    "Array",
+    "Batched",
     "CallFacts",
+    "Const",
+    "Duplicated",
+    "DuplicatedNoNeed",
+    "Element",
     "Expr",
+    "Float",
+    "Forward",
+    "Integer",
+    "Known",
     "Match",
+    "Mode",
+    "Ptr",
+    "Reverse",
     "Row",
+    "SoA",
+    "Struct",
+    "alias",
+    "allocator",
+    "c64",
+    "c128",
     "cost",
+    "current",
     "emit",
+    "extern",
+    "f16",
+    "f32",
+    "f64",
     "facts",
     "find",
+    "foreign",
+    "i1",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "inactive",
+    "layer",
+    "linear",
     "needs",
+    "opcode",
     "opcode_row",
+    "opt_out",
+    "pack",
     "reduction",
     "rows",
+    "rule",
     "spellings",
+    "stop_gradient",
 ]
 
 

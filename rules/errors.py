@@ -24,6 +24,7 @@ __all__ = [
     "LimitExceeded",
     "LoadError",
     "MissingRuleError",
+    "RuleError",
     "ShapeError",
     "SignatureError",
     "Unsupported",
@@ -81,6 +82,10 @@ class Unsupported(IRGradError):
 
 class MissingRuleError(Unsupported):
     """An active call whose callee has neither a body nor a rule."""
+
+
+class RuleError(IRGradError):
+    """A rule that is declared or written wrongly: its types, its prototype, what its body returns or does."""
 
 
 class AmbiguousRuleError(IRGradError):

@@ -104,6 +104,8 @@ class FloatReading:
                 return self.real(args[0])
             if name == "powi":
                 return self.real(self._powi(args[0], args[1]))
+            if name in ("maximum", "minimum"):  # the C library's fmaximum is too new to rely on
+                return self.real(getattr(np, name)(*args))
         return self.real(_c_function(name, self.dtype)(*args))
 
     def _powi(self, x: Any, n: int) -> Any:
@@ -216,6 +218,8 @@ _MP: dict[str, Callable[..., Any]] = {
     "ldexp": lambda mp, x, n: mp.ldexp(x, int(n)),
     "scalbln": lambda mp, x, n: mp.ldexp(x, int(n)),
     "fma": lambda mp, a, b, c: a * b + c,
+    **dict.fromkeys(("maximum", "fmax"), lambda mp, a, b: max(a, b)),
+    **dict.fromkeys(("minimum", "fmin"), lambda mp, a, b: min(a, b)),
     "j0": lambda mp, x: mp.besselj(0, x),
     "j1": lambda mp, x: mp.besselj(1, x),
     "jn": lambda mp, n, x: mp.besselj(n, x),

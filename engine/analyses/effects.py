@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 
 from irgrad.engine.ir.model import Function, Instruction, Module
-from irgrad.rules.effects import facts
+from irgrad.rules.effects import CallFacts, facts
 
 _MEMORY = re.compile(r"memory\(([^)]*)\)")
 _GROUP = re.compile(r"#\d+")
@@ -64,15 +64,19 @@ OPAQUE = Effect(reads=None, writes=None, captures=None)
 
 def effect_of(module: Module, call: Instruction, callee: Function) -> Effect:
     """The effect of calling the declaration `callee` from `call`."""
-    known = _from_rules(callee.name or "")
-    return known if known is not None else _from_attributes(module, call, callee)
+    known = facts_of(module, callee)
+    return _from_facts(known) if known is not None else _from_attributes(module, call, callee)
 
 
-def _from_rules(name: str) -> Effect | None:
-    """The row of `irgrad.rules.effects`, if there is one."""
-    known = facts(name)
-    if known is None:
-        return None
+def facts_of(module: Module, callee: Function) -> CallFacts | None:
+    """What is stated about a callee: by the user's rules, else by the tables of `irgrad.rules.effects`."""
+    if module.rules is not None and module.rules.tables(callee.name or ""):
+        stated: CallFacts | None = module.rules.facts(callee)
+        return stated
+    return facts(callee.name or "")
+
+
+def _from_facts(known: CallFacts) -> Effect:
     quiet = known.kind in ("pure", "inactive") and known.reads == () and known.writes == ()
     return Effect(
         reads=known.reads,

@@ -344,6 +344,9 @@ class Pointers:
         """A call found to reach `fn`: arguments flow in, the result flows out."""
         self.calls.setdefault(fn, []).append(call)
         if fn.is_declaration:
+            if self.module.rules is not None:  # what a hidden body reaches without being handed it
+                for var in self.module.rules.globals_of(fn):
+                    self._edge(self.node(var), self._unknown_node)
             self._external(call, effect_of(self.module, call, fn))
             return
         self._reach(fn)

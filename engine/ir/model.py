@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import struct as _struct
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.types import Type
@@ -387,6 +388,7 @@ class Module:
         self.metadata: dict[str, str] = {}  # '!0' / '!llvm.ident' -> text after '='
         self.module_asm: list[str] = []
         self.use_list_orders: list[str] = []
+        self.rules: Any = None  # a Rulebook while the module is differentiated under rules of the user
 
     def symbol(self, name: str) -> GlobalVariable | GlobalAlias | Function | None:
         """Global, alias or function of that name (without `@`)."""

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import ConstInt, Function, Module
+from irgrad.engine.transforms.canonical import canonicalise_function
 from irgrad.engine.transforms.partial import refuse_parts
 from irgrad.engine.transforms.puns import refuse_puns
 from irgrad.engine.transforms.retype import retype
@@ -21,6 +23,9 @@ from irgrad.engine.transforms.screen import screen
 from irgrad.engine.transforms.undecidable import refuse_undecidable
 from irgrad.engine.transforms.unit import Abi, Unit
 from irgrad.rules.errors import Unsupported
+
+if TYPE_CHECKING:
+    from irgrad.engine.analyses.rulebook import Rulebook
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,7 @@ class Derived:
 
 def derive(
     module: Module, fname: str, mode: str, args: Sequence[str], *, buffers: Sequence[str] = (),
-    strict_fp: bool = False, discard: Sequence[int] = (), width: int = 1,
+    strict_fp: bool = False, discard: Sequence[int] = (), width: int = 1, rules: Rulebook | None = None,
 ) -> Derived:  # fmt: skip
     """Add the derivative of `fname` to `module`.
 
@@ -44,17 +49,17 @@ def derive(
     then holds that many lanes for each element, side by side (see lanes.py). Raises an IRGradError that names the
     source line for what has no derivative.
     """
-    from irgrad.engine.analyses.facts import Facts
     from irgrad.engine.transforms.canonical import canonicalise_module
 
     root = module.functions[fname]
+    if rules is not None:
+        module.rules = rules
+        rules.hide()
     canonicalise_module(module, root)
     dup = {i for i, a in enumerate(args) if a == "dup"}
-    facts = Facts(module, root, dup, buffers)
-    if retype(facts):
-        facts = Facts(module, root, dup, buffers)
+    unit = _unit(module, root, dup, buffers, mode, strict_fp, discard, width)
+    facts = unit.facts
     scratch = tuple(sorted(facts.activity.scratch))
-    unit = Unit(module, root, facts, mode, strict_fp, width)
     refuse_undecidable(unit)
     screen(unit)
     refuse_puns(unit, buffers)
@@ -62,7 +67,6 @@ def derive(
     shadowed = [a == "dup" or i in facts.activity.scratch for i, a in enumerate(args)]
     abi = Abi(root)
     abi.shadow = list(shadowed)
-    unit.discard(discard)
     unit.abis[root] = abi
     letter = ("T" if discard else "J") if mode == "forward" else "R" if discard else "V"
     strip = f"{width}x" if width > 1 else ""
@@ -76,7 +80,31 @@ def derive(
         _reverse_root(unit, root, target, abi)
     drain(unit)
     _clear_shadow_globals(unit, target)
+    if rules is not None:
+        rules.restore()
     return Derived(name, scratch)
+
+
+def _unit(
+    module: Module, root: Function, dup: set[int], buffers: Sequence[str], mode: str, strict_fp: bool,
+    discard: Sequence[int], width: int,
+) -> Unit:  # fmt: skip
+    """The analysed module. Ruled functions of which an active call has no rule for its types get their bodies back."""
+    from irgrad.engine.analyses.facts import Facts
+    from irgrad.engine.transforms.ruled import without_rule
+
+    while True:
+        facts = Facts(module, root, dup, buffers)
+        if retype(facts):
+            facts = Facts(module, root, dup, buffers)
+        unit = Unit(module, root, facts, mode, strict_fp, width)
+        unit.discard(discard)
+        wanted = without_rule(unit)
+        if not wanted:
+            return unit
+        for fn in wanted:
+            module.rules.show(fn)
+            canonicalise_function(module, fn)
 
 
 def _root_function(module: Module, name: str, shadowed: list[bool]) -> Function:

@@ -211,9 +211,10 @@ def allocation_bytes(sweep: Sweep, call: Instruction) -> Value | None:
     As many as the call asks for; where `realloc` copies all usable bytes of a block (see desugar), as many as are
     usable.
     """
-    from irgrad.rules import effects
+    from irgrad.engine.analyses.effects import facts_of
 
-    facts = effects.facts(call.callee.name or "")
+    callee = resolve(call.callee)
+    facts = facts_of(sweep.unit.module, callee) if isinstance(callee, Function) else None
     if facts is None or not facts.sizes:
         return None
     total: Value | None = None

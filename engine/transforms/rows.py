@@ -142,11 +142,17 @@ def application(unit: Unit, instr: Instruction) -> Application | None:
     """The row of an opcode or of a direct call to a known function; None when there is none."""
     from irgrad.rules import lookup
 
+    if unit.rules is not None:
+        from irgrad.engine.transforms.ruled import ruled_row
+
+        ruled = ruled_row(unit, instr)
+        if ruled is not None:
+            return ruled
     if instr.opcode == "call":
         from irgrad.engine.transforms.unit import resolve
 
         callee = resolve(instr.callee)
-        if not isinstance(callee, Function) or callee.name is None:
+        if not isinstance(callee, Function) or callee.name is None or not callee.is_declaration:
             return None
         match = lookup.find(callee.name)
         if match is None or match.packed:  # two places of the signature in one <2 x float>: not taken apart yet

@@ -32,6 +32,7 @@ from irgrad.rules.errors import Unsupported
 
 if TYPE_CHECKING:
     from irgrad.engine.analyses.facts import Facts
+    from irgrad.engine.analyses.rulebook import Rulebook
 
 
 class Abi:
@@ -66,6 +67,7 @@ class Unit:
         self.activity = facts.activity
         self.pointers = facts.pointers
         self.types = facts.types
+        self.rules: Rulebook | None = module.rules
         self.mode = mode
         self.width = width  # tangents or cotangents at once, see lanes.py
         self.flags: tuple[str, ...] = () if strict else REASSOCIATE

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from irgrad import engine, interop, rules
     from irgrad.engine import Kernel, Signature
     from irgrad.interop.loaders import Library, load
+    from irgrad.rules import inactive, opt_out, rule
     from irgrad.rules.errors import (
         ActivityError,
         AmbiguousRuleError,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
         LimitExceeded,
         LoadError,
         MissingRuleError,
+        RuleError,
         ShapeError,
         SignatureError,
         Unsupported,
@@ -49,6 +51,7 @@ _ERRORS = (
     "LimitExceeded",
     "LoadError",
     "MissingRuleError",
+    "RuleError",
     "ShapeError",
     "SignatureError",
     "Unsupported",
@@ -63,6 +66,7 @@ _HOMES: dict[str, tuple[str, str]] = {
     "Library": ("irgrad.interop.loaders", "Library"),
     "Kernel": ("irgrad.engine", "Kernel"),
     "Signature": ("irgrad.engine", "Signature"),
+    **{name: ("irgrad.rules", name) for name in ("inactive", "opt_out", "rule")},
     **{name: ("irgrad.rules.errors", name) for name in _ERRORS},
 }
 
@@ -80,14 +84,18 @@ __all__ = [
     "LimitExceeded",
     "LoadError",
     "MissingRuleError",
+    "RuleError",
     "ShapeError",
     "Signature",
     "SignatureError",
     "Unsupported",
     "__version__",
     "engine",
+    "inactive",
     "interop",
     "load",
+    "opt_out",
+    "rule",
     "rules",
 ]
 

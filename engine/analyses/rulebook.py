@@ -1,0 +1,280 @@
+"""The user's rules as one derivation sees them: which functions are ruled, what they do to memory, which rule a call
+gets.
+
+Rules are looked up before anything is inlined: `prepare` keeps ruled functions out of line, and here their bodies are
+hidden, so that every analysis sees a callee without body. A body is shown again where an active call turns out to have
+no rule for its types.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.model import (
+    Block,
+    Constant,
+    ConstFloat,
+    ConstInt,
+    Function,
+    GlobalAlias,
+    GlobalVariable,
+    Instruction,
+    Module,
+    Value,
+)
+from irgrad.rules.effects import CallFacts
+from irgrad.rules.types import (
+    SCALARS,
+    Active,
+    Array,
+    Const,
+    Duplicated,
+    DuplicatedNoNeed,
+    Element,
+    Kind,
+    Ptr,
+    literal,
+    mode_type,
+)
+
+if TYPE_CHECKING:
+    from irgrad.engine.transforms.unit import Unit
+    from irgrad.rules.definition import Rule
+    from irgrad.rules.dispatch import Table
+    from irgrad.rules.layers import Snapshot
+    from irgrad.rules.prototype import Prototype
+
+__all__ = ["Rulebook", "Site"]
+
+_GROUP = re.compile(r"#\d+")
+_NAMES = {"half": "f16", "float": "f32", "double": "f64"}
+_GLOBAL = re.compile(r'@(?:"((?:[^"\\]|\\.)*)"|([-a-zA-Z$._0-9]+))')
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A call together with its rule and the types by which that was chosen: (mode, result, *arguments)."""
+
+    call: Instruction
+    callee: Function
+    rule: Rule
+    types: tuple[Kind, ...]
+    prototype: Prototype | None
+
+
+class Rulebook:
+    """The rules of a snapshot for the functions of one module."""
+
+    def __init__(self, snapshot: Snapshot, scope: str, module: Module) -> None:
+        self.snapshot = snapshot
+        self.scope = scope
+        self.module = module
+        self.hidden: dict[Function, tuple[list[Block], str | None]] = {}
+        self.shown: set[Function] = set()
+        self._tables: dict[str, list[Table]] = {}
+        self._facts: dict[str, CallFacts | None] = {}
+        self._sites: dict[tuple[Unit, Instruction], Site | None] = {}
+
+    def tables(self, name: str) -> list[Table]:
+        """What the layers say about a symbol; empty for nearly every one."""
+        found = self._tables.get(name)
+        if found is None:
+            found = self._tables[name] = self.snapshot.find(name, self.scope)
+        return found
+
+    def prototype(self, name: str) -> Prototype | None:
+        """The prototype that was stated for a symbol."""
+        return self.snapshot.prototype(name, self.scope)
+
+    # -- bodies ------------------------------------------------------------------------------------------------------
+
+    def hide(self) -> None:
+        """Make declarations of the ruled functions that have bodies."""
+        for fn in self.module.functions.values():
+            if not fn.is_declaration and fn not in self.shown and fn.name and self.tables(fn.name):
+                self.hidden[fn] = (fn.blocks, fn.lazy)
+                fn.blocks, fn.lazy = [], None
+
+    def show(self, fn: Function) -> None:
+        """Give a function its body back, to be differentiated."""
+        self.shown.add(fn)
+        self._facts.pop(fn.name or "", None)
+        fn.blocks, fn.lazy = self.hidden.pop(fn)
+        if fn.lazy is not None:
+            from irgrad.engine.ir.reader import materialise
+
+            materialise(fn, self.module)
+
+    def restore(self) -> None:
+        """Give all bodies back: the derivative still calls the functions."""
+        for fn, (blocks, lazy) in self.hidden.items():
+            fn.blocks, fn.lazy = blocks, lazy
+            fn.tail = _GROUP.sub(lambda m: self._inlined(m[0]), fn.tail)  # it was out of line only until now
+        self.hidden.clear()
+
+    def _inlined(self, group: str) -> str:
+        """The attribute group without `noinline`."""
+        groups = self.module.attribute_groups
+        text = groups.get(group, "")
+        if "noinline" not in text:
+            return group
+        changed = text.replace(" noinline", "")
+        same = next((name for name, other in groups.items() if other == changed), None)
+        if same is None:
+            same = f"#{1 + max(int(name[1:]) for name in groups)}"
+            groups[same] = changed if changed.strip("{} ") else '{ "irgrad" }'
+        return same
+
+    def globals_of(self, fn: Function) -> list[GlobalVariable]:
+        """The variables that a hidden body mentions: memory that is reached without being handed over."""
+        if fn not in self.hidden:
+            return []
+        blocks, lazy = self.hidden[fn]
+        if lazy is not None:
+            names = {a or b for a, b in _GLOBAL.findall(lazy)}
+            return [g for n, g in self.module.globals.items() if n in names]
+        found: dict[GlobalVariable, None] = {}
+        for block in blocks:
+            for instr in block.instructions:
+                for operand in instr.operands:
+                    _collect(operand, found)
+        return list(found)
+
+    # -- memory ------------------------------------------------------------------------------------------------------
+
+    def facts(self, fn: Function) -> CallFacts | None:
+        """What a ruled function does to memory; None where its attributes have to tell."""
+        name = fn.name or ""
+        if name not in self._facts:
+            tables = self.tables(name) if fn not in self.shown else []
+            self._facts[name] = self._facts_of(fn, tables) if tables else None
+        return self._facts[name]
+
+    def _facts_of(self, fn: Function, tables: list[Table]) -> CallFacts | None:
+        rules = [rule for table in tables for rule in table.rules]
+        first = rules[0]
+        if first.form == "allocator":
+            sizes = tuple(first.options["sizes"])
+            if first.options["frees"]:
+                return CallFacts("deallocator", pointer=0)
+            return CallFacts("allocator", sizes=sizes, zeroed=bool(first.options["zeroed"]))
+        pointers = tuple(i for i, p in enumerate(fn.ftype.params) if p.is_ptr)
+        if all(rule.form == "inactive" for rule in rules):
+            return CallFacts("inactive", reads=None, writes=pointers, inactive=True)
+        if all(rule.form == "opt_out" for rule in rules):
+            return None
+        prototype = self.prototype(name := fn.name or "")
+        if prototype is not None and len(prototype.params) == len(fn.ftype.params):
+            reads = tuple(i for i, p in enumerate(prototype.params) if p.reads)
+            writes = tuple(i for i, p in enumerate(prototype.params) if p.writes)
+            return CallFacts("pure", reads=reads, writes=writes)
+        if fn in self.hidden:
+            return None
+        if all(rule.form in ("partials", "linear") for rule in rules):
+            from irgrad.rules.effects import facts
+
+            return facts(name) or CallFacts("pure")
+        return CallFacts("pure", reads=pointers, writes=pointers)
+
+    # -- calls -------------------------------------------------------------------------------------------------------
+
+    def site(self, unit: Unit, call: Instruction) -> Site | None:
+        """The rule for an active call, None when none fits. Raises AmbiguousRuleError."""
+        key = (unit, call)
+        if key not in self._sites:
+            self._sites[key] = self._site(unit, call)
+        return self._sites[key]
+
+    def _site(self, unit: Unit, call: Instruction) -> Site | None:
+        from irgrad.engine.transforms.unit import resolve
+
+        callee = resolve(call.callee)
+        if not isinstance(callee, Function) or not callee.name:
+            return None
+        tables = self.tables(callee.name)
+        if not tables:
+            return None
+        prototype = self.prototype(callee.name)
+        if prototype is not None and len(prototype.params) != len(call.args):
+            prototype = None
+        types = self.types(unit, call, prototype, any(t.wants_literals for t in tables))
+        for table in tables:
+            rule = table.resolve(types)
+            if rule is not None:
+                return None if rule.form == "opt_out" else Site(call, callee, rule, types, prototype)
+        return None
+
+    def types(
+        self, unit: Unit, call: Instruction, prototype: Prototype | None, literals: bool = True
+    ) -> tuple[Kind, ...]:
+        """(mode, result, *arguments) of a call."""
+        kinds = [mode_type(unit.mode, getattr(unit, "width", 1) or 1), _result(unit, call)]
+        for i, arg in enumerate(call.args):
+            kinds.append(_argument(unit, arg, prototype.params[i] if prototype is not None else None, literals))
+        return tuple(kinds)
+
+    def operand_types(self, unit: Unit, instr: Instruction) -> tuple[Kind, ...]:
+        """(mode, result, *operands) of an instruction on floats."""
+        mode = mode_type(unit.mode, getattr(unit, "width", 1) or 1)
+        return (mode, _result(unit, instr), *(_argument(unit, o, None, False) for o in instr.operands))
+
+
+def _collect(value: Value, found: dict[GlobalVariable, None]) -> None:
+    if isinstance(value, GlobalVariable):
+        found[value] = None
+    elif isinstance(value, GlobalAlias):
+        _collect(value.target, found)
+    elif isinstance(value, Constant):
+        for part in getattr(value, "operands", ()) or getattr(value, "elems", ()):
+            _collect(part, found)
+
+
+def scalar_of(type_: ty.Type) -> Kind:
+    """The element of a type by value."""
+    name = str(type_)
+    return SCALARS.get(_NAMES.get(name, name), Element)
+
+
+def _result(unit: Unit, call: Instruction) -> Kind:
+    if call.type is ty.VOID:
+        return Const
+    if call.type.is_ptr:
+        return Duplicated[Ptr] if unit.activity.pointer(call) else Const[Ptr]
+    base = Active if unit.differentiable(call) else Const
+    return base[scalar_of(call.type)]
+
+
+def _argument(unit: Unit, arg: Value, param: object, literals: bool) -> Kind:
+    if arg.type.is_ptr:
+        element = _pointer_element(unit, arg, param)
+        if not unit.activity.pointer(arg):
+            return Const[element]
+        return (DuplicatedNoNeed if unit.discarded(arg) else Duplicated)[element]
+    element = scalar_of(arg.type)
+    if unit.differentiable(arg):
+        return Active[element]
+    if literals and isinstance(arg, ConstInt):
+        return Const[literal(arg.value, element)]
+    if literals and isinstance(arg, ConstFloat):
+        from irgrad.engine.ir.model import bits_to_float
+
+        return Const[literal(bits_to_float(arg.type, arg.bits), element)]
+    return Const[element]
+
+
+def _pointer_element(unit: Unit, arg: Value, param: object) -> Kind:
+    from irgrad.rules.prototype import Param
+
+    if isinstance(param, Param):
+        element = SCALARS.get(param.dtype)
+        if param.kind == "array" and element is not None:
+            return Array[element, len(param.extents)]
+        return Ptr[element] if element is not None else Ptr
+    for _, kind in unit.types.access(arg, 8):
+        if isinstance(kind, ty.FloatType):
+            return Ptr[scalar_of(kind)]
+        break
+    return Ptr

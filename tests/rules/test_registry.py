@@ -1,0 +1,80 @@
+"""Declarations that cannot be meant are refused, with the repair."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from irgrad.rules import (
+    Active,
+    Const,
+    Duplicated,
+    Reverse,
+    alias,
+    allocator,
+    current,
+    f64,
+    foreign,
+    inactive,
+    layer,
+    linear,
+    opt_out,
+    rule,
+    stop_gradient,
+)
+from irgrad.rules.errors import RuleError
+
+TYPES = (Reverse[1], Active[f64], Active[f64])
+
+
+def _form(symbol: str) -> str | None:
+    found = current().resolve(symbol, TYPES)
+    return None if found is None else found.form
+
+
+def test_the_simple_declarations() -> None:
+    with layer():
+        inactive("log_message", pattern="PyErr_*")
+        stop_gradient("detach")
+        opt_out("body")
+        linear("scale")
+        allocator("pool_get", 0, free="pool_put")
+        foreign("solve", reverse="solve_reverse")
+        alias("erfinv_fast", "erf")
+
+        @rule("erf")
+        def _(x: Any) -> Any:
+            return x
+
+        expected = {"log_message": "inactive", "PyErr_Clear": "inactive", "detach": "stop", "body": "opt_out",
+                    "scale": "linear", "pool_get": "allocator", "pool_put": "allocator", "solve": "foreign",
+                    "erfinv_fast": "partials", "erff": "partials", "other": None}  # fmt: skip
+        assert {name: _form(name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("declare", "message"),
+    [
+        (lambda: rule("f", Active)(lambda a, b: (a, b)), "1 types for 2 parameters"),
+        (lambda: rule("f", C=Duplicated)(lambda ctx, a: None), "the body has no parameter `C`"),
+        (lambda: rule("f", Active, a=Const)(lambda a: a), "both by position and by name"),
+        (lambda: rule("f", float)(lambda a: a), "`float` is no type of an argument"),
+        (lambda: rule("f")(lambda a, *, z: a), "no keyword `z`"),
+        (lambda: rule("f", host=True)(lambda a: a), "a host rule takes `ctx` first"),
+        (lambda: foreign("f", augmented="g"), "no derivative is given"),
+    ],
+)
+def test_wrong_declarations(declare: Any, message: str) -> None:
+    with layer(), pytest.raises(RuleError, match=message):
+        declare()
+
+
+def test_the_body_returns_unchanged() -> None:
+    with layer():
+
+        @rule("f")
+        def body(x: Any) -> Any:
+            return 2 * x
+
+        assert body(3) == 6
