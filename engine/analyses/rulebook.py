@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from irgrad.engine.analyses.objects import resolve
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
     Block,
@@ -189,8 +190,6 @@ class Rulebook:
         return self._sites[key]
 
     def _site(self, unit: Unit, call: Instruction) -> Site | None:
-        from irgrad.engine.transforms.unit import resolve
-
         callee = resolve(call.callee)
         if not isinstance(callee, Function) or not callee.name:
             return None
