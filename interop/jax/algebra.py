@@ -40,8 +40,11 @@ class Spec:
     cotangents: outputs that have a cotangent; None for the family D
     wanted:     results: outputs (D) or arguments whose gradient is wanted (G)
     values:     outputs whose values the same call returns as well, before the `wanted` (D1 and G0 only)
+    widths:     for each group of operands behind the inputs, how many of them share the primal: 1, or the last axis
+                of the group's operands; () stands for all 1
 
-    Operands: inputs, then each direction's tangents, preceded by the cotangents for G.
+    Operands: inputs, then each direction's tangents, preceded by the cotangents for G. The widths over 1 are the last
+    axes of the `wanted` results, in the order of the groups.
     """
 
     kernel: Kernel
@@ -50,6 +53,21 @@ class Spec:
     cotangents: tuple[int, ...] | None = None
     wanted: tuple[int, ...] = ()
     values: tuple[int, ...] = ()
+    widths: tuple[int, ...] = ()
+
+    def width(self, number: int) -> int:
+        """The width of a group."""
+        return self.widths[number] if self.widths else 1
+
+    def widened(self, number: int, width: int) -> Spec:
+        """The same with another width of a group."""
+        widths = [width if n == number else self.width(n) for n in range(len(self.groups))]
+        return replace(self, widths=tuple(widths) if max(widths) > 1 else ())
+
+    @property
+    def lanes(self) -> tuple[int, ...]:
+        """The last axes of the `wanted` results."""
+        return tuple(width for width in self.widths if width > 1)
 
     @property
     def results(self) -> tuple[int, ...]:
@@ -79,22 +97,26 @@ class Spec:
 
     def __repr__(self) -> str:
         letters = "D" if self.cotangents is None else "G"
-        return f"{letters}{len(self.directions)}{'+values' if self.values else ''}[{self.kernel.name}]"
+        lanes = "x".join(map(str, self.lanes))
+        values = "+values" if self.values else ""
+        return f"{letters}{len(self.directions)}{values}{' x' + lanes if lanes else ''}[{self.kernel.name}]"
 
 
 def program_of(spec: Spec) -> Program:
     """The kernel's program that computes `spec`."""
     program = spec.kernel.primal
     outputs = tuple(i for i in spec.kernel.output_positions if program.slots[i].differentiable)
+    first = 0
     if spec.cotangents is not None:
-        program = (program.V if spec.values else program.R)({*spec.wanted, *spec.cotangents})
+        program = (program.V if spec.values else program.R)({*spec.wanted, *spec.cotangents}, spec.width(0))
+        first = 1
     for number, mask in enumerate(spec.directions):
         last = number == len(spec.directions) - 1 and not spec.values
         if spec.cotangents is None and number == 0:
             active = {*mask, *outputs}
         else:
             active = {n for n, s in enumerate(program.slots) if s.differentiable and _moves(s, mask)}
-        program = (program.T if last else program.J)(active)
+        program = (program.T if last else program.J)(active, spec.width(number + first))
     return program
 
 

@@ -42,14 +42,19 @@ def result_avals(spec: Spec, sizes: Any, batch: Shape) -> list[jax.core.ShapedAr
     """Shapes and dtypes of the results."""
     slots = spec.kernel.primal.slots
     names = dict(sizes)
-    return [jax.core.ShapedArray((*batch, *slots[i].shape(names)), slots[i].dtype.numpy) for i in spec.results]
+    lanes = [()] * len(spec.values) + [spec.lanes] * len(spec.wanted)
+    return [
+        jax.core.ShapedArray((*batch, *slots[i].shape(names), *last), slots[i].dtype.numpy)
+        for i, last in zip(spec.results, lanes, strict=True)
+    ]
 
 
 def _abstract(*operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Shape) -> list[jax.core.ShapedArray]:
     slots = spec.kernel.primal.slots
     names = dict(sizes)
-    for operand, index in zip(operands, spec.members, strict=True):
-        core = slots[index].shape(names)
+    widths = [(spec.width(n),) if spec.width(n) > 1 else () for n, (_, _, mask) in enumerate(spec.groups) for _ in mask]
+    for operand, index, lane in zip(operands, spec.members, [*[()] * len(spec.inputs), *widths], strict=True):
+        core = (*slots[index].shape(names), *lane)
         front = operand.shape[: len(batch)]
         fits = len(front) == len(batch) and all(n in (1, size) for n, size in zip(front, batch, strict=True))
         if not fits or operand.shape[len(batch) :] != core or operand.dtype != slots[index].dtype.numpy:

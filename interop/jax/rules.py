@@ -5,6 +5,7 @@ What reverse mode and `jit` make of a call that gives values and derivatives tog
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,19 @@ from irgrad.interop.jax.algebra import Spec
 from irgrad.interop.jax.primitive import bind, foreign_call
 
 __all__: list[str] = []
+
+_WIDTH = 8  # lanes of one strip: a cache line and a register of doubles
+_FEW = 16  # up to here all lanes go at once
+_MOST = 32  # lanes of a program over all its groups: code grows with them
+
+
+def best_width(total: int, others: int = 1) -> int:
+    """The width of the strips in which `total` derivatives are taken, when the program has `others` lanes already."""
+    room = max(1, _MOST // others)
+    if total <= min(_FEW, room):
+        return total
+    strips = -(-total // min(_WIDTH, room))
+    return -(-total // strips)
 
 
 def _zero(value: Any) -> bool:
@@ -71,7 +85,8 @@ def _linear_part(
             sums[n] = value if sums[n] is None else jax.lax.add(sums[n], value)
 
     if mask and results:
-        add(replace(flow, directions=(*spec.directions, mask)), [*primals, *dx])
+        widths = (*spec.widths, 1) if spec.widths else ()
+        add(replace(flow, directions=(*spec.directions, mask), widths=widths), [*primals, *dx])
     for number, (kind, which, members) in enumerate(spec.groups):
         live = [n for n, t in enumerate(changes[number]) if not _zero(t)]
         if not live or not results:
@@ -99,18 +114,15 @@ def _transpose(cotangents: Any, *operands: Any, spec: Spec, sizes: Any, constant
     cotangents, spec = cotangents[len(spec.values) :], spec.linear  # the values do not depend on what is linear
     inputs, groups = _groups(spec, operands)
     number = next(n for n, row in enumerate(groups) if any(map(ad.is_undefined_primal, row)))
-    kind, which, members = spec.groups[number]
+    members = spec.groups[number][2]
+    wanted = tuple(m for m, v in zip(members, groups[number], strict=True) if ad.is_undefined_primal(v))
     live = [n for n, c in enumerate(cotangents) if not _zero(c)]
     gradients: dict[int, Any] = {}
-    wanted = tuple(m for m, v in zip(members, groups[number], strict=True) if ad.is_undefined_primal(v))
     if live:
-        mask = tuple(spec.wanted[n] for n in live)
+        part = replace(spec, wanted=tuple(spec.wanted[n] for n in live))
         given = [cotangents[n] for n in live]
-        others = [row for n, row in enumerate(groups) if n != number]
-        term, order = _transposed(spec, kind, which, mask, wanted)
-        rows = _placed(others, given, order)
-        flat = [*inputs, *(value for row in rows for value in row)]
-        gradients = dict(zip(wanted, bind(term, flat, sizes, constants, batch), strict=True))
+        gradients = dict(zip(wanted, _gradients(part, number, wanted, inputs, groups, given, (sizes, constants, batch)),
+                             strict=True))  # fmt: skip
     out: list[Any] = [None] * len(inputs)
     for n, (_, _, names) in enumerate(spec.groups):
         for name, value in zip(names, groups[n], strict=True):
@@ -123,10 +135,36 @@ def _transpose(cotangents: Any, *operands: Any, spec: Spec, sizes: Any, constant
     return out
 
 
+def _gradients(
+    spec: Spec, number: int, wanted: tuple[int, ...], inputs: list[Any], groups: list[list[Any]], given: list[Any],
+    params: tuple[Any, Any, Any],
+) -> list[Any]:  # fmt: skip
+    """Gradients of the members `wanted` of group `number`. Lanes of the other groups are in the cotangents as well:
+    they become batch axes, over which the gradients are summed."""
+    sizes, constants, batch = params
+    other = next((n for n in range(len(groups)) if n != number and spec.width(n) > 1), None)
+    if other is not None:
+        lane = sum(spec.width(n) > 1 for n in range(other)) - len(spec.lanes)
+        rows = [[None if ad.is_undefined_primal(v) else v[None] for v in row] for row in groups]
+        rows[other] = [jax.numpy.moveaxis(v, -1, 0) for v in groups[other]]
+        rows[number] = groups[number]
+        outer = (sizes, constants, (spec.width(other), *batch))
+        moved = [jax.numpy.moveaxis(c, lane, 0) for c in given]
+        found = _gradients(spec.widened(other, 1), number, wanted, [x[None] for x in inputs], rows, moved, outer)
+        return [jax.numpy.sum(g, axis=0) for g in found]
+    kind, which, _ = spec.groups[number]
+    others = [row for n, row in enumerate(groups) if n != number]
+    term, order = _transposed(spec, kind, which, spec.wanted, wanted)
+    term = term.widened(order, spec.width(number))
+    flat = [*inputs, *(value for row in _placed(others, given, order) for value in row)]
+    return bind(term, flat, sizes, constants, batch)
+
+
 def _transposed(
     spec: Spec, kind: str, which: int, mask: tuple[int, ...], wanted: tuple[int, ...]
 ) -> tuple[Spec, int]:
-    """The transposed program, and the group at which the cotangents stand in it."""
+    """The transposed program (every width 1), and the group at which the cotangents stand in it."""
+    spec = replace(spec, widths=())
     if kind == "w":  # G in w -> D with one more direction
         return replace(spec, directions=(*spec.directions, mask), cotangents=None, wanted=wanted), len(spec.directions)
     if spec.cotangents is None:  # D in t_i -> G of the others
@@ -150,16 +188,67 @@ def _summed(gradient: Any, shape: tuple[int, ...]) -> Any:
 def _batch(
     operands: Any, dims: Any, *, spec: Spec, sizes: Any, constants: Any, batch: Any
 ) -> tuple[list[Any], list[int | None]]:
-    """One more batch axis in front; what is not mapped keeps size 1 there, which costs nothing."""
-    count = len(spec.inputs)
-    if spec.values and all(d is None for d in dims[:count]):  # many tangents at one point: the values are one
-        values = bind(spec.primal, operands[:count], sizes, constants, batch)
-        rest, places = _batch(operands, dims, spec=spec.linear, sizes=sizes, constants=constants, batch=batch)
-        return [*values, *rest], [*(None for _ in values), *places]
+    """One more axis. Where only the operands of one group have it, in which the call is linear, they share the primal:
+    the axis becomes the group's width. Any other is one more batch axis in front, along which what is not mapped keeps
+    size 1, which costs nothing."""
     size = next(x.shape[d] for x, d in zip(operands, dims, strict=True) if d is not None)
+    inputs, groups = _groups(spec, dims)
+    live = [n for n, row in enumerate(groups) if any(d is not None for d in row)]
+    alone = len(live) == 1 and all(d is None for d in inputs)
+    others = math.prod(spec.width(n) for n in range(len(groups)) if n not in live)
+    if alone and isinstance(size, int) and size > 1 and best_width(size, others) > 1:
+        return _lanes(operands, dims, size, live[0], spec, (sizes, constants, batch))
     rows = [x[None] if d is None else jax.numpy.moveaxis(x, d, 0) for x, d in zip(operands, dims, strict=True)]
     out = bind(spec, rows, sizes, constants, (size, *batch))
     return out, [0] * len(out)
+
+
+def _lanes(
+    operands: Any, dims: Any, size: int, number: int, spec: Spec, params: tuple[Any, Any, Any]
+) -> tuple[list[Any], list[int | None]]:
+    """A new axis of group `number` only, as its width: with the lanes that it has already, in strips of the best width.
+
+    The lanes of the group are the axis (old lanes, new axis), flattened."""
+    sizes, constants, batch = params
+    old = spec.width(number)
+    total = old * size
+    width = best_width(total, math.prod(spec.lanes) // old)
+    strips = -(-total // width)
+    inputs, groups = _groups(spec, list(zip(operands, dims, strict=True)))
+    rows = []
+    for x, d in groups[number]:
+        moved = jax.numpy.broadcast_to(x[..., None], (*x.shape, size)) if d is None else jax.numpy.moveaxis(x, d, -1)
+        core = moved.shape[: -2 if old > 1 else -1]
+        flat = jax.numpy.reshape(moved, (*core, total))
+        if strips > 1:
+            padded = jax.numpy.pad(flat, [(0, 0)] * len(core) + [(0, strips * width - total)])
+            flat = jax.numpy.moveaxis(jax.numpy.reshape(padded, (*core, strips, width)), -2, 0)
+        rows.append(flat)
+
+    def front(x: Any) -> Any:
+        return x[None] if strips > 1 else x
+
+    every = [[front(x) for x, _ in row] for row in groups]
+    every[number] = rows
+    flat = [*(front(x) for x, _ in inputs), *(x for row in every for x in row)]
+    wide = spec.widened(number, width)
+    out = bind(wide, flat, sizes, constants, (strips, *batch) if strips > 1 else batch)
+    axis = sum(spec.width(n) > 1 for n in range(number)) - len(wide.lanes)
+    values, wanted = out[: len(spec.values)], out[len(spec.values) :]
+    results = [_unstripped(y, axis, strips, total, old, size) for y in wanted]
+    return [*(v[0] if strips > 1 else v for v in values), *results], [*(None for _ in values), *(0 for _ in results)]
+
+
+def _unstripped(y: Any, axis: int, strips: int, total: int, old: int, size: int) -> Any:
+    """A result with the group's lanes at `axis` (from the end): the new axis in front, the old lanes at their place."""
+    y = jax.numpy.moveaxis(y, axis, -1)
+    if strips > 1:
+        y = jax.numpy.moveaxis(y, 0, -2)
+        y = jax.numpy.reshape(y, (*y.shape[:-2], -1))[..., :total]
+    if old == 1:
+        return jax.numpy.moveaxis(y, -1, 0)
+    y = jax.numpy.moveaxis(jax.numpy.reshape(y, (*y.shape[:-1], old, size)), -1, 0)
+    return jax.numpy.moveaxis(y, -1, axis)
 
 
 ad.primitive_jvps[foreign_call] = _jvp

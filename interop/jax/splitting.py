@@ -39,11 +39,11 @@ def _partial_eval(trace: Any, *tracers: Any, spec: Spec, sizes: Any, constants: 
     (output,) = spec.wanted
     dtype = spec.kernel.primal.slots[output].dtype.numpy
     (mask,) = spec.directions
-    both = replace(spec, directions=(), cotangents=spec.wanted, wanted=mask)
+    both = replace(spec, directions=(), cotangents=spec.wanted, wanted=mask, widths=())
     rows = bind(both, [*inputs, jnp.ones((1,) * len(batch), dtype)], sizes, constants, batch)
     values, gradients = rows[: len(spec.values)], rows[len(spec.values) :]
     with set_current_trace(trace):
-        terms = [_inner(g, t, len(batch), dtype) for g, t in zip(gradients, tracers[count:], strict=True)]
+        terms = [_inner(g, t, len(batch), spec, dtype) for g, t in zip(gradients, tracers[count:], strict=True)]
         return [*values, sum(terms[1:], terms[0])]
 
 
@@ -54,10 +54,13 @@ def _is_scalar(spec: Spec, sizes: Any) -> bool:
     return one and slots[spec.wanted[0]].shape(names) == ()
 
 
-def _inner(gradient: Any, tangent: Any, axes: int, dtype: Any) -> Any:
-    """<gradient, tangent> for each member of the batch."""
+def _inner(gradient: Any, tangent: Any, axes: int, spec: Spec, dtype: Any) -> Any:
+    """<gradient, tangent> for each member of the batch and each lane of the tangents."""
+    core = tuple(range(axes, gradient.ndim))
+    if spec.lanes:
+        gradient = gradient[..., None]
     product = jax.lax.mul(*jnp.broadcast_arrays(gradient, tangent))
-    return jax.lax.convert_element_type(jnp.sum(product, axis=tuple(range(axes, product.ndim))), dtype)
+    return jax.lax.convert_element_type(jnp.sum(product, axis=core), dtype)
 
 
 def _checkpointed(saveable: Any, unknown: Any, instantiated: Any, eqn: Any) -> Any:
