@@ -21,12 +21,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from irgrad.engine.kernel import Kernel
 from irgrad.engine.programs import Program
 from irgrad.engine.slots import Slot
 
-__all__ = ["Spec", "layout", "program_of"]
+__all__ = ["Spec", "layout", "operand_groups", "program_of"]
 
 Words = tuple[int, ...]
 
@@ -100,6 +101,16 @@ class Spec:
         lanes = "x".join(map(str, self.lanes))
         values = "+values" if self.values else ""
         return f"{letters}{len(self.directions)}{values}{' x' + lanes if lanes else ''}[{self.kernel.name}]"
+
+
+def operand_groups(spec: Spec, values: Any) -> tuple[list[Any], list[list[Any]]]:
+    """The operands' values as inputs and groups."""
+    at = len(spec.inputs)
+    inputs, groups = list(values[:at]), []
+    for _, _, mask in spec.groups:
+        groups.append(list(values[at : at + len(mask)]))
+        at += len(mask)
+    return inputs, groups
 
 
 def program_of(spec: Spec) -> Program:

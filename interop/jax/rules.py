@@ -12,42 +12,19 @@ from typing import Any
 import jax
 from jax.interpreters import ad, batching
 
-from irgrad.interop.jax.algebra import Spec
+from irgrad.interop.jax.algebra import Spec, operand_groups
+from irgrad.interop.jax.lanes import best_width, widened
 from irgrad.interop.jax.primitive import bind, foreign_call
 
 __all__: list[str] = []
-
-_WIDTH = 8  # lanes of one strip: a cache line and a register of doubles
-_FEW = 16  # up to here all lanes go at once
-_MOST = 32  # lanes of a program over all its groups: code grows with them
-
-
-def best_width(total: int, others: int = 1) -> int:
-    """The width of the strips in which `total` derivatives are taken, when the program has `others` lanes already."""
-    room = max(1, _MOST // others)
-    if total <= min(_FEW, room):
-        return total
-    strips = -(-total // min(_WIDTH, room))
-    return -(-total // strips)
-
 
 def _zero(value: Any) -> bool:
     return isinstance(value, ad.Zero) or getattr(value, "dtype", None) == jax.dtypes.float0
 
 
-def _groups(spec: Spec, values: Any) -> tuple[list[Any], list[list[Any]]]:
-    """The operands' values as inputs and groups."""
-    at = len(spec.inputs)
-    inputs, groups = list(values[:at]), []
-    for _, _, mask in spec.groups:
-        groups.append(list(values[at : at + len(mask)]))
-        at += len(mask)
-    return inputs, groups
-
-
 def _jvp(primals: Any, tangents: Any, *, spec: Spec, sizes: Any, constants: Any, batch: Any) -> Any:
     params = (sizes, constants, batch)
-    moved, changes = _groups(spec, tangents)
+    moved, changes = operand_groups(spec, tangents)
     mask = tuple(i for i, t in zip(spec.inputs, moved, strict=True) if not _zero(t))
     dx = [t for t in moved if not _zero(t)]
     slots = spec.kernel.primal.slots
@@ -75,7 +52,7 @@ def _linear_part(
 ) -> dict[int, Any]:
     """Tangents of the `wanted` results: one term for the inputs, one for each group."""
     slots = spec.kernel.primal.slots
-    inputs, groups = _groups(spec, primals)
+    inputs, groups = operand_groups(spec, primals)
     results = [i for i in spec.wanted if slots[i].differentiable]
     flow = replace(spec, wanted=tuple(results), values=())
     sums: list[Any] = [None] * len(results)
@@ -112,7 +89,7 @@ def _with_group(spec: Spec, kind: str, which: int, members: tuple[int, ...]) -> 
 def _transpose(cotangents: Any, *operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Any) -> Any:
     """Gradients of the operands that are undefined; they are members of one group, in which the call is linear."""
     cotangents, spec = cotangents[len(spec.values) :], spec.linear  # the values do not depend on what is linear
-    inputs, groups = _groups(spec, operands)
+    inputs, groups = operand_groups(spec, operands)
     number = next(n for n, row in enumerate(groups) if any(map(ad.is_undefined_primal, row)))
     members = spec.groups[number][2]
     wanted = tuple(m for m, v in zip(members, groups[number], strict=True) if ad.is_undefined_primal(v))
@@ -192,63 +169,15 @@ def _batch(
     the axis becomes the group's width. Any other is one more batch axis in front, along which what is not mapped keeps
     size 1, which costs nothing."""
     size = next(x.shape[d] for x, d in zip(operands, dims, strict=True) if d is not None)
-    inputs, groups = _groups(spec, dims)
+    inputs, groups = operand_groups(spec, dims)
     live = [n for n, row in enumerate(groups) if any(d is not None for d in row)]
     alone = len(live) == 1 and all(d is None for d in inputs)
     others = math.prod(spec.width(n) for n in range(len(groups)) if n not in live)
     if alone and isinstance(size, int) and size > 1 and best_width(size, others) > 1:
-        return _lanes(operands, dims, size, live[0], spec, (sizes, constants, batch))
+        return widened(operands, dims, size, live[0], spec, (sizes, constants, batch))
     rows = [x[None] if d is None else jax.numpy.moveaxis(x, d, 0) for x, d in zip(operands, dims, strict=True)]
     out = bind(spec, rows, sizes, constants, (size, *batch))
     return out, [0] * len(out)
-
-
-def _lanes(
-    operands: Any, dims: Any, size: int, number: int, spec: Spec, params: tuple[Any, Any, Any]
-) -> tuple[list[Any], list[int | None]]:
-    """A new axis of group `number` only, as its width: with the lanes that it has already, in strips of the best width.
-
-    The lanes of the group are the axis (old lanes, new axis), flattened."""
-    sizes, constants, batch = params
-    old = spec.width(number)
-    total = old * size
-    width = best_width(total, math.prod(spec.lanes) // old)
-    strips = -(-total // width)
-    inputs, groups = _groups(spec, list(zip(operands, dims, strict=True)))
-    rows = []
-    for x, d in groups[number]:
-        moved = jax.numpy.broadcast_to(x[..., None], (*x.shape, size)) if d is None else jax.numpy.moveaxis(x, d, -1)
-        core = moved.shape[: -2 if old > 1 else -1]
-        flat = jax.numpy.reshape(moved, (*core, total))
-        if strips > 1:
-            padded = jax.numpy.pad(flat, [(0, 0)] * len(core) + [(0, strips * width - total)])
-            flat = jax.numpy.moveaxis(jax.numpy.reshape(padded, (*core, strips, width)), -2, 0)
-        rows.append(flat)
-
-    def front(x: Any) -> Any:
-        return x[None] if strips > 1 else x
-
-    every = [[front(x) for x, _ in row] for row in groups]
-    every[number] = rows
-    flat = [*(front(x) for x, _ in inputs), *(x for row in every for x in row)]
-    wide = spec.widened(number, width)
-    out = bind(wide, flat, sizes, constants, (strips, *batch) if strips > 1 else batch)
-    axis = sum(spec.width(n) > 1 for n in range(number)) - len(wide.lanes)
-    values, wanted = out[: len(spec.values)], out[len(spec.values) :]
-    results = [_unstripped(y, axis, strips, total, old, size) for y in wanted]
-    return [*(v[0] if strips > 1 else v for v in values), *results], [*(None for _ in values), *(0 for _ in results)]
-
-
-def _unstripped(y: Any, axis: int, strips: int, total: int, old: int, size: int) -> Any:
-    """A result with the group's lanes at `axis` (from the end): the new axis in front, the old lanes at their place."""
-    y = jax.numpy.moveaxis(y, axis, -1)
-    if strips > 1:
-        y = jax.numpy.moveaxis(y, 0, -2)
-        y = jax.numpy.reshape(y, (*y.shape[:-2], -1))[..., :total]
-    if old == 1:
-        return jax.numpy.moveaxis(y, -1, 0)
-    y = jax.numpy.moveaxis(jax.numpy.reshape(y, (*y.shape[:-1], old, size)), -1, 0)
-    return jax.numpy.moveaxis(y, -1, axis)
 
 
 ad.primitive_jvps[foreign_call] = _jvp

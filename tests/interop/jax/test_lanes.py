@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import irgrad
-from irgrad.interop.jax.rules import best_width
+from irgrad.interop.jax.lanes import best_width
 
 jax.config.update("jax_enable_x64", True)
 

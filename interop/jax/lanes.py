@@ -1,0 +1,74 @@
+"""An axis of tangents or cotangents alone as the width of a call: all of them share one run of the primal."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+
+from irgrad.interop.jax.algebra import Spec, operand_groups
+from irgrad.interop.jax.primitive import bind
+
+__all__ = ["best_width", "widened"]
+
+_WIDTH = 8  # lanes of one strip: a cache line and a register of doubles
+_FEW = 16  # up to here all lanes go at once
+_MOST = 32  # lanes of a program over all its groups: code grows with them
+
+
+def best_width(total: int, others: int = 1) -> int:
+    """The width of the strips in which `total` derivatives are taken, when the program has `others` lanes already."""
+    room = max(1, _MOST // others)
+    if total <= min(_FEW, room):
+        return total
+    strips = -(-total // min(_WIDTH, room))
+    return -(-total // strips)
+
+
+def widened(
+    operands: Any, dims: Any, size: int, number: int, spec: Spec, params: tuple[Any, Any, Any]
+) -> tuple[list[Any], list[int | None]]:
+    """A new axis of group `number` only, as its width: with the lanes that it has already, in strips of the best width.
+
+    The lanes of the group are the axis (old lanes, new axis), flattened."""
+    sizes, constants, batch = params
+    old = spec.width(number)
+    total = old * size
+    width = best_width(total, math.prod(spec.lanes) // old)
+    strips = -(-total // width)
+    inputs, groups = operand_groups(spec, list(zip(operands, dims, strict=True)))
+    rows = []
+    for x, d in groups[number]:
+        moved = jax.numpy.broadcast_to(x[..., None], (*x.shape, size)) if d is None else jax.numpy.moveaxis(x, d, -1)
+        core = moved.shape[: -2 if old > 1 else -1]
+        flat = jax.numpy.reshape(moved, (*core, total))
+        if strips > 1:
+            padded = jax.numpy.pad(flat, [(0, 0)] * len(core) + [(0, strips * width - total)])
+            flat = jax.numpy.moveaxis(jax.numpy.reshape(padded, (*core, strips, width)), -2, 0)
+        rows.append(flat)
+
+    def front(x: Any) -> Any:
+        return x[None] if strips > 1 else x
+
+    every = [[front(x) for x, _ in row] for row in groups]
+    every[number] = rows
+    flat = [*(front(x) for x, _ in inputs), *(x for row in every for x in row)]
+    wide = spec.widened(number, width)
+    out = bind(wide, flat, sizes, constants, (strips, *batch) if strips > 1 else batch)
+    axis = sum(spec.width(n) > 1 for n in range(number)) - len(wide.lanes)
+    values, wanted = out[: len(spec.values)], out[len(spec.values) :]
+    results = [_unstripped(y, axis, strips, total, old, size) for y in wanted]
+    return [*(v[0] if strips > 1 else v for v in values), *results], [*(None for _ in values), *(0 for _ in results)]
+
+
+def _unstripped(y: Any, axis: int, strips: int, total: int, old: int, size: int) -> Any:
+    """A result with the group's lanes at `axis` (from the end): the new axis in front, the old lanes at their place."""
+    y = jax.numpy.moveaxis(y, axis, -1)
+    if strips > 1:
+        y = jax.numpy.moveaxis(y, 0, -2)
+        y = jax.numpy.reshape(y, (*y.shape[:-2], -1))[..., :total]
+    if old == 1:
+        return jax.numpy.moveaxis(y, -1, 0)
+    y = jax.numpy.moveaxis(jax.numpy.reshape(y, (*y.shape[:-1], old, size)), -1, 0)
+    return jax.numpy.moveaxis(y, -1, axis)
