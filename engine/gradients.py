@@ -186,12 +186,19 @@ def forward_over_reverse(kernel: Kernel, positions: Sequence[int]) -> tuple[Prog
 
     J acts on the arguments in `positions` and on everything that the reverse program writes.
     """
+    reverse, moving, target = reverse_of_scalar(kernel, positions)
+    program = reverse.T(moving)
+    return program, _slot(program, target, 0)
+
+
+def reverse_of_scalar(kernel: Kernel, positions: Sequence[int]) -> tuple[Program, list[int], int]:
+    """The reverse program of a scalar-valued kernel, its slots that move with the arguments in `positions` (these, and
+    everything that the program writes), and the C parameter of the scalar."""
     target = scalar_output(kernel)
     reverse = kernel.primal.R((*positions, target))
     moving = [n for n, s in enumerate(reverse.slots)
               if s.differentiable and (s.role != "in" or (s.index in positions and not s.steps))]  # fmt: skip
-    program = reverse.T(moving)
-    return program, _slot(program, target, 0)
+    return reverse, moving, target
 
 
 def hvp(kernel: Kernel, primals: Sequence[Any], tangents: Any, wrt: Wrt = None, *, argnums: Wrt = None) -> Any:

@@ -1,122 +1,146 @@
-"""`jacfwd`, `jacrev`, `hessian`: derivatives as arrays, one native call per direction."""
+"""`jacfwd`, `jacrev`, `hessian`: derivatives as arrays, a strip of directions in one native call."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from irgrad.engine.gradients import forward_over_reverse
+from irgrad.engine.binding import Bound
+from irgrad.engine.gradients import reverse_of_scalar
 from irgrad.engine.kernel import Kernel
-from irgrad.engine.run import Run, basis
 from irgrad.engine.select import Wrt, active_outputs, selected
+from irgrad.engine.strips import Strips, Width, choose_width, lanes_first
 
-__all__ = ["hessian", "jacfwd", "jacrev"]
+__all__ = ["hessian", "jacfwd", "jacrev", "lane_bytes"]
 
 Array = np.ndarray[Any, Any]
 
 
-def jacfwd(kernel: Kernel, wrt: Wrt = None, *, argnums: Wrt = None) -> Callable[..., Any]:
-    """The Jacobian by forward mode, one native call per element of the arguments: for few inputs.
+def jacfwd(kernel: Kernel, wrt: Wrt = None, *, argnums: Wrt = None, width: Width = "auto") -> Callable[..., Any]:
+    """The Jacobian by forward mode, several elements of the arguments in one native call: for few inputs.
+
+    wrt, argnums: arguments to differentiate, by name or position; argument 0 by default
+    width:        tangents in one call, 1 to 64; by default what suits the number of directions and their memory
 
     Returns a function of the kernel's arguments. For one output and one argument it gives an array of shape
     `output.shape + argument.shape`; several outputs give a tuple, several arguments a tuple (inside that of outputs),
-    as in JAX. Only floating-point outputs are differentiated.
+    as in JAX. Only floating-point outputs are differentiated. Raises SignatureError for an unknown argument or width.
+    Source of the method: Leppkes and Naumann's vector mode, as in Enzyme's batch mode (Moses et al., SC 2022).
     """
     positions, single = selected(kernel, wrt, argnums)
     outputs = active_outputs(kernel)
+    choose_width(width, 1, 0)
 
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         """The Jacobian at these arguments."""
         bound = kernel.bind(args, kwargs)
-        program = kernel.primal.T((*positions, *outputs))
-        run = Run(program, bound, {})
-        tangents = [_found(program.find(o, 0)) for o in outputs]
-        blocks: list[list[Array]] = [[] for _ in outputs]
-        for position in positions:
-            moved = _found(program.find(position, 0))
-            shape = run.buffers[moved].shape
-            parts = [np.empty((*run.buffers[t].shape, run.buffers[moved].size), run.buffers[t].dtype) for t in tangents]
-            for number, unit in basis(shape, run.buffers[moved].dtype):
-                full = run({moved: unit})
-                for part, tangent in zip(parts, tangents, strict=True):
-                    part[..., number] = full[tangent]
-            run.start[moved] = 0.0
-            for block, part, tangent in zip(blocks, parts, tangents, strict=True):
-                block.append(part.reshape((*run.buffers[tangent].shape, *shape)))
-        return _nested(blocks, single)
+        sizes = [_size(kernel, bound, p) for p in positions]
+        chosen = choose_width(width, sum(sizes), lane_bytes(kernel, bound, (*positions, *outputs)))
+        strips = Strips(lambda w: kernel.primal.T((*positions, *outputs), w), bound, [(p, 0) for p in positions],
+                        [(o, 0) for o in outputs], chosen)  # fmt: skip
+        return _nested(_columns(strips, sizes, len(outputs)), single)
 
     return jacobian
 
 
-def jacrev(kernel: Kernel, wrt: Wrt = None, *, argnums: Wrt = None) -> Callable[..., Any]:
-    """The Jacobian by reverse mode, one native call per element of the outputs: for few outputs.
+def jacrev(kernel: Kernel, wrt: Wrt = None, *, argnums: Wrt = None, width: Width = "auto") -> Callable[..., Any]:
+    """The Jacobian by reverse mode, several elements of the outputs in one native call: for few outputs.
 
     Arguments and result as `jacfwd`.
     """
     positions, single = selected(kernel, wrt, argnums)
     outputs = active_outputs(kernel)
+    choose_width(width, 1, 0)
 
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         """The Jacobian at these arguments."""
         bound = kernel.bind(args, kwargs)
-        program = kernel.primal.R((*positions, *outputs))
-        run = Run(program, bound, {})
-        gradients = [_found(program.find(i, 0)) for i in positions]
-        blocks: list[list[Array]] = []
-        for output in outputs:
-            seed = _found(program.find(output, 0))
-            shape, dtype = run.buffers[seed].shape, run.buffers[seed].dtype
-            parts = [np.empty((run.buffers[seed].size, *run.buffers[g].shape), run.buffers[g].dtype) for g in gradients]
-            for number, unit in basis(shape, dtype):
-                full = run({seed: unit})
-                for part, gradient in zip(parts, gradients, strict=True):
-                    part[number] = full[gradient]
-            run.start[seed] = 0.0
-            blocks.append([part.reshape((*shape, *part.shape[1:])) for part in parts])
-        return _nested(blocks, single)
+        sizes = [_size(kernel, bound, o) for o in outputs]
+        chosen = choose_width(width, sum(sizes), lane_bytes(kernel, bound, (*positions, *outputs)))
+        strips = Strips(lambda w: kernel.primal.R((*positions, *outputs), w), bound, [(o, 0) for o in outputs],
+                        [(p, 0) for p in positions], chosen)  # fmt: skip
+        return _nested(_rows(strips, sizes, len(positions)), single)
 
     return jacobian
 
 
-def hessian(kernel: Kernel, wrt: Wrt = None, *, argnums: Wrt = None) -> Callable[..., Any]:
-    """The Hessian of a scalar-valued kernel: forward over reverse, one native call per element of the arguments.
+def hessian(kernel: Kernel, wrt: Wrt = None, *, argnums: Wrt = None, width: Width = "auto") -> Callable[..., Any]:
+    """The Hessian of a scalar-valued kernel: forward over reverse, several elements of the arguments in one call.
 
     Returns a function of the kernel's arguments. For one argument it gives an array of shape
-    `argument.shape + argument.shape`; for a tuple `wrt` a tuple of tuples of blocks, as in JAX.
+    `argument.shape + argument.shape`; for a tuple `wrt` a tuple of tuples of blocks, as in JAX. `width` as in `jacfwd`.
     """
     positions, single = selected(kernel, wrt, argnums)
+    choose_width(width, 1, 0)
 
     def second(*args: Any, **kwargs: Any) -> Any:
         """The Hessian at these arguments."""
         bound = kernel.bind(args, kwargs)
-        program, cotangent = forward_over_reverse(kernel, positions)
-        run = Run(program, bound, {cotangent: 1.0})
-        results = [_found(program.find(i, 0, 1)) for i in positions]
-        blocks: list[list[Array]] = [[] for _ in positions]
-        for position in positions:
-            moved = _found(program.find(position, 1))
-            shape, size = run.buffers[moved].shape, run.buffers[moved].size
-            parts = [np.empty((*run.buffers[r].shape, size), run.buffers[r].dtype) for r in results]
-            for number, unit in basis(shape, run.buffers[moved].dtype):
-                full = run({moved: unit})
-                for part, result in zip(parts, results, strict=True):
-                    part[..., number] = full[result]
-            run.start[moved] = 0.0
-            for block, part, result in zip(blocks, parts, results, strict=True):
-                block.append(part.reshape((*run.buffers[result].shape, *shape)))
+        sizes = [_size(kernel, bound, p) for p in positions]
+        chosen = choose_width(width, sum(sizes), 2 * lane_bytes(kernel, bound, positions))
+        strips = hessian_strips(kernel, bound, positions, chosen)
+        blocks = _columns(strips, sizes, len(positions))
         return blocks[0][0] if single else tuple(map(tuple, blocks))
 
     return second
 
 
+def hessian_strips(kernel: Kernel, bound: Bound, positions: Sequence[int], width: int) -> Strips:
+    """Hessian-vector products of that width: seeds are the vectors, results the products."""
+    reverse, moving, target = reverse_of_scalar(kernel, positions)
+    return Strips(lambda w: reverse.T(moving, w), bound, [(p, 1) for p in positions], [(p, 0, 1) for p in positions],
+                  width, {(target, 0): 1.0})  # fmt: skip
+
+
+def lane_bytes(kernel: Kernel, bound: Bound, positions: Sequence[int]) -> int:
+    """Memory of one lane of the shadows of these parameters."""
+    return sum(_size(kernel, bound, p) * kernel.primal.slots[p].dtype.size for p in positions)
+
+
+def _size(kernel: Kernel, bound: Bound, position: int) -> int:
+    size = 1
+    for extent in kernel.primal.shapes(bound.sizes)[position]:
+        size *= extent
+    return size
+
+
+def _columns(strips: Strips, sizes: Sequence[int], results: int) -> list[list[Array]]:
+    """For each result its derivatives by each seed, `result.shape + seed.shape`."""
+    total = sum(sizes)
+    parts = [np.empty((*strips.result_shape(k), total), strips.dtype(k)) for k in range(results)]
+    for first, count, values in strips.units():
+        for part, value in zip(parts, values, strict=True):
+            part.reshape(-1, total)[:, first : first + count] = value[:, :count]
+    return [_cut(part, strips, sizes) for part in parts]
+
+
+def _cut(part: Array, strips: Strips, sizes: Sequence[int]) -> list[Array]:
+    if len(sizes) == 1:
+        return [part.reshape((*part.shape[:-1], *strips.seed_shape(0)))]
+    ends = np.cumsum(sizes)
+    return [
+        np.ascontiguousarray(part[..., end - size : end]).reshape((*part.shape[:-1], *strips.seed_shape(i)))
+        for i, (size, end) in enumerate(zip(sizes, ends, strict=True))
+    ]
+
+
+def _rows(strips: Strips, sizes: Sequence[int], results: int) -> list[list[Array]]:
+    """For each seed the derivatives of it by each result, `seed.shape + result.shape`."""
+    total = sum(sizes)
+    parts = [np.empty((total, *strips.result_shape(k)), strips.dtype(k)) for k in range(results)]
+    for first, count, values in strips.units():
+        for part, value in zip(parts, values, strict=True):
+            lanes_first(part[first : first + count].reshape(count, -1), value)
+    blocks: list[list[Array]] = []
+    end = 0
+    for i, size in enumerate(sizes):
+        start, end = end, end + size
+        blocks.append([p[start:end].reshape((*strips.seed_shape(i), *p.shape[1:])) for p in parts])
+    return blocks
+
+
 def _nested(blocks: list[list[Array]], single: bool) -> Any:
     rows: list[Any] = [block[0] if single else tuple(block) for block in blocks]
     return rows[0] if len(rows) == 1 else tuple(rows)
-
-
-def _found(number: int | None) -> int:
-    if number is None:
-        raise AssertionError("a slot of a derivative is missing")
-    return number

@@ -361,12 +361,23 @@ class Program:
         shapes = self.shapes(sizes)
         slots = self.slots
         return [
-            np.zeros(shapes[number], slots[number].dtype.numpy) if array is None else array
+            array if array is not None
+            else _lanes(shapes[number], slots[number].dtype.numpy) if slots[number].lanes
+            else np.zeros(shapes[number], slots[number].dtype.numpy)
             for number, array in enumerate(buffers)
-        ]
+        ]  # fmt: skip
 
     def __repr__(self) -> str:
         return f"<Program {word_text(self.word)} of {self.source.name}>"
+
+
+def _lanes(shape: tuple[int, ...], dtype: Any) -> Array:
+    """Zeros that begin at a cache line: NumPy's own memory does not, and each vector of lanes would lie across two."""
+    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    raw = np.zeros(size + 64, np.uint8)
+    first = -raw.__array_interface__["data"][0] % 64
+    whole: Array = raw[first : first + size].view(dtype).reshape(shape)
+    return whole
 
 
 def _read(text: str, name: str) -> Module:

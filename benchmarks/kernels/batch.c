@@ -64,7 +64,7 @@ void acceleration(const double *pos, const double *mass, double *acc, long n)
             double dx = pos[3 * j] - pos[3 * i];
             double dy = pos[3 * j + 1] - pos[3 * i + 1];
             double dz = pos[3 * j + 2] - pos[3 * i + 2];
-            double r2 = dx * dx + dy * dy + dz * dz + 1e-4;
+            double r2 = dx * dx + dy * dy + dz * dz + 1e-2;
             double f = mass[j] / (r2 * sqrt(r2));
             ax += f * dx;
             ay += f * dy;

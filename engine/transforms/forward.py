@@ -154,6 +154,10 @@ class Forward(Sweep):
         if size is None:
             raise refuse(self.unit, instr, "the size of this allocation is not known")
         size = lanes.scaled(self.b, size, self.unit.width)
+        if self.unit.width > 1 and instr.callee_name in ("malloc", "calloc"):
+            self.shadows[instr] = self._aligned(size)
+            self.zero_memory(self.shadows[instr], size)
+            return
         args = self._sizes(instr, [self.value(a) for a in instr.args])
         if instr.callee_name == "malloc":
             args = [size]
@@ -162,6 +166,13 @@ class Forward(Sweep):
         twin = self.like_call(instr, args)
         self.shadows[instr] = twin
         self.zero_memory(twin, size)
+
+    def _aligned(self, size: Value) -> Value:
+        """Memory for lanes, to be freed like any other: a vector of lanes should not lie across two cache lines."""
+        align = ConstInt(ty.I64, lanes.ALIGN)
+        fn = self.unit.declare("aligned_alloc", ty.function(ty.PTR, (ty.I64, ty.I64)), "nounwind", "noalias")
+        whole = self.b.add(size, ConstInt(ty.I64, lanes.ALIGN - 1), ())
+        return self.b.call(fn, [align, self.b.binary("and", whole, ConstInt(ty.I64, -lanes.ALIGN))])
 
     def _sizes(self, instr: Instruction, args: list[Value]) -> list[Value]:
         """The arguments of an allocation of W times as many bytes."""

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from samples import sample
 
+import irgrad
 from irgrad import engine
 
 X = np.array([0.5, -1.0, 2.0])
@@ -29,3 +30,45 @@ def test_hessian_in_blocks() -> None:
     (xx, xy), (yx, yy) = engine.hessian(sample("product"), wrt=("x", "y"))(3.0, 0.5)
     assert xx == 0.0 and xy == yx == pytest.approx(np.cos(0.5), rel=1e-15)
     assert yy == pytest.approx(-3 * np.sin(0.5), rel=1e-15)
+
+
+COUPLED = """
+#include <math.h>
+void coupled(const double *x, const double *a, double *y, float *z, long n) {
+    double s = a[0];
+    for (long i = 0; i < n; i++) { s = sin(s) + x[i] * a[1]; y[i] = s * x[(i * 3) % n]; }
+    z[0] = (float)s; z[1] = (float)(s * s);
+}
+double chained(const double *x, long n) {
+    double s = 1;
+    for (long i = 0; i < n; i++) s = sin(s) + x[i] * x[i] * x[(i * 7) % n];
+    return s;
+}
+"""
+
+
+@pytest.mark.parametrize("width", [2, 3, 8, "auto"])
+def test_every_width_gives_the_same(width: object) -> None:
+    """Several arguments and outputs of two precisions in one strip; the last strip is not full."""
+    library = irgrad.load(COUPLED)
+    kernel = library.kernel("coupled", "void(f64[n] x, f64[2] a, out f64[n] y, out f32[2] z, i64 n)")
+    x, a = np.linspace(0.1, 1.0, 11), np.array([0.3, 0.7])
+    for jacobian in (engine.jacfwd, engine.jacrev):
+        want = jacobian(kernel, wrt=("x", "a"), width=1)(x, a)
+        got = jacobian(kernel, wrt=("x", "a"), width=width)(x, a)  # type: ignore[arg-type]
+        for row, right in zip(got, want, strict=True):
+            for block, correct in zip(row, right, strict=True):
+                assert block.shape == correct.shape and block.dtype == correct.dtype
+                bound = 1e-6 if block.dtype == np.float32 else 1e-13
+                np.testing.assert_allclose(block, correct, rtol=bound, atol=1e-13)
+    scalar = library.kernel("chained", "f64(f64[n] x, i64 n)")
+    want = engine.hessian(scalar, width=1)(x)
+    np.testing.assert_allclose(engine.hessian(scalar, width=width)(x), want, rtol=1e-12, atol=1e-12)  # type: ignore[arg-type]
+    np.testing.assert_allclose(want, want.T, rtol=1e-12, atol=1e-12)
+
+
+def test_a_jacobian_of_nothing() -> None:
+    """No elements, no directions."""
+    (moved, square) = engine.jacfwd(sample("scale"), wrt="x")(np.empty(0), 3.0)
+    assert moved.shape == square.shape == (0, 0)
+    assert engine.jacrev(sample("scale"), wrt="x")(np.empty(0), 3.0)[0].shape == (0, 0)

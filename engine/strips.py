@@ -1,0 +1,124 @@
+"""Many directions through one kernel: strips of W tangents or cotangents, one native call each.
+
+Inside, the lanes of an element lie side by side (`transforms/lanes.py`). Jacobians want lanes first or last: last is a
+copy of whole strips, first a transposition, done in blocks that stay in the cache.
+
+How wide a strip should be was measured (`benchmarks/batch.py`, 512-bit vectors): scalar recurrences and code bound by
+libm gain up to 16 lanes, since more of them share the primal; once the shadows leave the second-level cache, every lane
+more costs as much as it saves. So: 16 lanes while the shadows of arguments and outputs fit into half a megabyte, 8
+while they fit into one, else 4; never more lanes than there are directions, rounded up to a power of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from irgrad.engine.binding import Bound
+from irgrad.engine.programs import Program
+from irgrad.engine.run import Run, Value
+from irgrad.engine.transforms.lanes import MOST
+from irgrad.rules.errors import SignatureError
+
+__all__ = ["Strips", "Width", "choose_width", "lanes_first"]
+
+Array = np.ndarray[Any, Any]
+Width = int | str
+Key = tuple[int, ...]  # C parameter, then the positions in the word at which it was derived
+
+SHADOW_BYTES = ((16, 1 << 19), (8, 1 << 20))  # at this width, shadows up to this size
+LEAST = 4
+BLOCK = 256  # rows of a transposition at a time: 256 x 16 lanes of 8 bytes are 32 KiB
+
+
+def choose_width(width: Width, directions: int, lane_bytes: int) -> int:
+    """The width of the strips for so many directions; `lane_bytes`: shadow memory of one lane.
+
+    `width` is "auto" or a number from 1 to 64. Raises SignatureError for anything else.
+    """
+    if width != "auto":
+        if isinstance(width, bool) or not isinstance(width, int) or not 1 <= width <= MOST:
+            raise SignatureError(f"width={width!r} is no width", because=f'"auto" or an integer from 1 to {MOST}',
+                                 fix='width="auto"')  # fmt: skip
+        return width
+    most = next((w for w, limit in SHADOW_BYTES if w * lane_bytes <= limit), LEAST)
+    least = 1
+    while least < directions:
+        least *= 2
+    return min(most, least)
+
+
+class Strips:
+    """One derivative program of some width on buffers of its own.
+
+    make:    gives the program of a width
+    seeds:   slots whose lanes are set before each run, as keys for `Program.find`
+    results: slots read after each run
+    start:   what other slots hold before each run
+    """
+
+    def __init__(
+        self, make: Callable[[int], Program], bound: Bound, seeds: Sequence[Key], results: Sequence[Key], width: int,
+        start: Mapping[Key, Value] | None = None,
+    ) -> None:  # fmt: skip
+        self.program = make(width)
+        self.width = width
+        held = {self._slot(key): value for key, value in (start or {}).items()}
+        self._run = Run(self.program, bound, held)
+        self._seeds = [self._slot(key) for key in seeds]
+        self._results = [self._slot(key) for key in results]
+        for number in self._seeds:
+            self._run.start[number] = np.zeros_like(self._run.buffers[number])
+
+    def _slot(self, key: Key) -> int:
+        number = self.program.find(*key)
+        if number is None:
+            raise AssertionError("a slot of a derivative is missing")
+        return number
+
+    def _shape(self, number: int) -> tuple[int, ...]:
+        shape = self._run.buffers[number].shape
+        return tuple(shape if self.width == 1 else shape[:-1])
+
+    def seed_shape(self, which: int) -> tuple[int, ...]:
+        """Shape of one lane of a seed."""
+        return self._shape(self._seeds[which])
+
+    def seed(self, which: int) -> Array:
+        """What the seed holds before a run, as `[element, lane]`; to be written to."""
+        start = self._run.start[self._seeds[which]]
+        assert isinstance(start, np.ndarray)
+        return start.reshape(-1, self.width)
+
+    def result_shape(self, which: int) -> tuple[int, ...]:
+        """Shape of one lane of a result."""
+        return self._shape(self._results[which])
+
+    def dtype(self, which: int) -> Any:
+        """Element type of a result."""
+        return self._run.buffers[self._results[which]].dtype
+
+    def run(self) -> list[Array]:
+        """Run on the seeds; the results as `[element, lane]` (overwritten by the next run)."""
+        full = self._run()
+        return [full[number].reshape(-1, self.width) for number in self._results]
+
+    def units(self) -> Iterator[tuple[int, int, list[Array]]]:
+        """All unit directions of the seeds, one after the other: (first direction, how many, results)."""
+        seeds = [self.seed(i) for i in range(len(self._seeds))]
+        places = [(seed, element) for seed in seeds for element in range(len(seed))]
+        for first in range(0, len(places), self.width):
+            strip = places[first : first + self.width]
+            for lane, (seed, element) in enumerate(strip):
+                seed[element, lane] = 1
+            yield first, len(strip), self.run()
+            for lane, (seed, element) in enumerate(strip):
+                seed[element, lane] = 0
+
+
+def lanes_first(target: Array, lanes: Array) -> None:
+    """`target[lane, element] = lanes[element, lane]`, in blocks of rows: both sides stay in the cache."""
+    for first in range(0, len(lanes), BLOCK):
+        target[:, first : first + BLOCK] = lanes[first : first + BLOCK, : len(target)].T

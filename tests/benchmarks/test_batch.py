@@ -1,0 +1,29 @@
+"""The table of many derivatives at once: every line is right at reduced sizes, and a wrong one has no time."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from benchmarks import batch
+
+
+@pytest.mark.parametrize("many", batch.MANY, ids=lambda m: m.name)
+def test_every_kernel_is_right(many: batch.Many) -> None:
+    for mode in many.modes:
+        text, good = batch.line(many, mode, [2, 5], quick=True)
+        assert good and "WRONG" not in text, text
+
+
+def test_a_wrong_derivative_has_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    def doubled(timed: Any, j: int) -> list[Any]:
+        return [2 * k[..., j] for k in timed.kept]
+
+    monkeypatch.setattr(batch.Timed, "lane", doubled)
+    text, good = batch.line(batch.MANY[2], "jvp", [2], quick=True)
+    assert not good and "WRONG" in text
