@@ -6,6 +6,7 @@ from irgrad.engine.batched import batch, batch_grad, batch_jvp, batch_value_and_
 from irgrad.engine.checking import CheckReport, check
 from irgrad.engine.gradients import grad, hvp, jvp, value_and_grad, vjp
 from irgrad.engine.jacobians import hessian, jacfwd, jacrev
+from irgrad.engine.sparse import hessian_sparse, jac_sparse
 
 __all__ = [
     "CheckReport",
@@ -18,7 +19,9 @@ __all__ = [
     "explain_batch",
     "grad",
     "hessian",
+    "hessian_sparse",
     "hvp",
+    "jac_sparse",
     "jacfwd",
     "jacrev",
     "jvp",
