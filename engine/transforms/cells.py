@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from irgrad.engine.analyses.loops import Loop
     from irgrad.engine.transforms.reverse import Reverse
 
+Key = tuple["Loop", Hashable, Hashable, int, Hashable]  # loads of one group
 ADDRESS = INT_BINARY | frozenset(("getelementptr", "sext", "zext", "trunc"))
 WIDEST = 16  # cells between the first and the last load of a group
 
@@ -25,7 +26,7 @@ class Cells:
     """Where a load stands in its group: cell `shift` of iteration 0, the array having `span` more cells than
     iterations."""
 
-    __slots__ = ("highest", "lowest", "members", "shift", "span")
+    __slots__ = ("highest", "keys", "lowest", "members", "shift", "span")
 
     def __init__(
         self, shift: int, span: int, members: tuple[Instruction, ...], ends: tuple[Instruction, Instruction]
@@ -34,11 +35,12 @@ class Cells:
         self.span = span
         self.members = members
         self.lowest, self.highest = ends
+        self.keys: list[Instruction] = list(members)  # and carried values
 
 
 def find_cells(owner: Reverse) -> dict[Instruction, Cells]:
     """The groups of two and more loads whose memory is overwritten later."""
-    groups: dict[Hashable, list[tuple[int, Instruction]]] = {}
+    groups: dict[Key, list[tuple[int, Instruction]]] = {}
     for block in owner.cfg.rpo:
         loop = owner.loops.of(block)
         if loop is None or owner.storage.top(loop) is None or not _runs_whole(owner, loop, block):
@@ -49,14 +51,52 @@ def find_cells(owner: Reverse) -> dict[Instruction, Cells]:
                 if place is not None and _simple(instr.operands[0], loop):
                     groups.setdefault(place[0], []).append((place[1], instr))
     found: dict[Instruction, Cells] = {}
-    for members in groups.values():
+    for (loop, *_), members in groups.items():
         low, high = min(at for at, _ in members), max(at for at, _ in members)
         if len(members) > 1 and high - low <= WIDEST:
             loads = tuple(load for _, load in members)
             ends = (min(members, key=lambda m: m[0])[1], max(members, key=lambda m: m[0])[1])
             for at, load in members:
                 found[load] = Cells(at - low, high - low, loads, ends)
+            _carried(owner, loop, found)
     return found
+
+
+def _carried(owner: Reverse, loop: Loop, found: dict[Instruction, Cells]) -> None:
+    """Cells that the loop carries from one iteration to the next (LLVM reads u[i+1] once and hands it on as u[i]): the
+    phi holds the cell below that of its next value, in the first iteration too, by a load in front of the loop."""
+    assert loop.latch is not None and loop.preheader is not None
+    waiting, grown = list(loop.header.phis), True
+    while grown:
+        grown = False
+        for phi in waiting:
+            latest = phi.operands[phi.blocks.index(loop.latch)]
+            cells = found.get(latest) if isinstance(latest, Instruction) else None
+            if phi in found or cells is None or cells.shift == 0:
+                continue
+            if latest.opcode == "phi" and latest.block is not loop.header:
+                continue
+            if _reads(owner, loop, owner.entering(phi), cells, cells.shift - 1):
+                found[phi] = Cells(cells.shift - 1, cells.span, cells.members, (cells.lowest, cells.highest))
+                for key in (*cells.keys, phi):
+                    found[key].keys = [*cells.keys, phi]
+                grown = True
+
+
+def _reads(owner: Reverse, loop: Loop, value: Value, cells: Cells, cell: int) -> bool:
+    """Whether a value is what the first iteration finds in a cell: loaded in front of the loop, not written since."""
+    if not isinstance(value, Instruction) or value.opcode != "load" or value.block is not loop.preheader:
+        return False
+    if value.type is not cells.lowest.type or value.volatile or value.ordering:
+        return False
+    here = owner.clobber.positions[value]
+    objects = owner.unit.pointers.of(value.operands[0])
+    if any(at > here and mask & objects for at, _, mask in owner.clobber.writers[value.block]):
+        return False
+    base, form = owner.induction.address(cells.lowest.operands[0])
+    other, place = owner.induction.address(value.operands[0])
+    terms = {symbol: factor for symbol, factor in form.terms.items() if symbol is not loop}
+    return base is other and place.terms == terms and place.const == form.const + cell * ty.store_size(value.type)
 
 
 def _runs_whole(owner: Reverse, loop: Loop, block: Block) -> bool:
@@ -135,7 +175,7 @@ def _change_places(owner: Reverse, a: Value, b: Value) -> bool:
     return True
 
 
-def cell_of(owner: Reverse, loop: Loop, load: Instruction) -> tuple[Hashable, int] | None:
+def cell_of(owner: Reverse, loop: Loop, load: Instruction) -> tuple[Key, int] | None:
     """(group, cell) of a load that moves on by one cell an iteration over memory that its loop does not write."""
     base, form = owner.induction.address(load.operands[0])
     size = ty.store_size(load.type)

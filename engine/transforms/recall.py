@@ -104,6 +104,8 @@ class Recall:
             return 0, []
         opcode = value.opcode
         if opcode == "phi":
+            if value in self.owner.cells:
+                return NEVER, []
             found = self.owner.recurrence(value)
             if found is not None:
                 return 2, [found[0], found[1]]
@@ -241,7 +243,7 @@ class Recall:
     def _operands(self, value: Instruction) -> list[Instruction] | None:
         """What is left to have before `value` can be computed again; None when it cannot."""
         if value.opcode == "phi":
-            latest = self.shift(value)
+            latest = self.shift(value) if value not in self.owner.cells else None
             parts: list[Value] = [] if latest is None else [self.owner.entering(value), latest]
             if latest is None:
                 return None
@@ -266,7 +268,7 @@ class Recall:
         level = self.owner.level(value)
         cells = self.owner.cells.get(value)
         if cells is not None:  # the group shares one array
-            return int(16 * LOOP_WEIGHT ** min(level.depth if level is not None else 0, 8)) // len(cells.members) // 2
+            return int(8 * LOOP_WEIGHT ** min(level.depth if level is not None else 0, 8)) // len(cells.keys)
         return int(ty.store_size(value.type) * LOOP_WEIGHT ** min(level.depth if level is not None else 0, 8))
 
     def _saved(self, value: Instruction) -> Value:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from .made import OUT, gradient
 
@@ -59,3 +60,44 @@ def test_one_array_for_the_three_neighbours() -> None:
 
 def test_swapped_buffers() -> None:
     assert _check(SWAP) < STEPS * N * 8 * 1.5 + 4 * N * 8 + 2048
+
+
+CARRIED = """
+void f(double *x, long *n, long *m, double *o) {
+    double *u = malloc(*n * 8);
+    memcpy(u, x, *n * 8);
+    for (long t = 0; t < *m; t++) {
+        double here = %s, sum = 0;
+        for (long i = 1; i < *n - 1; i++) {
+            double right = u[i + 1];
+            sum += here * here * (right - u[i - 1]);
+            here = right;
+        }
+        for (long i = 0; i < *n; i++) u[i] = u[i] * 0.9 + 0.01 * sum * u[i] * u[i];
+    }
+    double s = 0;
+    for (long i = 0; i < *n; i++) s += u[i] * u[i];
+    *o = s;
+    free(u);
+}"""
+
+
+@pytest.mark.parametrize(("start", "carried"), [("u[1]", True), ("u[2]", False), ("0.3 * u[1]", False)])
+def test_what_is_handed_on_is_a_cell_when_the_first_iteration_finds_it_there(start: str, carried: bool) -> None:
+    def energy(x: np.ndarray) -> float:
+        u = x.copy()
+        for _ in range(3):
+            here, total = {"u[1]": u[1], "u[2]": u[2], "0.3 * u[1]": 0.3 * u[1]}[start], 0.0
+            for i in range(1, len(u) - 1):
+                total += here * here * (u[i + 1] - u[i - 1])
+                here = u[i + 1]
+            u = u * 0.9 + 0.01 * total * u * u
+        return float(u @ u)
+
+    x = np.sin(np.arange(16) * 0.3) + 0.2
+    (dx, _), made = gradient(CARRIED % start, "f", "dccd", x, np.array([16]), np.array([3]), OUT)
+    wanted = [(energy(x + h) - energy(x - h)) / 2e-6 for h in 1e-6 * np.eye(16)]
+    np.testing.assert_allclose(dx, wanted, rtol=1e-7, atol=1e-8)
+    # read as a cell it needs no look at whether this is the first iteration
+    firsts = [i for i in made.function.instructions() if i.opcode == "select" and i.type.is_fp]
+    assert (not firsts) == carried
