@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
+from irgrad.engine.analyses.affine import Scaled
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import INT_BINARY, Block, Instruction, Value
@@ -26,7 +27,7 @@ class Cells:
     """Where a load stands in its group: cell `shift` of iteration 0, the array having `span` more cells than
     iterations."""
 
-    __slots__ = ("highest", "keys", "lowest", "members", "shift", "span")
+    __slots__ = ("entering", "highest", "keys", "lowest", "members", "shift", "span")
 
     def __init__(
         self, shift: int, span: int, members: tuple[Instruction, ...], ends: tuple[Instruction, Instruction]
@@ -35,6 +36,7 @@ class Cells:
         self.span = span
         self.members = members
         self.lowest, self.highest = ends
+        self.entering: Value | None = None  # what cell 0 holds, where it is no memory
         self.keys: list[Instruction] = list(members)  # and carried values
 
 
@@ -74,18 +76,40 @@ def _carried(owner: Reverse, loop: Loop, found: dict[Instruction, Cells]) -> Non
             cells = found.get(latest) if isinstance(latest, Instruction) else None
             if phi in found or cells is None or cells.shift == 0:
                 continue
-            if latest.opcode == "phi" and latest.block is not loop.header:
-                continue
             if _reads(owner, loop, owner.entering(phi), cells, cells.shift - 1):
                 found[phi] = Cells(cells.shift - 1, cells.span, cells.members, (cells.lowest, cells.highest))
-                for key in (*cells.keys, phi):
-                    found[key].keys = [*cells.keys, phi]
+                keys = [*cells.keys, phi]
+                for key in keys:
+                    found[key].keys = keys
                 grown = True
+
+
+def handed_on(owner: Reverse, saved: set[Instruction]) -> dict[Instruction, Cells]:
+    """Floats that are saved together with their value in the iteration before (the phi of a recurrence): one array,
+    in which the latter is the cell below."""
+    found: dict[Instruction, Cells] = {}
+    for phi in saved:
+        loop = owner.level(phi)
+        if phi.opcode != "phi" or loop is None or phi.block is not loop.header or loop.latch is None:
+            continue
+        latest = phi.operands[phi.blocks.index(loop.latch)]
+        if not isinstance(latest, Instruction) or latest.opcode == "phi" or latest not in saved or latest in found:
+            continue
+        if not phi.type.is_fp or phi in owner.cells or latest in owner.cells or owner.level(latest) is not loop:
+            continue
+        if owner.storage.top(loop) is None or latest.block is None or not _runs_whole(owner, loop, latest.block):
+            continue
+        for key, shift in ((phi, 0), (latest, 1)):
+            found[key] = Cells(shift, 1, (latest,), (latest, latest))
+            found[key].entering = owner.entering(phi)
+    return found
 
 
 def _reads(owner: Reverse, loop: Loop, value: Value, cells: Cells, cell: int) -> bool:
     """Whether a value is what the first iteration finds in a cell: loaded in front of the loop, not written since."""
-    if not isinstance(value, Instruction) or value.opcode != "load" or value.block is not loop.preheader:
+    if not isinstance(value, Instruction) or value.opcode != "load" or value.block is None:
+        return False
+    if value.block is not loop.preheader:
         return False
     if value.type is not cells.lowest.type or value.volatile or value.ordering:
         return False
@@ -182,6 +206,8 @@ def cell_of(owner: Reverse, loop: Loop, load: Instruction) -> tuple[Key, int] | 
     if form.terms.get(loop) != size or load.volatile or load.ordering:
         return None
     if isinstance(base, Instruction) and loop.contains(base.block):
+        return None
+    if any(isinstance(s, Scaled) and s.loop is loop for s in form.terms):
         return None
     if any(isinstance(s, Instruction) and loop.contains(s.block) for s in form.terms if isinstance(s, Value)):
         return None

@@ -267,7 +267,7 @@ class Recall:
     def _weight(self, value: Instruction) -> int:
         level = self.owner.level(value)
         cells = self.owner.cells.get(value)
-        if cells is not None:  # the group shares one array
+        if cells is not None and cells.entering is None:  # the group shares one array
             return int(8 * LOOP_WEIGHT ** min(level.depth if level is not None else 0, 8)) // len(cells.keys)
         return int(ty.store_size(value.type) * LOOP_WEIGHT ** min(level.depth if level is not None else 0, 8))
 

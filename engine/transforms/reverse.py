@@ -37,7 +37,7 @@ from irgrad.engine.transforms.adjoints import guarded_values
 from irgrad.engine.transforms.augment import Augment
 from irgrad.engine.transforms.backward import Backward
 from irgrad.engine.transforms.carried import add
-from irgrad.engine.transforms.cells import find_cells
+from irgrad.engine.transforms.cells import find_cells, handed_on
 from irgrad.engine.transforms.clobber import Clobber
 from irgrad.engine.transforms.leaves import zero_of
 from irgrad.engine.transforms.neighbours import Neighbours
@@ -93,13 +93,15 @@ class Reverse:
         better."""
         self._emit()
         again = self.recall.plan()
-        if not again:
+        together = handed_on(self, {v for v in self.recall.demands if v not in again})
+        if not again and not together:
             return
         primal, reverse = self.sweep.target, self.target
         primal.blocks.clear()
         reverse.blocks.clear()
         second = Reverse(self.unit, self.fn, self.abi, primal, reverse)
         second.recall.again = again
+        second.cells.update(together)
         second._emit()
         self.storage = second.storage
 

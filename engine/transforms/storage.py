@@ -195,6 +195,9 @@ class Storage:
     def _first_cells(self, b: Builder, flat: Flat, cells: Cells, level: Loop) -> None:
         """The cells that the highest load never reads: stored in front of the loop, whose first iteration reads
         them."""
+        if cells.entering is not None:
+            self._store_flat(b, flat, self.owner.sweep.value(cells.entering), 0, entry=True)
+            return
         first = at_entry(self.owner, b, level, cells.lowest.operands[0])
         size = ty.store_size(flat.type)
         for k in range(cells.span):
