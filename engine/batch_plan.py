@@ -100,7 +100,7 @@ class _Planner:
         self.samples = samples
         self.jobs = jobs
         self.lanes = unit.strategy.lanes
-        self.interleaved = self.lanes > 0
+        self.form = unit.strategy.name
         self.records = [self._record(n) for n in range(len(self.slots))]
         self.block = self.lanes or self._stage()
 
@@ -131,11 +131,11 @@ class _Planner:
         fits = self._fits(job.source, count, size)
         if slot.role == "in":
             row["place"], row["start"] = (3, 0) if job.start == "one" else (1, 0) if fits else (0, 2)
-        elif self.interleaved and not job.wanted and job.start != "zero":
+        elif self.form == "scalars" and not job.wanted and job.start != "zero":
             row["place"] = 3 if job.start == "one" else 1  # the block function keeps a copy of its own
-        elif self.interleaved and job.start == "zero":
+        elif self.form == "scalars" and job.start == "zero":
             row.update(place=2 if finish == 1 else 0, finish=finish)  # the block function starts it from zero
-        elif finish == 2 and job.start == "zero" and slot.role == "inout" and slot.steps:
+        elif self.form == "loop" and finish == 2 and job.start == "zero" and slot.role == "inout" and slot.steps:
             row["place"] = 4  # a shadow of an input: the program adds to it
         else:
             direct = finish == 1 and self._fits(job.target, count, size)
@@ -144,7 +144,7 @@ class _Planner:
 
     def _fits(self, data: Data | None, count: int, size: int) -> bool:
         """Whether the block function can use the memory of the data itself."""
-        return data is not None and (data.element == size or count == 1)
+        return data is not None and (count == 1 or (self.form == "loop" and data.element == size))
 
     def plan(self) -> Plan:
         slots, records = self.slots, self.records
@@ -160,7 +160,7 @@ class _Planner:
             row["offset"] = offset
             if row["place"] != 3 and row["place"] != 4:
                 offset += block * width + (-block * width) % 64
-            if self.interleaved:
+            if self.lanes:
                 row.update(block_sample=row["size"], block_element=block * row["size"])
             else:
                 row.update(block_sample=width, block_element=row["size"])
@@ -172,6 +172,6 @@ class _Planner:
                 row[side] = len(addresses)
                 addresses.append(array.ctypes.data if array is not None else 0)
                 keep.append(array)
-        head = (self.samples, 1, chunk, chunks, block, offset, 0, len(slots), int(self.interleaved))
+        head = (self.samples, 1, chunk, chunks, block, offset, 0, len(slots), int(self.lanes > 0))
         words = [*head, *(row[name] for row in records for name in FIELDS)]
         return Plan(self.unit, np.array(words, np.int64), np.array(addresses, np.int64), chunks, offset, sums, keep)

@@ -6,15 +6,18 @@ import ctypes
 import json
 import re
 import threading
-from dataclasses import dataclass
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from irgrad.engine.batch_blocks import BLOCK, LANES, loop_text, scalars_text
+from irgrad.engine.batch_blocks import BLOCK, BYTES, LANES, lanes_text, loop_text, scalars_text
 from irgrad.engine.batch_driver import WORK, driver_text
-from irgrad.engine.programs import Program, source_digest
+from irgrad.engine.programs import Program
+from irgrad.rules.errors import Unsupported
 
-__all__ = ["Strategy", "Unit", "strategy_of", "unit_of", "work"]
+__all__ = ["Strategy", "Unit", "block_ir", "strategy_of", "unit_of", "varying", "work"]
 
 _WORK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 _DRAIN = "irgrad_tape_drain"
@@ -27,19 +30,29 @@ _LOCK = threading.RLock()
 class Strategy:
     """How a block of samples runs.
 
-    name:   "scalars" or "loop" (see `batch_blocks`)
+    name:   "scalars", "lanes" or "loop" (see `batch_blocks`)
     why:    the reason, for people
     serial: why samples must not run on several threads, "" when they may
+    lanes:  samples of a block; 0 where the number is free
+    packed: for "lanes" the widened function: its name, a line break, the module, compressed
     """
 
     name: str
     why: str
     serial: str = ""
+    lanes: int = 0
+    packed: bytes = field(default=b"", repr=False, compare=False)
 
-    @property
-    def lanes(self) -> int:
-        """Samples of a block; 0 where the number is free."""
-        return LANES if self.name == "scalars" else 0
+    def to_bytes(self) -> bytes:
+        """For the disk cache."""
+        return json.dumps([self.name, self.why, self.serial, self.lanes]).encode() + b"\n" + self.packed
+
+    @staticmethod
+    def from_bytes(data: bytes) -> Strategy:
+        """What `to_bytes` made."""
+        head, _, packed = data.partition(b"\n")
+        name, why, serial, lanes = json.loads(head)
+        return Strategy(name, why, serial, lanes, packed)
 
 
 class Unit:
@@ -62,12 +75,18 @@ def block_ir(program: Program, strategy: Strategy, uses: tuple[str, ...]) -> str
     """The IR of a unit: the program and its block function."""
     if strategy.name == "scalars":
         return program.ir + scalars_text(program.stage.name, program.slots, uses)
+    if strategy.name == "lanes":
+        from irgrad.engine.transforms.runtime import link_runtime
+
+        name, _, text = zlib.decompress(strategy.packed).decode("utf-8", "surrogateescape").partition("\n")
+        return link_runtime(text) + lanes_text(name, len(program.slots))
     return program.ir + loop_text(program.stage.name, len(program.slots))
 
 
 def unit_of(program: Program, strategy: Strategy, uses: tuple[str, ...], units: dict[Any, Unit]) -> Unit:
     """The unit of a program for these uses of its slots, made once for a dictionary of units."""
-    key = (program, strategy.name, uses if strategy.name != "loop" else ())
+    relevant = uses if strategy.name == "scalars" else varying(uses) if strategy.name == "lanes" else ()
+    key = (program, strategy.name, strategy.lanes, relevant)
     unit = units.get(key)
     if unit is None:
         with _LOCK:
@@ -77,28 +96,57 @@ def unit_of(program: Program, strategy: Strategy, uses: tuple[str, ...], units: 
     return unit
 
 
-def strategy_of(program: Program) -> Strategy:
-    """The strategy for a program; what was found is kept on disk."""
+def varying(uses: Sequence[str]) -> tuple[int, ...]:
+    """The slots whose memory is different for each sample: all that are written, and inputs with a value per sample."""
+    return tuple(i for i, use in enumerate(uses) if use != "in one")
+
+
+def strategy_of(program: Program, uses: Sequence[str], width: int | str = "auto") -> Strategy:
+    """The strategy for a program whose slots are used so; what was found is kept on disk.
+
+    width: "auto"; 1 for one sample after the other; or the number of lanes. Raises Unsupported if those are impossible.
+    """
     from irgrad.engine.codegen.cache import default_cache, fingerprint
 
-    store, key = default_cache(), fingerprint("batch-strategy", program.key, source_digest())
+    store, key = default_cache(), fingerprint("strategy", program.key, f"{varying(uses)} {width}")
     stored = store.get("strategy", key)
     if stored is not None:
-        return Strategy(*json.loads(stored))
-    made = _choose(program)
-    store.put("strategy", key, json.dumps([made.name, made.why, made.serial]).encode())
+        return Strategy.from_bytes(stored)
+    made = _choose(program, uses, width)
+    store.put("strategy", key, made.to_bytes())
     return made
 
 
-def _choose(program: Program) -> Strategy:
+def _choose(program: Program, uses: Sequence[str], width: int | str) -> Strategy:
     serial = _serial(program.stage.text)
-    arrays = [slot.name for slot in program.slots if slot.parameter.shape]
-    if arrays:
-        return Strategy("loop", f"`{arrays[0]}` is an array", serial)
-    reason = _not_straight(program)
-    if reason:
-        return Strategy("loop", reason, serial)
-    return Strategy("scalars", "all arguments are scalars and nothing loops", serial)
+    if width == 1:
+        return Strategy("loop", "width=1", serial)
+    if width == "auto" and not any(slot.parameter.shape for slot in program.slots) and not _not_straight(program):
+        return Strategy("scalars", "all arguments are scalars and nothing loops", serial, LANES)
+    try:
+        return _widened(program, uses, serial, width)
+    except Unsupported as error:
+        if width != "auto":
+            raise
+        return Strategy("loop", f"{error.because}: {error.which.strip()}", serial)
+
+
+def _widened(program: Program, uses: Sequence[str], serial: str, width: int | str) -> Strategy:
+    from irgrad.engine.codegen.prepare import prepare
+    from irgrad.engine.ir.printer import to_text
+    from irgrad.engine.ir.reader import read
+    from irgrad.engine.transforms.batch import widen
+    from irgrad.engine.transforms.runtime import uses_tape
+
+    name, text = program.stage.name, program.stage.text
+    module = read(prepare(text, [name]) if program.parent is not None else text, roots=[name])
+    sizes = [slot.dtype.size for slot in program.slots]
+    largest = max((s.dtype.size for s in program.slots if s.differentiable), default=8)
+    bytes_ = BYTES if uses_tape(text) else 2 * BYTES
+    lanes = width if isinstance(width, int) else bytes_ // largest
+    made = widen(module, name, varying(uses), sizes, lanes)
+    packed = zlib.compress(f"{made}\n{to_text(module)}".encode("utf-8", "surrogateescape"), 1)
+    return Strategy("lanes", "control flow is the same for all samples", serial, lanes, packed)
 
 
 def _serial(text: str) -> str:

@@ -19,6 +19,7 @@ Results are bitwise the same for any number of threads. A NaN stays in its sampl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -27,7 +28,7 @@ import numpy as np
 from irgrad.engine.batch_axes import AxesSpec, Data, Operands, data_of, operands_of, strides_of
 from irgrad.engine.batch_plan import Job, make_plan
 from irgrad.engine.batch_threads import thread_limit
-from irgrad.engine.batch_unit import Strategy, Unit, strategy_of, unit_of
+from irgrad.engine.batch_unit import Strategy, Unit, strategy_of, unit_of, varying
 from irgrad.engine.kernel import Kernel, plain
 from irgrad.engine.programs import Program
 from irgrad.engine.run import like
@@ -38,7 +39,12 @@ from irgrad.rules.errors import DTypeError, ShapeError, SignatureError
 __all__ = ["Batched", "batch", "batch_grad", "batch_jvp", "batch_value_and_grad", "batch_vjp", "explain_batch"]
 
 Array = np.ndarray[Any, Any]
+Request = tuple[dict[int, Data], dict[int, str]]
 LAYOUTS = ("auto", "aos", "soa")
+WIDEST = 64
+"""The most lanes."""
+LARGEST = 1 << 18
+"""Bytes of the buffers of a block of lanes: a share of the second-level cache."""
 
 
 class Batched:
@@ -56,7 +62,8 @@ class Batched:
                                  fix='lib.kernel("name", "f64(f64[n] x, i64 n)") makes one')
         _choice("layout", layout, LAYOUTS)
         _choice("reduce", reduce, (None, "sum"))
-        _choice("width", width, ("auto", 1))
+        if width != "auto" and (isinstance(width, bool) or not isinstance(width, int) or not 1 <= width <= WIDEST):
+            raise SignatureError(f"width = {width!r} is not known", fix=f'width = "auto" or 1 to {WIDEST} lanes')
         thread_limit(threads)
         self.kernel = kernel
         self.in_axes = in_axes
@@ -68,21 +75,40 @@ class Batched:
         self.__doc__ = f"`{name}` of `{kernel.signature}` over a batch."
         self._program = program
         self._units: dict[Any, Unit] = {}
+        self._strategies: dict[Any, Strategy] = {}
 
     @property
     def program(self) -> Program:
         """What runs for each sample."""
         return self._program()
 
-    @property
-    def strategy(self) -> Strategy:
-        """How samples run, and why so."""
-        found = strategy_of(self.program)
-        return Strategy("loop", "width=1", found.serial) if self.width == 1 else found
+    def strategy(self, uses: tuple[str, ...], samples: int, shapes: Sequence[tuple[int, ...]]) -> Strategy:
+        """How samples run, and why so, for these uses of the slots (see `batch_blocks`).
+
+        Samples are lanes of vectors where `transforms.batch` can widen the program, unless there are fewer samples than
+        half of the lanes, or what the lanes of a block hold exceeds `LARGEST` bytes.
+        """
+        key = (varying(uses), self.width)
+        found = self._strategies.get(key)
+        if found is None:
+            found = self._strategies[key] = strategy_of(self.program, uses, self.width)
+        if found.name != "lanes" or self.width != "auto":
+            return found
+        if 2 * samples < found.lanes:
+            return Strategy("loop", f"{samples} samples fill less than half of {found.lanes} lanes", found.serial)
+        held = sum(math.prod(shapes[i]) * self.program.slots[i].dtype.size for i in varying(uses))
+        if held * found.lanes > LARGEST:
+            return Strategy("loop", f"{found.lanes} lanes would hold {held * found.lanes} bytes, more than {LARGEST}",
+                            found.serial)
+        return found
 
     def operands(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Operands:
         """The checked arguments of a call."""
         return operands_of(self.kernel, self.kernel.ordered(tuple(args), kwargs), self.in_axes, self.layout)
+
+    def request(self, given: Operands) -> Request:
+        """Slots that start from given values, and what is wanted: slot -> "each" or "sum"."""
+        raise NotImplementedError
 
     def run(self, given: Operands, starts: dict[int, Data], wanted: dict[int, str], out: Any = None) -> dict[int, Any]:
         """Run the program for all samples.
@@ -93,11 +119,11 @@ class Batched:
         program = self.program
         shapes = program.shapes(given.bound.sizes)
         targets = _targets(program.slots, shapes, given, wanted, self.layout, out)
-        jobs = [self._job(n, slot, given, starts, wanted, targets) for n, slot in enumerate(program.slots)]
+        jobs = [self.job(n, slot, given, starts, wanted, targets) for n, slot in enumerate(program.slots)]
         if given.samples == 0:
             return {n: array if wanted[n] == "each" else _zeros(array) for n, array in targets.items()}
         uses = tuple(job.use(slot) for job, slot in zip(jobs, program.slots, strict=True))
-        strategy = self.strategy
+        strategy = self.strategy(uses, given.samples, shapes)
         plan = make_plan(unit_of(program, strategy, uses, self._units), shapes, given.samples, jobs)
         plan.run(1 if strategy.serial else self.threads)
         for n, array in targets.items():
@@ -105,16 +131,17 @@ class Batched:
                 array[...] = plan.summed(n).reshape(array.shape)
         return dict(targets)
 
-    def _job(
+    def job(
         self, number: int, slot: Slot, given: Operands, starts: dict[int, Data], wanted: dict[int, str],
         targets: dict[int, Array],
     ) -> Job:  # fmt: skip
+        """What happens to one slot."""
         source = starts.get(number)
         if source is None and not slot.steps and slot.role in ("in", "inout"):
             source = given.data.get(slot.index)
         start = "zero" if source is None else "each" if source.sample else "one"
         target = None
-        if wanted.get(number) == "each":
+        if wanted.get(number) == "each" and number in targets:
             array = targets[number]
             target = Data(array, *strides_of(array.shape, self._batch_axis(array), array.itemsize))
         return Job(start, source, wanted.get(number, ""), target)
@@ -181,13 +208,18 @@ class _Primal(Batched):
     def __call__(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         """The kernel's results for all samples: one array, or a tuple in the order of a single call."""
         given = self.operands(args, kwargs)
-        mode = self.reduce or "each"
-        wanted = dict.fromkeys(self.kernel.output_positions, mode)
-        if self.reduce:
-            _only_floats(self.kernel, self.program.slots, wanted)
-        found = self.run(given, {}, wanted, out)
+        starts, wanted = self.request(given)
+        found = self.run(given, starts, wanted, out)
         rows = [plain(found[i]) for i in wanted]
         return rows[0] if len(rows) == 1 else tuple(rows) if rows else None
+
+
+    def request(self, given: Operands) -> Request:
+        """Every output."""
+        wanted = dict.fromkeys(self.kernel.output_positions, self.reduce or "each")
+        if self.reduce:
+            _only_floats(self.kernel, self.program.slots, wanted)
+        return {}, wanted
 
 
 class _Gradient(Batched):
@@ -200,16 +232,22 @@ class _Gradient(Batched):
     def __call__(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         """The gradients of all samples, `(values, gradients)` with values; `out` lists the values first."""
         given = self.operands(args, kwargs)
-        program = self.program
-        target = scalar_output(self.kernel)
-        seed, gradients = _slot(program, target, 0), [_slot(program, i, 0) for i in self.positions]
+        starts, wanted = self.request(given)
+        found = self.run(given, starts, wanted, _flat(out))
+        rows = [plain(found[n]) for n in wanted]
+        result = structured(rows[self.with_value :], self.single)
+        return (rows[0], result) if self.with_value else result
+
+    def request(self, given: Operands) -> Request:
+        """The value first, then the gradients; the cotangent of the value is one."""
+        program, target = self.program, scalar_output(self.kernel)
         wanted = {_slot(program, target): self.reduce or "each"} if self.with_value else {}
-        for position, number in zip(self.positions, gradients, strict=True):
-            wanted[number] = "sum" if self.reduce and position not in given.axes else "each"
+        for position in self.positions:
+            shared = self.reduce and position not in given.axes
+            wanted[_slot(program, position, 0)] = "sum" if shared else "each"
+        seed = _slot(program, target, 0)
         one = np.ones((), program.slots[seed].dtype.numpy)
-        found = self.run(given, {seed: Data(one, 0, one.itemsize)}, wanted, _flat(out))
-        result = structured([plain(found[n]) for n in gradients], self.single)
-        return (plain(found[_slot(program, target)]), result) if self.with_value else result
+        return {seed: Data(one, 0, one.itemsize)}, wanted
 
 
 def batch(
@@ -341,16 +379,23 @@ def batch_vjp(
     return out, pullback
 
 
-def explain_batch(batched: Batched | Kernel) -> str:
+def explain_batch(batched: Batched | Kernel, *args: Any, **kwargs: Any) -> str:
     """How a batched function runs its samples, and why so: for people.
 
     batched: what `batch`, `batch_grad` or `batch_value_and_grad` made, or a kernel (which stands for `batch(kernel)`)
+    args:    arguments of a call; nothing runs
     """
     if isinstance(batched, Kernel):
         batched = batch(batched)
-    strategy = batched.strategy
+    given = batched.operands(args, kwargs)
+    program, (starts, wanted) = batched.program, batched.request(given)
+    shapes = program.shapes(given.bound.sizes)
+    jobs = [batched.job(n, slot, given, starts, wanted, {}) for n, slot in enumerate(program.slots)]
+    uses = tuple(job.use(slot) for job, slot in zip(jobs, program.slots, strict=True))
+    strategy = batched.strategy(uses, given.samples, shapes)
     how = {
-        "scalars": f"scalars: {strategy.lanes} samples a block, in a loop that LLVM turns into vector code",
+        "scalars": f"scalars: blocks of {strategy.lanes} samples in a loop that LLVM turns into vector code",
+        "lanes": f"lanes: {strategy.lanes} samples side by side in vectors",
         "loop": "loop: sample after sample",
     }[strategy.name]
     threads = strategy.serial and f"one thread: {strategy.serial}"

@@ -35,16 +35,21 @@ def test_scalar_kernels_become_vector_code(derivative: bool) -> None:
     kernel = irgrad.load(BLACK_SCHOLES).kernel("price")
     wrt = tuple(range(5))
     made = engine.batch_value_and_grad(kernel, argnums=wrt) if derivative else engine.batch(kernel)
-    program, strategy = made.program, made.strategy
-    assert strategy.name == "scalars"
+    program = made.program
     uses = tuple("in each" if s.role == "in" else "one" if s.index == 5 and s.steps else "zero out"
                  for s in program.slots)  # fmt: skip
+    strategy = strategy_of(program, uses)
+    assert strategy.name == "scalars"
     text = optimise(block_ir(program, strategy, uses), [BLOCK])
     body = re.sub(r"<\d+ x double>", "V", text[text.index("vector.body:") :].split("\n}", 1)[0])
     assert "= load V" in body and not re.search(r"= (tail call|fmul|fadd|fdiv|load)[^\n]*\bdouble [@%]", body)
     assert not vector_math.available() or re.search(r"@_ZGV\w+_(log|exp)\(", body)
 
 
-def test_arrays_and_loops_are_called_one_by_one() -> None:
-    for name in ("cubes", "power"):
-        assert strategy_of(sample(name).primal).name == "loop"
+@pytest.mark.parametrize("lanes", [2, 8])
+def test_lanes_are_one_call(lanes: int) -> None:
+    program = sample("cubes").primal
+    uses = ("in each", "in one", "in one", "zero out")
+    text = block_ir(program, strategy_of(program, uses, lanes), uses)
+    assert f"@cubes.normal.lanes{lanes}(" in text.split(f"define void @{BLOCK}(")[1]
+    assert f"load <{lanes} x double>" in text

@@ -23,7 +23,8 @@ def _plan(name: str, n: int, sums: bool) -> Plan:
         wanted = "" if slot.role == "in" else "sum" if sums else "each"
         jobs.append(Job("each" if slot.role == "in" else "zero", data, wanted, data))
     uses = tuple(job.use(slot) for job, slot in zip(jobs, program.slots, strict=True))
-    return make_plan(unit_of(program, strategy_of(program), uses, {}), shapes, n, jobs)
+    strategy = strategy_of(program, uses, "auto" if name == "product" else 1)
+    return make_plan(unit_of(program, strategy, uses, {}), shapes, n, jobs)
 
 
 @pytest.mark.parametrize(("n", "chunk"), [(1, 64), (64, 64), (65, 64), (100_000, 832)])

@@ -13,6 +13,7 @@ import irgrad
 from irgrad import engine
 from irgrad.engine.batch_threads import helped
 
+INDEX = np.arange(3, dtype=np.int32)
 SIZES = (0, 1, 7, 64, 300)
 RNG = np.random.default_rng(3)
 
@@ -48,15 +49,17 @@ def _axes(name: str, data: dict[str, Any], axis: int = 0) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("width", ("auto", 1))
 @pytest.mark.parametrize("name", NAMES)
-def test_values_and_gradients_are_those_of_single_calls(name: str, n: int) -> None:
+def test_values_and_gradients_are_those_of_single_calls(name: str, width: int | str, n: int) -> None:
     kernel, (data, wrt) = sample(name), _data(name, n)
     single = engine.value_and_grad(kernel, wrt=wrt)
     wanted = [single(*row) for row in _rows(name, data, n)]
     axes, rtol = _axes(name, data), 1e-6 if name == "halves" else 1e-12
-    values = engine.batch(kernel, in_axes=axes)(*data.values())
-    again, gradients = engine.batch_value_and_grad(kernel, wrt=wrt, in_axes=axes)(*data.values())
-    alone = engine.batch_grad(kernel, wrt=wrt, in_axes=axes)(*data.values())
+    options: dict[str, Any] = {"in_axes": axes, "width": width}
+    values = engine.batch(kernel, **options)(*data.values())
+    again, gradients = engine.batch_value_and_grad(kernel, wrt=wrt, **options)(*data.values())
+    alone = engine.batch_grad(kernel, wrt=wrt, **options)(*data.values())
     assert values.shape == again.shape == (n,)
     np.testing.assert_allclose(values, [v for v, _ in wanted], rtol=rtol, atol=1e-300)
     np.testing.assert_allclose(again, values, rtol=rtol)
@@ -79,6 +82,9 @@ def test_batch_axis_last(name: str, n: int) -> None:
     assert np.array_equal(got[0], wanted[0])
     for a, b in zip(got[1], wanted[1], strict=True):
         assert np.array_equal(a, np.moveaxis(b, 0, -1))
+    one = engine.batch_grad(kernel, wrt=wrt, in_axes=_axes(name, data, -1), layout="soa", width=1)(*turned.values())
+    for a, b in zip(one, got[1], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)
     mixed = engine.batch_value_and_grad(kernel, wrt=wrt, in_axes=_axes(name, data, -1))(*turned.values())
     assert all(np.array_equal(a, b) for a, b in zip(mixed[1], wanted[1], strict=True))
 
@@ -249,6 +255,8 @@ WRONG: dict[str, tuple[Any, type[Exception], str]] = {
     "tangents": (lambda k, x: engine.batch_jvp(k, (x, 2.0), (x,)), irgrad.SignatureError, "1 tangents for 2"),
     "tangent": (lambda k, x: engine.batch_jvp(k, (x, 2.0), (x[:2], None)), irgrad.ShapeError, "tangent of `x`"),
     "cotangent": (lambda k, x: engine.batch_vjp(k, x, 2.0)[1](np.ones(3)), irgrad.ShapeError, "cotangent of `return`"),
+    "width": (lambda k, x: engine.batch(k, width=0), irgrad.SignatureError, "width = 0"),
+    "no lanes": (lambda k, x: engine.batch(sample("power"), width=4)(x[0], INDEX), irgrad.Unsupported, "lanes"),
     "integers": (lambda k, x: engine.batch(sample("count"), reduce="sum")(x), irgrad.DTypeError, "cannot be summed"),
     "sizes": (lambda k, x: engine.batch(sample("ramp"), in_axes=(0, None))(np.arange(3), 1), irgrad.ShapeError, "`n`"),
 }  # fmt: skip
@@ -261,12 +269,49 @@ def test_errors_name_the_argument(name: str) -> None:
         call(sample("cubes"), np.ones((4, 3)))
 
 
+RK4 = """void slope(const double *y, double p, double *d) {
+    d[0] = 10 * (y[1] - y[0]); d[1] = y[0] * (p - y[2]) - y[1]; d[2] = y[0] * y[1] - 2.5 * y[2]; }
+double f(const double *y0, double p, long steps) {
+    double y[3] = {y0[0], y0[1], y0[2]}, k[3], l[3], a[3];
+    for (long t = 0; t < steps; t++) {
+        slope(y, p, k);
+        for (int i = 0; i < 3; i++) a[i] = y[i] + 0.005 * k[i];
+        slope(a, p, l);
+        for (int i = 0; i < 3; i++) y[i] += 0.01 * l[i];
+    }
+    return y[0] + y[1] * y[2];
+}"""
+
+
+@pytest.mark.parametrize("width", ("auto", 1, 2, 4, 5, 16))
+@pytest.mark.parametrize("n", (3, 8, 21))
+def test_an_integrator_over_initial_conditions(width: int | str, n: int) -> None:
+    """Loops with a tape, as lanes: value, both gradients, sums; the second argument shared."""
+    kernel = irgrad.load(RK4).kernel("f", "f64(f64[3] y0, f64 p, i64 steps)")
+    y0, single = RNG.normal(size=(n, 3)), engine.value_and_grad(kernel, wrt=("y0", "p"))
+    wanted = [single(y, 28.0, 40) for y in y0]
+    made = engine.batch_value_and_grad(kernel, wrt=("y0", "p"), width=width)
+    value, (dy, dp) = made(y0, 28.0, 40)
+    np.testing.assert_allclose(value, [v for v, _ in wanted], rtol=1e-12)
+    np.testing.assert_allclose(dy, [g[0] for _, g in wanted], rtol=1e-11)
+    np.testing.assert_allclose(dp, [g[1] for _, g in wanted], rtol=1e-11)
+    summed = engine.batch_grad(kernel, wrt="p", width=width, reduce="sum")(y0, 28.0, 40)
+    assert summed == pytest.approx(dp.sum(), rel=1e-12)
+    if width == "auto" and n > 3:
+        assert "lanes: 8 samples side by side" in engine.explain_batch(made, y0, 28.0, 40)
+    assert np.array_equal(made(y0[:0], 28.0, 40)[1][0], np.zeros((0, 3)))
+
+
 def test_one_can_see_how_samples_run() -> None:
-    assert "scalars: 64 samples" in engine.explain_batch(sample("product"))
-    text = engine.explain_batch(engine.batch_grad(sample("cubes"), threads=2))
-    assert "sample after sample" in text and "`x` is an array" in text and "threads: 2" in text
-    assert "because it loops" in engine.explain_batch(sample("power"))
-    assert "because width=1" in engine.explain_batch(engine.batch(sample("product"), width=1))
+    x, many = np.ones((20, 3)), np.ones((20, 5000))
+    assert "scalars: blocks of 64 samples" in engine.explain_batch(sample("product"), np.ones(9), 0.5)
+    assert "lanes: 16 samples" in engine.explain_batch(sample("cubes"), x, 0.5)
+    assert "lanes: 4 samples" in engine.explain_batch(engine.batch(sample("cubes"), width=4), x, 0.5)
+    assert "3 samples fill less than half" in engine.explain_batch(sample("cubes"), x[:3], 0.5)
+    assert "16 lanes would hold 640128 bytes" in engine.explain_batch(sample("cubes"), many, 0.5)
+    text = engine.explain_batch(engine.batch_grad(sample("cubes"), threads=2, width=1), x, 0.5)
+    assert "sample after sample" in text and "because width=1" in text and "threads: 2" in text
+    assert "different samples: br i1" in engine.explain_batch(sample("power"), np.ones(9), np.arange(9, dtype=np.int32))
 
 
 def test_kernels_with_global_state_stay_on_one_thread() -> None:
@@ -276,5 +321,5 @@ def test_kernels_with_global_state_stay_on_one_thread() -> None:
     kernel = irgrad.load(text).kernel("f")
     x = np.linspace(0, 1, 500)
     got = engine.batch(kernel, threads=4)(x)
-    assert helped.count == 0 and "global variable `s`" in engine.explain_batch(kernel)
+    assert helped.count == 0 and "global variable `s`" in engine.explain_batch(kernel, x)
     np.testing.assert_allclose(got, 2 * x + 2 * x * x, rtol=1e-13)

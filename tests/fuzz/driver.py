@@ -4,6 +4,7 @@
     python tests/fuzz/driver.py 17 --show             one kernel: source, verdict, smallest failing kernel
     python tests/fuzz/driver.py 0:500 --features struct,heap
     python tests/fuzz/driver.py 0:500 --width 1,2,3,4,8,16     derivatives of these widths against as many separate ones
+    python tests/fuzz/driver.py 0:500 --batches                batches against single calls
 """
 
 # ruff: noqa: E501  (C sources and tables read better unbroken)
@@ -264,12 +265,33 @@ def judge_widths(k: Kernel, library: Any, widths: tuple[int, ...]) -> Verdict:
         return Verdict(k.name, "error", traceback.format_exc(limit=-4))
 
 
+def check_batches(kernels: list[Kernel], report: Callable[[Any], None]) -> None:
+    """Batched values and derivatives against single calls, for kernels of one C file."""
+    import irgrad
+    from fuzz.batches import compare
+
+    library = irgrad.load(source_file(kernels))
+    for k in kernels:
+        report(k.name)
+        try:
+            inputs = k.sample(np.random.default_rng(k.seed))
+            kernel = library.kernel(k.name, k.signature)
+            found, _ = compare(kernel, inputs, k.wrt, 1e-3 if k.has_f32 else 1e-9, k.seed)
+            report(Verdict(k.name, "wrong" if found else "ok", "\n".join(found[:4])))
+        except irgrad.IRGradError as e:
+            report(Verdict(k.name, "refused", f"{type(e).__name__}: {e}"))
+        except Exception:
+            report(Verdict(k.name, "error", traceback.format_exc(limit=-4)))
+
+
 def run(
-    seeds: Iterable[int], size: int = 6, features: set[str] | None = None, batch: int = 50, widths: tuple[int, ...] = ()
-) -> list[tuple[Kernel, Verdict]]:
-    """Check the kernels of these seeds: against the oracle, or at these widths against separate derivatives."""
+    seeds: Iterable[int], size: int = 6, features: set[str] | None = None, batch: int = 50, widths: tuple[int, ...] = (),
+    batches: bool = False,
+) -> list[tuple[Kernel, Verdict]]:  # fmt: skip
+    """Check the kernels of these seeds: against the oracle, at these widths against separate derivatives, or batches
+    against single calls."""
     kernels = [generate(s, size, features) for s in seeds]
-    work = partial(check_widths, widths=widths) if widths else check_generated
+    work = check_batches if batches else partial(check_widths, widths=widths) if widths else check_generated
     out = []
     for start in range(0, len(kernels), batch):
         part = kernels[start : start + batch]
@@ -318,16 +340,17 @@ def main() -> int:
     parser.add_argument("--size", type=int, default=6)
     parser.add_argument("--features", default="")
     parser.add_argument("--width", default="", help="widths to compare with separate derivatives, as in 2,3,8")
+    parser.add_argument("--batches", action="store_true", help="compare batches with single calls")
     parser.add_argument("--show", action="store_true", help="print each failure with a smaller kernel")
     args = parser.parse_args()
     first, _, last = args.seeds.partition(":")
     seeds = range(int(first), int(last) if last else int(first) + 1)
     widths = tuple(int(w) for w in args.width.split(",")) if args.width else ()
-    results = run(seeds, args.size, set(args.features.split(",")) if args.features else None, widths=widths)
+    results = run(seeds, args.size, set(args.features.split(",")) if args.features else None, widths=widths, batches=args.batches)
     print(summary(results))
     if args.show:
         for k, v in results:
-            print(hint(k, v, smaller=not widths) if v.bad else k.source)
+            print(hint(k, v, smaller=not widths and not args.batches) if v.bad else k.source)
     return int(any(v.bad for _, v in results))
 
 

@@ -1,5 +1,5 @@
 """Random kernels: forward and reverse derivatives against the interpreter, against each other, and derivatives of
-several widths against as many separate ones.
+several widths against as many separate ones, batches against single calls.
 
 IRGRAD_FUZZ is the number of kernels (200 by default, 2000 in `.ci/run`), IRGRAD_FUZZ_SEED the first seed. Each test is
 a batch of one C file, so that workers share the kernels.
@@ -33,5 +33,13 @@ def test_widths_of_random_kernels(width: int) -> None:
     """W tangents or cotangents at once are W separate derivatives, to 1e-12."""
     first = FIRST + 1000 * width
     results = run(range(first, first + max(1, COUNT // 20)), widths=(width,))
+    bad = [(k, v) for k, v in results if v.bad]
+    assert not bad, summary(results) + "\n\n" + hint(*bad[0], smaller=False)
+
+
+def test_batches_of_random_kernels() -> None:
+    """Values, tangents and gradients of a batch are those of single calls."""
+    first = FIRST + 20_000
+    results = run(range(first, first + max(1, COUNT // 40)), batches=True)
     bad = [(k, v) for k, v in results if v.bad]
     assert not bad, summary(results) + "\n\n" + hint(*bad[0], smaller=False)

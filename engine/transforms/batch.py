@@ -1,0 +1,282 @@
+"""Widening: a function for one sample becomes one for L samples, side by side in the lanes of vectors.
+
+    @f(ptr x, ptr n, ptr y)   ->   @f.lanes8(ptr x, ptr n, ptr y)      x, y: lanes interleaved;  n: shared
+
+Which values *vary* between samples follows from which arguments do: a load from memory that varies, and whatever is
+computed from it. Values that do not vary (sizes, counters, addresses, shared arguments) stay scalar, and so does
+control flow. Memory that varies, whether of arguments, local or of the tape, holds element by element the L values of
+its lanes: every byte offset into it is multiplied by L. Where a branch varies, both sides are computed and the right
+value is selected if they are short and without side effects.
+
+What cannot be widened is refused by an `Unsupported` that names the instruction; the caller then runs sample after
+sample. Source of the method: whole-function vectorisation (Karrenberg and Hack, CGO 2011).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from irgrad.engine.analyses.cfg import Cfg
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.builder import Builder
+from irgrad.engine.ir.model import (
+    Block,
+    CallInfo,
+    ConstAggregate,
+    ConstFloat,
+    ConstInt,
+    ConstUndef,
+    ConstZero,
+    Function,
+    Instruction,
+    Module,
+    Value,
+)
+from irgrad.engine.transforms.batch_flatten import flatten
+from irgrad.engine.transforms.batch_uniform import ALLOCATORS, IGNORED, MEMORY, Uniformity, math_intrinsic, refuse
+
+__all__ = ["widen"]
+
+_ALIGN = 64
+
+
+def widen(module: Module, fname: str, varying: Sequence[int], sizes: Sequence[int], lanes: int) -> str:
+    """Add the function over `lanes` samples to the module; returns its name.
+
+    varying: arguments whose memory holds the lanes of its elements interleaved
+    sizes:   bytes of an element of each argument
+    Raises Unsupported for what cannot be widened.
+    """
+    fn = module.functions[fname]
+    flatten(fn, lambda: Uniformity(fn, varying, sizes, strict=False))
+    facts = Uniformity(fn, varying, sizes, strict=True)
+    return _Widener(module, fn, facts, lanes).run()
+
+
+class _Widener:
+    def __init__(self, module: Module, fn: Function, facts: Uniformity, lanes: int) -> None:
+        self.module = module
+        self.fn = fn
+        self.facts = facts
+        self.lanes = lanes
+        self.target = Function(f"{fn.name}.lanes{lanes}", fn.ftype)
+        self.scalar: dict[Value, Value] = dict(zip(fn.args, self.target.args, strict=True))
+        self.vector: dict[Value, Value] = {}
+        self.blocks: dict[Block, Block] = {}
+        self.b = Builder(Block())
+
+    def run(self) -> str:
+        fn, target = self.fn, self.target
+        name = target.name or ""
+        for old, new in zip(fn.args, target.args, strict=True):
+            new.attrs = "noalias" if "noalias" in old.attrs.split() else ""
+        target.tail = "nounwind"
+        self.module.functions[name] = target
+        order = Cfg(fn).rpo
+        for number, block in enumerate(order):
+            self.blocks[block] = Block(f"w{number}")
+            self.blocks[block].function = target
+            target.blocks.append(self.blocks[block])
+        for block in order:
+            self.b = Builder(self.blocks[block])
+            for instr in block.instructions:
+                self._instruction(instr)
+        for block in order:
+            self._fill_phis(block)
+        return name
+
+    # -- operands ------------------------------------------------------------------------------------------------------
+
+    def _one(self, value: Value) -> Value:
+        """A value that does not vary."""
+        return self.scalar.get(value, value)
+
+    def _wide(self, value: Value) -> Value:
+        """The lanes of a value, equal ones if it does not vary."""
+        found = self.vector.get(value)
+        if found is not None:
+            return found
+        type_ = ty.vector(self.lanes, value.type)
+        if isinstance(value, ConstInt | ConstFloat):
+            return ConstAggregate(type_, [value] * self.lanes)
+        if isinstance(value, ConstZero):
+            return ConstZero(type_)
+        if isinstance(value, ConstUndef):
+            return ConstUndef(type_, value.poison)
+        first = self.b.insertelement(ConstUndef(type_, poison=True), self._one(value), 0)
+        return self.b.insert(Instruction("shufflevector", type_, [first, ConstUndef(type_, poison=True),
+                                                                  ConstZero(ty.vector(self.lanes, ty.I32))]))
+
+    def _fill_phis(self, block: Block) -> None:
+        for old in block.phis:
+            wide = old in self.vector
+            new = self.vector[old] if wide else self.scalar[old]
+            assert isinstance(new, Instruction)
+            for value, source in zip(old.operands, old.blocks, strict=True):
+                if source not in self.blocks:
+                    continue
+                at = self.blocks[source]
+                self.b = Builder(at, at=len(at.instructions) - 1)
+                new.operands.append(self._wide(value) if wide else self._one(value))
+                new.blocks.append(at)
+
+    # -- instructions --------------------------------------------------------------------------------------------------
+
+    def _instruction(self, instr: Instruction) -> None:
+        opcode = instr.opcode
+        if opcode == "call":
+            self._call(instr)
+        elif opcode == "phi":
+            self._phi(instr)
+        elif opcode == "load":
+            self._load(instr)
+        elif opcode == "store":
+            self._store(instr)
+        elif opcode == "getelementptr" and self.facts.scaled(instr.operands[0]):
+            self.scalar[instr] = self._address(instr)
+        elif opcode == "alloca" and instr in self.facts.roots:
+            assert instr.elem is not None
+            new = self._copy(instr)
+            new.elem, new.align = ty.array(self.lanes, instr.elem), max(instr.align, _ALIGN)
+        elif instr in self.facts.varying:
+            self._elementwise(instr)
+        else:
+            self._copy(instr)
+
+    def _copy(self, instr: Instruction) -> Instruction:
+        """The instruction as it is, on values that do not vary."""
+        new = Instruction(
+            instr.opcode, instr.type, [self._one(v) for v in instr.operands], flags=instr.flags, pred=instr.pred,
+            elem=instr.elem, align=instr.align, blocks=[self.blocks[b] for b in instr.blocks], indices=instr.indices,
+            call=_plain(instr.call), volatile=instr.volatile, ordering=instr.ordering,
+        )  # fmt: skip
+        self.scalar[instr] = self.b.insert(new)
+        return new
+
+    def _phi(self, instr: Instruction) -> None:
+        if instr in self.facts.varying:
+            self.vector[instr] = self.b.phi(ty.vector(self.lanes, instr.type))
+        else:
+            self.scalar[instr] = self.b.phi(instr.type)
+
+    def _elementwise(self, instr: Instruction) -> None:
+        type_ = ty.vector(self.lanes, instr.type)
+        operands = [self._wide(v) for v in instr.operands]
+        if instr.opcode == "select" and instr.operands[0] not in self.facts.varying:
+            operands[0] = self._one(instr.operands[0])
+        new = Instruction(instr.opcode, type_, operands, flags=instr.flags, pred=instr.pred)
+        self.vector[instr] = self.b.insert(new)
+
+    def _load(self, instr: Instruction) -> None:
+        if instr not in self.facts.varying:
+            self._copy(instr)
+            return
+        type_ = ty.vector(self.lanes, instr.type)
+        self.vector[instr] = self.b.load(type_, self._one(instr.operands[0]), ty.store_size(instr.type))
+
+    def _store(self, instr: Instruction) -> None:
+        value, pointer = instr.operands
+        if self.facts.scaled(pointer):
+            self.b.store(self._wide(value), self._one(pointer), ty.store_size(value.type))
+        else:
+            self._copy(instr)
+
+    def _address(self, instr: Instruction) -> Value:
+        """A getelementptr whose byte offset is multiplied by the lanes."""
+        pointer = self._one(instr.operands[0])
+        type_ = instr.elem
+        assert type_ is not None
+        for number, index in enumerate(instr.operands[1:]):
+            if number and isinstance(type_, ty.StructType):
+                assert isinstance(index, ConstInt) and type_.fields is not None
+                offset = ty.field_offsets(type_)[index.value]
+                type_ = type_.fields[index.value]
+                pointer = self.b.gep(ty.I8, pointer, offset * self.lanes, flags=instr.flags)
+                continue
+            if number:
+                assert isinstance(type_, ty.ArrayType | ty.VectorType)
+                type_ = type_.elem
+            step = ty.array(ty.size_of(type_) * self.lanes, ty.I8)
+            pointer = self.b.gep(step, pointer, self._one(index), flags=instr.flags)
+        return pointer
+
+    # -- calls ---------------------------------------------------------------------------------------------------------
+
+    def _call(self, instr: Instruction) -> None:
+        name = instr.callee_name or ""
+        if name.startswith(IGNORED):
+            return
+        if name.startswith(MEMORY) and self.facts.scaled(instr.operands[0]):
+            copy = self._copy(instr)
+            self.b.at = len(self.b.block.instructions) - 1
+            copy.operands[2] = self._times(copy.operands[2])
+            self.b.at = None
+        elif name in ALLOCATORS and instr in self.facts.roots:
+            self._allocate(instr, ALLOCATORS[name])
+        elif instr not in self.facts.varying:
+            self._copy(instr)
+        elif math_intrinsic(name):
+            self._intrinsic(instr, name)
+        else:
+            self._lane_by_lane(instr)
+
+    def _times(self, value: Value) -> Value:
+        return self.b.mul(value, ConstInt(value.type, self.lanes), ())
+
+    def _allocate(self, instr: Instruction, which: int) -> None:
+        """Memory for all lanes, aligned to whole vectors where the allocator is our own."""
+        arguments = [self._one(v) for v in instr.operands]
+        size = self._times(arguments[which])
+        own = (instr.callee_name or "").startswith("irgrad.")
+        arguments[which] = self.b.add(size, ConstInt(size.type, _ALIGN), ()) if own else size
+        memory: Value = self.b.call(arguments[-1], arguments[:-1])
+        if own:
+            mask = self._declared("llvm.ptrmask.p0.i64", ty.function(ty.PTR, (ty.PTR, ty.I64)))
+            above = self.b.gep(ty.I8, memory, _ALIGN - 1, flags=())
+            memory = self.b.call(mask, [above, ConstInt(ty.I64, -_ALIGN)])
+        self.scalar[instr] = memory
+
+    def _intrinsic(self, instr: Instruction, name: str) -> None:
+        """`llvm.sin.f64` -> `llvm.sin.v8f64`; operands that are no vectors (powi, abs) stay scalar."""
+        parts = name.split(".")
+        wide = [v.type is instr.type or v in self.facts.varying for v in instr.args]
+        if not all(v.type is instr.type for v, w in zip(instr.args, wide, strict=True) if w):
+            raise refuse("an operand of this call varies between samples", instr)
+        parts[2] = f"v{self.lanes}{parts[2]}"
+        type_ = ty.vector(self.lanes, instr.type)
+        arguments = [self._wide(v) if w else self._one(v) for v, w in zip(instr.args, wide, strict=True)]
+        callee = self._declared(".".join(parts), ty.function(type_, tuple(a.type for a in arguments)))
+        self.vector[instr] = self.b.call(callee, arguments, flags=instr.flags)
+
+    def _lane_by_lane(self, instr: Instruction) -> None:
+        """A library function without a vector form: one call per lane."""
+        type_ = ty.vector(self.lanes, instr.type)
+        arguments = [self._wide(v) if v in self.facts.varying else self._one(v) for v in instr.args]
+        result: Value = ConstUndef(type_, poison=True)
+        for lane in range(self.lanes):
+            row = [self.b.extractelement(a, lane) if v in self.facts.varying else a
+                   for v, a in zip(instr.args, arguments, strict=True)]  # fmt: skip
+            call = self.b.call(instr.callee, row, flags=instr.flags)
+            call.call = _plain(instr.call)
+            result = self.b.insertelement(result, call, lane)
+        self.vector[instr] = result
+
+    def _declared(self, name: str, ftype: ty.FunctionType) -> Function:
+        found = self.module.functions.get(name)
+        if found is None:
+            found = Function(name, ftype)
+            self.module.functions[name] = found
+        return found
+
+
+def _plain(info: CallInfo | None) -> CallInfo | None:
+    """What a call says, without `tail` and without promises about sizes."""
+    if info is None:
+        return None
+    return CallInfo(info.fn_type, cc=info.cc, arg_attrs=[_kept(a) for a in info.arg_attrs], fn_attrs=info.fn_attrs)
+
+
+def _kept(attrs: str) -> str:
+    return " ".join(word for word in attrs.split() if word in ("immarg", "signext", "zeroext"))
+
+

@@ -1,0 +1,113 @@
+"""Widened functions against the function itself, lane by lane, as machine code."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irgrad
+from irgrad.engine.codegen.jit import compile_module
+from irgrad.engine.ir.printer import to_text
+from irgrad.engine.ir.reader import read
+from irgrad.engine.ir.verify import verify_module
+from irgrad.engine.transforms.batch import widen
+
+RNG = np.random.default_rng(5)
+KERNELS: dict[str, tuple[str, str]] = {
+    "straight": ("f64(f64 x, f64 y)", "double f(double x, double y) { return x * y - x / (1 + y * y); }"),
+    "math": ("f64(f64 x, f64 y)", "double f(double x, double y) { return sin(x) + pow(fabs(y), x) + fmin(x, y); }"),
+    "library": ("f64(f64 x, f64 y)", "double f(double x, double y) { return erf(x) + lgamma(1 + y * y); }"),
+    "single": ("f32(f32 x, f32 y)", "float f(float x, float y) { return expf(x) * sqrtf(1 + y * y); }"),
+    "mixed": ("f64(f64 x, f32 y)", "double f(double x, float y) { return x * y + (double)(float)x; }"),
+    "loop": ("f64(f64[4] x, f64[3] y)", """double f(const double *x, const double *y) {
+        double s = 0;
+        for (int i = 0; i < 4; i++) for (int j = 0; j < 3; j++) s += x[i] * y[j] * (i + 1); return s; }"""),
+    "local": ("f64(f64[5] x, f64 y)", """double f(const double *x, double y) {
+        double a[5], s = 0; for (int k = 0; k < 9; k++) for (int i = 0; i < 5; i++) a[(i + k) % 5] = x[i] * y + s;
+        for (int i = 0; i < 5; i++) s += a[i] * a[4 - i]; return s; }"""),
+    "struct": ("f64(f64[6] x, f64 y)", """typedef struct { double a, b[2]; } T;
+        double f(const double *x, double y) {
+        const T *t = (const T *)x; return t[0].a * t[1].b[1] + y * t[1].a + t[0].b[0]; }"""),
+    "select": ("f64(f64 x, f64 y)", "double f(double x, double y) { return x > y ? x * x : y < 0 ? -y : x + y; }"),
+    "sides": ("f64(f64 x, f64 y)", """double f(double x, double y) {
+        if (x > 0) { y = exp(-x) * log(1 + x) + y; } else { y = sin(x * y); }
+        if (y > 0.5) y = sqrt(y) + cos(y); return y; }"""),
+    "integers": ("f64(f64 x, f64 y)", """double f(double x, double y) {
+        long k = (long)(8 * x); return (k & 3) + (k % 5) * y + (double)(k << 1); }"""),
+    "copies": ("f64(f64[4] x, f64 y)", """double f(const double *x, double y) {
+        double a[4], b[4]; memset(b, 0, sizeof b); memcpy(a, x, sizeof a);
+        for (int k = 0; k < 7; k++) { b[k % 4] += a[(3 * k) % 4] * y; memmove(a, a + 1, 3 * sizeof *a); }
+        return a[0] + b[0] + b[1] * b[2] + b[3]; }"""),
+    "heap": ("f64(f64[3] x, f64 y)", """double f(const double *x, double y) {
+        double *a = malloc(24), s = 0; for (int i = 0; i < 3; i++) a[i] = x[i] * y;
+        for (int k = 0; k < 30; k++) s += a[k % 3] * s + a[(k + 1) % 3]; free(a); return s; }"""),
+}
+HEAD = "#include <math.h>\n#include <string.h>\n#include <stdlib.h>\n"
+
+
+def _module(name: str) -> tuple[Any, Any, Any]:
+    signature, source = KERNELS[name]
+    kernel = irgrad.load(HEAD + source).kernel("f", signature)
+    stage = kernel.primal.stage
+    return kernel, read(stage.text, roots=[stage.name]), stage.name
+
+
+@pytest.mark.parametrize("lanes", (2, 3, 8, 16))
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("shared", (False, True))
+def test_lanes_are_samples(name: str, lanes: int, shared: bool) -> None:
+    """Both arguments per sample, or the second shared by all samples."""
+    kernel, module, fname = _module(name)
+    slots = kernel.primal.slots
+    varying = [0, 2] if shared else [0, 1, 2]
+    made = widen(module, fname, varying, [s.dtype.size for s in slots], lanes)
+    assert not verify_module(module)
+    compiled = compile_module(to_text(module), [made])
+    shapes = [tuple(int(str(e)) for e in s.parameter.shape or ()) for s in slots]
+    rows = [RNG.normal(size=(*shape, lanes)).astype(s.dtype.numpy) for s, shape in zip(slots, shapes, strict=True)]
+    if shared:
+        rows[1] = rows[1][..., 0].copy()
+    call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(compiled.address(made))
+    call(*(row.ctypes.data for row in rows))
+    for lane in range(lanes):
+        wanted = kernel(rows[0][..., lane], rows[1] if shared else rows[1][..., lane])
+        assert rows[2][lane] == pytest.approx(wanted, rel=1e-5 if name in ("single", "mixed") else 1e-13)
+
+
+def test_code_is_vector_code() -> None:
+    _, module, fname = _module("sides")
+    made = widen(module, fname, [0, 1, 2], [8, 8, 8], 4)
+    text = to_text(module)
+    body = text[text.index(f"define void @{made}") :].split("\n}")[0]
+    assert "select <4 x i1>" in body and "@llvm.exp.v4f64(<4 x double>" in body
+    assert "br i1" not in body and " double %" not in body.replace("x double>", "")
+
+
+REFUSED: dict[str, tuple[str, str, str]] = {
+    "loop": ("f64(f64 x)", "double f(double x) { while (x < 9) x *= x + 2; return x; }", "different ways"),
+    "index": ("f64(f64[n] x, f64 y, i64 n)", "double f(const double *x, double y, long n) { return x[(long)y % n]; }",
+              "address varies"),
+    "global": ("f64(f64 x)", "double s[2]; double f(double x) { s[0] += x; s[1] = 2 * s[0]; return s[1]; }", "global"),
+    "call": ("f64(f64 x)", "double f(double x) { return x < 1 ? x : 2 * f(x / 3) * f(x / 2); }", "`f` is called"),
+    "pun": ("f64(f64[2] x)", """double f(const double *x) { double s = 0;
+        for (int i = 0; i < 4; i++) s += ((const float *)x)[i]; return s + x[0]; }""", "4 and 8 bytes"),
+    "cost": ("f64(f64 x)", "double f(double x) { if (x > 0) { "
+             + " ".join(f"x = sin(x) * {k}.5;" for k in range(12)) + " } return x; }", "different ways"),
+    "store": ("void(f64 x, inout f64[2] y)", "void f(double x, double *y) { if (x > 0) y[1] = exp(x) + y[0]; }",
+              "different ways"),
+    "volatile": ("f64(f64 x)", "double f(double x) { volatile double y = x; return y; }", "volatile"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusals_name_the_instruction(name: str) -> None:
+    signature, source, because = REFUSED[name]
+    program = irgrad.load(HEAD + source).kernel("f", signature).primal
+    module = read(program.stage.text, roots=[program.stage.name])
+    varying = [i for i, s in enumerate(program.slots) if s.dtype.is_float]
+    with pytest.raises(irgrad.Unsupported, match=because) as caught:
+        widen(module, program.stage.name, varying, [s.dtype.size for s in program.slots], 8)
+    assert caught.value.which
