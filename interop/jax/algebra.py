@@ -27,7 +27,7 @@ from irgrad.engine.kernel import Kernel
 from irgrad.engine.programs import Program
 from irgrad.engine.slots import Slot
 
-__all__ = ["Spec", "layout", "operand_groups", "program_of"]
+__all__ = ["Spec", "in_place", "layout", "operand_groups", "program_of"]
 
 Words = tuple[int, ...]
 
@@ -163,6 +163,12 @@ def layout(spec: Spec, program: Program, sizes: Mapping[str, int], constants: Ma
             records.append((4 if source is None else 5, scratch, source or 0, nbytes))
             scratch += -(-nbytes // 64) * 64
     return (axes, len(records), scratch, *(word for record in records for word in record), *values)
+
+
+def in_place(words: Words) -> dict[int, int]:
+    """Operands that may share memory with a result: {operand: result}, from the words of `layout`."""
+    records = [words[at : at + 4] for at in range(3, 3 + 4 * words[1], 4)]
+    return {source: result for kind, result, source, _ in records if kind == 3}
 
 
 def _operand_numbers(spec: Spec) -> dict[tuple[int, Words], int]:

@@ -16,7 +16,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
 from irgrad.engine.slots import RETURN
-from irgrad.interop.jax.algebra import Spec, layout, program_of
+from irgrad.interop.jax.algebra import Spec, in_place, layout, program_of
 from irgrad.interop.jax.handler import register
 from irgrad.interop.jax.sharding import alike, call_target, varying
 from irgrad.rules.errors import IRGradError, Unsupported
@@ -75,8 +75,8 @@ def _evaluate(*operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Sha
 def _lower(ctx: Any, *operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Shape) -> Any:
     program = program_of(spec)
     target = register(program)
-    meta = np.array(layout(spec, program, dict(sizes), dict(constants), len(batch)), np.int64)
-    return call_target(ctx, target, operands, meta, len(batch))
+    words = layout(spec, program, dict(sizes), dict(constants), len(batch))
+    return call_target(ctx, target, operands, np.array(words, np.int64), len(batch), in_place(words))
 
 
 def _refuse(ctx: Any, *operands: Any, spec: Spec, **params: Any) -> Any:

@@ -11,7 +11,7 @@ batch first where that costs less than what the call reads and writes anyway, an
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -56,9 +56,15 @@ def _spread(value: Any, axes: tuple[str, ...]) -> Any:
     return jax.lax.pvary(value, axes)
 
 
-def call_target(ctx: Any, target: str, operands: Sequence[Any], meta: Any, axes: int) -> Any:
-    """Lower one call of an FFI target whose first `axes` axes are batch axes."""
-    lowering = jax.ffi.ffi_lowering(target)
+def call_target(
+    ctx: Any, target: str, operands: Sequence[Any], meta: Any, axes: int, in_place: Mapping[int, int]
+) -> Any:
+    """Lower one call of an FFI target whose first `axes` axes are batch axes.
+
+    in_place: {operand: result} that share memory where their types are equal; XLA copies an operand that is used again
+    """
+    aliases = {n: m for n, m in in_place.items() if ctx.avals_in[n].shape == ctx.avals_out[m].shape}
+    lowering = jax.ffi.ffi_lowering(target, operand_output_aliases=aliases)
     shapes = [aval.shape for aval in (*ctx.avals_in, *ctx.avals_out)]
     if not axes or not _several(ctx) or not all(isinstance(n, int) for shape in shapes for n in shape):
         return lowering(ctx, *operands, meta=meta)
@@ -67,7 +73,7 @@ def call_target(ctx: Any, target: str, operands: Sequence[Any], meta: Any, axes:
     if not common:
         return lowering(ctx, *operands, meta=meta)
     jax.ffi.register_ffi_target_as_batch_partitionable(target)
-    lowering = jax.ffi.ffi_lowering(target, extra_attributes={
+    lowering = jax.ffi.ffi_lowering(target, operand_output_aliases=aliases, extra_attributes={
         "mhlo.frontend_attributes": mlir.ir_attribute({"num_batch_dims": str(common)}),
         "sdy.sharding_rule": ir.Attribute.parse(_rule(ctx, common)),
     })

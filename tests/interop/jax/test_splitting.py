@@ -163,3 +163,15 @@ def test_dead_tangents_and_dead_values_are_not_computed() -> None:
         assert str(left).count("foreign_call") == 1 and f"spec={spec}" in str(left)
     left, _ = pe.dce_jaxpr(jaxpr.jaxpr, [False, False])
     assert "foreign_call" not in str(left)
+
+
+def test_a_donated_inout_argument_is_updated_in_place() -> None:
+    x = jnp.linspace(0.0, 1.0, 1000)
+    wanted = np.asarray(STEP(x, 0.1))
+    kept = jax.jit(lambda x: (STEP(x, 0.1), x))(x)
+    np.testing.assert_array_equal(kept[0], wanted)
+    np.testing.assert_array_equal(kept[1], x)  # used again: XLA makes the copy
+    address = x.unsafe_buffer_pointer()
+    moved = jax.jit(lambda x: STEP(x, 0.1), donate_argnums=0)(x)
+    assert moved.unsafe_buffer_pointer() == address
+    np.testing.assert_array_equal(moved, wanted)
