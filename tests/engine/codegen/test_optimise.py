@@ -54,3 +54,42 @@ def test_the_machine_emits_position_independent_code_for_this_cpu() -> None:
 
     assert host_machine().triple
     assert host_cpu() != "generic"
+
+
+BACKWARDS = """
+define void @rows(ptr noalias %cells, i64 %n, i64 %m) {
+entry:
+  %x = load ptr, ptr %cells, align 8
+  %at = getelementptr ptr, ptr %cells, i64 1
+  %y = load ptr, ptr %at, align 8
+  br label %outer
+outer:
+  %row = phi i64 [ %m, %entry ], [ %before, %next ]
+  %before = add nsw i64 %row, -1
+  %start = mul nsw i64 %before, %n
+  %first = getelementptr double, ptr %x, i64 %start
+  br label %inner
+inner:
+  %i = phi i64 [ 0, %outer ], [ %i.next, %inner ]
+  %p = getelementptr double, ptr %first, i64 %i
+  %v = load double, ptr %p, align 8
+  %q = getelementptr double, ptr %y, i64 %i
+  %w = load double, ptr %q, align 8
+  %s = fadd double %v, %w
+  store double %s, ptr %q, align 8
+  %i.next = add nuw nsw i64 %i, 1
+  %more = icmp slt i64 %i.next, %n
+  br i1 %more, label %inner, label %next
+next:
+  %last = icmp sle i64 %before, 0
+  br i1 %last, label %done, label %outer
+done:
+  ret void
+}
+"""
+
+
+def test_a_loop_around_that_runs_backwards_does_not_turn_the_vector_loop_off() -> None:
+    text = optimise(BACKWARDS, ["rows"])
+    assert "vector.memcheck" in text
+    assert "stride.check" not in text
