@@ -8,8 +8,12 @@ with one word, an FFI handler builds the array from its buffers, a C header decl
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from irgrad.engine.prototype import quoted
 from irgrad.engine.signature import Signature
+from irgrad.engine.writes import extent_text
 
 __all__ = ["entry_name", "entry_text", "normal_name", "normal_text"]
 
@@ -24,14 +28,19 @@ def entry_name(name: str) -> str:
     return f"irgrad.entry.{name}"
 
 
-def normal_text(name: str, signature: Signature, *, inline: bool = True) -> str:
-    """The wrapper `void @NAME.normal(...)`. `noalias` holds: the caller passes buffers that never overlap."""
+def normal_text(
+    name: str, signature: Signature, copied: Sequence[int] = (), module: str = "", *, inline: bool = True
+) -> str:
+    """The wrapper `void @NAME.normal(...)`. `noalias` holds: the caller passes buffers that never overlap.
+
+    copied: array arguments of which the function gets a copy; `module` tells what is declared already.
+    """
     params, loads, args = [], [], []
     for index, p in enumerate(signature.parameters):
         align = p.dtype.size
         params.append(f"ptr noalias noundef nonnull align {align} %a{index}")
         if p.is_array:
-            args.append(f"ptr noundef %a{index}")
+            args.append(f"ptr noundef %{'c' if index in copied else 'a'}{index}")
         elif p.dtype.kind == "b":  # memory holds a byte, the call wants i1
             loads.append(f"  %m{index} = load i8, ptr %a{index}, align 1")
             loads.append(f"  %v{index} = icmp ne i8 %m{index}, 0")
@@ -51,8 +60,28 @@ def normal_text(name: str, signature: Signature, *, inline: bool = True) -> str:
             body.append("  %rb = zext i1 %r to i8")
             value = "%rb"
         body.append(f"  store {returns.memory} {value}, ptr %ret, align {returns.size}")
-    lines = [f"define void @{quoted(normal_name(name))}({', '.join(params)}) {{", *loads, *body, "  ret void", "}"]
+    copies, frees = [], []
+    for index in copied:
+        sizes, total = extent_text(signature.parameters[index], signature, f"n{index}")
+        copies += [*sizes, f"  %c{index} = call ptr @malloc(i64 {total})"]
+        copies.append(f"  call void @llvm.memcpy.p0.p0.i64(ptr %c{index}, ptr %a{index}, i64 {total}, i1 false)")
+        frees.append(f"  call void @free(ptr %c{index})")
+    head = f"define void @{quoted(normal_name(name))}({', '.join(params)}) {{"
+    lines = [head, *loads, *copies, *body, *frees, "  ret void", "}"]
+    known = _declared(module) if copied else set()
+    lines += [f"declare {text}" for symbol, text in _COPYING.items() if copied and symbol not in known]
     return "\n".join(lines) + "\n"
+
+
+_COPYING = {
+    "malloc": "noalias ptr @malloc(i64)",
+    "free": "void @free(ptr captures(none))",
+    "llvm.memcpy.p0.p0.i64": "void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1 immarg)",
+}
+
+
+def _declared(module: str) -> set[str]:
+    return set(re.findall(r"^(?:declare|define) [^@\n]*@\"?([\w.]+)", module, re.MULTILINE))
 
 
 def _extended(ir: str, kind: str) -> str:

@@ -13,7 +13,7 @@ import json
 import re
 import threading
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -244,14 +244,14 @@ class Program:
         return stage
 
     def _primal_stage(self) -> _Stage:
-        from irgrad.engine.codegen.prepare import prepare
         from irgrad.engine.ir.entities import restrict
         from irgrad.engine.ir.validate import validate
 
         source, name = self.source, normal_name(self.source.name)
-        text = restrict(source.text, [source.name]) + normal_text(source.name, source.signature)
+        own = restrict(source.text, [source.name])
+        text = own + normal_text(source.name, source.signature)
         validate(_read(text, name))  # before LLVM sees it: what LLVM accepts may still end the process
-        return _Stage.of(name, (), prepare(text, [name]))
+        return _Stage.of(name, (), _prepared(source, own))
 
     def _derived_stage(self, parent: Program) -> _Stage:
         from irgrad.engine.analyses.rulebook import Rulebook
@@ -265,8 +265,7 @@ class Program:
         if parent.parent is not None:  # a derivative is optimised before it is differentiated again
             text = prepare(text, [name], kept.__contains__ if kept else None)
         elif kept:
-            text = parent.source.text + "\n" + normal_text(parent.source.name, parent.source.signature, inline=False)
-            text = prepare(text, [name], kept.__contains__)
+            text = _prepared(parent.source, parent.source.text + "\n", kept.__contains__)
         module = _read(text, name)
         active = set(step.active)
         args = ["dup" if number in active else "const" for number in range(len(parent.slots))]
@@ -378,6 +377,22 @@ def _lanes(shape: tuple[int, ...], dtype: Any) -> Array:
     first = -raw.__array_interface__["data"][0] % 64
     whole: Array = raw[first : first + size].view(dtype).reshape(shape)
     return whole
+
+
+def _prepared(source: Source, module: str, kept: Callable[[str], bool] | None = None) -> str:
+    """The normal form of a kernel's function, prepared; inputs that it may write are copied first.
+
+    `kept`: functions that stay calls, since a rule is registered for them.
+    """
+    from irgrad.engine.codegen.prepare import prepare
+    from irgrad.engine.writes import perhaps_written
+
+    name, inline = normal_name(source.name), kept is None
+    text = prepare(module + normal_text(source.name, source.signature, inline=inline), [name], kept)
+    copied = perhaps_written(text, name, source.signature)
+    if not copied:
+        return text
+    return prepare(module + normal_text(source.name, source.signature, copied, module, inline=inline), [name], kept)
 
 
 def _read(text: str, name: str) -> Module:

@@ -21,7 +21,7 @@ from irgrad.engine.codegen.cache import default_cache, fingerprint
 from irgrad.engine.codegen.cxx import is_cxx_symbol, link_with_libcxx
 from irgrad.engine.codegen.llvm import binding, check_text, host_cpu, host_features
 from irgrad.engine.codegen.optimise import host_machine, machine_for, optimised_module
-from irgrad.rules.errors import LoadError
+from irgrad.rules.errors import IRInvalid, LoadError
 
 __all__ = ["LLVM_LOCK", "Compiled", "compile_module", "compile_object", "link_object"]
 
@@ -102,7 +102,7 @@ def compile_object(
 ) -> tuple[bytes, bool]:
     """The object file (position-independent) of a module for this CPU, and whether it came from the disk cache."""
     check_text(text)
-    key = fingerprint("object-1", text, "\0".join(entries), f"{strict_fp} {level}", *_machine_identity())
+    key = fingerprint("object-2", text, "\0".join(entries), f"{strict_fp} {level}", *_machine_identity())
     store = default_cache()
     if cache:
         image = store.get("object", key)
@@ -114,11 +114,24 @@ def compile_object(
             return image, True
         machine = machine_for(text, opt=level)
         module = optimised_module(text, entries, machine, strict_fp=strict_fp, level=level)
+        _check_bodies(module, entries)
         image = bytes(machine.emit_object(module))
         module.close()
     if cache:
         store.put("object", key, image)
     return image, False
+
+
+def _check_bodies(module: Any, entries: Sequence[str]) -> None:
+    """Refuse an entry that LLVM found to have no defined behaviour: it has no code, and its unit cannot be linked."""
+    for name in entries:
+        block = next(iter(module.get_function(name).blocks), None)
+        first = next(iter(block.instructions), None) if block is not None else None
+        if first is not None and first.opcode == "unreachable":
+            plain = name.removeprefix("irgrad.entry.").partition(".normal")[0]
+            raise IRInvalid(f"the function `{plain}` has no defined behaviour", where=f"@{plain}",
+                            because="every way through it ends in undefined behaviour, so that LLVM left nothing of it",
+                            fix="initialise what it reads, return from every path, end its loops (-Wall tells)")
 
 
 def link_object(image: bytes, entries: Sequence[str], *, cached: bool = False) -> Compiled:

@@ -37,6 +37,9 @@ def binding() -> Any:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         llvm.initialize_native_asmparser()
+        # Before it mends old debug info LLVM verifies the module, and ends the process when that fails; `parse`
+        # verifies as well, with an exception.
+        llvm.set_option("irgrad", "-disable-auto-upgrade-debug-info")
     return llvm
 
 

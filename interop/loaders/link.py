@@ -4,17 +4,33 @@ from __future__ import annotations
 
 import re
 import string
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from irgrad.engine.codegen.llvm import binding, parse
-from irgrad.rules.errors import IRInvalid, IRSyntaxError, LoadError
+from irgrad.engine.codegen.llvm import binding, check_text, parse
+from irgrad.rules.errors import IRGradError, IRInvalid, IRSyntaxError, LoadError
 
 __all__ = ["link_inputs", "read_bitcode", "read_text"]
 
 _PRODUCER = re.compile(r"LLVM(\d+)\.")
 _NEWEST = 22
+_NEWER = f"if a newer LLVM wrote it: compile with a clang of LLVM <= {_NEWEST}, or load the source"
+_SECONDS, _REFUSED = 300, 3
+_READER = f"""
+import sys
+import llvmlite.binding as llvm
+try:
+    module = llvm.parse_bitcode(sys.stdin.buffer.read(), context=llvm.create_context())
+    module.verify()
+except RuntimeError as error:
+    sys.stderr.write(str(error))
+    sys.exit({_REFUSED})
+sys.stdout.buffer.write(str(module).encode("utf-8", "surrogateescape"))
+"""
+"""Damaged bitcode can end the process that reads it, so another one does."""
 _CHAR6 = string.ascii_lowercase + string.ascii_uppercase + string.digits + "._"
 
 
@@ -46,14 +62,23 @@ def _disassemble(data: bytes, name: str) -> str:
     newest = max((int(found) for found in _bitcode_producers(data)), default=0)
     if newest > _NEWEST:
         raise _too_new(name, f"it was written by LLVM {newest}")
-    llvm = binding()
+    from irgrad.engine.codegen.cache import default_cache, fingerprint
+
+    disk, key = default_cache(), fingerprint(b"bitcode", data)
+    stored = disk.get("bitcode", key)
+    if stored is not None:
+        return stored.decode("utf-8", "surrogateescape")
     try:
-        module = llvm.parse_bitcode(data, context=llvm.create_context())
-    except RuntimeError as error:
-        raise _unreadable(name, str(error)) from None
-    text = str(module)
-    module.close()
-    return text
+        done = subprocess.run([sys.executable, "-c", _READER], input=data, capture_output=True, check=False,
+                              timeout=_SECONDS)  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise _unreadable(name, f"LLVM has not read it within {_SECONDS} seconds") from None
+    if done.returncode == _REFUSED:
+        raise _unreadable(name, done.stderr.decode("utf-8", "replace"))
+    if done.returncode:
+        raise _unreadable(name, f"LLVM's reader of bitcode ended with status {done.returncode}")
+    disk.put("bitcode", key, done.stdout)
+    return done.stdout.decode("utf-8", "surrogateescape")
 
 
 def _bitcode_producers(data: bytes) -> list[str]:
@@ -69,11 +94,15 @@ def _bitcode_producers(data: bytes) -> list[str]:
     return found
 
 
-def link_inputs(texts: Sequence[str], names: Sequence[str]) -> str:
+def link_inputs(texts: Sequence[str], names: Sequence[str], trusted: Sequence[bool] = ()) -> str:
     """Link modules into one text. A single module is checked and returned as it is.
 
-    Raises LoadError when a module cannot be read or two define one symbol.
+    `trusted`: what the compiler has just written is not checked before LLVM sees it. Raises LoadError when a module
+    cannot be read or two define one symbol.
     """
+    for number, (text, name) in enumerate(zip(texts, names, strict=True)):
+        if number >= len(trusted) or not trusted[number]:
+            _check(text, name)
     context = binding().create_context()
     whole = _parse(texts[0], names[0], context)
     if len(texts) == 1:
@@ -92,6 +121,32 @@ def link_inputs(texts: Sequence[str], names: Sequence[str]) -> str:
     return linked
 
 
+def _check(text: str, name: str) -> None:
+    """Read with our own reader first: on some broken modules LLVM's parser ends the process."""
+    from irgrad.engine.ir.reader import materialise, read
+    from irgrad.engine.ir.verify import verify_function
+
+    try:
+        check_text(text)
+        module = read(text)
+        for function in module.functions.values():
+            materialise(function, module)
+            problems = verify_function(function)
+            if problems:
+                raise IRInvalid(f"@{function.name}", because=problems[0])
+    except IRSyntaxError as error:
+        raise LoadError(f"`{name}` cannot be read as IR of LLVM {_NEWEST}", where=error.where, which=error.which,
+                        because=_sentence(error), fix=_NEWER) from None
+    except IRInvalid as error:
+        raise LoadError(f"`{name}` is not valid LLVM IR", where=error.where, which=error.which,
+                        because=_sentence(error), fix="check the file with `opt -passes=verify`") from None
+
+
+def _sentence(error: IRGradError) -> str:
+    what = error.what.removeprefix("this text is not LLVM IR that irgrad can read")
+    return f"{what}: {error.because}" if what and error.because else error.because or what
+
+
 def _parse(text: str, name: str, context: Any) -> Any:
     try:
         return parse(text, context)
@@ -104,7 +159,7 @@ def _unreadable(name: str, message: str) -> LoadError:
     if re.search(r"Unknown attribute kind|Unknown intrinsic|newer|Invalid record|Unknown bitstream|Invalid cast"
                  r"|expected type|expected top-level entity|unterminated attribute", message):
         return LoadError(f"`{name}` cannot be read as IR of LLVM {_NEWEST}", because=message,
-                         fix=f"if a newer LLVM wrote it: compile with a clang of LLVM <= {_NEWEST}, or load the source")
+                         fix=_NEWER)
     return LoadError(f"`{name}` is not valid LLVM IR", because=message, fix="check the file with `opt -passes=verify`")
 
 

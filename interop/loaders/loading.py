@@ -70,8 +70,9 @@ def load(
         if compiled.warnings:
             warnings.append(compiled.warnings)
     # What the compiler has just written needs no check; foreign IR does, before anything else touches it.
-    trusted = len(texts) == 1 and _kind(sources[0], language) in ("c", "c++")
-    return Library(texts[0] if trusted else link_inputs(texts, names), names, "\n".join(warnings))
+    trusted = [_kind(item, language) in ("c", "c++") for item in sources]
+    whole = texts[0] if trusted == [True] else link_inputs(texts, names, trusted)
+    return Library(whole, names, "\n".join(warnings))
 
 
 def _macro(value: object) -> str:

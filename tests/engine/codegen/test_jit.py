@@ -16,7 +16,7 @@ import pytest
 from irgrad.engine.codegen import jit
 from irgrad.engine.codegen.cache import CacheWarning
 from irgrad.engine.codegen.jit import compile_module
-from irgrad.rules.errors import IRSyntaxError, LoadError
+from irgrad.rules.errors import IRInvalid, IRSyntaxError, LoadError
 
 SQUARE = """
 @offset = internal global double 0.5
@@ -176,3 +176,9 @@ def test_compiling_does_not_leak() -> None:
         compile_module(SQUARE, ["square"])
     gc.collect()
     assert _resident() - before < 1 << 20
+
+
+def test_a_function_without_defined_behaviour_is_refused() -> None:
+    """LLVM leaves no code of it, and linking an empty unit would end the process."""
+    with pytest.raises(IRInvalid, match=r"`f` has no defined behaviour\n +in +@f\n +because .*\n +to fix"):
+        compile_module("define double @f(double %x) {\n  unreachable\n}\n", ["f"])
