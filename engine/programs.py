@@ -254,6 +254,14 @@ class Program:
         return _Stage.of(name, (), _prepared(source, own))
 
     def _derived_stage(self, parent: Program) -> _Stage:
+        kept = parent.kept(self.rules)
+        while True:
+            stage, wanted = self._derive(parent, kept)
+            if wanted <= kept:
+                return stage
+            kept |= wanted  # a rule calls functions of the module that nothing else calls: they have to stay
+
+    def _derive(self, parent: Program, kept: frozenset[str]) -> tuple[_Stage, frozenset[str]]:
         from irgrad.engine.analyses.rulebook import Rulebook
         from irgrad.engine.codegen.prepare import prepare
         from irgrad.engine.ir.printer import to_text
@@ -261,7 +269,6 @@ class Program:
 
         step = self.word[-1]
         text, name = parent.stage.text, parent.stage.name
-        kept = parent.kept(self.rules)
         if parent.parent is not None:  # a derivative is optimised before it is differentiated again
             text = prepare(text, [name], kept.__contains__ if kept else None)
         elif kept:
@@ -271,11 +278,14 @@ class Program:
         args = ["dup" if number in active else "const" for number in range(len(parent.slots))]
         buffers = [slot.dtype.memory if slot.dtype.is_float else "" for slot in parent.slots]
         outputs = [n for n, s in enumerate(parent.slots) if s.role != "in"]
-        rules = Rulebook(self.rules, self.source.digest, module) if self.rules is not None else None
+        rules = None
+        if self.rules is not None:
+            rules = Rulebook(self.rules, self.source.digest, module, frozenset(parent.symbols))
         derived = derive(module, name, "forward" if step.mode in ("J", "T") else "reverse", args,
                          buffers=buffers, strict_fp=self.source.options.strict_fp,
                          discard=outputs if step.mode in ("R", "T") else (), width=step.width, rules=rules)  # fmt: skip
-        return _Stage.of(derived.name, derived.scratch, to_text(module))
+        wanted = rules.wanted if rules is not None else ()
+        return _Stage.of(derived.name, derived.scratch, to_text(module)), frozenset(wanted)
 
     def kept(self, rules: Snapshot | None) -> frozenset[str]:
         """The functions with a body that have a rule: they stay out of line until they are differentiated."""

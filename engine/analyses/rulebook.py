@@ -69,7 +69,10 @@ class Site:
 class Rulebook:
     """The rules of a snapshot for the functions of one module."""
 
-    def __init__(self, snapshot: Snapshot, scope: str, module: Module) -> None:
+    def __init__(self, snapshot: Snapshot, scope: str, module: Module, symbols: frozenset[str] = frozenset()) -> None:
+        """symbols: functions that the program had before what it does not call was dropped."""
+        self.symbols = symbols
+        self.wanted: set[str] = set()  # functions of the module that bodies of rules call
         self.snapshot = snapshot
         self.scope = scope
         self.module = module
@@ -113,6 +116,8 @@ class Rulebook:
         """Give all bodies back: the derivative still calls the functions."""
         for fn, (blocks, lazy) in self.hidden.items():
             fn.blocks, fn.lazy = blocks, lazy
+        for name in {*self.wanted, *(fn.name or "" for fn in self.hidden)}:
+            fn = self.module.functions[name]
             fn.tail = _GROUP.sub(lambda m: self._inlined(m[0]), fn.tail)  # it was out of line only until now
         self.hidden.clear()
 

@@ -33,9 +33,11 @@ from irgrad.engine.transforms.copies import layout_of_copy
 from irgrad.engine.transforms.leaves import add, has_float, has_pointer, zero_of
 from irgrad.engine.transforms.refuse import missing, refuse
 from irgrad.engine.transforms.rows import application
+from irgrad.engine.transforms.ruled import reverse_pair, ruled_site
 from irgrad.engine.transforms.unit import Unit, resolve
 
 if TYPE_CHECKING:
+    from irgrad.engine.analyses.rulebook import Site
     from irgrad.engine.transforms.reverse import Reverse
     from irgrad.engine.transforms.unit import Abi
 
@@ -312,6 +314,10 @@ def call(r: Reverse, instr: Instruction) -> None:
             return
     if not r.unit.activity.call(instr):
         return
+    site = ruled_site(r.unit, instr)
+    if site is not None:
+        ruled_call(r, instr, site)
+        return
     if r.unit.call_targets(instr):
         derived_call(r, instr)
         return
@@ -380,6 +386,23 @@ def fill(r: Reverse, instr: Instruction, where: tuple[int, int, int]) -> None:
         if isinstance(kind, ty.FloatType):
             for name, extra in lanes.helpers(r.b, kind, length, period, offset, r.unit.width):
                 r.b.call(r.unit.runtime(f"irgrad.adjoint.clear.{name}"), [r.recall.shadow(target), *extra])
+
+
+def ruled_call(r: Reverse, instr: Instruction, site: Site) -> None:
+    """Call what a rule of the user writes for the reverse sweep."""
+    pair = reverse_pair(r, instr, site)
+    amount = r.take(instr) if instr.type is not ty.VOID and r.active(instr) else None
+    args: list[Value] = []
+    for i, arg in enumerate(instr.args):
+        args.append(r.recall.value(arg) if i in pair.used else ConstUndef(arg.type, poison=True))
+        if pair.shape.shadow[i]:
+            args.append(r.recall.shadow(arg) if i in pair.shadows else ConstUndef(ty.PTR, poison=True))
+    if pair.shape.active:
+        args.append(amount if amount is not None else zero_of(instr.type))
+    args.append(_tape(r, instr) if pair.tape else ConstZero(ty.PTR))
+    result = r.b.call(pair.reverse, args)
+    for position, i in enumerate(i for i, active in enumerate(pair.shape.adjoint) if active):
+        r.give(instr.args[i], r.b.extractvalue(result, position))
 
 
 def derived_call(r: Reverse, instr: Instruction) -> None:

@@ -21,10 +21,12 @@ from irgrad.engine.transforms.forward import allocation_bytes
 from irgrad.engine.transforms.idle import PREFIX
 from irgrad.engine.transforms.refuse import missing, refuse
 from irgrad.engine.transforms.rows import application
+from irgrad.engine.transforms.ruled import reverse_pair, ruled_site
 from irgrad.engine.transforms.sweep import Sweep
 from irgrad.engine.transforms.unit import Abi, Unit, resolve
 
 if TYPE_CHECKING:
+    from irgrad.engine.analyses.rulebook import Site
     from irgrad.engine.transforms.reverse import Reverse
 
 
@@ -146,6 +148,10 @@ class Augment(Sweep):
         if not self.activity.call(instr):
             self.copy(instr)
             return
+        site = ruled_site(self.unit, instr)
+        if site is not None:
+            self.ruled_call(instr, site)
+            return
         if self.unit.call_targets(instr):
             self.derived_call(instr)
             return
@@ -198,6 +204,22 @@ class Augment(Sweep):
                 fn = self.unit.runtime(f"irgrad.clear.pointers{lanes.suffix(self.unit.width)}")
                 size = self.value(instr.args[where[2]])
                 self.b.call(fn, [self.shadow(target), *lanes.places(self.b, size, period, offset, self.unit.width)])
+
+    def ruled_call(self, instr: Instruction, site: Site) -> None:
+        """The call, with a record of what its rule wants in the reverse sweep."""
+        pair = reverse_pair(self.owner, instr, site)
+        if not pair.tape:
+            self.copy(instr)
+            return
+        args: list[Value] = []
+        for i, arg in enumerate(instr.args):
+            args.append(self.value(arg))
+            if pair.takes_shadows and pair.shape.shadow[i]:
+                args.append(self.shadow(arg))
+        call = self.b.call(pair.augmented, [*args, self.owner.arena_value()])
+        if instr.type is not ty.VOID:
+            self.values[instr] = self.b.extractvalue(call, 0)
+        self.tapes[instr] = self.b.extractvalue(call, len(call.type.fields) - 1)  # type: ignore[attr-defined]
 
     def derived_call(self, instr: Instruction) -> None:
         """Call the augmented callee; its tape is one more value that the reverse sweep needs."""

@@ -87,6 +87,19 @@ class Clobber:
                     return True
         return any(not self.apart(load, w) for _, w in suspects)
 
+    def call_clobbered(self, call: Instruction, pointer: Value, *, itself: bool) -> bool:
+        """Whether memory that a call is given may change between the call and the end of the reverse sweep.
+
+        itself: also by the call.
+        """
+        objects = self.pointers.expand(self.pointers.of(pointer))
+        block = call.block
+        assert block is not None
+        if not objects or objects & (self.outside | self.later[block]):
+            return True
+        first = self.positions[call] + (not itself)
+        return any(mask & objects for i, _, mask in self.writers[block] if i >= first)
+
     def apart(self, load: Instruction, writer: Instruction) -> bool:
         """Whether the two can never touch the same bytes, in whatever iterations they run."""
         if writer.opcode == "store":

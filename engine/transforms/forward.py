@@ -7,6 +7,8 @@ with a primed parameter for each argument that has a tangent (active float) or a
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from irgrad.engine.analyses.effects import Effect, effect_of
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
@@ -22,8 +24,12 @@ from irgrad.engine.ir.types import Type
 from irgrad.engine.transforms import idle, lanes
 from irgrad.engine.transforms.refuse import missing, refuse
 from irgrad.engine.transforms.rows import application
+from irgrad.engine.transforms.ruled import ruled_site
 from irgrad.engine.transforms.sweep import Sweep, bind_arguments, clean_call
 from irgrad.engine.transforms.unit import Abi, Unit, pair, resolve
+
+if TYPE_CHECKING:
+    from irgrad.engine.analyses.rulebook import Site
 
 
 def forward_type(fn_type: ty.FunctionType, abi: Abi, width: int = 1) -> ty.FunctionType:
@@ -85,6 +91,10 @@ class Forward(Sweep):
         if not self.activity.call(instr):
             self.copy(instr)
             return
+        site = ruled_site(self.unit, instr)
+        if site is not None:
+            self.ruled_call(instr, site)
+            return
         if self.unit.call_targets(instr):
             self.derived_call(instr)
             return
@@ -105,6 +115,23 @@ class Forward(Sweep):
             else:
                 both = self.b.binary("and", self.values[instr], idle.ask(self.unit, self.b, self.shadow(amount)))
                 self.values[instr] = both
+
+    def ruled_call(self, instr: Instruction, site: Site) -> None:
+        """Call the derivative that a rule of the user writes."""
+        from irgrad.engine.transforms.custom import forward_of
+
+        fn, shape = forward_of(self.unit, site)
+        args: list[Value] = []
+        for i, arg in enumerate(instr.args):
+            args.append(self.value(arg))
+            if shape.adjoint[i] or shape.shadow[i]:
+                args.append(self.shadow(arg))
+        call = self.b.call(fn, args)
+        if shape.active:
+            self.values[instr] = self.b.extractvalue(call, 0)
+            self.shadows[instr] = self.b.extractvalue(call, 1)
+        else:
+            self.values[instr] = call
 
     def memory_call(self, instr: Instruction, effect: Effect) -> None:
         """Allocation, release, copy and fill: the same on the shadow memory."""

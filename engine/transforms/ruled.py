@@ -15,11 +15,13 @@ from irgrad.rules.errors import RuleError
 
 if TYPE_CHECKING:
     from irgrad.engine.analyses.rulebook import Site
+    from irgrad.engine.transforms.custom import Pair
+    from irgrad.engine.transforms.reverse import Reverse
     from irgrad.engine.transforms.unit import Unit
     from irgrad.rules.expr import Expr
     from irgrad.rules.row import Row
 
-__all__ = ["ruled_row", "ruled_site", "without_rule"]
+__all__ = ["reverse_pair", "ruled_row", "ruled_site", "without_rule"]
 
 
 def ruled_site(unit: Unit, instr: Instruction) -> Site | None:
@@ -28,6 +30,20 @@ def ruled_site(unit: Unit, instr: Instruction) -> Site | None:
         return None
     site = unit.rules.site(unit, instr)
     return site if site is not None and not _is_row(site) else None
+
+
+def reverse_pair(r: Reverse, instr: Instruction, site: Site) -> Pair:
+    """The functions of a ruled call in reverse mode, written on first use."""
+    from irgrad.engine.transforms.custom import reverse_of
+
+    unit = r.unit
+    if instr not in unit.pairs:
+
+        def clobbered(position: int, when: str) -> bool:
+            return r.clobber.call_clobbered(instr, instr.args[position], itself=when == "before")
+
+        unit.pairs[instr] = reverse_of(unit, site, clobbered)
+    return unit.pairs[instr]
 
 
 def _is_row(site: Site) -> bool:

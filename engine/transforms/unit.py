@@ -33,6 +33,7 @@ from irgrad.rules.errors import Unsupported
 if TYPE_CHECKING:
     from irgrad.engine.analyses.facts import Facts
     from irgrad.engine.analyses.rulebook import Rulebook
+    from irgrad.engine.transforms.custom import Pair
 
 
 class Abi:
@@ -68,6 +69,7 @@ class Unit:
         self.pointers = facts.pointers
         self.types = facts.types
         self.rules: Rulebook | None = module.rules
+        self.pairs: dict[Instruction, Pair] = {}  # ruled calls in reverse mode
         self.mode = mode
         self.width = width  # tangents or cotangents at once, see lanes.py
         self.flags: tuple[str, ...] = () if strict else REASSOCIATE
