@@ -287,6 +287,16 @@ class Program:
         wanted = rules.wanted if rules is not None else ()
         return _Stage.of(derived.name, derived.scratch, to_text(module)), frozenset(wanted)
 
+    @property
+    def lane_by_lane(self) -> bool:
+        """Whether rules that are in force write calls: such rules work on one tangent or cotangent at a time."""
+        rules = current()
+        if not rules.layers:
+            return False
+        root = self if self.parent is None else self.parent
+        tables = (t for name in root.symbols for t in rules.find(name, self.source.digest))
+        return any(rule.form in ("calls", "foreign", "host", "stop") for table in tables for rule in table.rules)
+
     def kept(self, rules: Snapshot | None) -> frozenset[str]:
         """The functions with a body that have a rule: they stay out of line until they are differentiated."""
         if rules is None:

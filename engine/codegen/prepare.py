@@ -51,7 +51,8 @@ def prepare(text: str, roots: Sequence[str], keep: Callable[[str], bool] | None 
     """Optimise a module for differentiation and bring it into canonical form.
 
     roots: names of the functions that stay visible; everything else becomes internal and may be inlined or dropped
-    keep:  functions for which it is true (they have a rule) are neither inlined nor specialised
+    keep:  functions for which it is true (they have a rule) are neither inlined nor specialised, nor do their callers
+           learn what they do with their arguments: a rule may read what the body does not
 
     Returns the module's text; debug locations are kept, debug variables are not. Raises LoadError when a root has no
     body, IRSyntaxError or IRInvalid when LLVM refuses the text.
@@ -61,6 +62,8 @@ def prepare(text: str, roots: Sequence[str], keep: Callable[[str], bool] | None 
     _expose(module, roots, keep)
     machine = target_machine(_PREPARE_CPU.get(_architecture(), ""), opt=2, jit=True)
     _optimise(module, machine)
+    if keep is not None:
+        _settle(module, machine, keep)
     if "invoke " in text:
         _drop_cleanup_pads(module, machine)
     _canonicalise(module, machine)
@@ -124,13 +127,25 @@ def _expose(module: Any, roots: Sequence[str], keep: Callable[[str], bool] | Non
         if function.name in wanted:
             function.linkage = "external"
         elif keep is not None and keep(function.name):
-            function.linkage = "external"
+            function.linkage = "weak_any"  # as if another body could take its place: nobody looks into it
             function.add_function_attribute("noinline")
         else:
             function.linkage = "internal"
     for variable in module.global_variables:
         if not variable.is_declaration and not variable.name.startswith("llvm."):
             variable.linkage = "internal"
+
+
+def _settle(module: Any, machine: Any, keep: Callable[[str], bool]) -> None:
+    """What was kept apart is external again, and what it does to memory is written on it."""
+    llvm = binding()
+    for function in module.functions:
+        if not function.is_declaration and keep(function.name):
+            function.linkage = "external"
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_post_order_function_attributes_pass()
+    passes.run(module, builder)
 
 
 def _drop_cleanup_pads(module: Any, machine: Any) -> None:

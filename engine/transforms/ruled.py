@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Function, Instruction
+from irgrad.engine.transforms.refuse import refuse
 from irgrad.engine.transforms.rows import Application
 from irgrad.rules.errors import RuleError
 
@@ -29,7 +30,13 @@ def ruled_site(unit: Unit, instr: Instruction) -> Site | None:
     if unit.rules is None:
         return None
     site = unit.rules.site(unit, instr)
-    return site if site is not None and not _is_row(site) else None
+    if site is None or _is_row(site):
+        return None
+    if unit.width > 1:
+        raise refuse(unit, instr, f"a rule that writes calls in a derivative of width {unit.width}",
+                     because=f"the rule at {site.rule.place} works on one tangent or cotangent at a time",
+                     fix="width=1")  # fmt: skip
+    return site
 
 
 def reverse_pair(r: Reverse, instr: Instruction, site: Site) -> Pair:

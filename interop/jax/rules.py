@@ -173,7 +173,8 @@ def _batch(
     live = [n for n, row in enumerate(groups) if any(d is not None for d in row)]
     alone = len(live) == 1 and all(d is None for d in inputs)
     others = math.prod(spec.width(n) for n in range(len(groups)) if n not in live)
-    if alone and isinstance(size, int) and size > 1 and best_width(size, others) > 1:
+    single = spec.kernel.primal.lane_by_lane
+    if alone and isinstance(size, int) and size > 1 and best_width(size, others) > 1 and not single:
         return widened(operands, dims, size, live[0], spec, (sizes, constants, batch))
     rows = [x[None] if d is None else jax.numpy.moveaxis(x, d, 0) for x, d in zip(operands, dims, strict=True)]
     out = bind(spec, rows, sizes, constants, (size, *batch))

@@ -274,3 +274,16 @@ def test_messages(lib: Any, body: Any, what: str, fix: str) -> None:
             vjp(kernel, X, 0.7)[1]((1.0, np.zeros(3)))
         assert what in caught.value.what
         assert fix in caught.value.fix
+
+
+def test_many_directions_go_one_by_one(lib: Any) -> None:
+    from irgrad.engine import jacfwd, jacrev
+    from irgrad.rules.errors import Unsupported
+
+    squares = lib.kernel("squares", "void(f64[n] x, i64 n, out f64[n] out)")
+    with layer():
+        _define_squares(lib)
+        for jacobian in (jacfwd, jacrev):
+            np.testing.assert_allclose(jacobian(squares, width=4)(X), np.diag(2 * X))
+        with pytest.raises(Unsupported, match="a rule that writes calls in a derivative of width 4"):
+            _ = squares.primal.J((0, 2), 4).slots

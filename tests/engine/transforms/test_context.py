@@ -1,0 +1,94 @@
+"""`ctx`: loops, conditions, temporaries, variables, and what it says about the call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irgrad
+from irgrad.engine import grad, vjp
+from irgrad.rules import extern, f32, f64, i64, layer, rule
+
+SOURCE = """
+double cube(const double *x, int n) { double s = 0; for (int i = 0; i < n; i++) s += x[i] * x[i] * x[i]; return s; }
+double twice(double *x, int n) {
+  double s = cube(x, n);
+  for (int i = 0; i < n; i++) x[i] = 2 * x[i];
+  return s + cube(x, n);
+}
+double once(double *x, int n) { return 3 * cube(x, n); }
+"""
+X = np.array([0.5, -1.5, 2.0])
+
+
+@pytest.fixture(scope="module")
+def lib(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    path = tmp_path_factory.mktemp("context") / "cube.c"
+    path.write_text(SOURCE)
+    return irgrad.load(path)
+
+
+def test_it_says_what_is_overwritten(lib: Any) -> None:
+    said = []
+    with layer():
+
+        @rule("cube", mode="reverse")
+        def _(ctx, x, n):  # type: ignore[no-untyped-def]
+            said.append((ctx.overwritten(x), ctx.mode, ctx.width, ctx.needs_primal))
+            saved = x.saved(n)
+            with ctx.for_range(n) as i:
+                x.d[i] += 3.0 * saved[i] ** 2 * ctx.result.d
+
+        once, twice = (lib.kernel(name, "f64(inout f64[n] x, i32 n)") for name in ("once", "twice"))
+        np.testing.assert_allclose(vjp(once, X)[1]((1.0, np.zeros(3)))[0], 9 * X**2)
+        assert [s[0] for s in said] == [False]
+        np.testing.assert_allclose(vjp(twice, X)[1]((1.0, np.zeros(3)))[0], 27 * X**2)
+        assert sorted(s[0] for s in said[1:]) == [False, True]  # only the first call's x is overwritten
+        assert said[0][1:3] == ("reverse", 1)
+
+
+def test_memory_variables_and_conditions(lib: Any) -> None:
+    with layer():
+
+        @rule("cube", mode="reverse")
+        def _(ctx, x, n, *, y):  # type: ignore[no-untyped-def]
+            work = ctx.temporary(n, f64, zero=True)
+            ctx.copy(work, x.saved(n), n)
+            counter = ctx.variable(ctx.constant(0, i64))
+            with ctx.for_range(0, n, 1) as i:
+                single = ctx.temporary(1, f32)
+                single[0] = 3
+                with ctx.when(work[i] > 0):
+                    counter.value += 1
+                    x.d[i] += single[0].astype(f64) * work[i] ** 2 * y.d
+                with ctx.when(False):
+                    x.d[i] = 1e9
+                x.d[i] += ctx.where(work[i] > 0, 0.0, 7.0)
+            ctx.zero(work, n)
+            with ctx.when(counter.value != 2):
+                x.d[0] = -1.0
+            (x.d + 1)[0] += work[1]
+
+        once = lib.kernel("once", "f64(inout f64[n] x, i32 n)")
+        got = vjp(once, X)[1]((1.0, np.zeros(3)))[0]
+        np.testing.assert_allclose(got, np.where(X > 0, 9 * X**2, 7.0))
+
+
+def test_references_and_null(tmp_path: Any) -> None:
+    source = tmp_path / "ref.c"
+    source.write_text("""
+double apply_(const double *x, const int *n, const void *none) { return none ? 0 : *x * *n; }
+double entry(double x) { int n = 3; double r = apply_(&x, &n, 0); n = 4; return r + apply_(&x, &n, 0); }
+""")
+    entry = irgrad.load(source).kernel("entry")
+    with layer():
+        extern("apply_", "f64(f64& x, i32& n, ptr none)")
+
+        @rule("apply_", mode="reverse")
+        def _(ctx, x, n, none):  # type: ignore[no-untyped-def]
+            again = ctx.foreign("apply_")
+            x.d += ctx.result.d * again(1.0, n, ctx.null)
+
+        assert grad(entry)(0.7) == 7.0
