@@ -96,7 +96,8 @@ def _residuals(variables: Any, instantiated: Any) -> list[Any]:
     return [v for v, has in zip(variables, instantiated, strict=True) if not has and not hasattr(v, "val")]
 
 
-def _dead_code(used: list[bool], eqn: Any) -> tuple[list[bool], Any]:
+def _dead_code(used: list[bool], *rest: Any) -> tuple[list[bool], Any]:
+    eqn = rest[-1]  # from jax 0.12 on, what is live of its operands comes before it
     spec: Spec = eqn.params["spec"]
     if not any(used):
         return [False] * len(eqn.invars), None
