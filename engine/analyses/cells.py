@@ -10,8 +10,8 @@ from __future__ import annotations
 from math import gcd
 from typing import TYPE_CHECKING
 
-from irgrad.engine.analyses.objects import bits_of, may_hold_pointer
-from irgrad.engine.analyses.offsets import Offsets
+from irgrad.engine.analyses.objects import may_hold_pointer
+from irgrad.engine.analyses.offsets import TOP, Offsets
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Instruction, Value
 
@@ -37,8 +37,7 @@ class Cells:
             for instr in fn.instructions():
                 address = _single_pointer_access(instr)
                 if address is not None:
-                    places = ranges.offsets(address)
-                    for bit in bits_of(pointers.of(address)):
+                    for bit, places in ranges.places(address).items():
                         seen.setdefault(bit, set()).add(places)
         for bit, places_seen in seen.items():
             obj = pointers.objects[bit]
@@ -50,23 +49,26 @@ class Cells:
             if cells is not None:
                 self.of[obj.site] = cells
 
-    def places(self, address: Value) -> Offsets:
-        """The offsets of an address within its objects."""
-        return self._ranges.offsets(address)
+    def places(self, address: Value, site: Value | None) -> Offsets | None:
+        """The offsets of an address within the object of a site; None when it does not point there."""
+        obj = None if site is None else self._pointers.object_of.get(site)
+        return TOP if obj is None else self._ranges.spots.at(address, obj.index)
 
     def steps(self, source_address: Value, target_address: Value) -> tuple[int, ...] | None:
         """The distances from the start of a copy at which the objects on either side have cells; None: not known."""
-        source, target = self.places(source_address), self.places(target_address)
-        mask = self._pointers.of(source_address) | self._pointers.of(target_address)
-        sites = [self._pointers.objects[bit].site for bit in bits_of(mask)]
-        tables = [self.of[s] for s in sites if s is not None and s in self.of]
-        periods = {period for period, _ in tables}
+        found: list[tuple[int, tuple[int, ...], Offsets]] = []
+        for address in (source_address, target_address):
+            for bit, places in self._ranges.places(address).items():
+                site = self._pointers.objects[bit].site
+                if site is not None and site in self.of:
+                    found.append((*self.of[site], places))
+        periods = {period for period, _, _ in found}
         if len(periods) != 1:
             return None
         (period,) = periods
-        if any(residues(p, period, None) is None or len(p.expand()) != 1 for p in (source, target)):
+        if any(residues(p, period, None) is None or len(p.expand()) != 1 for _, _, p in found):
             return None
-        return tuple(sorted({(at - p.start) % period for _, cells in tables for at in cells for p in (source, target)}))
+        return tuple(sorted({(at - p.start) % period for _, cells, p in found for at in cells}))
 
 
 def residues(places: Offsets, period: int, known: tuple[int, ...] | None) -> set[int] | None:

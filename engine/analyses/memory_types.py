@@ -8,17 +8,18 @@ carry what their memory holds, and tell other memory about it: both are solved t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from math import gcd
 
 from irgrad.engine.analyses.carriers import Carriers
 from irgrad.engine.analyses.contents import Contents
 from irgrad.engine.analyses.kinds import ACCESS, DECLARED, INT, USED, Kind, Layout, Record, kind_size, leaves, merge
-from irgrad.engine.analyses.objects import Object, bits_of
+from irgrad.engine.analyses.objects import Object
 from irgrad.engine.analyses.offsets import Offsets, add
 from irgrad.engine.analyses.pointers import Pointers
 from irgrad.engine.analyses.ranges import Ranges
+from irgrad.engine.analyses.spots import Spots
 from irgrad.engine.analyses.tbaa import Tbaa
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import ConstInt, GlobalVariable, Instruction, Value
@@ -91,28 +92,30 @@ class MemoryTypes:
 
     def access(self, pointer: Value, size: int) -> Layout:
         """What the `size` bytes at `pointer` hold, as ((offset, kind), ...)."""
-        return self._query(self.pointers.of(pointer), self.ranges.offsets(pointer), size)
+        return self._query(self.ranges.places(pointer), size)
 
     def region(self, pointer: Value) -> Pattern:
         """The repeating layout of memory that begins at `pointer` and whose length is not known."""
-        return self._region(self.pointers.of(pointer), self.ranges.offsets(pointer))
+        return self._region(self.ranges.places(pointer))
 
-    def _region(self, mask: int, places: Offsets) -> Pattern:
-        period = places.stride
-        for bit in bits_of(mask):
+    def _region(self, spots: Spots) -> Pattern:
+        period = 0
+        for bit, places in spots.items():
+            period = gcd(period, places.stride)
             for where, kind, _, strength in self.record(bit).evidence:
                 if strength == DECLARED and kind is INT:
                     continue
                 period = gcd(period, where.stride)
         if period == 0:
-            period = self._longest(mask)
+            period = self._longest(spots)
         if period == 0 or period > 65536:
             return Pattern(0, ())
         widest = period
-        for bit in bits_of(mask):  # one float alone says nothing of a period shorter than itself
+        for bit in spots:  # one float alone says nothing of a period shorter than itself
             widest = max([widest, *(e[2] for e in self.record(bit).evidence)])
         period = -(-widest // period) * period
-        return shortest(period, self._query(mask, add(places, Offsets(0, ((period, None),))), period))
+        repeat = Offsets(0, ((period, None),))
+        return shortest(period, self._query({bit: add(places, repeat) for bit, places in spots.items()}, period))
 
     def object_layout(self, obj: Object) -> Pattern | Layout:
         """What a whole object holds: its fields when it is one small record, else the pattern that repeats."""
@@ -120,10 +123,10 @@ class MemoryTypes:
         if all(not where.stride for where, *_ in evidence):
             size = max([1, *(off_end(where) + length for where, _, length, _ in evidence)])
             if size <= 256:
-                fields = self._query(1 << obj.index, Offsets(0), size)
+                fields = self._query({obj.index: Offsets(0)}, size)
                 repeated = shortest(size, fields)
                 return repeated if repeated.period < size else fields
-        return self._region(1 << obj.index, Offsets(0))
+        return self._region({obj.index: Offsets(0)})
 
     def carries(self, value: Value) -> Kind | Layout | None:
         """What an integer (or a vector of them) carries: a float type, PTR, INT, a layout for packed values, None."""
@@ -214,11 +217,16 @@ class MemoryTypes:
             self.carriers.memory(value, pointer)
 
     def _see(self, pointer: Value, at: int, kind: Kind, size: int, strength: int) -> bool:
-        places = self.ranges.offsets(pointer).shift(at)
         changed = False
-        for bit in bits_of(self.pointers.of(pointer)):
-            changed |= self.record(bit).add(places, kind, size, strength)
+        for bit, places in self.ranges.places(pointer).items():
+            if not self._outside(bit, places.shift(at), size):
+                changed |= self.record(bit).add(places.shift(at), kind, size, strength)
         return changed
+
+    def _outside(self, bit: int, places: Offsets, size: int) -> bool:
+        """A place that an object of known size does not have: the pointer leads to another object there."""
+        known = self.pointers.objects[bit].size
+        return known is not None and places.exact and not 0 <= places.start <= known - size
 
     def _call(self, call: Instruction) -> None:
         effect = self.pointers.effect(call)
@@ -272,21 +280,21 @@ class MemoryTypes:
 
     def _transfer(self, source: Value, target: Value, size: int | None) -> bool:
         """What is known of the source of a copy is known of its target."""
-        origin, goal = self.ranges.offsets(source), self.ranges.offsets(target)
+        goals = self.ranges.places(target)
         changed = False
-        for bit in bits_of(self.pointers.of(source)):
+        for bit, origin in self.ranges.places(source).items():
             record = self.record(bit)
             if size is None or size > 4096:
-                self._transfer_region(record, origin, goal, target)
+                self._transfer_region(record, origin, goals)
                 continue
             for distance, (_, kind, length, strength) in record.near(origin, size):
                 if strength == DECLARED or distance < 0 or distance + length > size:
                     continue
-                for other in bits_of(self.pointers.of(target)):
+                for other, goal in goals.items():
                     changed |= self.record(other).add(goal.shift(distance), kind, length, strength)
         return changed
 
-    def _transfer_region(self, record: Record, origin: Offsets, goal: Offsets, target: Value) -> bool:
+    def _transfer_region(self, record: Record, origin: Offsets, goals: Spots) -> bool:
         changed = False
         for where, kind, length, strength in tuple(record.evidence):
             if strength == DECLARED or len(tuple(record.evidence)) > _MAX_COPIED:
@@ -296,24 +304,24 @@ class MemoryTypes:
                 relative = add(relative, Offsets(0, origin.terms, True))
             if relative.exact and relative.start < 0:
                 continue
-            for other in bits_of(self.pointers.of(target)):
+            for other, goal in goals.items():
                 changed |= self.record(other).add(add(goal, relative), kind, length, strength)
         return changed
 
-    def _query(self, mask: int, places: Offsets, size: int) -> Layout:
-        """One layout for all objects of a mask: what any of them knows, conflicts where two differ."""
-        known = [bit for bit in bits_of(mask) if bit in self._records]
+    def _query(self, spots: Spots, size: int) -> Layout:
+        """One layout for several objects: what any of them knows, conflicts where two differ."""
+        known = [bit for bit in spots if bit in self._records]
         if len(known) == 1:
-            return self._records[known[0]].layout(places, size)
-        return merge([hit for bit in known for hit in self._records[bit].near(places, size)], size)
+            return self._records[known[0]].layout(spots[known[0]], size)
+        return merge([hit for bit in known for hit in self._records[bit].near(spots[bit], size)], size)
 
-    def _longest(self, mask: int) -> int:
+    def _longest(self, objects: Iterable[int]) -> int:
         """The extent of exact evidence, when nothing repeats: the whole object is one record."""
         end = 0
-        for bit in bits_of(mask):
+        for bit in objects:
             for where, _, length, _ in self.record(bit).evidence:
                 end = max(end, off_end(where) + length)
-        sizes = [self.pointers.objects[b].size for b in bits_of(mask)]
+        sizes = [self.pointers.objects[b].size for b in objects]
         return max([end, *(s for s in sizes if s is not None and s <= 65536)])
 
 

@@ -28,7 +28,6 @@ from irgrad.engine.analyses.objects import (
     resolve,
     used_elsewhere,
 )
-from irgrad.engine.analyses.offsets import Offsets
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
     CALLS,
@@ -44,6 +43,9 @@ from irgrad.engine.ir.model import (
     is_zero,
 )
 
+Where = tuple[Value, int]
+"""An address and a distance from it."""
+
 _COPIES = frozenset(
     "phi freeze bitcast addrspacecast ptrtoint ptrtoaddr inttoptr zext sext trunc insertvalue extractvalue "
     "insertelement extractelement shufflevector add and or xor".split()
@@ -55,9 +57,8 @@ class Pointers:
 
     def __init__(self, module: Module, root: Function, cells: Cells | None = None) -> None:
         self._cells = cells
-        self._split: dict[
-            int, tuple[int, dict[int, int], int]
-        ] = {}  # object -> period, place -> node, node of all cells
+        # object -> period, place -> node, node of all cells
+        self._split: dict[int, tuple[int, dict[int, int], int]] = {}
         self.module = module
         self.root = root
         self.objects: list[Object] = []
@@ -72,8 +73,8 @@ class Pointers:
         self._points: list[int] = []
         self._done: list[int] = []
         self._successors: list[set[int]] = []
-        self._loads: dict[int, list[tuple[int, bool, Offsets | None]]] = {}
-        self._stores: dict[int, list[tuple[int, Offsets | None]]] = {}
+        self._loads: dict[int, list[tuple[int, bool, Where | None]]] = {}
+        self._stores: dict[int, list[tuple[int, Where | None]]] = {}
         self._calls: dict[int, list[Instruction]] = {}
         self._content: list[int] = []
         self._work: list[int] = []
@@ -93,8 +94,7 @@ class Pointers:
 
     def of(self, value: Value) -> int:
         """The objects that `value` (a pointer, or something that carries pointers) may point to, as a mask."""
-        node = self._node.get(value)
-        if node is not None:
+        if (node := self._node.get(value)) is not None:
             return self._points[node]
         return self._points[self.node(value)] if not isinstance(value, Instruction) else 0
 
@@ -212,13 +212,9 @@ class Pointers:
         if site is not None and kind != "pointee":
             self.object_of[site] = obj
         self._content.append(self._new_node())
-        if (
-            self._cells is not None
-            and site is not None
-            and site in self._cells.of
-            and kind in ("alloca", "heap", "global")
-        ):
-            period, places = self._cells.of[site]
+        split = None if self._cells is None or site is None else self._cells.of.get(site)
+        if split is not None and kind in ("alloca", "heap", "global"):
+            period, places = split
             every = self._new_node()
             nodes = {at: self._new_node() for at in places}
             self._edge(every, self._content[obj.index])
@@ -228,28 +224,24 @@ class Pointers:
             self._split[obj.index] = (period, nodes, every)
         return obj
 
-    def _into(self, bit: int, places: Offsets | None = None) -> list[int]:
+    def _into(self, bit: int, where: Where | None = None) -> list[int]:
         """The nodes that a store to these places of an object adds to."""
         if bit not in self._split:
             return [self._content[bit]]
-        period, nodes, every = self._split[bit]
-        found = None if places is None else residues(places, period, tuple(nodes))
+        _, nodes, every = self._split[bit]
+        found = self._residues(bit, where)
         return [every] if found is None else [nodes[at] for at in found]
 
-    def _out_of(self, bit: int, places: Offsets | None) -> list[int]:
+    def _out_of(self, bit: int, where: Where | None) -> list[int]:
         """The nodes that a load from these places of an object takes from."""
         if bit not in self._split:
             return [self._content[bit]]
-        period, nodes, _ = self._split[bit]
-        found = None if places is None else residues(places, period, tuple(nodes))
+        nodes, found = self._split[bit][1], self._residues(bit, where)
         return [self._content[bit]] if found is None else [nodes[at] for at in found]
 
     def _global(self, var: GlobalVariable) -> Object:
-        size = (
-            None
-            if isinstance(var.value_type, ty.StructType) and var.value_type.fields is None
-            else ty.size_of(var.value_type)
-        )
+        opaque = isinstance(var.value_type, ty.StructType) and var.value_type.fields is None
+        size = None if opaque else ty.size_of(var.value_type)
         obj = self._object("global", var, size, None)
         (content,) = self._into(obj.index)
         if var.init is not None and may_hold_pointer(var.init.type):
@@ -276,7 +268,7 @@ class Pointers:
             self._call(instr)
         elif op == "store":
             if may_hold_pointer(instr.operands[0].type):
-                where = self._places(instr.operands[1], instr.operands[0].type)
+                where = self._where(instr.operands[1], instr.operands[0].type)
                 self._store(self.node(instr.operands[1]), self.node(instr.operands[0]), where)
         elif op == "ret":
             if instr.operands and may_hold_pointer(instr.operands[0].type):
@@ -285,7 +277,7 @@ class Pointers:
             if op == "atomicrmw" and may_hold_pointer(instr.operands[1].type):
                 self._store(self.node(instr.operands[0]), self.node(instr.operands[1]))
         elif op == "load":
-            where = self._places(instr.operands[0], instr.type)
+            where = self._where(instr.operands[0], instr.type)
             self._load(self.node(instr.operands[0]), self.node(instr), has_pointer(instr.type), where)
         elif op == "alloca":
             obj = self._object("alloca", instr, alloca_size(instr), function_of(instr))
@@ -400,9 +392,17 @@ class Pointers:
             self._successors[source].add(target)
             self._add(target, self._points[source])
 
-    def _places(self, address: Value, type_: ty.Type) -> Offsets | None:
+    def _where(self, address: Value, type_: ty.Type) -> Where | None:
         """Where an access to one pointer goes; None for wider values, and while objects are not split."""
-        return self._cells.places(address) if self._cells is not None and ty.store_size(type_) == 8 else None
+        return (address, 0) if self._cells is not None and ty.store_size(type_) == 8 else None
+
+    def _residues(self, bit: int, where: Where | None) -> set[int] | None:
+        """The cells that an access means in one of its objects; None when they are not known."""
+        if where is None or self._cells is None:
+            return None
+        period, nodes, _ = self._split[bit]
+        places = self._cells.places(where[0], self.objects[bit].site)
+        return set() if places is None else residues(places.shift(where[1]), period, tuple(nodes))
 
     def _copy_memory(self, target: Value, source: Value) -> None:
         """memcpy: cell by cell where both sides are known, else everything to everywhere."""
@@ -414,18 +414,18 @@ class Pointers:
             return
         for step in steps:
             middle = self._new_node()
-            self._load(self.node(source), middle, False, self._cells.places(source).shift(step))
-            self._store(self.node(target), middle, self._cells.places(target).shift(step))
+            self._load(self.node(source), middle, False, (source, step))
+            self._store(self.node(target), middle, (target, step))
 
-    def _load(self, pointer: int, target: int, typed: bool, places: Offsets | None = None) -> None:
-        self._loads.setdefault(pointer, []).append((target, typed, places))
+    def _load(self, pointer: int, target: int, typed: bool, where: Where | None = None) -> None:
+        self._loads.setdefault(pointer, []).append((target, typed, where))
         for bit in bits_of(self._done[pointer]):
-            self._load_from(bit, target, typed, places)
+            self._load_from(bit, target, typed, where)
 
-    def _load_from(self, bit: int, target: int, typed: bool, places: Offsets | None) -> None:
+    def _load_from(self, bit: int, target: int, typed: bool, where: Where | None) -> None:
         if typed and self.objects[bit].kind in ("argument", "pointee"):
             self._open(bit)
-        for node in self._out_of(bit, places):
+        for node in self._out_of(bit, where):
             self._edge(node, target)
 
     def _open(self, bit: int) -> None:
@@ -437,13 +437,13 @@ class Pointers:
         self.pointee_of[bit] = inner.index
         self._add(self._content[bit], 1 << inner.index | 1)
 
-    def _store(self, pointer: int, source: int, places: Offsets | None = None) -> None:
-        self._stores.setdefault(pointer, []).append((source, places))
+    def _store(self, pointer: int, source: int, where: Where | None = None) -> None:
+        self._stores.setdefault(pointer, []).append((source, where))
         for bit in bits_of(self._done[pointer]):
-            self._store_to(bit, source, places)
+            self._store_to(bit, source, where)
 
-    def _store_to(self, bit: int, source: int, places: Offsets | None) -> None:
-        for node in self._into(bit, places):
+    def _store_to(self, bit: int, source: int, where: Where | None) -> None:
+        for node in self._into(bit, where):
             self._edge(source, node)
 
     def _solve(self) -> None:
@@ -467,10 +467,10 @@ class Pointers:
             calls = self._calls.get(node, ())
             if loads or stores or calls:
                 for bit in bits_of(delta):
-                    for target, typed, places in tuple(loads):
-                        self._load_from(bit, target, typed, places)
-                    for source, places in tuple(stores):
-                        self._store_to(bit, source, places)
+                    for target, typed, where in tuple(loads):
+                        self._load_from(bit, target, typed, where)
+                    for source, where in tuple(stores):
+                        self._store_to(bit, source, where)
                     for call in tuple(calls):
                         self._indirect(call, bit)
             if node == self._unknown_node:

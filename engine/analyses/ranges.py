@@ -2,17 +2,20 @@
 
 Forward propagation over all reachable functions, in sweeps until nothing changes: through arithmetic, phis (induction
 variables by their step, bounded where the loop has a constant trip count), calls, returns, and pointers kept in memory
-(per object).
+(`spots.py`: object by object).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import gcd
 
 from irgrad.engine.analyses import offsets as off
-from irgrad.engine.analyses.objects import bits_of, has_pointer
+from irgrad.engine.analyses.effects import Effect
+from irgrad.engine.analyses.objects import bits_of, may_hold_pointer
 from irgrad.engine.analyses.offsets import NATURAL, TOP, ZERO, Offsets
 from irgrad.engine.analyses.pointers import Pointers
+from irgrad.engine.analyses.spots import ANY, PASSES, PointerSpots, Spots, moved, union
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
     Argument,
@@ -28,45 +31,56 @@ from irgrad.engine.ir.model import (
 )
 
 _WIDEN_AFTER = 3
-_MAX_SWEEPS = 24
+_MAX_SWEEPS = 40
+_COARSE_AFTER = 20
+_ARITHMETIC = frozenset("add sub and or xor".split())
 _INVERSE = {
     "ugt": "ule", "sgt": "sle", "uge": "ult", "sge": "slt", "ult": "uge", "slt": "sge", "ule": "ugt", "sle": "sgt",
 }  # fmt: skip
-_PASS = frozenset("zext sext freeze bitcast addrspacecast ptrtoint ptrtoaddr inttoptr trunc".split())
 
 
 class Ranges:
-    """`offsets(pointer)`: bytes from the start of its object; `integer(value)`: its possible values."""
+    """`places(pointer)`: bytes from the start of each object it may point to; `offsets(value)`: the values of an
+    integer, or the offsets of a pointer in any object."""
 
     def __init__(self, pointers: Pointers) -> None:
         self.pointers = pointers
         self._state: dict[Value, Offsets] = {}
         self._changes: dict[object, int] = {}
-        self._content: dict[int, Offsets] = {}
         self._returns: dict[Function, Offsets] = {}
         self._trips: dict[Block, int | None] = {}
         self._changed = False
+        self.spots = PointerSpots(pointers, self._joined, self._displacement)
         for arg in pointers.root.args:
             self._state[arg] = ZERO if arg.type.is_ptr else TOP
-        for _ in range(_MAX_SWEEPS):
-            self._changed = False
+        for sweep in range(_MAX_SWEEPS):
+            self._changed = self.spots.changed = False
+            self.spots.coarse = sweep >= _COARSE_AFTER
             for fn in pointers.functions:
                 for instr in fn.instructions():
                     self._visit(instr)
-            if not self._changed:
+            if not (self._changed or self.spots.changed or self.spots.resume()):
                 break
         else:
             self._state = dict.fromkeys(self._state, TOP)
+            self.spots.give_up()
 
     def offsets(self, value: Value) -> Offsets:
-        """The set for a pointer or an integer; everything when nothing is known."""
+        """The set for an integer, or for a pointer in any object; everything when nothing is known."""
         return self._get(value) or TOP
+
+    def places(self, pointer: Value) -> Spots:
+        """The objects that a pointer may point to, and its offsets in each."""
+        found = ((bit, self.spots.at(pointer, bit)) for bit in bits_of(self.pointers.of(pointer)))
+        return {bit: places for bit, places in found if places is not None}
 
     def _get(self, value: Value) -> Offsets | None:
         """The set so far; None for a value not reached yet."""
         match value:
             case Instruction() | Argument():
-                return self._state.get(value)
+                if value.type.is_int or not self.spots.tracked(value):
+                    return self._state.get(value)
+                return self.spots.joined(value)
             case ConstInt():
                 return Offsets(value.value)
             case ConstZero():
@@ -83,7 +97,7 @@ class Ranges:
     def _expression(self, value: ConstExpr) -> Offsets | None:
         if value.opcode == "getelementptr" and value.elem is not None:
             return self._gep(value.operands, value.elem, value.flags)
-        if value.opcode in _PASS:
+        if value.opcode in PASSES:
             return self._get(value.operands[0])
         return TOP
 
@@ -101,45 +115,42 @@ class Ranges:
         self._changed = True
 
     def _joined(self, key: object, old: Offsets, new: Offsets) -> Offsets:
+        if old == new or off.contains(old, new):
+            return old
         count = self._changes[key] = self._changes.get(key, 0) + 1
-        if count > 8 * _WIDEN_AFTER:
+        if count > 8 * _WIDEN_AFTER or self.spots.coarse:
             return TOP
         return off.join(old, new, count > _WIDEN_AFTER)
 
     def _visit(self, instr: Instruction) -> None:
         op = instr.opcode
         if op == "store":
-            value = instr.operands[0]
-            if value.type.is_ptr or (value.type.is_int and self.pointers.of(value)):
-                self._keep(self.pointers.of(instr.operands[1]), self._get(value))
+            if may_hold_pointer(instr.operands[0].type):
+                self.spots.keep(instr.operands[1], self.spots.get(instr.operands[0]), instr)
         elif op == "ret":
-            if instr.operands and (instr.operands[0].type.is_ptr or instr.operands[0].type.is_int):
+            if instr.operands:
                 self._return(instr)
         elif instr.is_call:
             self._call(instr)
-        elif instr.type.is_ptr or instr.type.is_int:
-            self._set(instr, self._transfer(instr))
-        elif has_pointer(instr.type):
-            self._set(instr, TOP)
-
-    def _keep(self, mask: int, value: Offsets | None) -> None:
-        if value is None:
-            return
-        for bit in bits_of(mask):
-            old = self._content.get(bit)
-            new = value if old is None else old if old == value else self._joined(("content", bit), old, value)
-            if new != old:
-                self._content[bit] = new
-                self._changed = True
+        else:
+            if instr.type.is_ptr or instr.type.is_int:
+                self._set(instr, self._transfer(instr))
+            if self.spots.tracked(instr):
+                self.spots.set(instr, self._point(instr))
+                if op in ("atomicrmw", "cmpxchg"):
+                    self.spots.keep(instr.operands[0], self.spots.get(instr.operands[-1]), instr)
 
     def _return(self, instr: Instruction) -> None:
-        value = self._get(instr.operands[0])
+        value = instr.operands[0]
         assert instr.block is not None and instr.block.function is not None
         fn = instr.block.function
-        if value is None:
+        if may_hold_pointer(value.type):
+            self.spots.leave(fn, value)
+        places = self._get(value) if value.type.is_ptr or value.type.is_int else None
+        if places is None:
             return
         old = self._returns.get(fn)
-        new = value if old is None else old if old == value else self._joined(fn, old, value)
+        new = places if old is None else old if old == places else self._joined(fn, old, places)
         if new != old:
             self._returns[fn] = new
             self._changed = True
@@ -147,24 +158,49 @@ class Ranges:
     def _call(self, call: Instruction) -> None:
         effect = self.pointers.effect(call)
         if effect is not None and effect.copy is not None:
-            for bit in bits_of(self.pointers.of(call.args[effect.copy[1]])):
-                self._keep(self.pointers.of(call.args[effect.copy[0]]), self._content.get(bit))
+            target, source, length = (call.args[i] for i in effect.copy)
+            self.spots.copy(target, source, length.value if isinstance(length, ConstInt) else None)
+        elif effect is not None and effect.fill is not None:
+            self.spots.clear(call.args[effect.fill[0]])
+        elif effect is not None and effect.zeroed:
+            self.spots.clear(call)
         wanted = call.type.is_ptr or call.type.is_int
-        if effect is not None and wanted:
-            if effect.allocates or effect.moves is not None:
-                self._set(call, ZERO)
-            elif effect.returns is not None and (call.callee_name or "").startswith("llvm."):
-                self._set(call, self._get(call.args[effect.returns]))
-            else:
-                self._set(call, self._intrinsic(call))
+        tracked = self.spots.tracked(call)
+        if effect is not None and (wanted or tracked):
+            self._external(call, effect, wanted, tracked)
         for fn in self.pointers.callees(call) or ():
             if not fn.blocks:
                 continue
             for actual, formal in zip(call.args, fn.args, strict=False):
                 if formal.type.is_ptr or formal.type.is_int:
                     self._set(formal, self._get(actual))
+                if self.spots.tracked(formal):
+                    self.spots.set(formal, self.spots.get(actual))
             if wanted:
                 self._set(call, self._returns.get(fn))
+            if tracked:
+                self.spots.set(call, self.spots.returned(fn))
+
+    def _external(self, call: Instruction, effect: Effect, wanted: bool, tracked: bool) -> None:
+        """The result of a call that may leave the module."""
+        made = effect.allocates or effect.moves is not None
+        same = effect.returns is not None and (
+            (call.callee_name or "").startswith("llvm.") or effect.copy is not None or effect.fill is not None
+        )
+        if tracked:
+            if made:
+                self.spots.fresh(call)
+            elif same and effect.returns is not None:
+                self.spots.set(call, self.spots.get(call.args[effect.returns]))
+            else:
+                self.spots.set(call, {ANY: TOP})
+        if wanted:
+            if made:
+                self._set(call, ZERO)
+            elif same and effect.returns is not None:
+                self._set(call, self._get(call.args[effect.returns]))
+            else:
+                self._set(call, self._intrinsic(call))
 
     def _intrinsic(self, call: Instruction) -> Offsets | None:
         name = call.callee_name or ""
@@ -184,33 +220,66 @@ class Ranges:
         if op == "getelementptr" and instr.elem is not None:
             return self._gep(instr.operands, instr.elem, instr.flags)
         if op == "load":
-            return self._load(instr)
-        if op in _PASS:
+            return self.spots.joined(instr) if instr.type.is_ptr else TOP
+        if op in PASSES:
             return self._cast(instr)
         if op == "select":
             a, b = self._get(instr.operands[1]), self._get(instr.operands[2])
             return b if a is None else a if b is None else off.join(a, b)
-        if op == "icmp":
+        if op in ("icmp", "fcmp"):
             return Offsets(0, ((1, 1),))
-        if len(instr.operands) != 2:
+        if len(instr.operands) != 2 or not all(o.type.is_int or o.type.is_ptr for o in instr.operands):
             return TOP
         a, b = self._get(instr.operands[0]), self._get(instr.operands[1])
         return None if a is None or b is None else _binary(instr, a, b)
 
-    def _load(self, instr: Instruction) -> Offsets | None:
-        if not instr.type.is_ptr:
-            return TOP
-        mask = self.pointers.of(instr.operands[0])
-        out: Offsets | None = None
-        for bit in bits_of(mask):
-            obj = self.pointers.objects[bit]
-            kept = ZERO if bit in self.pointers.pointee_of or obj.kind == "global" else None
-            found = self._content.get(bit, kept)
-            if found is not None:
-                out = found if out is None else off.join(out, found)
+    def _point(self, instr: Instruction) -> Spots | None:
+        """Where the result of an instruction points."""
+        op = instr.opcode
+        if op == "phi":
+            return self._phi_spots(instr)
+        if op == "alloca":
+            return {self.pointers.object_of[instr].index: ZERO}
+        if op == "getelementptr" and instr.elem is not None:
+            base = instr.operands[0]
+            if isinstance(base, ConstZero):  # an address computed as a number
+                return {ANY: TOP}
+            return moved(self.spots.get(base), self._displacement(instr.operands, instr.elem, instr.flags))
+        if len(instr.operands) == 2 and instr.type.is_int and op in _ARITHMETIC:
+            return self._calculated(instr)
+        return self.spots.transfer(instr)
+
+    def _calculated(self, instr: Instruction) -> Spots | None:
+        """An address computed with integers: each operand may be the address, the other one the distance."""
+        out: Spots | None = None
+        for here, other in ((0, 1), (1, 0)):
+            spots = self.spots.get(instr.operands[here])
+            distance = self._get(instr.operands[other])
+            if spots is None or distance is None:
+                continue
+            if here == 1 and instr.opcode not in ("add", "or", "xor"):
+                continue
+            out = union(out, {bit: _binary(instr, places, distance) for bit, places in spots.items()})
         return out
 
+    def _phi_spots(self, phi: Instruction) -> Spots | None:
+        start: Spots | None = None
+        steps: list[int] = []
+        for incoming in phi.operands:
+            step = self._step(incoming, phi)
+            if step is not None:
+                steps.append(step)
+            else:
+                start = union(start, self.spots.get(incoming))
+        if not start or not any(steps):
+            return start
+        for advance in self._advances(phi, steps):
+            start = moved(start, advance)
+        return start
+
     def _cast(self, instr: Instruction) -> Offsets | None:
+        if not (instr.operands[0].type.is_int or instr.operands[0].type.is_ptr):
+            return TOP  # the bits of floats
         a = self._get(instr.operands[0])
         if a is None or not instr.type.is_int or not instr.operands[0].type.is_int:
             return a
@@ -221,10 +290,13 @@ class Ranges:
             return off.make(a.start % a.stride if a.stride else a.start, list(a.terms), False)
         return a
 
-    def _gep(self, operands: tuple[Value, ...] | list[Value], elem: ty.Type, flags: tuple[str, ...]) -> Offsets | None:
-        total = self._get(operands[0])
-        if total is None:
-            return None
+    def _gep(self, operands: Sequence[Value], elem: ty.Type, flags: tuple[str, ...]) -> Offsets | None:
+        base, distance = self._get(operands[0]), self._displacement(operands, elem, flags)
+        return None if base is None or distance is None else off.add(base, distance)
+
+    def _displacement(self, operands: Sequence[Value], elem: ty.Type, flags: tuple[str, ...]) -> Offsets | None:
+        """How far a getelementptr moves its pointer."""
+        total = ZERO
         current: ty.Type = elem
         for number, index in enumerate(operands[1:]):
             if number == 0:
@@ -261,13 +333,16 @@ class Ranges:
                 start = value if start is None else off.join(start, value)
         if start is None or not any(steps):
             return start
+        for advance in self._advances(phi, steps):
+            start = off.add(start, advance)
+        return start
+
+    def _advances(self, phi: Instruction, steps: list[int]) -> list[Offsets]:
+        """What a loop adds to a phi that takes these steps."""
         assert phi.block is not None
         trips = self._trip_count(phi.block) if len(steps) == 1 else None
         count = None if trips is None else trips - 1
-        for step in steps:
-            advance = off.scale(Offsets(0, ((1, count),) if count != 0 else ()), step)
-            start = off.add(start, advance)
-        return start
+        return [off.scale(Offsets(0, ((1, count),) if count != 0 else ()), step) for step in steps]
 
     def _step(self, value: Value, phi: Instruction) -> int | None:
         """`value` = `phi` + constant along a chain of additions: that constant."""
@@ -291,8 +366,8 @@ class Ranges:
 
     def _distance(self, instr: Instruction) -> int | None:
         if instr.opcode == "getelementptr" and instr.elem is not None:
-            moved = self._gep([ConstZero(ty.PTR), *instr.operands[1:]], instr.elem, ())
-            return moved.start if moved is not None and moved.exact else None
+            distance = self._displacement(instr.operands, instr.elem, ())
+            return distance.start if distance is not None and distance.exact else None
         constant = instr.operands[1]
         if not isinstance(constant, ConstInt):
             return None

@@ -1,0 +1,123 @@
+"""Offsets of pointers object by object: linked structures, counters beside pointers, growing arrays, copies."""
+
+from __future__ import annotations
+
+from analysed import all_of, facts_of, facts_of_c
+
+from irgrad.engine.analyses.facts import Facts
+from irgrad.engine.analyses.objects import Object
+from irgrad.engine.analyses.offsets import TOP, ZERO, Offsets
+from irgrad.engine.analyses.spots import ANY, join_all, moved, union
+from irgrad.engine.ir import types as ty
+
+RING = """
+#include <stdlib.h>
+struct link { struct link *next, *prev; };
+struct node { struct link at; double value; };
+struct ring { long count; struct link end; };
+void f(double *x, double *out) {
+  struct ring r; r.count = 0; r.end.next = r.end.prev = &r.end;
+  for (int i = 0; i < 4; i++) {
+    struct node *n = malloc(sizeof *n);
+    n->value = x[i];
+    n->at.prev = r.end.prev; n->at.next = &r.end;
+    r.end.prev->next = &n->at; r.end.prev = &n->at;
+    r.count += 1;
+  }
+  double s = 0;
+  for (struct link *l = r.end.next; l != &r.end; l = l->next) s += ((struct node *)l)->value * r.count;
+  *out = s;
+}
+"""
+
+
+def _heap(facts: Facts) -> Object:
+    (found,) = [o for o in facts.pointers.objects if o.kind == "heap"]
+    return found
+
+
+def test_links_to_nodes_and_to_the_header_are_kept_apart() -> None:
+    facts = facts_of_c(RING, "f", {0, 1})
+    heap = _heap(facts)
+    assert facts.layout(heap) == ((0, ty.PTR), (8, ty.PTR), (16, ty.F64))
+    walks = [i for i in all_of(facts, "load") if i.type.is_fp and facts.pointers.of(i.operands[0]) >> heap.index & 1]
+    assert walks
+    for load in walks:
+        assert facts.types.ranges.places(load.operands[0])[heap.index] == Offsets(16)
+
+
+def test_a_counter_beside_pointers_moves_none_of_them() -> None:
+    facts = facts_of_c(RING, "f", {0, 1})
+    (ring,) = [o for o in facts.pointers.objects if o.kind == "alloca" and o.size == 24]
+    for load in all_of(facts, "load"):
+        if load.type.is_ptr:
+            for places in facts.types.ranges.places(load).values():
+                assert places.exact
+    assert all(where.exact for where, *_ in facts.types.record(ring.index).evidence)
+
+
+GROWS = """
+#include <stdlib.h>
+struct list { double *begin, *end; };
+void f(double *x, long *n, double *out) {
+  struct list l = {0, 0};
+  for (long i = 0; i < *n; i++) {
+    long used = l.end - l.begin;
+    double *fresh = malloc((used + 1) * sizeof(double));
+    for (long k = 0; k < used; k++) fresh[k] = l.begin[k];
+    fresh[used] = x[i];
+    l.begin = fresh; l.end = fresh + used + 1;
+  }
+  double s = 0; for (double *p = l.begin; p < l.end; p++) s += *p;
+  *out = s;
+}
+"""
+
+
+def test_an_array_that_starts_from_null_grows_by_whole_elements() -> None:
+    facts = facts_of_c(GROWS, "f", {0, 2})
+    layout = facts.layout(_heap(facts))
+    assert str(layout) == "[0: double] every 8 bytes"
+
+
+MOVED = """
+define void @f(ptr %x, ptr %out) {
+  %a = alloca [2 x ptr]
+  %b = alloca [3 x ptr]
+  %h = call ptr @malloc(i64 32)
+  %h8 = getelementptr i8, ptr %h, i64 8
+  %a8 = getelementptr i8, ptr %a, i64 8
+  store ptr %h, ptr %a
+  store ptr %h8, ptr %a8
+  %b8 = getelementptr i8, ptr %b, i64 8
+  call void @llvm.memcpy.p0.p0.i64(ptr %b8, ptr %a, i64 16, i1 false)
+  %b16 = getelementptr i8, ptr %b, i64 16
+  %p = load ptr, ptr %b16
+  %q = load ptr, ptr %b8
+  %v = load double, ptr %x
+  store double %v, ptr %p
+  store double %v, ptr %q
+  ret void
+}
+declare ptr @malloc(i64)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+"""
+
+
+def test_copies_carry_what_memory_holds_to_its_new_place() -> None:
+    facts = facts_of(MOVED, "f", {0, 1})
+    heap = _heap(facts).index
+    places = {i.name: facts.types.ranges.places(i) for i in all_of(facts, "load") if i.type.is_ptr}
+    assert places == {"p": {heap: Offsets(8)}, "q": {heap: ZERO}}
+
+
+def test_sets_of_spots() -> None:
+    assert union(None, {1: ZERO}) == {1: ZERO}
+    assert union({}, None) == {}
+    assert union({1: ZERO}, {1: Offsets(8), 2: ZERO}) == {1: Offsets(0, ((8, 1),)), 2: ZERO}
+    assert union({ANY: TOP}, {1: ZERO}) == {ANY: TOP}
+    assert moved({1: ZERO, 2: Offsets(4)}, Offsets(8)) == {1: Offsets(8), 2: Offsets(12)}
+    assert moved(None, ZERO) is None
+    many = union(dict.fromkeys(range(20), ZERO), dict.fromkeys(range(20, 40), Offsets(16)))
+    assert many == {ANY: Offsets(0, ((16, 1),))}
+    assert join_all({}) == TOP
