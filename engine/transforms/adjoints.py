@@ -374,18 +374,12 @@ def fill(r: Reverse, instr: Instruction, where: tuple[int, int, int]) -> None:
     target, size = instr.args[where[0]], instr.args[where[2]]
     if not r.unit.activity.pointer(target):
         return
+    # Shadow pointers in it are not read again: what was there before the fill, the primal sweep saved if it is needed.
     length = r.recall.value(size)
-    if not r.unit.holds_pointers(target):  # whatever floats it holds: nothing else is in their shadow
-        ftype = ty.function(ty.VOID, (ty.PTR, ty.I8, ty.I64, ty.I1))
-        clear = r.unit.declare("llvm.memset.p0.i64", ftype)
-        wide = lanes.scaled(r.b, r.b.to_i64(length), r.unit.width)
-        r.b.call(clear, [r.recall.shadow(target), ConstInt(ty.I8, 0), wide, ConstInt(ty.I1, 0)])
-        return
-    period, fields = layout_of_copy(r.unit, instr, where)
-    for offset, kind in fields:
-        if isinstance(kind, ty.FloatType):
-            for name, extra in lanes.helpers(r.b, kind, length, period, offset, r.unit.width):
-                r.b.call(r.unit.runtime(f"irgrad.adjoint.clear.{name}"), [r.recall.shadow(target), *extra])
+    ftype = ty.function(ty.VOID, (ty.PTR, ty.I8, ty.I64, ty.I1))
+    clear = r.unit.declare("llvm.memset.p0.i64", ftype)
+    wide = lanes.scaled(r.b, r.b.to_i64(length), r.unit.width)
+    r.b.call(clear, [r.recall.shadow(target), ConstInt(ty.I8, 0), wide, ConstInt(ty.I1, 0)])
 
 
 def ruled_call(r: Reverse, instr: Instruction, site: Site) -> None:

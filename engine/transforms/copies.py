@@ -17,8 +17,11 @@ LISTED = 4096  # copies of up to this many bytes are described byte by byte when
 
 
 def layout_of_copy(unit: Unit, instr: Instruction, where: tuple[int, int, int]) -> tuple[int, list[tuple[int, Kind]]]:
-    """(period in bytes, [(offset, kind)]) of the memory that the call writes. Raises Unsupported where the same
-    bytes are known as a float and as something else."""
+    """(period in bytes, [(offset, kind)]) of the memory that the call writes.
+
+    Raises Unsupported where the same bytes of a copy are known as a float and as something else. A fill may leave them
+    out: no byte of it is a pointer afterwards, and its adjoint is zero whatever it was.
+    """
     target, size = instr.args[where[0]], instr.args[where[2]]
     ends = [target] if where[0] == where[1] or not instr.args[where[1]].type.is_ptr else [target, instr.args[where[1]]]
     if isinstance(size, ConstInt) and 0 <= size.value <= 256:
@@ -52,6 +55,8 @@ def _merged(unit: Unit, instr: Instruction, layouts: list[dict[int, Kind]]) -> l
         for offset, kind in layout.items():
             before = merged.get(offset)
             if kind is CONFLICT or (before is not None and before is not kind and _matters(before, kind)):
+                if is_fill(instr):
+                    continue
                 raise refuse(
                     unit, instr, f"byte {offset} of this copied memory is used as `{before or kind}` and as `{kind}`",
                     because="its derivative depends on which of them it holds",
@@ -60,6 +65,11 @@ def _merged(unit: Unit, instr: Instruction, layouts: list[dict[int, Kind]]) -> l
             if before is None or not isinstance(before, ty.Type):
                 merged[offset] = kind
     return sorted(merged.items())
+
+
+def is_fill(instr: Instruction) -> bool:
+    """A memset, not a copy."""
+    return "memset" in (instr.callee_name or "")
 
 
 def _matters(a: Kind, b: Kind) -> bool:

@@ -63,6 +63,20 @@ def test_bytes_that_are_a_float_here_and_a_pointer_there_are_refused() -> None:
         layout_of_copy(unit, instr, (0, 1, 2))
 
 
+def test_a_fill_of_such_bytes_clears_whatever_they_were() -> None:
+    source = """
+    typedef union { double v; double *p; } Cell;
+    void f(double *x, long *n, double *o) {
+        Cell c[2]; c[0].v = x[0] * x[1]; double s = c[0].v * x[0];
+        c[0].p = x + 1; s += *c[0].p;
+        memset(c, 0, *n * sizeof(Cell));
+        *o = s + (c[0].p ? 1 : c[0].v) * x[1] + c[1].v;
+    }"""
+    x = np.array([1.5, -2.0])
+    (dx, _), _made = gradient(source, "f", "dcd", x, np.array([2]), OUT)
+    np.testing.assert_allclose(dx, [2 * x[0] * x[1], x[0] ** 2 + 1], rtol=1e-14)
+
+
 @pytest.mark.parametrize("shift", [2, -2])
 def test_overlapping_moves_have_the_right_adjoint(shift: int) -> None:
     """x[4+s:9+s] = x[4:9] by memmove, then a weighted sum."""
