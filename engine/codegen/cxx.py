@@ -1,9 +1,9 @@
 """Units that need the C++ runtime library: linked with the bundled libc++ into a shared library of their own.
 
 Code compiled by the wheel's clang uses libc++, which no shared library of the system provides; what of it is not
-inlined (the throwing paths of `std::vector`, streams, `std::to_string`) is taken from the wheel's static libc++. The
-first such link on a machine builds that library (46 s on two cores, kept in zig's own cache); later ones take 0.2 s,
-and their result is in the disk cache.
+inlined (streams, locales, threads) is taken from the wheel's static libc++; what kernels commonly need of it the loader
+has linked in as IR already (`interop/loaders/libcxx.py`). The first such link on a machine builds that library (46 s on
+two cores, kept in zig's own cache); later ones take 0.2 s, and their result is in the disk cache.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from __future__ import annotations
 import ctypes
 import os
 import subprocess
+import sys
 import tempfile
+import threading
 from collections.abc import Sequence
 from importlib import util
 from pathlib import Path
@@ -25,6 +27,7 @@ __all__ = ["SharedUnit", "is_cxx_symbol", "link_with_libcxx"]
 _PREFIXES = ("_ZNSt", "_ZNKSt", "_ZSt", "_ZTISt", "_ZTVSt", "_ZTSSt", "_ZTINSt", "_ZTVNSt", "_ZTSNSt",
              "_ZTVN10__cxxabiv1", "__cxa_", "__gxx_", "_Zn", "_Zd", "_Unwind_")
 _TIMEOUT = 900.0
+_PATIENCE = 1.0  # seconds until a line on stderr says what takes so long
 
 
 def is_cxx_symbol(name: str) -> bool:
@@ -73,13 +76,22 @@ def _link(image: bytes, output: Path, missing: Sequence[str]) -> None:
     if zig is None:
         raise _failed(missing, "the `ziglang` wheel, which brings libc++, is not installed")
     command = [str(zig), "c++", "-shared", "-O2", "-o", str(output), str(source), "-lm"]
+    notice = threading.Timer(_PATIENCE, _tell)
+    notice.daemon = True
+    notice.start()
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
                               errors="replace", timeout=_TIMEOUT)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _failed(missing, str(error)) from None
+    finally:
+        notice.cancel()
     if done.returncode != 0 or not output.exists():
         raise _failed(missing, done.stderr.strip())
+
+
+def _tell() -> None:
+    print("irgrad: building the C++ library (once on this machine, about a minute) ...", file=sys.stderr, flush=True)
 
 
 def _failed(missing: Sequence[str], because: str) -> LoadError:

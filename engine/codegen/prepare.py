@@ -32,6 +32,7 @@ _DEBUG_RECORDS = re.compile(r"^ +#dbg_[^\n]*\n", re.M)
 _PERSONALITY = re.compile(
     r" personality ptr @__gxx_personality_v0|^declare i32 @__gxx_personality_v0\(\.\.\.\)\n", re.M
 )
+_ALIAS = re.compile(r'^@(?P<name>"[^"\n]+"|[\w.$-]+) = (?P<words>(?:[a-z_]+ )*)alias ', re.M)
 _TRIPLE = re.compile(r'^target triple = "[^"\n]*"$', re.M)
 
 # libm functions whose LLVM intrinsic means the same but cannot write errno, by number of arguments.
@@ -58,7 +59,7 @@ def prepare(text: str, roots: Sequence[str], keep: Callable[[str], bool] | None 
     body, IRSyntaxError or IRInvalid when LLVM refuses the text.
     """
     check_text(text)
-    module = parse(_pure_libm(strip_target(text)))
+    module = parse(_pure_libm(_own_aliases(strip_target(text))))
     _expose(module, roots, keep)
     machine = target_machine(_PREPARE_CPU.get(_architecture(), ""), opt=2, jit=True)
     _optimise(module, machine)
@@ -107,6 +108,15 @@ def _pure_libm(text: str) -> str:
         ):
             text += f"\ndeclare {declared['type']} @{intrinsic}({', '.join(kinds)})\n"
     return text
+
+
+def _own_aliases(text: str) -> str:
+    """Aliases (constructors that are another one's body) are internal, as functions are."""
+    def own(match: re.Match[str]) -> str:
+        words = [word for word in match["words"].split() if word in ("dso_local", "unnamed_addr", "local_unnamed_addr")]
+        return f"@{match['name']} = {' '.join(['internal', *words])} alias "
+
+    return _ALIAS.sub(own, text)
 
 
 def _architecture() -> str:

@@ -57,6 +57,11 @@ class Compiler:
     flags: tuple[str, ...]
     bitcode: bool = False
 
+    @property
+    def zig(self) -> bool:
+        """It is `zig cc`, which brings libc++ as source."""
+        return self.flags == _ZIG_FLAGS
+
 
 @dataclass(frozen=True, slots=True)
 class Options:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from irgrad.interop.loaders.compiler import Compilation, Options, compile_source
+from irgrad.interop.loaders.libcxx import complete
 from irgrad.interop.loaders.library import Library
 from irgrad.interop.loaders.link import link_inputs, read_bitcode, read_text
 from irgrad.rules.errors import LoadError
@@ -71,8 +72,10 @@ def load(
             warnings.append(compiled.warnings)
     # What the compiler has just written needs no check; foreign IR does, before anything else touches it.
     trusted = [_kind(item, language) in ("c", "c++") for item in sources]
-    whole = texts[0] if trusted == [True] else link_inputs(texts, names, trusted)
-    return Library(whole, names, "\n".join(warnings))
+    text = texts[0] if trusted == [True] else link_inputs(texts, names, trusted)
+    if any(_kind(item, language) == "c++" for item in sources):
+        text = complete(text)
+    return Library(text, names, "\n".join(warnings))
 
 
 def _macro(value: object) -> str:

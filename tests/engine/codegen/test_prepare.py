@@ -98,6 +98,22 @@ def test_functions_with_a_rule_stay_out_of_line() -> None:
     assert re.search(r"define [^@]*double @mine\(double [^,]*\)", kept), "its prototype is unchanged"
 
 
+def test_aliases_are_internal() -> None:
+    text = """
+@two = unnamed_addr alias double (double), ptr @one
+@"t h" = weak_odr hidden alias double (double), ptr @one
+define double @one(double %x) {
+  ret double %x
+}
+define double @f(double %x) {
+  %y = call double @two(double %x)
+  %z = call double @"t h"(double %y)
+  ret double %z
+}
+"""
+    assert "alias" not in prepare(text, ["f"])
+
+
 def test_unoptimised_input_is_optimised() -> None:
     library = load(SUM, opt="O0")
     assert "optnone" in library.text
