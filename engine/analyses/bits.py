@@ -227,9 +227,10 @@ class Bits:
     def _parts(self, pointer: Value, size: int) -> Iterator[tuple[ty.Type, int]]:
         """Floats of which an access touches a part only, each with the first byte that is touched."""
         types = self._activity.types
-        places = types.ranges.offsets(pointer)
+        spots = types.ranges.places(pointer)
         for obj in self._activity.flow.objects(pointer):
-            if not self._activity.varied_object(obj):
+            places = spots.get(obj.index)
+            if places is None or not self._activity.varied_object(obj):
                 continue
             for where, kind, length, strength in types.record(obj.index).evidence:
                 if strength == ACCESS and isinstance(kind, ty.FloatType) and length > size:

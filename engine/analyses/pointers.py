@@ -57,8 +57,7 @@ class Pointers:
 
     def __init__(self, module: Module, root: Function, cells: Cells | None = None) -> None:
         self._cells = cells
-        # object -> period, place -> node, node of all cells
-        self._split: dict[int, tuple[int, dict[int, int], int]] = {}
+        self._split: dict[int, tuple[int, dict[int, int], int]] = {}  # object -> period, place -> node, all of them
         self.module = module
         self.root = root
         self.objects: list[Object] = []
@@ -67,7 +66,6 @@ class Pointers:
         self.pointee_of: dict[int, int] = {}  # argument object -> its pointee object
         self.calls: dict[Function, list[Instruction]] = {}  # function -> calls of it that were found
         self.effects: dict[Instruction, Effect] = {}  # calls that may leave the module
-        self._targets: dict[Instruction, int] = {}
         self._node: dict[Value, int] = {}
         self._ret: dict[Function, int] = {}
         self._points: list[int] = []
@@ -104,8 +102,7 @@ class Pointers:
 
     def returned(self, fn: Function) -> int:
         """The objects that the return value of `fn` may point to."""
-        node = self._ret.get(fn)
-        return 0 if node is None else self._points[node]
+        return 0 if (node := self._ret.get(fn)) is None else self._points[node]
 
     def callees(self, call: Instruction) -> list[Function] | None:
         """The functions a call may reach (declarations among them); None when it may reach an unknown one."""

@@ -71,7 +71,9 @@ def _carried(unit: Unit, value: Value) -> tuple[tuple[int, object], ...]:
 def _touched(unit: Unit, store: Instruction, obj: Object) -> Iterator[bool]:
     """For each way in which the store may hit a part of a float: whether more than low bits of its mantissa go."""
     value, pointer = store.operands
-    size, places = ty.store_size(value.type), unit.types.ranges.offsets(pointer)
+    size, places = ty.store_size(value.type), unit.types.ranges.places(pointer).get(obj.index)
+    if places is None:
+        return
     for where, kind, length, strength in unit.types.record(obj.index).evidence:
         if strength != ACCESS or not isinstance(kind, ty.FloatType) or kind is value.type.scalar:
             continue
@@ -89,8 +91,8 @@ def _cut(unit: Unit, store: Instruction, obj: Object, reads: dict[int, list[tupl
     value, pointer = store.operands
     if value.type.is_fp and _taken_apart(unit, value.type):
         return False
-    places, size = unit.types.ranges.offsets(pointer), ty.store_size(value.type)
-    return not any(
+    places, size = unit.types.ranges.places(pointer).get(obj.index), ty.store_size(value.type)
+    return places is not None and not any(
         meets(places, where, size - ty.store_size(type_), 1)
         for where, type_ in reads.get(obj.index, ())
         if _alike(type_, value.type)
@@ -124,8 +126,8 @@ def _reads(unit: Unit) -> dict[int, list[tuple[Offsets, ty.Type]]]:
             if instr.opcode == "load" and unit.pointers.of(instr.operands[0]) & unit.activity.active_objects:
                 if any(isinstance(k, ty.FloatType) and instr.type.scalar.is_int for _, k in _carried(unit, instr)):
                     continue
-                for bit in bits_of(unit.pointers.of(instr.operands[0])):
-                    found.setdefault(bit, []).append((unit.types.ranges.offsets(instr.operands[0]), instr.type))
+                for bit, places in unit.types.ranges.places(instr.operands[0]).items():
+                    found.setdefault(bit, []).append((places, instr.type))
     return found
 
 
