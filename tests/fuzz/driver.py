@@ -32,7 +32,12 @@ from oracle.differences import Subject
 from oracle.generator import HEADER, Kernel, generate, shrink, source_file
 from oracle.memory import Fault
 
+from fuzz.variants import active_arguments, run_program, second_order
+
 SECONDS = 180.0  # of silence: a hang, however busy the machine is (a kernel takes about a quarter of a second)
+
+
+TWICE = 5  # one kernel in so many is differentiated twice
 
 
 @dataclass(frozen=True)
@@ -71,12 +76,13 @@ def _gap(got: Any, want: Any) -> float:
 
 def check(
     kernel: Any, subject: Subject, inputs: Mapping[str, Any], wrt: Iterable[str], tolerance: float, seed: int = 0,
-    identity: float = 1e-12, modes: Iterable[str] = ("forward", "reverse"), single: bool = False,
+    identity: float = 1e-12, modes: Iterable[str] = ("forward", "reverse"), single: bool = False, valued: bool = False,
 ) -> Verdict:  # fmt: skip
     """Value, forward and reverse derivative of an irgrad kernel along random directions against the oracle.
 
     `tolerance` bounds |J v - oracle| and |<J^T w, v> - <w, J v>_oracle|, `identity` the same between the two modes, all
-    relative. `single`: arithmetic in single precision, where the modes may differ by rounding.
+    relative. `single`: arithmetic in single precision, where the modes may differ by rounding. `valued`: by the programs
+    that give the value with the gradient, and tangents without the value.
     """
     from irgrad import engine
 
@@ -104,8 +110,11 @@ def check(
     scale = max(1.0, sum(float(np.abs(weights[n] * want[n]).sum()) for n in want))
     forward = None
     if "forward" in modes:
-        tangents = [directions.get(n) for n in order]
-        got = _names(kernel, engine.jvp(kernel, primals, tangents)[1])
+        if valued:
+            full = run_program(kernel, "T", wrt, primals, directions)
+            got = {n: full[n + "'"] for n in want}
+        else:
+            got = _names(kernel, engine.jvp(kernel, primals, [directions.get(n) for n in order])[1])
         for n in want:
             if _gap(got[n], want[n]) > tolerance:
                 wrong(f"forward, tangent of {n}", got[n], want[n])
@@ -115,8 +124,16 @@ def check(
             np.asarray(weights[n], np.asarray(out[n]).dtype).reshape(np.shape(out[n])) if n in weights else None
             for n in kernel.output_names
         ]
-        _, pullback = engine.vjp(kernel, *primals, wrt=tuple(wrt))
-        gradients = pullback(cotangents[0] if len(cotangents) == 1 else tuple(cotangents))
+        if valued:
+            weighted = {n: c for n, c in zip(kernel.output_names, cotangents, strict=True) if c is not None}
+            full = run_program(kernel, "V", wrt, primals, weighted)
+            gradients = [full[n + "'"] for n in wrt]
+            for n, v in values.items():
+                if _gap(full[n], v) > max(tolerance, 1e-11):
+                    wrong(f"value of {n} beside the gradient", full[n], v)
+        else:
+            _, pullback = engine.vjp(kernel, *primals, wrt=tuple(wrt))
+            gradients = pullback(cotangents[0] if len(cotangents) == 1 else tuple(cotangents))
         back = sum(float(_flat(g) @ _flat(directions[n])) for n, g in zip(wrt, gradients, strict=True))
         size = max(scale, sum(float(np.abs(_flat(g) * _flat(directions[n])).sum()) for n, g in zip(wrt, gradients, strict=True)))
         if not abs(back - target) <= tolerance * size:
@@ -179,7 +196,12 @@ def judge(k: Kernel, module: Any = None, library: Any = None) -> Verdict:
         subject = Subject(module, k.name, k.signature)
         inputs = k.sample(np.random.default_rng(k.seed))
         kernel = library.kernel(k.name, k.signature)
-        return check(kernel, subject, inputs, k.wrt, tolerance_of(k), k.seed, single=k.has_f32)
+        wrt = active_arguments(k)
+        verdict = check(kernel, subject, inputs, wrt, tolerance_of(k), k.seed, single=k.has_f32, valued=k.seed % 3 == 0)
+        if verdict.kind == "ok" and k.seed % TWICE == 0:
+            problems = second_order(kernel, subject, k, inputs, wrt)
+            return Verdict(k.name, "wrong", "\n".join(problems)) if problems else verdict
+        return verdict
     except irgrad.IRGradError as e:
         return Verdict(k.name, "refused", f"{type(e).__name__}: {e}")
     except Fault as e:
