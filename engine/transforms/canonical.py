@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Block, Function, Instruction, Module
+from irgrad.engine.transforms.alike import merge_alike
 from irgrad.engine.transforms.demote import close_loops
 from irgrad.engine.transforms.desugar import desugar
 from irgrad.engine.transforms.library import expand_library
@@ -26,6 +27,7 @@ def canonicalise_module(module: Module, root: Function) -> None:
 def canonicalise_function(module: Module, fn: Function) -> None:
     """Canonicalise one function in place."""
     desugar(module, fn)
+    merge_alike(fn)
     unify_returns(fn)
     from irgrad.engine.transforms.reducible import canonicalise, make_reducible
 

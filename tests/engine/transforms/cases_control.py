@@ -44,6 +44,11 @@ double counted_down(const double *x) { double s = 1; for (int i = 8; i >= 0; i--
     case("strided", "f64(f64[n] x, i64 n)", """
 double strided(const double *x, long n) { double s = 0; for (long i = 1; i < n; i += 3) s += x[i] * x[i - 1]; return s; }
 """, x=[0.3, -0.2, 0.5, 0.9, -1.1, 0.7, 0.8, 0.1, 0.6, -0.4, 1.2]),
+    case("continue_before_stores", "f64(f64[8] x, i32 n, i32 k)", """
+double continue_before_stores(const double *x, int n, int k) { double y[8]; for (int i = 0; i < 8; i++) y[i] = x[i] * x[i];
+  for (int i = 0; i < n; i++) { if (k < 5 || x[0] > 0.9) continue; for (int j = i; j < 5; j++) y[(unsigned)i % 8u] *= 0.9 * x[j]; if (x[0] > 1.4 || i > k) break; }
+  return y[0] * y[1] + y[2] * y[3]; }
+""", n=4, k=6),
     case("unsigned_down", "f64(f64[8] x, i32 n)", """
 double unsigned_down(const double *x, unsigned n) { double s = 1; while (n-- > 0) s = 0.5 * s * x[n] + x[n]; return s; }
 """, n=8),
