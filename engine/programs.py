@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irgrad.engine.normal import entry_name, entry_text, normal_name, normal_text
+from irgrad.engine.pause import no_collections
 from irgrad.engine.slots import Slot, Step, derived_slots, primal_slots, word_text
 from irgrad.rules.errors import ActivityError
 from irgrad.rules.layers import current, token
@@ -239,7 +240,8 @@ class Program:
         stored = disk.get("program", key)
         if stored is not None:
             return _Stage.from_bytes(stored)
-        stage = self._primal_stage() if self.parent is None else self._derived_stage(self.parent)
+        with no_collections():
+            stage = self._primal_stage() if self.parent is None else self._derived_stage(self.parent)
         disk.put("program", key, stage.to_bytes())
         return stage
 

@@ -20,6 +20,7 @@ from irgrad.engine.codegen.bfloat import BFLOAT_SYMBOLS, BFLOAT_TEXT
 from irgrad.engine.codegen.cache import default_cache, fingerprint
 from irgrad.engine.codegen.cxx import is_cxx_symbol, link_with_libcxx
 from irgrad.engine.codegen.llvm import binding, check_text, host_cpu, host_features
+from irgrad.engine.codegen.long_functions import shorten_module
 from irgrad.engine.codegen.optimise import host_machine, machine_for, optimised_module
 from irgrad.rules.errors import IRInvalid, LoadError
 
@@ -115,6 +116,7 @@ def compile_object(
         machine = machine_for(text, opt=level)
         module = optimised_module(text, entries, machine, strict_fp=strict_fp, level=level)
         _check_bodies(module, entries)
+        module = shorten_module(module)
         image = bytes(machine.emit_object(module))
         module.close()
     if cache:
@@ -168,6 +170,7 @@ def _machine_identity() -> tuple[str, ...]:
     llvm = binding()
     version = ".".join(map(str, llvm.llvm_version_info))
     folder = Path(__file__).parent
-    code = fingerprint(*((folder / name).read_bytes() for name in ("optimise.py", "vector_math.py", "prepare.py")))
+    files = ("optimise.py", "vector_math.py", "prepare.py", "long_functions.py")
+    code = fingerprint(*((folder / name).read_bytes() for name in files))
     triple, libmvec = str(llvm.get_process_triple()), f"libmvec={vector_math.available()}"
     return (code, version, triple, host_cpu(), host_features(), libmvec)

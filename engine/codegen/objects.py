@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from irgrad.engine.codegen.llvm import binding
+from irgrad.engine.codegen.long_functions import shorten_module
 from irgrad.engine.codegen.optimise import host_machine, optimised_module
 from irgrad.rules.errors import CompileError, LoadError
 
@@ -48,6 +49,7 @@ def emit(text: str, entries: Sequence[str], form: str, *, cpu: str = "native", s
                 return str(module).encode()
             if form == ".bc":
                 return bytes(module.as_bitcode())
+            module = shorten_module(module)
             if form == ".s":
                 return str(machine.emit_assembly(module)).encode()
             return bytes(machine.emit_object(module))
