@@ -242,6 +242,19 @@ class MemoryTypes:
                 self._field(source, at, width, kind)
         elif effect.moves is not None:
             self._copies.append(Copy(call, call, call.args[effect.moves], None))
+        elif self.pointers.module.rules is not None:
+            self._stated(call)
+
+    def _stated(self, call: Instruction) -> None:
+        """What prototypes and rules of the user say about the elements behind pointers."""
+        kinds = self.pointers.module.rules.elements(call)
+        for pointer, kind in zip(call.args, kinds, strict=False):
+            if kind is None:
+                continue
+            size = kind_size(kind)
+            places = add(self.ranges.offsets(pointer), Offsets(0, ((size, None),)))
+            for bit in bits_of(self.pointers.of(pointer)):
+                self.record(bit).add(places, kind, size, ACCESS)
 
     def _field(self, pointer: Value, at: int, width: int, kind: Kind | None) -> None:
         if kind is None:

@@ -185,6 +185,24 @@ class Rulebook:
             return facts(name) or CallFacts("pure")
         return CallFacts("pure", reads=pointers, writes=pointers)
 
+    def elements(self, call: Instruction) -> tuple[ty.Type | None, ...]:
+        """The floats behind the pointers of a call, as prototypes and the types of rules state them."""
+        callee = resolve(call.callee)
+        if not isinstance(callee, Function) or not callee.name or not (tables := self.tables(callee.name)):
+            return ()
+        prototype = self.prototype(callee.name)
+        found: list[ty.Type | None] = []
+        for i, arg in enumerate(call.args):
+            names: set[str] = set()
+            if arg.type.is_ptr and prototype is not None and i < len(prototype.params):
+                names = {prototype.params[i].dtype}
+            elif arg.type.is_ptr:
+                rules = (rule for table in tables for rule in table.rules)
+                names = {n for rule in rules for n in (_stated_element(rule, i),) if n}
+            kinds = [kind for kind, name in _NAMES.items() if name in names]
+            found.append(ty.float_(kinds[0]) if len(names) == len(kinds) == 1 else None)
+        return tuple(found)
+
     # -- calls -------------------------------------------------------------------------------------------------------
 
     def site(self, unit: Unit, call: Instruction) -> Site | None:
@@ -234,6 +252,15 @@ def _collect(value: Value, found: dict[GlobalVariable, None]) -> None:
     elif isinstance(value, Constant):
         for part in getattr(value, "operands", ()) or getattr(value, "elems", ()):
             _collect(part, found)
+
+
+def _stated_element(rule: Rule, position: int) -> str:
+    """The element that a rule's type names for a pointer argument."""
+    if position + 2 >= len(rule.types):
+        return ""
+    element = next(iter(rule.types[position + 2].parameters), None)
+    inner = next(iter(getattr(element, "parameters", ())), None)
+    return inner.__name__ if isinstance(inner, Kind) else ""
 
 
 def scalar_of(type_: ty.Type) -> Kind:

@@ -287,3 +287,63 @@ def test_many_directions_go_one_by_one(lib: Any) -> None:
             np.testing.assert_allclose(jacobian(squares, width=4)(X), np.diag(2 * X))
         with pytest.raises(Unsupported, match="a rule that writes calls in a derivative of width 4"):
             _ = squares.primal.J((0, 2), 4).slots
+
+
+NET = """
+#include <stdlib.h>
+#include <string.h>
+void gemv(int m, int n, const double *A, const double *x, double *y) {
+  for (int i = 0; i < m; i++) { double s = 0; for (int j = 0; j < n; j++) s += A[i * n + j] * x[j]; y[i] = s; }
+}
+void gemv_t(int m, int n, const double *A, const double *x, double *y) {
+  for (int i = 0; i < m; i++) for (int j = 0; j < n; j++) y[j] += A[i * n + j] * x[i];
+}
+void ger(int m, int n, const double *x, const double *y, double *A) {
+  for (int i = 0; i < m; i++) for (int j = 0; j < n; j++) A[i * n + j] += x[i] * y[j];
+}
+double net(const double *A, const double *B, const double *x, double *out, long m, long n) {
+  double *h = malloc(m * 8), *g = malloc(n * 8), *k = malloc(n * 8);
+  gemv(m, n, A, x, h);
+  gemv(n, m, B, h, g);
+  memcpy(k, g, n * 8);
+  for (long i = 0; i < n; i++) k[i] *= g[i];
+  gemv(m, n, A, k, h);
+  for (long i = 0; i < m; i++) out[i] = h[i];
+  double r = h[0] * h[0];
+  free(h); free(g); free(k);
+  return r;
+}
+"""
+
+
+def test_memory_that_only_ruled_functions_touch(tmp_path: Any) -> None:
+    """Its elements are known from the types of the rule; the hessian goes through the calls that the rule makes."""
+    source = tmp_path / "net.c"
+    source.write_text(NET)
+    net = irgrad.load(source).kernel("net", "f64(f64[m,n] A, f64[n,m] B, f64[n] x, out f64[m] out, i64 m, i64 n)")
+    a, b, x = np.cos(np.arange(6.0)).reshape(3, 2), np.sin(np.arange(6.0)).reshape(2, 3), np.array([0.3, -0.8])
+
+    def define() -> None:
+        @rule("gemv", mode="reverse", y=Duplicated[Ptr[f64]])
+        def _(ctx, m, n, A, x, y):  # type: ignore[no-untyped-def]
+            if x.active:
+                ctx.foreign("gemv_t", "void(i32, i32, f64*, f64*, f64*)")(m, n, A.saved(m * n), y.d, x.d)
+            if A.active:
+                ctx.foreign("ger", "void(i32, i32, f64*, f64*, f64*)")(m, n, y.d, x.saved(n), A.d)
+            ctx.zero(y.d, m)
+
+        @rule("gemv", mode="forward", y=Duplicated[Ptr[f64]])
+        def _(ctx, m, n, A, x, y):  # type: ignore[no-untyped-def]
+            gemv, part = ctx.foreign("gemv"), ctx.temporary(m)
+            ctx.zero(y.d, m)
+            pairs = [(A.d, x)] if A.active else []
+            for matrix, vector in [*pairs, *([(A, x.d)] if x.active else [])]:
+                gemv(m, n, matrix, vector, part)
+                with ctx.for_range(m) as i:
+                    y.d[i] += part[i]
+
+    expected = hessian(net, wrt="x")(a, b, x)
+    _same(net, (a, b, x), define)
+    with layer():
+        define()
+        np.testing.assert_allclose(hessian(net, wrt="x")(a, b, x), expected, rtol=1e-12)
