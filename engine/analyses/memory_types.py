@@ -252,9 +252,8 @@ class MemoryTypes:
             if kind is None:
                 continue
             size = kind_size(kind)
-            places = add(self.ranges.offsets(pointer), Offsets(0, ((size, None),)))
-            for bit in bits_of(self.pointers.of(pointer)):
-                self.record(bit).add(places, kind, size, ACCESS)
+            for bit, places in self.ranges.places(pointer).items():
+                self.record(bit).add(add(places, Offsets(0, ((size, None),))), kind, size, ACCESS)
 
     def _field(self, pointer: Value, at: int, width: int, kind: Kind | None) -> None:
         if kind is None:
