@@ -27,7 +27,8 @@ __all__ = ["BLOCK", "BYTES", "LANES", "lanes_text", "loop_text", "scalars_text"]
 
 BLOCK = "irgrad.batch.block"
 LANES = 64
-"""Samples of a block of scalars: enough to hide the cost of a block, few enough to stay in the first-level cache."""
+"""A block of scalars has a multiple of so many samples: enough to hide the cost of a loop, few enough for one sample to
+cost little more than it must."""
 BYTES = 64
 """Bytes of the lanes of one value; twice as many in programs without a tape, whose values fit the registers (measured
 on the Lorenz system by RK4: the function is 1.6x faster with 16 lanes than with 8, its gradient is not)."""
@@ -62,10 +63,14 @@ def lanes_text(program: str, slots: int) -> str:
 
 
 def scalars_text(program: str, slots: Sequence[Slot], uses: Sequence[str]) -> str:
-    """The block function of a program of scalars, for `LANES` samples."""
+    """The block function of a program of scalars, for a multiple of `LANES` samples."""
     outer = Writer(_HEAD)
     bases = [outer.load("ptr", "%pointers", i) for i in range(len(slots))]
-    outer.do(f"call void @irgrad.batch.samples({', '.join(f'ptr {base}' for base in bases)})")
+    with outer.loop(outer.emit(f"udiv i64 %count, {LANES}")) as group:
+        first = outer.mul(group, str(LANES))
+        heads = [base if use in ("in one", "one") else outer.at(base, first, slot.dtype.memory)
+                 for base, use, slot in zip(bases, uses, slots, strict=True)]  # fmt: skip
+        outer.do(f"call void @irgrad.batch.samples({', '.join(f'ptr {head}' for head in heads)})")
     parameters = ", ".join(f"ptr noalias %s{i}" for i in range(len(slots)))
     w = Writer(f"define internal void @irgrad.batch.samples({parameters}) {WIDE}")
     cells = [w.alloca(slot.dtype.memory, align=16) for slot in slots]

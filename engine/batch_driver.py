@@ -17,8 +17,8 @@ Chunks are claimed by an atomic counter, so that any number of threads may call 
 samples and blocks of a chunk follow from `meta` alone: which thread runs it changes no bit of a result. Sums over
 samples go to an accumulator per chunk, in the order of the samples; the caller adds the accumulators in a fixed order.
 
-Padded blocks always have the full number of samples: in the last one of a row the last sample is repeated, so that
-every sample of every batch takes the same path through the same vector code.
+Where there are lanes, a block has a multiple of their number of samples: in the last one of a row the last sample is
+repeated, so that every sample of every batch takes the same path through the same vector code.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ __all__ = ["FIELDS", "HEAD", "KIND_CODES", "WORK", "driver_text"]
 
 WORK = "irgrad.batch.work"
 
-# samples of a row, rows, samples of a chunk, chunks of a row, samples of a block, bytes of scratch memory of a worker
-# (the first 16 for each slot are the driver's own), outer axes, slots, whether blocks are padded
-HEAD = ("samples", "rows", "chunk", "chunks", "block", "scratch", "axes", "slots", "padded")
+# samples of a row, rows, samples of a chunk, chunks of a row, most samples of a block, bytes of scratch memory of a
+# worker (the first 16 for each slot are the driver's own), outer axes, slots, lanes: a block has a multiple of them
+HEAD = ("samples", "rows", "chunk", "chunks", "block", "scratch", "axes", "slots", "lanes")
 
 FIELDS = (
     "place",  # of the slot in a block: 0 scratch memory, 1 in the source, 2 in the destination, 3 in the source and the
@@ -53,6 +53,7 @@ _COPY_ARGUMENTS = ("i64 %ds", "i64 %de", "ptr noalias %s", "i64 %ss", "i64 %se",
 _DECLARATIONS = """
 declare void @llvm.memset.p0.i64(ptr writeonly, i8, i64, i1 immarg)
 declare i64 @llvm.umin.i64(i64, i64)
+declare i64 @llvm.umax.i64(i64, i64)
 declare void @llvm.memcpy.p0.p0.i64(ptr noalias writeonly, ptr noalias readonly, i64, i1 immarg)
 """
 
@@ -164,7 +165,7 @@ def _offset() -> str:
 
 
 _STEP = ("ptr %record", "ptr %dims", "i64 %axes", "ptr %bases", "ptr %scratch", "i64 %row", "i64 %first", "i64 %m",
-         "i64 %block", "i64 %chunk", "i1 %short")
+         "i64 %lanes", "i64 %chunk", "i1 %short")
 
 
 class _Record:
@@ -184,7 +185,9 @@ class _Record:
         strides = w.at("%record", str(len(FIELDS)), "i64")
         if side == "target":
             strides = w.at(strides, "%axes", "i64")
-        w.do(f"call void @irgrad.batch.offset(ptr {self._offset}, ptr %dims, ptr {strides}, i64 %axes, i64 %row)")
+        w.do(f"store i64 0, ptr {self._offset}")
+        with w.when(w.compare("ne", "%axes", "0")):
+            w.do(f"call void @irgrad.batch.offset(ptr {self._offset}, ptr %dims, ptr {strides}, i64 %axes, i64 %row)")
         row = w.at(base, w.emit(f"load i64, ptr {self._offset}"))
         return w.at(row, w.mul("%first", self[f"{side}_sample"]))
 
@@ -204,7 +207,7 @@ class _Record:
 
 def _begin() -> str:
     """Where one slot of a block is (pointer and stride go to %out), filled as its record says."""
-    w = Writer(f"define internal void @irgrad.batch.begin(ptr noalias %out, {', '.join(_STEP)}){_SMALL}")
+    w = Writer(f"define internal void @irgrad.batch.begin(ptr noalias %out, {', '.join(_STEP)}) nounwind")
     r = _Record(w)
     place, start = r["place"], r["start"]
     stride = w.at("%out", "1", "i64")
@@ -229,7 +232,7 @@ def _begin() -> str:
         step = w.emit(f"select i1 {direct}, i64 {r['target_sample']}, i64 {r['block_sample']}")
         w.do(f"store ptr {here}, ptr %out")
         w.do(f"store i64 {step}, ptr {stride}")
-        lanes = w.emit("select i1 %short, i64 %block, i64 %m")
+        lanes = w.emit("select i1 %short, i64 %lanes, i64 %m")
         with w.when(w.compare("eq", start, "1")):
             size = w.mul(w.mul(lanes, r["count"]), r["size"])
             w.do(f"call void @llvm.memset.p0.i64(ptr {here}, i8 0, i64 {size}, i1 false)")
@@ -242,7 +245,7 @@ def _begin() -> str:
                 last = w.emit("sub i64 %m, 1")
                 again = w.at(source, w.mul(last, r["source_sample"]))
                 beyond = w.at(here, w.mul("%m", r["block_sample"]))
-                r.copy(beyond, "block", again, "source", w.emit("sub i64 %block, %m"), "0")
+                r.copy(beyond, "block", again, "source", w.emit("sub i64 %lanes, %m"), "0")
         with w.when(w.compare("eq", start, "3")):
             r.copy(here, "block", r.address("source"), "source", lanes, "0")
         w.leave("true", done)
@@ -251,7 +254,7 @@ def _begin() -> str:
 
 def _end() -> str:
     """What becomes of one slot of a block, which is at %here, behind it."""
-    w = Writer(f"define internal void @irgrad.batch.end(ptr %here, {', '.join(_STEP)}){_SMALL}")
+    w = Writer(f"define internal void @irgrad.batch.end(ptr %here, {', '.join(_STEP)}) nounwind")
     r = _Record(w)
     finish, here = r["finish"], "%here"
     elsewhere = w.emit(f"or i1 %short, {w.compare('ne', r['place'], '2')}")
@@ -276,15 +279,15 @@ def _work() -> str:
     length = w.add(w.mul(head["axes"], "2"), str(len(FIELDS)))
     scratch = w.at(w.load("ptr", "%control", 1), w.mul("%worker", head["scratch"]))
     total = w.mul(head["rows"], head["chunks"])
-    padded = w.compare("ne", head["padded"], "0")
+    lanes = w.emit(f"call i64 @llvm.umax.i64(i64 {head['lanes']}, i64 1)")
     pointers, strides = scratch, w.at(scratch, head["slots"], "i64")
     block = w.load("ptr", "%control", 2)
-    place, first, count = w.alloca("{ ptr, i64 }"), w.alloca("i64"), w.alloca("i64")
-    w.do(f"store i64 0, ptr {count}")
+    place, first, claimed = w.alloca("{ ptr, i64 }"), w.alloca("i64"), w.alloca("i64")
+    w.do(f"store i64 0, ptr {claimed}")
     with w.forever() as out:
-        done = w.emit(f"load i64, ptr {count}")
+        done = w.emit(f"load i64, ptr {claimed}")
         w.leave(w.compare("uge", done, "%limit"), out)
-        w.do(f"store i64 {w.add(done, '1')}, ptr {count}")
+        w.do(f"store i64 {w.add(done, '1')}, ptr {claimed}")
         chunk = w.emit("atomicrmw add ptr %control, i64 1 monotonic, align 8")
         w.leave(w.compare("uge", chunk, total), out)
         row = w.emit(f"udiv i64 {chunk}, {head['chunks']}")
@@ -294,16 +297,19 @@ def _work() -> str:
         with w.forever() as over:
             at = w.emit(f"load i64, ptr {first}")
             w.leave(w.compare("uge", at, high), over)
-            m = w.emit(f"call i64 @llvm.umin.i64(i64 {w.emit(f'sub i64 {high}, {at}')}, i64 {head['block']})")
-            short = w.emit(f"and i1 {padded}, {w.compare('ult', m, head['block'])}")
+            left = w.emit(f"call i64 @llvm.umin.i64(i64 {w.emit(f'sub i64 {high}, {at}')}, i64 {head['block']})")
+            short = w.compare("ult", left, lanes)
+            whole = w.emit(f"sub i64 {left}, {w.emit(f'urem i64 {left}, {lanes}')}")
+            m = w.emit(f"select i1 {short}, i64 {left}, i64 {whole}")
+            count = w.emit(f"select i1 {short}, i64 {lanes}, i64 {m}")
             rest = (f"ptr {dims}, i64 {head['axes']}, ptr %bases, ptr {scratch}, i64 {row}, i64 {at}, i64 {m}, "
-                    f"i64 {head['block']}, i64 {chunk}, i1 {short}")
+                    f"i64 {lanes}, i64 {chunk}, i1 {short}")
             with w.loop(head["slots"]) as i:
                 record = w.at(records, w.mul(i, length), "i64")
                 w.do(f"call void @irgrad.batch.begin(ptr {place}, ptr {record}, {rest})")
                 w.do(f"store ptr {w.load('ptr', place)}, ptr {w.at(pointers, i, 'ptr')}")
                 w.do(f"store i64 {w.load('i64', place, 1)}, ptr {w.at(strides, i, 'i64')}")
-            w.do(f"call void {block}(i64 {m}, ptr {pointers}, ptr {strides})")
+            w.do(f"call void {block}(i64 {count}, ptr {pointers}, ptr {strides})")
             with w.loop(head["slots"]) as i:
                 record = w.at(records, w.mul(i, length), "i64")
                 here = w.load("ptr", w.at(pointers, i, "ptr"))

@@ -26,6 +26,8 @@ CHUNKS = 128
 """Chunks of a large batch: enough to balance tens of threads."""
 _SUM_BYTES = 1 << 26
 """Most bytes of accumulators of one slot: fewer chunks when they are large."""
+_LONG = 1024
+"""Most samples of a block of scalars."""
 _STAGE_BYTES = 1 << 15
 """Bytes of a block in which slots are cleared or copied: it stays in the first-level cache."""
 
@@ -102,7 +104,7 @@ class _Planner:
         self.lanes = unit.strategy.lanes
         self.form = unit.strategy.name
         self.records = [self._record(n) for n in range(len(self.slots))]
-        self.block = self.lanes or self._stage()
+        self.block = {"scalars": _LONG, "lanes": self.lanes}.get(self.form) or self._stage()
 
     def _stage(self) -> int:
         """Samples of a block where the number is free: as many as fit the cache when something is staged."""
@@ -172,6 +174,6 @@ class _Planner:
                 row[side] = len(addresses)
                 addresses.append(array.ctypes.data if array is not None else 0)
                 keep.append(array)
-        head = (self.samples, 1, chunk, chunks, block, offset, 0, len(slots), int(self.lanes > 0))
+        head = (self.samples, 1, chunk, chunks, block, offset, 0, len(slots), self.lanes)
         words = [*head, *(row[name] for row in records for name in FIELDS)]
         return Plan(self.unit, np.array(words, np.int64), np.array(addresses, np.int64), chunks, offset, sums, keep)

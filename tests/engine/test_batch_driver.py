@@ -78,7 +78,7 @@ def _call(head: dict[str, int], dims: list[int], rows: list[dict[str, int]], out
 
 def _head(n: int, chunk: int, block: int, rows: int = 1, axes: int = 0) -> dict[str, int]:
     return {"samples": n, "rows": rows, "chunk": chunk, "chunks": -(-n // chunk), "block": block, "scratch": 4096,
-            "axes": axes, "slots": 2, "padded": 0}  # fmt: skip
+            "axes": axes, "slots": 2, "lanes": 0}  # fmt: skip
 
 
 COMMON = {"count": E, "size": 8, "block_sample": 8 * E, "block_element": 8}
@@ -150,7 +150,7 @@ def test_transposing_copies_of_every_element_size(size: int) -> None:
            "target": 1, "target_sample": E * size, "target_element": size, "block_sample": size,
            "block_element": lanes * size, "offset": 64}  # fmt: skip
     compiled, work = _native()
-    head = {**_head(n, 8, lanes), "slots": 1, "padded": 1}
+    head = {**_head(n, 8, lanes), "slots": 1, "lanes": lanes}
     meta = np.array([head[k] for k in HEAD] + [row.get(k, 0) for k in FIELDS], np.int64)
     scratch = np.zeros(4096 + 64, np.uint8)
     start = scratch.ctypes.data + -scratch.ctypes.data % 64
@@ -167,6 +167,6 @@ def test_transposing_copies_of_every_element_size(size: int) -> None:
     control = np.array([0, start, ctypes.cast(block, ctypes.c_void_p).value], np.int64)
     bases = np.array([x.ctypes.data, target.ctypes.data], np.int64)
     work(control.ctypes.data, meta.ctypes.data, bases.ctypes.data, 0, 9)
-    assert calls == [4, 2] and np.array_equal(target, x)
+    assert calls == [4, 4] and np.array_equal(target, x)
     assert np.array_equal(seen[0], x[:4].T) and np.array_equal(seen[1], x[[4, 5, 5, 5]].T)
     assert compiled
