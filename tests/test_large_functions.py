@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import resource
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from counting_work import growth, peak_bytes
 
+import irgrad
+from irgrad import engine
 from irgrad.engine.ir.printer import to_text
 from irgrad.engine.ir.reader import read
 from irgrad.engine.transforms.derive import derive
@@ -15,7 +19,7 @@ from irgrad.engine.transforms.derive import derive
 
 def _straight(count: int) -> str:
     sine = "call double @llvm.sin.f64(double {p})"
-    ops = ("fadd double {p}, {q}", "fmul double {p}, 0.5", sine, "fmul double {p}, {q}")
+    ops = ("fadd double {p}, {q}", "fmul double {p}, 0.5", sine, "fadd double {p}, 0.25")
     lines = ["declare double @llvm.sin.f64(double)", "define void @f(ptr noalias %x, ptr noalias %y) {"]
     lines.append("%v0 = load double, ptr %x")
     for i in range(1, count):
@@ -48,12 +52,33 @@ def _deriving(make: Callable[[int], str], count: int) -> Callable[[], object]:
 
 @pytest.mark.parametrize("make", [_straight, _branches])
 def test_work_and_memory_are_linear(make: Callable[[int], str]) -> None:
-    assert growth(lambda count: _deriving(make, count), 500, 5_000) < 1.2
-    assert peak_bytes(_deriving(make, 5_000)) < 1.2 * 10 * peak_bytes(_deriving(make, 500))
+    assert growth(lambda count: _deriving(make, count), 250, 2_000) < 1.2
+    assert peak_bytes(_deriving(make, 2_000)) < 1.2 * 8 * peak_bytes(_deriving(make, 250))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("make", [_straight, _branches])
-def test_hundred_thousand_instructions(make: Callable[[int], str]) -> None:
-    _deriving(make, 100_000)()
+def _straight_slope(count: int, x: float) -> float:
+    """The derivative of `_straight` by dual numbers."""
+    rows = [(x, 1.0)]
+    for i in range(1, count):
+        (p, dp), (q, dq) = rows[i - 1], rows[max(0, i - 7)]
+        rows.append(((p + q, dp + dq), (0.5 * p, 0.5 * dp), (math.sin(p), math.cos(p) * dp), (p + 0.25, dp))[i % 4])
+    return rows[-1][1]
+
+
+def _branches_slope(count: int, x: float) -> float:
+    slope = 1.0
+    for _ in range(count // 7):
+        x, slope = (0.9 * x, 0.9 * slope) if x > 0.3 else (x, slope)
+    return slope
+
+
+@pytest.mark.parametrize("count", [12_000, pytest.param(100_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("make", "slope"), [(_straight, _straight_slope), (_branches, _branches_slope)])
+def test_it_becomes_a_callable_gradient(
+    make: Callable[[int], str], slope: Callable[[int, float], float], count: int
+) -> None:
+    kernel = irgrad.load(make(count), language="ll").kernel("f", "void(f64[1] x, out f64[1] y)")
+    expected = slope(count, 0.7)
+    assert expected != 0
+    assert engine.grad(kernel)(np.array([0.7]))[0] == pytest.approx(expected, rel=1e-9)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 2 << 20  # KiB
