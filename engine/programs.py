@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from irgrad.engine.messages import in_users_words
 from irgrad.engine.normal import entry_name, entry_text, normal_name, normal_text
 from irgrad.engine.pause import no_collections
 from irgrad.engine.slots import Slot, Step, derived_slots, primal_slots, word_text
-from irgrad.rules.errors import ActivityError
+from irgrad.rules.errors import ActivityError, IRGradError
 from irgrad.rules.layers import current, token
 
 if TYPE_CHECKING:
@@ -283,9 +284,13 @@ class Program:
         rules = None
         if self.rules is not None:
             rules = Rulebook(self.rules, self.source.digest, module, frozenset(parent.symbols))
-        derived = derive(module, name, "forward" if step.mode in ("J", "T") else "reverse", args,
-                         buffers=buffers, strict_fp=self.source.options.strict_fp,
-                         discard=outputs if step.mode in ("R", "T") else (), width=step.width, rules=rules)  # fmt: skip
+        mode = "forward" if step.mode in ("J", "T") else "reverse"
+        try:
+            derived = derive(module, name, mode, args, buffers=buffers, strict_fp=self.source.options.strict_fp,
+                             discard=outputs if step.mode in ("R", "T") else (), width=step.width,
+                             rules=rules)  # fmt: skip
+        except IRGradError as error:
+            raise in_users_words(error, self.source.name, self.source.signature) from None
         wanted = rules.wanted if rules is not None else ()
         return _Stage.of(derived.name, derived.scratch, to_text(module)), frozenset(wanted)
 

@@ -186,10 +186,30 @@ def infer(prototype: Prototype) -> Signature:
         parameters = [Parameter(name, DTYPES[_SCALARS[t]]) for name, t in pairs]
         returns = None if prototype.returns == "void" else DTYPES[_SCALARS[prototype.returns]]
         return Signature(tuple(parameters), returns)
+    _refuse_values(prototype)
     raise SignatureError(
         f"`{prototype.name}` needs a signature", where=f"`{prototype}`",
         because="the shapes behind its pointers are not in the IR",
         fix=f'start from this draft   lib.kernel("{prototype.name}", "{draft(prototype)}")')
+
+
+def _refuse_values(prototype: Prototype) -> None:
+    """Raise SignatureError for what no signature can describe: structs and vectors by value, `...`."""
+    name, wrapped = prototype.name, f"{prototype.name}_flat"
+    given = [f"`{n}`" for n, t in zip(_names(prototype), prototype.params, strict=True)
+             if t.startswith(("ptr byval", "{", "[", "<"))]  # fmt: skip
+    what = ""
+    if prototype.vararg:
+        what, fix = "takes a variable number of arguments", f"double {wrapped}(int n, const double *values)"
+    elif given:
+        what, fix = f"takes {', '.join(given)} by value, a struct or vector", f"double {wrapped}(const double *fields)"
+    elif prototype.returns.startswith(("{", "[", "<")) or any(t.startswith("ptr sret") for t in prototype.params):
+        what, fix = "returns a struct, vector or complex number", f"void {wrapped}(..., double *fields)"
+    if what:
+        raise SignatureError(
+            f"`{name}` {what}", where=f"`{prototype}`", because="a signature has numbers and arrays only",
+            fix=f"wrap it in C, with numbers and pointers:   {fix} {{ ... {name}(...) ... }}",
+        )  # fmt: skip
 
 
 def draft(prototype: Prototype) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from irgrad.engine.analyses.kinds import ACCESS, CONFLICT
 from irgrad.engine.analyses.offsets import meets
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import INT_BINARY, Constant, ConstFloat, ConstInt, Function, Instruction, Value
+from irgrad.engine.ir.model import INT_BINARY, Constant, ConstFloat, ConstInt, ConstZero, Function, Instruction, Value
 
 if TYPE_CHECKING:
     from irgrad.engine.analyses.activity import Activity
@@ -102,6 +102,8 @@ class Bits:
             if value in seen or not isinstance(value, Instruction):
                 continue
             seen.add(value)
+            if value.opcode == "phi" and _joins_zero(value):
+                return False
             if value.opcode in ("phi", "select", "freeze"):
                 work += value.operands[1:] if value.opcode == "select" else value.operands
             elif value.opcode == "load":
@@ -315,6 +317,16 @@ class Bits:
                 what = "integer arithmetic on the bits of an active float makes a float again"
                 return what if state & COMPUTED else "an active float is copied byte by byte"
         return ""
+
+
+def _joins_zero(phi: Instruction) -> bool:
+    """Branches meet here and one brings zero: perhaps the number 0 of a union (a loop's sum starts from it as well)."""
+    if not any(isinstance(o, ConstZero) or (isinstance(o, ConstFloat) and not o.value) for o in phi.operands):
+        return False
+    assert phi.block is not None and phi.block.function is not None
+    blocks = phi.block.function.blocks
+    here = blocks.index(phi.block)
+    return all(blocks.index(block) < here for block in phi.blocks)
 
 
 def _number_like(value: float) -> bool:

@@ -99,19 +99,43 @@ def _depth_exceeds(text: bytes, limit: int) -> bool:
     return len(bare) > 0
 
 
+_CONTEXTS: set[Any] = set()
+
+
+def _tie(module: Any, context: Any) -> None:
+    """Let the module own its context, whose end is the end of the module as well.
+
+    The garbage collector ends the objects of a cycle (an exception that keeps its frames) in any order: a context that
+    ended before its module would take the process with it. So it is kept here until the module goes.
+    """
+    pointer, library = module._ptr, module._capi
+    _CONTEXTS.add(context)
+
+    def dispose() -> None:
+        library.LLVMPY_DisposeModule(pointer)
+        _CONTEXTS.discard(context)
+        context.close()
+
+    module._dispose = dispose
+
+
 def parse(text: str, context: Any = None) -> Any:
     """Parse and verify a module (in a context of its own by default). Raises IRSyntaxError or IRInvalid."""
     llvm = binding()
     check_text(text)
-    context = llvm.create_context() if context is None else context
+    own = context is None
+    context = llvm.create_context() if own else context
     try:
         module = llvm.parse_assembly(text, context=context)
     except RuntimeError as error:
         message = str(error).strip().removeprefix("LLVM IR parsing error").strip()
         raise IRSyntaxError("LLVM does not accept the IR", because=message, fix="check it with `opt -S`") from None
+    if own:
+        _tie(module, context)
     try:
         module.verify()
     except RuntimeError as error:
+        module.close()
         raise IRInvalid("the IR is not valid", because=str(error).strip(),
                         fix="check it with `opt -passes=verify`") from None
     return module

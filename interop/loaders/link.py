@@ -103,22 +103,32 @@ def link_inputs(texts: Sequence[str], names: Sequence[str], trusted: Sequence[bo
     for number, (text, name) in enumerate(zip(texts, names, strict=True)):
         if number >= len(trusted) or not trusted[number]:
             _check(text, name)
-    context = binding().create_context()
-    whole = _parse(texts[0], names[0], context)
     if len(texts) == 1:
-        whole.close()
+        _parse(texts[0], names[0], None).close()
         return texts[0]
-    for text, name in zip(texts[1:], names[1:], strict=True):
-        part = _parse(text, name, context)
-        try:
-            whole.link_in(part)
-        except RuntimeError as error:
-            raise LoadError(f"`{name}` cannot be linked with {', '.join(f'`{row}`' for row in names if row != name)}",
-                            because=str(error).strip(),
-                            fix="make one definition `static`, or leave one of the files out") from None
-    linked = str(whole)
-    whole.close()
-    return linked
+    context = binding().create_context()
+    whole = None
+    try:
+        whole = _parse(texts[0], names[0], context)
+        for text, name in zip(texts[1:], names[1:], strict=True):
+            _link(whole, _parse(text, name, context), name, names)
+        return str(whole)
+    finally:  # in this order, and before an exception keeps both of them for the garbage collector
+        if whole is not None:
+            whole.close()
+        context.close()
+
+
+def _link(whole: Any, part: Any, name: str, names: Sequence[str]) -> None:
+    try:
+        whole.link_in(part)
+    except RuntimeError as error:
+        others = ", ".join(f"`{row}`" for row in dict.fromkeys(names) if row != name)
+        twice = list(names).count(name) > 1
+        what = "is loaded twice" if twice else f"cannot be linked with {others}"
+        raise LoadError(f"`{name}` {what}", because=str(error).strip(),
+                        fix="name each source once" if twice
+                        else "make one definition `static`, or leave one of the files out") from None
 
 
 def _check(text: str, name: str) -> None:

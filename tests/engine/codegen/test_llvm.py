@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from irgrad.engine.codegen.llvm import MAX_NESTING, check_text, host_cpu, host_features, parse, target_machine
@@ -66,3 +69,29 @@ def test_the_host_is_known() -> None:
     assert host_cpu()
     assert "+" in host_features()
     assert target_machine(host_cpu(), host_features()).triple
+
+
+CYCLES = """
+import gc
+import llvmlite.binding as llvm
+from irgrad.engine.codegen.llvm import binding, parse
+from irgrad.rules.errors import IRGradError
+binding()
+for k in range(40):
+    try:
+        module = parse("define i32 @f(i1 %c) { ret i32 7 }" if k % 2 else "define void @f() { ret i32 7 }")
+        raise ValueError
+    except (ValueError, IRGradError) as error:
+        keep = [error, module if k % 2 else None]
+        keep.append(keep)  # only the collector ends these, in an order of its own
+    del keep
+    module = None
+    gc.collect()
+print("alive")
+"""
+
+
+def test_the_collector_may_end_modules_in_any_order() -> None:
+    """A module outlives its context where an exception keeps both: that ended the process."""
+    done = subprocess.run([sys.executable, "-c", CYCLES], capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout.strip() == "alive", done.stderr[-500:]
