@@ -20,7 +20,6 @@ from irgrad.engine.codegen.bfloat import BFLOAT_SYMBOLS, BFLOAT_TEXT
 from irgrad.engine.codegen.cache import default_cache, fingerprint
 from irgrad.engine.codegen.cxx import is_cxx_symbol, link_with_libcxx
 from irgrad.engine.codegen.llvm import binding, check_text, host_cpu, host_features
-from irgrad.engine.codegen.long_functions import shorten_module
 from irgrad.engine.codegen.optimise import host_machine, machine_for, optimised_module
 from irgrad.rules.errors import IRInvalid, LoadError
 
@@ -113,6 +112,8 @@ def compile_object(
         image = store.get("object", key) if cache else None  # another thread may have made it meanwhile
         if image is not None:
             return image, True
+        from irgrad.engine.codegen.long_functions import shorten_module  # slow to import: not for cached code
+
         machine = machine_for(text, opt=level)
         module = optimised_module(text, entries, machine, strict_fp=strict_fp, level=level)
         _check_bodies(module, entries)
