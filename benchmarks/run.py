@@ -73,7 +73,7 @@ def _isolated(case: Case, options: argparse.Namespace) -> dict[str, Any]:
     command += ["--quick"] * options.quick + ["--no-jax"] * options.no_jax
     # The disk cache is off: what is reported is the cold compile time. The C compiler's own cache stays.
     environment = {**os.environ, "IRGRAD_CACHE": "0", "OMP_NUM_THREADS": "1"}
-    failed = {"name": case.name, "to_beat": case.to_beat, "verdict": "died"}
+    failed = {"name": case.name, "number": case.number, "to_beat": case.to_beat, "verdict": "died"}
     try:
         done = subprocess.run(
             command, env=environment, capture_output=True, text=True, timeout=options.timeout, check=False
@@ -127,11 +127,17 @@ def render(row: dict[str, Any]) -> str:
 
 
 def summary(rows: list[dict[str, Any]]) -> str:
-    """How many are right, and how many are within twice and ten times the ratio to beat."""
+    """How many are right and within once, twice and ten times the ratio to beat, and how many kernels are within twice
+    in every variant."""
     right = sum(row["verdict"] == "right" for row in rows)
     factors = [row["ratio"] / row["to_beat"] for row in rows if row.get("ratio") is not None]
     parts = [f"{right} of {len(rows)} right"]
     parts += [f"{sum(f <= limit for f in factors)} within {limit:g}x of the ratio to beat" for limit in (1, 2, 10)]
+    kernels: dict[int, bool] = {}
+    for row in rows:
+        within = row.get("ratio") is not None and row["ratio"] <= 2 * row["to_beat"]
+        kernels[row["number"]] = kernels.get(row["number"], True) and within
+    parts.append(f"{sum(kernels.values())} of {len(kernels)} kernels within 2x in every variant")
     return ", ".join(parts)
 
 

@@ -44,13 +44,14 @@ def test_a_wrong_derivative_prints_no_time() -> None:
 
 def test_summary_counts_what_is_right_and_near() -> None:
     rows = [
-        {"verdict": "right", "ratio": 3.0, "to_beat": 2.0},
-        {"verdict": "right", "ratio": 1.0, "to_beat": 2.0},
-        {"verdict": "WRONG", "ratio": None, "to_beat": 2.0},
+        {"verdict": "right", "ratio": 3.0, "to_beat": 2.0, "number": 1},
+        {"verdict": "right", "ratio": 1.0, "to_beat": 2.0, "number": 2},
+        {"verdict": "WRONG", "ratio": None, "to_beat": 2.0, "number": 2},
     ]
     text = run.summary(rows)
     assert text.startswith("2 of 3 right, 1 within 1x")
     assert "2 within 2x" in text
+    assert text.endswith("1 of 2 kernels within 2x in every variant")
 
 
 def test_a_user_passes_no_size_that_a_shape_gives() -> None:
