@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 CASES: dict[str, tuple[str, str]] = {
+    "sext_bits": ("", "%i = bitcast double %x to i64\n%j = trunc i64 %i to i32\n%k = sext i32 %j to i64\n%l = sitofp i64 %k to double\n%r = fmul double %l, 1.0e-9"),
+    "sext_number": ("", "%i = fptosi double %x to i32\n%k = sext i32 %i to i64\n%l = sitofp i64 %k to double\n%r = fmul double %l, %x"),
     "fneg": ("", "%r = fneg double %x"),
     "fadd": ("", "%r = fadd double %x, 3.0"),
     "fadd_2": ("", "%r = fadd double 7.0, %x"),

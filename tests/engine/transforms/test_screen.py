@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ from fuzz.driver import Verdict, in_workers
 
 import irgrad
 from irgrad import engine
+from irgrad.engine.ir.opcodes import OPCODES
 
 from .opcode_cases import CASES
 
@@ -88,3 +90,21 @@ def test_exceptions_are_refused() -> None:
     kernel = irgrad.load(source, language="c++").kernel("f")
     with pytest.raises(irgrad.Unsupported, match="an exception"):
         engine.grad(kernel)(0.5)
+
+
+# Code that ends there, another address space, and what only other platforms have: nothing to differentiate.
+WITHOUT_CASE = set("unreachable addrspacecast callbr catchswitch catchret cleanupret catchpad cleanuppad".split())
+
+
+def test_every_opcode_has_a_case() -> None:
+    words = {word for case in CASES.values() for word in re.findall(r"[a-z_]+\w*", " ".join(case))} | {"ret"}
+    assert set(OPCODES) - words == WITHOUT_CASE
+    assert {OPCODES[name].treatment for name in WITHOUT_CASE} == {"structural", "refused"}
+
+
+def test_refused_rows_are_refused() -> None:
+    """The table is honest: a case named after a refused opcode is refused."""
+    rows = {name: OPCODES.get(name.partition("_")[0]) for name in CASES}
+    refused = [name for name, row in rows.items() if row is not None and row.treatment == "refused"]
+    assert refused
+    assert {n: _verdict(n).kind for n in refused} == dict.fromkeys(refused, "refused")
