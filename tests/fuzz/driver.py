@@ -340,10 +340,10 @@ def hint(kernel: Kernel, verdict: Verdict, smaller: bool = True) -> str:
 
 
 def summary(results: list[tuple[Kernel, Verdict]]) -> str:
-    """Counts of verdicts, and for each bad kind its features and messages by frequency."""
+    """Counts of verdicts, and for each kind but ok its features and messages by frequency."""
     kinds = Counter(v.kind for _, v in results)
     lines = [", ".join(f"{n} {k}" for k, n in kinds.most_common())]
-    for kind in sorted({v.kind for _, v in results if v.bad}):
+    for kind in sorted({v.kind for _, v in results if v.kind != "ok"}):
         rows = [(k, v) for k, v in results if v.kind == kind]
         features = Counter(f for k, _ in rows for f in k.features)
         total = Counter(f for k, _ in results for f in k.features)
