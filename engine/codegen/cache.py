@@ -27,6 +27,7 @@ _MAGIC = b"irgrad-cache-1\n"
 _HEADER = struct.Struct("<Q32s")
 _DEFAULT_LIMIT = 1 << 30
 _TRIM_EVERY = 64
+_FOLDERS = 256  # that keys are spread over
 _NEW = ".new-"
 _WRITING = 3600.0  # seconds
 
@@ -116,9 +117,22 @@ class DiskCache:
         with self._lock:
             self._puts += 1
             due = self._puts % _TRIM_EVERY == 1
-        if due:
+        if due and self._may_be_full(path.parent):
             self.trim()
         return True
+
+    def _may_be_full(self, folder: Path) -> bool:
+        """Whether one folder of 256, which keys fill evenly, suggests that the cache is over its bound.
+
+        Every process asks after its first entry: to look at all the files of a large cache would cost it more than
+        most of what the cache saves.
+        """
+        size = 0
+        with contextlib.suppress(OSError), os.scandir(folder) as rows:
+            for row in rows:
+                with contextlib.suppress(OSError):
+                    size += row.stat().st_size
+        return size * _FOLDERS > self.limit // 2  # the other kinds of entries take about as much
 
     def info(self) -> CacheInfo:
         """Count the entries and their bytes."""

@@ -151,3 +151,14 @@ def test_processes_share_a_cache(tmp_path: Path) -> None:
         wrong = pool.starmap(_hammer, [(str(tmp_path), seed) for seed in range(8)])
     assert sum(wrong) == 0
     assert not list(tmp_path.rglob(".new-*"))
+
+
+def test_a_cache_far_below_its_bound_is_not_walked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is it missed when it is over: every process asks after its first entry, by one folder of 256."""
+    walks: list[Path] = []
+    monkeypatch.setattr(DiskCache, "trim", lambda self: walks.append(self.root))
+    for limit in (1 << 30, 1000):
+        for n in range(200):
+            DiskCache(tmp_path / str(limit), limit).put("object", f"{n:02x}{n:062x}", b"x" * 100)
+    assert set(walks) == {tmp_path / "1000"}
+    assert len(walks) == 200
