@@ -26,7 +26,7 @@ from irgrad.engine.normal import entry_name, entry_text, normal_name, normal_tex
 from irgrad.engine.pause import no_collections
 from irgrad.engine.slots import Slot, Step, derived_slots, primal_slots, word_text
 from irgrad.rules.errors import ActivityError, IRGradError
-from irgrad.rules.layers import current, token
+from irgrad.rules.layers import InForce, current, token
 
 if TYPE_CHECKING:
     from irgrad.engine.ir.model import Module
@@ -293,6 +293,13 @@ class Program:
             raise in_users_words(error, self.source.name, self.source.signature) from None
         wanted = rules.wanted if rules is not None else ()
         return _Stage.of(derived.name, derived.scratch, to_text(module)), frozenset(wanted)
+
+    @property
+    def in_force(self) -> InForce | None:
+        """The rules in force as far as they speak about this program's names; None where they do not."""
+        rules = current()
+        said = rules.digest(self.symbols, self.source.digest) if rules.layers else ""
+        return InForce(said, rules) if said else None
 
     @property
     def lane_by_lane(self) -> bool:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from irgrad.rules.prototype import Prototype
     from irgrad.rules.types import Kind
 
-__all__ = ["Layer", "Snapshot", "current", "layer", "pack", "token", "writable"]
+__all__ = ["InForce", "Layer", "Snapshot", "current", "layer", "pack", "token", "using", "writable"]
 
 _CLOCK = itertools.count(1)
 
@@ -121,6 +121,7 @@ class Snapshot:
     """The layers that are in force at one moment, innermost first."""
 
     def __init__(self, layers: Iterable[Frozen]) -> None:
+        self.stamp = next(_CLOCK)
         self.layers = tuple(layer for layer in layers if not layer.empty)
 
     def keys(self, symbol: str, scope: str = "") -> tuple[Key, ...]:
@@ -184,10 +185,19 @@ class Snapshot:
         return digest.hexdigest() if found else ""
 
 
+@dataclass(frozen=True)
+class InForce:
+    """A snapshot as far as it speaks about some functions: equal where it says the same about them."""
+
+    digest: str
+    snapshot: Snapshot = field(compare=False)
+
+
 _USER = Layer("user")
 _PACKS: list[Layer] = []
 _STACK: ContextVar[tuple[Layer, ...]] = ContextVar("irgrad_rule_layers", default=())
 _TARGET: ContextVar[Layer | None] = ContextVar("irgrad_rule_pack", default=None)
+_FIXED: ContextVar[Snapshot | None] = ContextVar("irgrad_rule_snapshot", default=None)
 _SNAPSHOTS: dict[tuple[tuple[int, int], ...], Snapshot] = {}
 _EMPTY = Snapshot(())
 
@@ -208,11 +218,17 @@ def writable() -> Layer:
 
 def token() -> tuple[tuple[int, int], ...]:
     """A value that changes whenever the rules in force do; equal tokens mean equal rules."""
+    fixed = _FIXED.get()
+    if fixed is not None:
+        return ((fixed.stamp, -1),)
     return tuple((id(layer), layer.stamp) for layer in active() if layer.stamp)
 
 
 def current() -> Snapshot:
     """The rules in force here and now."""
+    fixed = _FIXED.get()
+    if fixed is not None:
+        return fixed
     now = token()
     if not now:
         return _EMPTY
@@ -222,6 +238,16 @@ def current() -> Snapshot:
             _SNAPSHOTS.clear()
         found = _SNAPSHOTS[now] = Snapshot(layer.freeze() for layer in active())
     return found
+
+
+@contextmanager
+def using(rules: InForce | None) -> Iterator[None]:
+    """The rules of a snapshot (None: none of the user's), whatever is in force now: for code that is made later."""
+    mark = _FIXED.set(rules.snapshot if rules is not None else _EMPTY)
+    try:
+        yield
+    finally:
+        _FIXED.reset(mark)
 
 
 @contextmanager

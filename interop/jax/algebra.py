@@ -26,6 +26,7 @@ from typing import Any
 from irgrad.engine.kernel import Kernel
 from irgrad.engine.programs import Program
 from irgrad.engine.slots import Slot
+from irgrad.rules.layers import InForce, using
 
 __all__ = ["Spec", "in_place", "layout", "operand_groups", "program_of"]
 
@@ -44,6 +45,8 @@ class Spec:
     widths:     for each group of operands behind the inputs, how many of them share the primal: 1, or the last axis
                 of the group's operands; () stands for all 1
 
+    rules:      those of the user that were in force where the kernel was called
+
     Operands: inputs, then each direction's tangents, preceded by the cotangents for G. The widths over 1 are the last
     axes of the `wanted` results, in the order of the groups.
     """
@@ -55,6 +58,7 @@ class Spec:
     wanted: tuple[int, ...] = ()
     values: tuple[int, ...] = ()
     widths: tuple[int, ...] = ()
+    rules: InForce | None = None
 
     def width(self, number: int) -> int:
         """The width of a group."""
@@ -78,7 +82,7 @@ class Spec:
     @property
     def primal(self) -> Spec:
         """The values alone: D0 of the same inputs."""
-        return Spec(self.kernel, self.inputs, wanted=self.values)
+        return Spec(self.kernel, self.inputs, wanted=self.values, rules=self.rules)
 
     @property
     def linear(self) -> Spec:
@@ -115,6 +119,11 @@ def operand_groups(spec: Spec, values: Any) -> tuple[list[Any], list[list[Any]]]
 
 def program_of(spec: Spec) -> Program:
     """The kernel's program that computes `spec`."""
+    with using(spec.rules):
+        return _program_of(spec)
+
+
+def _program_of(spec: Spec) -> Program:
     program = spec.kernel.primal
     outputs = tuple(i for i in spec.kernel.output_positions if program.slots[i].differentiable)
     first = 0

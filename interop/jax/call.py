@@ -55,7 +55,7 @@ def call(kernel: Kernel, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     for name in signature.sizes:
         constants[index[name]] = int(as_scalar(sizes[name], signature.parameters[index[name]]))
     bits = tuple(sorted((i, _bits(signature.parameters[i], value)) for i, value in constants.items()))
-    spec = Spec(kernel, tuple(inputs), wanted=kernel.output_positions)
+    spec = Spec(kernel, tuple(inputs), wanted=kernel.output_positions, rules=kernel.primal.in_force)
     out = bind(spec, operands, tuple(sorted(sizes.items())), bits, ())
     return out[0] if len(out) == 1 else tuple(out) if out else None
 

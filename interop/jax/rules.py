@@ -15,6 +15,7 @@ from jax.interpreters import ad, batching
 from irgrad.interop.jax.algebra import Spec, operand_groups
 from irgrad.interop.jax.lanes import best_width, widened
 from irgrad.interop.jax.primitive import bind, foreign_call
+from irgrad.rules.layers import using
 
 __all__: list[str] = []
 
@@ -41,7 +42,7 @@ def _jvp(primals: Any, tangents: Any, *, spec: Spec, sizes: Any, constants: Any,
     value_of: dict[int, Any] = {}
     values = tuple(i for i in spec.values if slots[i].differentiable)
     if values and mask:
-        term = Spec(spec.kernel, spec.inputs, (mask,), wanted=values)
+        term = Spec(spec.kernel, spec.inputs, (mask,), wanted=values, rules=spec.rules)
         value_of = dict(zip(values, bind(term, [*primals[: len(spec.inputs)], *dx], *params), strict=True))
     rows = [*(value_of.get(i) for i in spec.values), *(flow_of.get(i) for i in spec.wanted)]
     return out, [_or_zero(t, y) for t, y in zip(rows, out, strict=True)]
@@ -162,6 +163,12 @@ def _summed(gradient: Any, shape: tuple[int, ...]) -> Any:
     return jax.numpy.sum(gradient, axis=tuple(axes), keepdims=True) if axes else gradient
 
 
+def _single(spec: Spec) -> bool:
+    """Whether rules of the user make it compute one derivative at a time."""
+    with using(spec.rules):
+        return spec.kernel.primal.lane_by_lane
+
+
 def _batch(
     operands: Any, dims: Any, *, spec: Spec, sizes: Any, constants: Any, batch: Any
 ) -> tuple[list[Any], list[int | None]]:
@@ -173,9 +180,14 @@ def _batch(
     live = [n for n, row in enumerate(groups) if any(d is not None for d in row)]
     alone = len(live) == 1 and all(d is None for d in inputs)
     others = math.prod(spec.width(n) for n in range(len(groups)) if n not in live)
-    single = spec.kernel.primal.lane_by_lane
-    if alone and isinstance(size, int) and size > 1 and best_width(size, others) > 1 and not single:
+    wide = isinstance(size, int) and size > 1 and best_width(size, others) > 1
+    if alone and wide and not _single(spec):
         return widened(operands, dims, size, live[0], spec, (sizes, constants, batch))
+    if alone and spec.values:  # they do not depend on the new axis
+        given = list(operands[: len(inputs)])
+        values = bind(spec.primal, given, sizes, constants, batch)
+        rest, at = _batch(operands, dims, spec=spec.linear, sizes=sizes, constants=constants, batch=batch)
+        return [*values, *rest], [*([None] * len(values)), *at]
     rows = [x[None] if d is None else jax.numpy.moveaxis(x, d, 0) for x, d in zip(operands, dims, strict=True)]
     out = bind(spec, rows, sizes, constants, (size, *batch))
     return out, [0] * len(out)
