@@ -320,9 +320,14 @@ class Program:
     @property
     def ir(self) -> str:
         """The IR that is compiled: the function in normal form and its entry."""
+        from irgrad.engine.codegen.prepare import prepare
+        from irgrad.engine.transforms.distribute import distributed_text
         from irgrad.engine.transforms.runtime import link_runtime
 
-        text = link_runtime(self.stage.text) + "\n" + entry_text(self.stage.name, len(self.slots))
+        text = self.stage.text
+        if self.word and self.word[-1].width > 1:
+            text = distributed_text(text, self.stage.name, prepare)
+        text = link_runtime(text) + "\n" + entry_text(self.stage.name, len(self.slots))
         return text + _PEAK if "@irgrad_tape_peak =" in text else text
 
     @property

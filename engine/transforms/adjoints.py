@@ -264,11 +264,13 @@ def load(r: Reverse, instr: Instruction) -> None:
 
 def load_shadow(r: Reverse, like: Instruction, type_: ty.Type, pointer: Value) -> Value:
     """A load from shadow memory with the alignment and type tag of the access it mirrors."""
+    r.unit.accessed(type_)
     return lanes.load(r.b, type_, pointer, r.unit.width, like.align, _tags(r, like))
 
 
 def store_shadow(r: Reverse, like: Instruction, type_: ty.Type, pointer: Value, value: Value) -> None:
     """A store to shadow memory with the alignment and type tag of the access it mirrors."""
+    r.unit.accessed(type_)
     lanes.store(r.b, type_, value, pointer, r.unit.width, like.align, _tags(r, like))
 
 
@@ -379,6 +381,7 @@ def fill(r: Reverse, instr: Instruction, where: tuple[int, int, int]) -> None:
     ftype = ty.function(ty.VOID, (ty.PTR, ty.I8, ty.I64, ty.I1))
     clear = r.unit.declare("llvm.memset.p0.i64", ftype)
     wide = lanes.scaled(r.b, r.b.to_i64(length), r.unit.width)
+    r.unit.swept(wide)
     r.b.call(clear, [r.recall.shadow(target), ConstInt(ty.I8, 0), wide, ConstInt(ty.I1, 0)])
 
 

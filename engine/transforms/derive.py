@@ -16,6 +16,7 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import ConstInt, Function, Module
 from irgrad.engine.transforms.canonical import canonicalise_function
+from irgrad.engine.transforms.distribute import LANES
 from irgrad.engine.transforms.partial import refuse_parts
 from irgrad.engine.transforms.puns import refuse_puns
 from irgrad.engine.transforms.retype import retype
@@ -80,6 +81,8 @@ def derive(
         _reverse_root(unit, root, target, abi)
     drain(unit)
     _clear_shadow_globals(unit, target)
+    if width > 1 and unit.plain:
+        target.tail += f" {LANES}"
     if rules is not None:
         rules.restore()
     return Derived(name, scratch)

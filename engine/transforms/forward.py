@@ -166,6 +166,7 @@ class Forward(Sweep):
     def _scaled_call(self, instr: Instruction, args: list[Value], length: int) -> None:
         """A copy or a fill of W times as many bytes; an intrinsic that counts in 32 bits becomes the one of 64."""
         args[length] = lanes.scaled(self.b, args[length], self.unit.width)
+        self.unit.swept(args[length], copied=True)
         name = instr.callee_name or ""
         if name.startswith("llvm.") and instr.args[length].type is not ty.I64:
             ftype = ty.function(ty.VOID, tuple(a.type for a in args))

@@ -150,12 +150,14 @@ class Sweep:
 
     def load_shadow(self, instr: Instruction) -> Value:
         """What shadow memory holds where `instr` loads."""
+        self.unit.accessed(instr.type)
         pointer = self.shadow(instr.operands[0])
         return lanes.load(self.b, instr.type, pointer, self.unit.width, instr.align, shadow_metadata(instr))
 
     def store_shadow(self, instr: Instruction) -> None:
         """Store the shadow of what `instr` stores."""
         value, pointer = instr.operands
+        self.unit.accessed(value.type)
         shadow = self.shadow(value)
         lanes.store(self.b, value.type, shadow, self.shadow(pointer), self.unit.width, instr.align,
                     shadow_metadata(instr))  # fmt: skip
@@ -254,6 +256,7 @@ class Sweep:
         """memset(pointer, 0, size)."""
         from irgrad.engine.ir.model import ConstInt
 
+        self.unit.swept(size)
         ftype = ty.function(ty.VOID, (ty.PTR, ty.I8, ty.I64, ty.I1))
         fn = self.unit.declare("llvm.memset.p0.i64", ftype)
         self.b.call(fn, [pointer, ConstInt(ty.I8, 0), size, ConstInt(ty.I1, 0)])

@@ -72,6 +72,7 @@ class Unit:
         self.pairs: dict[Instruction, Pair] = {}  # ruled calls in reverse mode
         self.mode = mode
         self.width = width  # tangents or cotangents at once, see lanes.py
+        self.plain = True  # shadow memory is only accessed as floats and pointers, each a value of its own
         self.flags: tuple[str, ...] = () if strict else REASSOCIATE
         self.abis: dict[Function, Abi] = {}
         self.queue: list[Callable[[], None]] = []
@@ -88,6 +89,15 @@ class Unit:
     def wide(self, type_: Type) -> Type:
         """Type of the shadow or adjoint of a value of this type."""
         return type_ if self.width == 1 else lanes.wide(type_, self.width)
+
+    def accessed(self, type_: Type) -> None:
+        """Note that the shadow of a value of this type is loaded or stored."""
+        self.plain &= type_.is_ptr or (type_.is_float and type_ is not ty.F80)
+
+    def swept(self, size: Value, *, copied: bool = False) -> None:
+        """Note that so many bytes of shadow memory are copied or filled: LLVM makes integers of a few, and of structs
+        that it takes apart."""
+        self.plain &= not isinstance(size, ConstInt) or (size.value > 64 and not copied)
 
     # -- calling conventions -------------------------------------------------------------------------------------------
 
