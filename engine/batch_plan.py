@@ -19,16 +19,16 @@ from irgrad.engine.batch_threads import run_chunks, thread_limit
 from irgrad.engine.batch_unit import Unit, work
 from irgrad.engine.slots import Slot
 
-__all__ = ["CHUNKS", "Job", "Plan", "make_plan"]
+__all__ = ["CHUNKS", "LONG", "STAGE_BYTES", "Job", "Plan", "front_bytes", "make_plan", "placed"]
 
 Array = np.ndarray[Any, Any]
 CHUNKS = 128
 """Chunks of a large batch: enough to balance tens of threads."""
 _SUM_BYTES = 1 << 26
 """Most bytes of accumulators of one slot: fewer chunks when they are large."""
-_LONG = 1024
+LONG = 1024
 """Most samples of a block of scalars."""
-_STAGE_BYTES = 1 << 15
+STAGE_BYTES = 1 << 15
 """Bytes of a block in which slots are cleared or copied: it stays in the first-level cache."""
 
 
@@ -94,6 +94,26 @@ def make_plan(unit: Unit, shapes: Sequence[tuple[int, ...]], samples: int, jobs:
     return _Planner(unit, shapes, samples, jobs).plan()
 
 
+def placed(form: str, slot: Slot, start: str, wanted: str, fits: tuple[bool, bool]) -> tuple[int, int, int]:
+    """Place, start and finish of a slot (see `FIELDS`). fits: whether the block function can use the memory of the
+    source, and of the destination."""
+    first, last = {"zero": 1, "each": 2, "one": 3}[start], {"": 0, "each": 1, "sum": 2}[wanted]
+    if slot.role == "in":
+        return (3, 0, 0) if start == "one" else (1, 0, 0) if fits[0] else (0, 2, 0)
+    if form == "scalars" and not wanted and start != "zero":
+        return (3 if start == "one" else 1), 0, 0  # the block function keeps a copy of its own
+    if form == "scalars" and start == "zero":
+        return (2 if last == 1 else 0), 0, last  # the block function starts it from zero
+    if form == "loop" and last == 2 and start == "zero" and slot.role == "inout" and slot.steps:
+        return 4, 0, 0  # a shadow of an input: the program adds to it
+    return (2 if last == 1 and fits[1] else 0), first, last
+
+
+def front_bytes(slots: int) -> int:
+    """Bytes of a worker's scratch memory that are the driver's own."""
+    return -(-16 * slots // 64) * 64
+
+
 class _Planner:
     def __init__(self, unit: Unit, shapes: Sequence[tuple[int, ...]], samples: int, jobs: Sequence[Job]) -> None:
         self.unit = unit
@@ -104,12 +124,12 @@ class _Planner:
         self.lanes = unit.strategy.lanes
         self.form = unit.strategy.name
         self.records = [self._record(n) for n in range(len(self.slots))]
-        self.block = {"scalars": _LONG, "lanes": self.lanes}.get(self.form) or self._stage()
+        self.block = {"scalars": LONG, "lanes": self.lanes}.get(self.form) or self._stage()
 
     def _stage(self) -> int:
         """Samples of a block where the number is free: as many as fit the cache when something is staged."""
         staged = sum(r["count"] * r["size"] for r in self.records if r["place"] == 0 or r["start"])
-        return max(1, min(64, _STAGE_BYTES // staged)) if staged else self.samples
+        return max(1, min(64, STAGE_BYTES // staged)) if staged else self.samples
 
     def _chunk(self) -> int:
         chunk = -(-self.samples // CHUNKS)
@@ -128,20 +148,8 @@ class _Planner:
             row.update(source_sample=job.source.sample, source_element=job.source.element)
         if job.target is not None:
             row.update(target_sample=job.target.sample, target_element=job.target.element)
-        start = {"zero": 1, "each": 2, "one": 3}[job.start]
-        finish = {"": 0, "each": 1, "sum": 2}[job.wanted]
-        fits = self._fits(job.source, count, size)
-        if slot.role == "in":
-            row["place"], row["start"] = (3, 0) if job.start == "one" else (1, 0) if fits else (0, 2)
-        elif self.form == "scalars" and not job.wanted and job.start != "zero":
-            row["place"] = 3 if job.start == "one" else 1  # the block function keeps a copy of its own
-        elif self.form == "scalars" and job.start == "zero":
-            row.update(place=2 if finish == 1 else 0, finish=finish)  # the block function starts it from zero
-        elif self.form == "loop" and finish == 2 and job.start == "zero" and slot.role == "inout" and slot.steps:
-            row["place"] = 4  # a shadow of an input: the program adds to it
-        else:
-            direct = finish == 1 and self._fits(job.target, count, size)
-            row.update(place=2 if direct else 0, start=start, finish=finish)
+        fits = self._fits(job.source, count, size), self._fits(job.target, count, size)
+        row["place"], row["start"], row["finish"] = placed(self.form, slot, job.start, job.wanted, fits)
         return row
 
     def _fits(self, data: Data | None, count: int, size: int) -> bool:
@@ -150,7 +158,7 @@ class _Planner:
 
     def plan(self) -> Plan:
         slots, records = self.slots, self.records
-        offset = 16 * len(slots) + (-16 * len(slots)) % 64
+        offset = front_bytes(len(slots))
         chunk = self._chunk()
         chunks = -(-self.samples // chunk)
         block = min(self.block, chunk)

@@ -121,7 +121,8 @@ def _choose(program: Program, uses: Sequence[str], width: int | str) -> Strategy
     serial = _serial(program.stage.text)
     if width == 1:
         return Strategy("loop", "width=1", serial)
-    if width == "auto" and not any(slot.parameter.shape for slot in program.slots) and not _not_straight(program):
+    arrays = any(slot.parameter.shape or slot.lanes for slot in program.slots)
+    if width == "auto" and not arrays and not _not_straight(program):
         return Strategy("scalars", "all arguments are scalars and nothing loops", serial, LANES)
     try:
         return _widened(program, uses, serial, width)

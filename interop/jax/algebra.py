@@ -28,7 +28,7 @@ from irgrad.engine.programs import Program
 from irgrad.engine.slots import Slot
 from irgrad.rules.layers import InForce, using
 
-__all__ = ["Spec", "in_place", "layout", "operand_groups", "program_of"]
+__all__ = ["Spec", "in_place", "layout", "operand_groups", "operand_numbers", "program_of", "result_numbers"]
 
 Words = tuple[int, ...]
 
@@ -145,13 +145,12 @@ def _moves(slot: Slot, mask: tuple[int, ...]) -> bool:
     return slot.role != "in" or (not slot.steps and slot.index in mask)
 
 
-def layout(spec: Spec, program: Program, sizes: Mapping[str, int], constants: Mapping[int, int], axes: int) -> Words:
-    """The `meta` of a call (see `handler`): where each slot lives. It does not depend on the sizes of the batch axes.
+def layout(spec: Spec, program: Program, sizes: Mapping[str, int], constants: Mapping[int, int]) -> Words:
+    """The `meta` of a call without batch axes (see `handler`): where each slot lives.
 
     constants: bits (as i64) of scalar arguments that are not operands
-    axes:      number of batch axes, which stand in front of every operand and result
     """
-    where, results = _operand_numbers(spec), _results(spec)
+    where, results = operand_numbers(spec), result_numbers(spec)
     scratch = 0
     records: list[Words] = []
     values: list[int] = []
@@ -171,7 +170,7 @@ def layout(spec: Spec, program: Program, sizes: Mapping[str, int], constants: Ma
         else:
             records.append((4 if source is None else 5, scratch, source or 0, nbytes))
             scratch += -(-nbytes // 64) * 64
-    return (axes, len(records), scratch, *(word for record in records for word in record), *values)
+    return (0, len(records), scratch, *(word for record in records for word in record), *values)
 
 
 def in_place(words: Words) -> dict[int, int]:
@@ -180,7 +179,7 @@ def in_place(words: Words) -> dict[int, int]:
     return {source: result for kind, result, source, _ in records if kind == 3}
 
 
-def _operand_numbers(spec: Spec) -> dict[tuple[int, Words], int]:
+def operand_numbers(spec: Spec) -> dict[tuple[int, Words], int]:
     """(C parameter, steps of the word) of each operand -> its number."""
     first = 0 if spec.cotangents is None else 1
     steps: list[Words] = [()] * len(spec.inputs)
@@ -189,7 +188,7 @@ def _operand_numbers(spec: Spec) -> dict[tuple[int, Words], int]:
     return {(index, step): n for n, (index, step) in enumerate(zip(spec.members, steps, strict=True))}
 
 
-def _results(spec: Spec) -> dict[tuple[int, Words], int]:
+def result_numbers(spec: Spec) -> dict[tuple[int, Words], int]:
     """(C parameter, steps of the word) of each result -> its number."""
     last = tuple(range(len(spec.directions) + (spec.cotangents is not None)))
     keys = [*((index, ()) for index in spec.values), *((index, last) for index in spec.wanted)]

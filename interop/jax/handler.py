@@ -1,19 +1,16 @@
 """XLA FFI handlers in LLVM IR: one per derivative program, compiled in this process, valid for every shape.
 
-A handler builds the frame of the program's entry from XLA's buffers, once per member of the batch. The batch axes stand
-in front of every buffer; their sizes are read from the buffers (the results have them all), so that XLA may cut a batch
-over devices, or leave its size open in an exported program. What else depends on shapes comes with each call as the
-attribute `meta`, an array of i64:
+A handler builds the frame of the program's entry from XLA's buffers. What depends on shapes comes with each call as the
+attribute `meta`, an array of i64. Calls with batch axes have handlers of their own (see `batched`). Without any:
 
-    meta   ::= axes, slots, scratch bytes, record*slots, constant data
+    meta   ::= 0, slots, scratch bytes, record*slots, constant data
     record ::= kind, index, source, bytes
 
     kind 0  the operand `index` itself              kind 1  constant data at meta[index]
     kind 2  the result `index`, from zero           kind 3  the result `index`, copied from operand `source`
     kind 4  scratch at byte `index`, from zero      kind 5  scratch at byte `index`, copied from operand `source`
 
-Along an axis on which an operand has size 1 every member sees the same data: nothing is broadcast in memory. The
-layouts of the structures are those of `xla/ffi/api/c_api.h`, API version 0.1, which jaxlib 0.6 to 0.12 accept.
+The layouts of the structures are those of `xla/ffi/api/c_api.h`, API version 0.1, which jaxlib 0.6 to 0.12 accept.
 """
 
 from __future__ import annotations
@@ -24,58 +21,28 @@ from typing import Any, NamedTuple
 from irgrad.engine.programs import Program
 from irgrad.engine.prototype import quoted
 
-__all__ = ["TARGETS", "Target", "handler_text", "register", "register_text"]
+__all__ = ["FAIL", "PARTS", "QUERY", "TARGETS", "Target", "handler_text", "merged", "register", "register_text"]
 
 _LOCK = threading.Lock()
 TARGETS: dict[str, Target] = {}  # by name
 
-_TEMPLATE = """
+PARTS = """
 @irgrad.nomem = private unnamed_addr constant [39 x i8] c"irgrad: no memory for scratch buffers\\0A\\00"
 declare ptr @malloc(i64)
 declare void @free(ptr)
 declare void @llvm.memset.p0.i64(ptr writeonly, i8, i64, i1 immarg)
 declare void @llvm.memcpy.p0.p0.i64(ptr noalias writeonly, ptr noalias readonly, i64, i1 immarg)
 
-define internal i64 @irgrad.offset(ptr %dims, ptr %own, i64 %axes, i64 %bytes, i64 %member) {
-start:
-  br label %next
-next:
-  %k = phi i64 [ %axes, %start ], [ %k1, %step ]
-  %rest = phi i64 [ %member, %start ], [ %rest1, %step ]
-  %stride = phi i64 [ %bytes, %start ], [ %stride1, %step ]
-  %sum = phi i64 [ 0, %start ], [ %sum1, %step ]
-  %done = icmp eq i64 %k, 0
-  br i1 %done, label %out, label %step
-step:
-  %k1 = sub i64 %k, 1
-  %dp = getelementptr i64, ptr %dims, i64 %k1
-  %d = load i64, ptr %dp
-  %op = getelementptr i64, ptr %own, i64 %k1
-  %o = load i64, ptr %op
-  %digit = urem i64 %rest, %d
-  %rest1 = udiv i64 %rest, %d
-  %shared = icmp eq i64 %o, 1
-  %part = mul i64 %digit, %stride
-  %moved = select i1 %shared, i64 0, i64 %part
-  %sum1 = add i64 %sum, %moved
-  %stride1 = mul i64 %stride, %o
-  br label %next
-out:
-  ret i64 %sum
-}
-
-define internal ptr @irgrad.buffer(ptr %bufs, i64 %index, ptr %dims, i64 %axes, i64 %bytes, i64 %member) {
+define internal ptr @irgrad.buffer(ptr %bufs, i64 %index) {
   %bp = getelementptr ptr, ptr %bufs, i64 %index
   %b = load ptr, ptr %bp
   %pp = getelementptr i8, ptr %b, i64 24
   %data = load ptr, ptr %pp
-  %op = getelementptr i8, ptr %b, i64 40
-  %own = load ptr, ptr %op
-  %offset = call i64 @irgrad.offset(ptr %dims, ptr %own, i64 %axes, i64 %bytes, i64 %member)
-  %at = getelementptr i8, ptr %data, i64 %offset
-  ret ptr %at
+  ret ptr %data
 }
-
+"""
+"""What every handler needs: an error message, memory, the data of a buffer."""
+QUERY = """
 define ptr @HANDLER(ptr %call) {
 start:
   %extp = getelementptr i8, ptr %call, i64 8
@@ -116,36 +83,9 @@ run:
   %array = load ptr, ptr %attrs
   %datap = getelementptr i8, ptr %array, i64 16
   %meta = load ptr, ptr %datap
-  %axes = load i64, ptr %meta
-  %bytesp = getelementptr i64, ptr %meta, i64 2
-  %scratchbytes = load i64, ptr %bytesp
-  %records = getelementptr i64, ptr %meta, i64 3
-  %batched = icmp ne i64 %axes, 0
-  br i1 %batched, label %shape, label %counted
-shape:
-  %r0 = load ptr, ptr %rets
-  %r0d = getelementptr i8, ptr %r0, i64 40
-  %shaped = load ptr, ptr %r0d
-  br label %count
-count:
-  %ck = phi i64 [ 0, %shape ], [ %ck1, %count ]
-  %product = phi i64 [ 1, %shape ], [ %product1, %count ]
-  %cp = getelementptr i64, ptr %shaped, i64 %ck
-  %cd = load i64, ptr %cp
-  %product1 = mul i64 %product, %cd
-  %ck1 = add i64 %ck, 1
-  %more = icmp ult i64 %ck1, %axes
-  br i1 %more, label %count, label %counted
-counted:
-  %members = phi i64 [ 1, %run ], [ %product1, %count ]
-  %dims = phi ptr [ null, %run ], [ %shaped, %count ]
-  %frame = alloca ptr, i64 SLOTS, align 8
-  %needs = icmp ne i64 %scratchbytes, 0
-  br i1 %needs, label %reserve, label %ready
-reserve:
-  %block = call ptr @malloc(i64 %scratchbytes)
-  %failed = icmp eq ptr %block, null
-  br i1 %failed, label %error, label %ready
+"""
+"""The beginning of a handler: it answers the query for its version, else %args, %rets and %meta are there."""
+FAIL = """
 error:
   %ea = alloca [4 x i64], align 8
   store i64 28, ptr %ea
@@ -161,15 +101,27 @@ error:
   %create = load ptr, ptr %createp
   %err = call ptr %create(ptr %ea)
   ret ptr %err
+"""
+"""The block `error` of a handler, which tells XLA that there is no memory."""
+
+_BODY = """
+  %bytesp = getelementptr i64, ptr %meta, i64 2
+  %scratchbytes = load i64, ptr %bytesp
+  %records = getelementptr i64, ptr %meta, i64 3
+  %frame = alloca ptr, i64 SLOTS, align 8
+  %needs = icmp ne i64 %scratchbytes, 0
+  br i1 %needs, label %reserve, label %ready
+reserve:
+  %block = call ptr @malloc(i64 %scratchbytes)
+  %failed = icmp eq ptr %block, null
+  br i1 %failed, label %error, label %ready
+"""
+_CALL = """
 ready:
-  %scratch = phi ptr [ null, %counted ], [ %block, %reserve ]
-  br label %member
-member:
-  %b = phi i64 [ 0, %ready ], [ %b1, %invoke ]
-  %over = icmp uge i64 %b, %members
-  br i1 %over, label %finish, label %slot
+  %scratch = phi ptr [ null, %run ], [ %block, %reserve ]
+  br label %slot
 slot:
-  %s = phi i64 [ 0, %member ], [ %s1, %placed ]
+  %s = phi i64 [ 0, %ready ], [ %s1, %placed ]
   %alls = icmp uge i64 %s, SLOTS
   br i1 %alls, label %invoke, label %place
 place:
@@ -190,13 +142,13 @@ place:
     i64 5, label %scratchcopy
   ]
 operand:
-  %p0 = call ptr @irgrad.buffer(ptr %args, i64 %index, ptr %dims, i64 %axes, i64 %bytes, i64 %b)
+  %p0 = call ptr @irgrad.buffer(ptr %args, i64 %index)
   br label %placed
 constant:
   %p1 = getelementptr i64, ptr %meta, i64 %index
   br label %placed
 resultzero:
-  %p2 = call ptr @irgrad.buffer(ptr %rets, i64 %index, ptr %dims, i64 %axes, i64 %bytes, i64 %b)
+  %p2 = call ptr @irgrad.buffer(ptr %rets, i64 %index)
   br label %zero
 scratchzero:
   %p4 = getelementptr i8, ptr %scratch, i64 %index
@@ -206,14 +158,14 @@ zero:
   call void @llvm.memset.p0.i64(ptr %pz, i8 0, i64 %bytes, i1 false)
   br label %placed
 resultcopy:
-  %p3 = call ptr @irgrad.buffer(ptr %rets, i64 %index, ptr %dims, i64 %axes, i64 %bytes, i64 %b)
+  %p3 = call ptr @irgrad.buffer(ptr %rets, i64 %index)
   br label %copy
 scratchcopy:
   %p5 = getelementptr i8, ptr %scratch, i64 %index
   br label %copy
 copy:
   %pc = phi ptr [ %p3, %resultcopy ], [ %p5, %scratchcopy ]
-  %from = call ptr @irgrad.buffer(ptr %args, i64 %source, ptr %dims, i64 %axes, i64 %bytes, i64 %b)
+  %from = call ptr @irgrad.buffer(ptr %args, i64 %source)
   %same = icmp eq ptr %pc, %from
   br i1 %same, label %placed, label %move
 move:
@@ -227,9 +179,6 @@ placed:
   br label %slot
 invoke:
   call void @ENTRY(ptr %frame)
-  %b1 = add i64 %b, 1
-  br label %member
-finish:
   br i1 %needs, label %release, label %end
 release:
   call void @free(ptr %scratch)
@@ -238,6 +187,7 @@ end:
   ret ptr null
 }
 """
+_TEMPLATE = PARTS + QUERY + _BODY + FAIL + _CALL
 
 
 def handler_text(name: str, entry: str, slots: int) -> str:
@@ -262,7 +212,7 @@ def register(program: Program) -> str:
     """
     name = f"irgrad.{program.source.name}.{program.key[:32]}"
     if name not in TARGETS:
-        text = _without_known(program.ir, handler_text(name, program.entry_symbol, len(program.slots)))
+        text = merged(program.ir, handler_text(name, program.entry_symbol, len(program.slots)))
         register_text(name, text, program.source.options.strict_fp)
     return name
 
@@ -280,7 +230,7 @@ def register_text(name: str, text: str, strict_fp: bool) -> None:
             TARGETS[name] = Target(text, strict_fp, compiled)
 
 
-def _without_known(program: str, handler: str) -> str:
+def merged(program: str, handler: str) -> str:
     """Both texts as one; declarations of the handler that the program has already are left out."""
     lines = []
     for line in handler.splitlines():

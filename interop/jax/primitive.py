@@ -15,8 +15,10 @@ import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
+from irgrad.engine.programs import Program
 from irgrad.engine.slots import RETURN
-from irgrad.interop.jax.algebra import Spec, in_place, layout, program_of
+from irgrad.interop.jax.algebra import Spec, in_place, layout, operand_numbers, program_of, result_numbers
+from irgrad.interop.jax.batched import batch_strategy, batched_layout, register_batched, uses_of
 from irgrad.interop.jax.handler import register
 from irgrad.interop.jax.sharding import alike, call_target, varying
 from irgrad.rules.errors import IRGradError, Unsupported
@@ -74,9 +76,26 @@ def _evaluate(*operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Sha
 
 def _lower(ctx: Any, *operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Shape) -> Any:
     program = program_of(spec)
-    target = register(program)
-    words = layout(spec, program, dict(sizes), dict(constants), len(batch))
-    return call_target(ctx, target, operands, np.array(words, np.int64), len(batch), in_place(words))
+    if batch:
+        target, words, places = _batched(spec, program, dict(sizes), dict(constants), batch, ctx.avals_in)
+    else:
+        target, words = register(program), layout(spec, program, dict(sizes), dict(constants))
+        places = in_place(words)
+    return call_target(ctx, target, operands, np.array(words, np.int64), len(batch), places)
+
+
+def _batched(
+    spec: Spec, program: Program, sizes: dict[str, int], constants: dict[int, int], batch: Shape, avals: Any
+) -> tuple[str, tuple[int, ...], dict[int, int]]:
+    """Target and `meta` of a call with batch axes, and the operands that may share memory with a result."""
+    last = len(batch) - 1
+    operands, results = operand_numbers(spec), result_numbers(spec)
+    shared = [isinstance(aval.shape[last], int) and aval.shape[last] == 1 for aval in avals]
+    uses = uses_of(program, operands, results, tuple(constants), shared)
+    strategy = batch_strategy(program, uses, sizes, batch[last] if isinstance(batch[last], int) else None)
+    words = batched_layout(program, strategy, uses, sizes, operands, results, constants, len(batch))
+    places = {operands[key]: result for key, result in results.items() if key in operands}
+    return register_batched(program, strategy, uses), words, places
 
 
 def _refuse(ctx: Any, *operands: Any, spec: Spec, **params: Any) -> Any:

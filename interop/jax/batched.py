@@ -1,0 +1,221 @@
+"""Calls with batch axes: FFI handlers that hand XLA's buffers to the engine's driver of batches.
+
+The batch axes stand in front of every buffer. The last one holds the samples, the others are rows (see
+`engine/batch_driver.py`); their sizes are read from the buffers (the results have them all), so that XLA may cut a
+batch over devices, or leave its size open in an exported program. An operand whose size is 1 along an axis is the same
+for all samples along it: nothing is broadcast in memory. Samples run as vector lanes where the engine finds that
+possible, else one after the other, as in `engine.batch`. What else depends on shapes comes with each call as `meta`:
+
+    meta   ::= axes, slots, bytes of memory, bytes of them before the scratch memory, lanes, samples of a block,
+               record*slots, constant data
+    record ::= operand (-1: constant data, -2: none), word of the constant, result (-1: none), the words of `FIELDS`
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from irgrad.engine.batch_blocks import BLOCK
+from irgrad.engine.batch_driver import FIELDS, HEAD, KIND_CODES, WORK, driver_text
+from irgrad.engine.batch_plan import LONG, STAGE_BYTES, front_bytes, placed
+from irgrad.engine.batch_unit import Strategy, block_ir, strategy_of
+from irgrad.engine.batch_writer import Writer
+from irgrad.engine.batched import LARGEST
+from irgrad.engine.programs import Program
+from irgrad.engine.prototype import quoted
+from irgrad.interop.jax.handler import FAIL, PARTS, QUERY, TARGETS, merged, register_text
+
+__all__ = ["Uses", "batch_strategy", "batched_layout", "batched_text", "register_batched", "uses_of"]
+
+Key = tuple[int, tuple[int, ...]]
+Words = tuple[int, ...]
+Uses = tuple[tuple[str, bool], ...]  # by slot: how it starts, whether it is wanted
+_FRONT, _BESIDE = 6, 3
+_ALL = 1 << 62
+
+_BODY = """
+  %bytesp = getelementptr i64, ptr %meta, i64 2
+  %bytes = load i64, ptr %bytesp
+  %more = add i64 %bytes, 64
+  %block = call ptr @malloc(i64 %more)
+  %failed = icmp eq ptr %block, null
+  br i1 %failed, label %error, label %ready
+"""
+_CALL = """
+ready:
+  %number = ptrtoint ptr %block to i64
+  %up = add i64 %number, 63
+  %start64 = and i64 %up, -64
+  %memory = inttoptr i64 %start64 to ptr
+  call void @irgrad.batch.call(ptr %args, ptr %rets, ptr %meta, ptr %memory)
+  call void @free(ptr %block)
+  ret ptr null
+}
+"""
+
+
+def uses_of(
+    program: Program, operands: Mapping[Key, int], results: Mapping[Key, int], constants: Sequence[int],
+    shared: Sequence[bool],
+) -> Uses:  # fmt: skip
+    """How the samples of a call use each slot: start ("zero", "each", "one") and whether it is a result.
+
+    shared: for each operand whether it is the same for all samples
+    """
+    out = []
+    for slot in program.slots:
+        key = (slot.index, slot.steps)
+        source = operands.get(key) if slot.role != "scratch" else None
+        constant = not slot.steps and slot.index in constants
+        start = "one" if constant else "zero" if source is None else "one" if shared[source] else "each"
+        out.append((start, slot.role != "scratch" and key in results))
+    return tuple(out)
+
+
+def batch_strategy(program: Program, uses: Uses, sizes: Mapping[str, int], samples: int | None) -> Strategy:
+    """The engine's strategy for a call. samples: None where their number is open."""
+    words = _block_uses(program, uses)
+    found = strategy_of(program, words)
+    if found.name != "lanes":
+        return found
+    shapes = program.shapes(sizes)
+    held = sum(math.prod(shape) * slot.dtype.size
+               for slot, shape, use in zip(program.slots, shapes, words, strict=True) if use != "in one")  # fmt: skip
+    few = samples is not None and 2 * samples < found.lanes
+    return strategy_of(program, words, 1) if few or held * found.lanes > LARGEST else found
+
+
+def _block_uses(program: Program, uses: Uses) -> tuple[str, ...]:
+    return tuple(f"in {start}" if slot.role == "in" else f"{start} out" if wanted else start
+                 for slot, (start, wanted) in zip(program.slots, uses, strict=True))  # fmt: skip
+
+
+def register_batched(program: Program, strategy: Strategy, uses: Uses) -> str:
+    """Compile and register the batched handler of a program; returns the target's name, a digest of its code."""
+    from irgrad.engine.codegen.cache import fingerprint
+
+    words = _block_uses(program, uses)
+    varies = words if strategy.name == "scalars" else tuple(use == "in one" for use in words)
+    how = fingerprint(program.key, f"{strategy.name} {strategy.lanes} {varies if strategy.lanes else ''}")
+    name = f"irgrad.{program.source.name}.batch.{how[:32]}"
+    if name not in TARGETS:
+        text = batched_text(name, block_ir(program, strategy, words))
+        register_text(name, text, program.source.options.strict_fp)
+    return name
+
+
+def batched_text(name: str, block: str) -> str:
+    """The module of a handler: a block function, the driver, and what fills in the driver's words from the buffers."""
+    text = block + driver_text(block) + _filler()
+    return merged(text, (PARTS + QUERY + _BODY + FAIL + _CALL).replace("@HANDLER", f"@{quoted(name)}"))
+
+
+def batched_layout(
+    program: Program, strategy: Strategy, uses: Uses, sizes: Mapping[str, int], operands: Mapping[Key, int],
+    results: Mapping[Key, int], constants: Mapping[int, int], axes: int,
+) -> Words:  # fmt: skip
+    """The `meta` of a call with `axes` batch axes."""
+    slots, form, lanes = program.slots, strategy.name, strategy.lanes
+    shapes = program.shapes(sizes)
+    rows: list[dict[str, int]] = []
+    staged = 0
+    for slot, shape, (start, wanted) in zip(slots, shapes, uses, strict=True):
+        count, size = math.prod(shape), slot.dtype.size
+        fits = (count == 1 or form == "loop",) * 2
+        place, first, finish = placed(form, slot, start, "each" if wanted else "", fits)
+        row = dict.fromkeys(FIELDS, 0)
+        row.update(place=place, start=first, finish=finish, source=2 * len(rows), target=2 * len(rows) + 1, count=count,
+                   size=size, source_element=size, target_element=size, kind=KIND_CODES.get(slot.dtype.memory, 0))
+        staged += count * size if place == 0 or first else 0
+        rows.append(row)
+    free = max(1, min(64, STAGE_BYTES // staged)) if staged else _ALL
+    block = {"scalars": LONG, "lanes": lanes}.get(form, free)
+    offset = front_bytes(len(slots))
+    for row in rows:
+        width = row["count"] * row["size"]
+        sides = (row["size"], block * row["size"]) if lanes else (width, row["size"])
+        row.update(offset=offset, block_sample=sides[0], block_element=sides[1])
+        if row["place"] == 0 or (lanes and row["place"] in (1, 2)):
+            offset += -(-block * width // 64) * 64
+    before = 8 * (len(HEAD) + axes - 1 + len(slots) * (len(FIELDS) + 2 * (axes - 1)) + 2 * len(slots) + 3)
+    before = -(-before // 64) * 64
+    values: list[int] = []
+    records: list[int] = []
+    behind = _FRONT + len(slots) * (_BESIDE + len(FIELDS))
+    for slot, row in zip(slots, rows, strict=True):
+        key = (slot.index, slot.steps)
+        constant = not slot.steps and slot.index in constants
+        source = -1 if constant else operands.get(key, -2) if slot.role != "scratch" else -2
+        result = results.get(key, -1) if slot.role != "scratch" else -1
+        records += [source, behind + len(values), result, *(row[name] for name in FIELDS)]
+        values += [constants[slot.index]] if constant else []
+    return (axes, len(slots), before + offset, before, lanes, block, *records, *values)
+
+
+def _filler() -> str:
+    """`irgrad.batch.call`: fills in the driver's words from the buffers and calls it."""
+    w = Writer("define internal void @irgrad.batch.call(ptr %args, ptr %rets, ptr %meta, ptr %memory) noinline")
+    axes, slots, _, before, lanes, block = (w.load("i64", "%meta", n) for n in range(_FRONT))
+    outer = w.emit(f"sub i64 {axes}, 1")
+    dims = w.load("ptr", w.at(w.load("ptr", "%rets"), "40"))
+    rows = w.alloca("i64")
+    w.do(f"store i64 1, ptr {rows}")
+    places = w.at("%memory", str(len(HEAD)), "i64")
+    with w.loop(outer) as k:
+        size = w.load("i64", dims, k)
+        w.do(f"store i64 {size}, ptr {w.at(places, k, 'i64')}")
+        w.do(f"store i64 {w.mul(w.emit(f'load i64, ptr {rows}'), size)}, ptr {rows}")
+    samples = w.load("i64", dims, outer)
+    head = {"samples": samples, "rows": w.emit(f"load i64, ptr {rows}"), "chunk": w.add(samples, "1"), "chunks": "1",
+            "block": block, "scratch": "0", "axes": outer, "slots": slots, "lanes": lanes}
+    for number, name in enumerate(HEAD):
+        w.do(f"store i64 {head[name]}, ptr {w.at('%memory', str(number), 'i64')}")
+    records = w.at(places, outer, "i64")
+    length = w.add(w.mul(outer, "2"), str(len(FIELDS)))
+    bases = w.at(records, w.mul(slots, length), "i64")
+    control = w.at(bases, w.mul(slots, "2"), "i64")
+    with w.loop(slots) as i:
+        given = w.at("%meta", w.add(w.mul(i, str(_BESIDE + len(FIELDS))), str(_FRONT)), "i64")
+        record = w.at(records, w.mul(i, length), "i64")
+        words = w.at(given, str(_BESIDE), "i64")
+        w.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {record}, ptr {words}, i64 {8 * len(FIELDS)}, i1 false)")
+        _fill_side(w, "source", "%args", w.load("i64", given), given, record, bases, i, outer)
+        _fill_side(w, "target", "%rets", w.load("i64", given, 2), given, record, bases, i, outer)
+    w.do(f"store i64 0, ptr {control}")
+    w.do(f"store ptr {w.at('%memory', before)}, ptr {w.at(control, '1', 'i64')}")
+    w.do(f"store ptr @{BLOCK}, ptr {w.at(control, '2', 'i64')}")
+    w.do(f"call void @{WORK}(ptr {control}, ptr %memory, ptr {bases}, i64 0, i64 -1)")
+    return w.text()
+
+
+def _fill_side(
+    w: Writer, side: str, buffers: str, number: str, given: str, record: str, bases: str, slot: str, outer: str
+) -> None:
+    """Base and strides of the source or the destination of a slot."""
+    base = w.at(bases, w.add(w.mul(slot, "2"), "0" if side == "source" else "1"), "ptr")
+    strides = w.at(record, str(len(FIELDS)), "i64")
+    if side == "target":
+        strides = w.at(strides, outer, "i64")
+    sample = w.at(record, str(FIELDS.index(f"{side}_sample")), "i64")
+    w.do(f"store ptr null, ptr {base}")
+    with w.loop(outer) as k:
+        w.do(f"store i64 0, ptr {w.at(strides, k, 'i64')}")
+    if side == "source":
+        with w.when(w.compare("eq", number, "-1")):
+            w.do(f"store ptr {w.at('%meta', w.load('i64', given, 1), 'i64')}, ptr {base}")
+    with w.when(w.compare("sge", number, "0")):
+        buffer = w.load("ptr", buffers, number)
+        own = w.load("ptr", w.at(buffer, "40"))
+        w.do(f"store ptr {w.load('ptr', w.at(buffer, '24'))}, ptr {base}")
+        width = w.mul(w.load("i64", record, FIELDS.index("count")), w.load("i64", record, FIELDS.index("size")))
+        step = w.alloca("i64")
+        w.do(f"store i64 {width}, ptr {step}")
+        with w.loop(w.add(outer, "1")) as back:
+            k = w.emit(f"sub i64 {outer}, {back}")
+            size, now = w.load("i64", own, k), w.emit(f"load i64, ptr {step}")
+            stride = w.emit(f"select i1 {w.compare('eq', size, '1')}, i64 0, i64 {now}")
+            last = w.compare("eq", back, "0")
+            cell = w.emit(f"select i1 {last}, ptr {sample}, ptr {w.at(strides, k, 'i64')}")
+            w.do(f"store i64 {stride}, ptr {cell}")
+            w.do(f"store i64 {w.mul(now, size)}, ptr {step}")
