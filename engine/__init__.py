@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         value_and_grad,
         vjp,
     )
+    from irgrad.engine.explain import explain_rules
     from irgrad.engine.kernel import Kernel
     from irgrad.engine.signature import Signature
 
@@ -38,6 +39,7 @@ __all__ = [
     "batch_vjp",
     "check",
     "explain_batch",
+    "explain_rules",
     "grad",
     "hessian",
     "hessian_sparse",
@@ -54,6 +56,7 @@ _HOMES: dict[str, str] = {
     "Kernel": "irgrad.engine.kernel",
     "Signature": "irgrad.engine.signature",
     **{name: "irgrad.engine.api" for name in __all__ if name.islower()},
+    "explain_rules": "irgrad.engine.explain",
 }
 
 

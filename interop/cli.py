@@ -1,4 +1,4 @@
-"""The command line: `irgrad demo | grad | check | cache`.
+"""The command line: `irgrad demo | grad | check | rules | hints | cache`.
 
 Exit code 0: done; 1: an irgrad error (printed without a traceback), a derivative that does not pass its check;
 2: wrong usage.
@@ -16,6 +16,7 @@ from irgrad.rules.errors import IRGradError, SignatureError
 
 if TYPE_CHECKING:
     from irgrad.engine.kernel import Kernel
+    from irgrad.interop.loaders import Library
 
 __all__ = ["main"]
 
@@ -70,6 +71,18 @@ def _parser() -> argparse.ArgumentParser:
                        help="of the random arguments (default 0.5 1.5)")  # fmt: skip
     check.set_defaults(run=_check)
 
+    rules = commands.add_parser("rules", help="the rules of derivatives: all of them, or those of one function")
+    rules.add_argument("action", choices=("list", "show"))
+    rules.add_argument("function", nargs="?", help="for show: a symbol")
+    _rules_argument(rules)
+    rules.set_defaults(run=_rules)
+
+    hints = commands.add_parser("hints", help="functions that a file calls and that have no derivative: lines to paste")
+    hints.add_argument("file", metavar="FILE", help="C, C++ or LLVM IR (.c .cc .cpp .ll .bc)")
+    _build_arguments(hints)
+    _rules_argument(hints)
+    hints.set_defaults(run=_hints)
+
     cache = commands.add_parser("cache", help="the disk cache: where, how large; empty it")
     cache.add_argument("action", choices=("info", "clear"))
     cache.set_defaults(run=_cache)
@@ -80,6 +93,15 @@ def _function_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="C, C++ or LLVM IR (.c .cc .cpp .ll .bc)")
     parser.add_argument("function", metavar="FUNC", help="name of the function")
     parser.add_argument("--sig", metavar="SIGNATURE", help='e.g. "f64(f64[n,3] pos, f64[n] mass, i64 n)"')
+    _build_arguments(parser)
+
+
+def _rules_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--rules", action="append", default=[], metavar="MODULE",
+                        help="a Python module or file that defines rules")  # fmt: skip
+
+
+def _build_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-I", dest="include", action="append", default=[], metavar="DIR", help="folder for #include")
     parser.add_argument("-D", dest="define", action="append", default=[], metavar="NAME[=VALUE]", help="a macro")
     parser.add_argument("--link", action="append", default=[], metavar="FILE", help="more sources, or shared libraries")
@@ -92,14 +114,17 @@ def _positive(text: str) -> int:
     return number
 
 
-def _kernel(options: argparse.Namespace) -> Kernel:
+def _library(options: argparse.Namespace) -> Library:
     from irgrad.interop.loaders import load
     from irgrad.interop.progress import Progress
 
     define = dict(row.split("=", 1) if "=" in row else (row, "1") for row in options.define)
     with Progress(f"compiling {options.file}"):
-        library = load(options.file, include=options.include, define=define, link=options.link)
-    return library.kernel(options.function, options.sig)
+        return load(options.file, include=options.include, define=define, link=options.link)
+
+
+def _kernel(options: argparse.Namespace) -> Kernel:
+    return _library(options).kernel(options.function, options.sig)
 
 
 def _demo(options: argparse.Namespace) -> int:
@@ -174,6 +199,30 @@ def _random_arguments(kernel: Kernel, sizes: dict[str, int], seed: int, bounds: 
         else:
             args.append(values.get(p.name, 5))
     return args
+
+
+def _rules(options: argparse.Namespace) -> int:
+    from irgrad.interop.hints import import_rules
+    from irgrad.rules.report import show
+    from irgrad.rules.table import rows
+
+    import_rules(options.rules)
+    if options.action == "show":
+        if not options.function:
+            raise SignatureError("`rules show` needs a function", fix="irgrad rules show sin")
+        print(show(options.function))
+        return 0
+    print(show())
+    print(f"tables: {', '.join(sorted(rows()))}")
+    return 0
+
+
+def _hints(options: argparse.Namespace) -> int:
+    from irgrad.interop.hints import hints, import_rules
+
+    import_rules(options.rules)
+    print(hints(_library(options)))
+    return 0
 
 
 def _cache(options: argparse.Namespace) -> int:

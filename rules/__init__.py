@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         rule,
         stop_gradient,
     )
+    from irgrad.rules.report import audit, show, which
     from irgrad.rules.row import Row
     from irgrad.rules.table import rows
     from irgrad.rules.types import (
@@ -75,6 +76,7 @@ _HOMES = {
     **dict.fromkeys(_REGISTRY, "registry"),
     **dict.fromkeys(("layer", "pack", "current"), "layers"),
     **dict.fromkeys(("extern", "opcode"), "keys"),
+    **dict.fromkeys(("audit", "show", "which"), "report"),
     **dict.fromkeys(("CallFacts", "facts"), "effects"),
     **dict.fromkeys(("ZERO", "Expr", "cost", "emit", "needs"), "expr"),
     **dict.fromkeys(("Match", "find", "opcode_row", "reduction", "spellings"), "lookup"),
@@ -109,6 +111,7 @@ __all__ = [
     "Struct",
     "alias",
     "allocator",
+    "audit",
     "c64",
     "c128",
     "cost",
@@ -137,8 +140,10 @@ __all__ = [
     "reduction",
     "rows",
     "rule",
+    "show",
     "spellings",
     "stop_gradient",
+    "which",
 ]
 
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from irgrad.rules.layers import Snapshot
     from irgrad.rules.prototype import Prototype
 
-__all__ = ["Rulebook", "Site"]
+__all__ = ["Rulebook", "Site", "call_types"]
 
 _GROUP = re.compile(r"#\d+")
 _NAMES = {"half": "f16", "float": "f32", "double": "f64"}
@@ -233,15 +233,22 @@ class Rulebook:
         self, unit: Unit, call: Instruction, prototype: Prototype | None, literals: bool = True
     ) -> tuple[Kind, ...]:
         """(mode, result, *arguments) of a call."""
-        kinds = [mode_type(unit.mode, getattr(unit, "width", 1) or 1), _result(unit, call)]
-        for i, arg in enumerate(call.args):
-            kinds.append(_argument(unit, arg, prototype.params[i] if prototype is not None else None, literals))
-        return tuple(kinds)
+        return call_types(unit, call, prototype, literals)
 
     def operand_types(self, unit: Unit, instr: Instruction) -> tuple[Kind, ...]:
         """(mode, result, *operands) of an instruction on floats."""
-        mode = mode_type(unit.mode, getattr(unit, "width", 1) or 1)
+        mode = mode_type(unit.mode, unit.width)
         return (mode, _result(unit, instr), *(_argument(unit, o, None, False) for o in instr.operands))
+
+
+def call_types(
+    unit: Unit, call: Instruction, prototype: Prototype | None, literals: bool = True
+) -> tuple[Kind, ...]:
+    """(mode, result, *arguments) of a call."""
+    kinds = [mode_type(unit.mode, unit.width), _result(unit, call)]
+    for i, arg in enumerate(call.args):
+        kinds.append(_argument(unit, arg, prototype.params[i] if prototype is not None else None, literals))
+    return tuple(kinds)
 
 
 def _collect(value: Value, found: dict[GlobalVariable, None]) -> None:

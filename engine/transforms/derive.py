@@ -58,7 +58,7 @@ def derive(
         rules.hide()
     canonicalise_module(module, root)
     dup = {i for i, a in enumerate(args) if a == "dup"}
-    unit = _unit(module, root, dup, buffers, mode, strict_fp, discard, width)
+    unit = analysed(module, root, dup, buffers, mode, strict_fp, discard, width)
     facts = unit.facts
     scratch = tuple(sorted(facts.activity.scratch))
     refuse_undecidable(unit)
@@ -88,7 +88,7 @@ def derive(
     return Derived(name, scratch)
 
 
-def _unit(
+def analysed(
     module: Module, root: Function, dup: set[int], buffers: Sequence[str], mode: str, strict_fp: bool,
     discard: Sequence[int], width: int,
 ) -> Unit:  # fmt: skip

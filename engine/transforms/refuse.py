@@ -51,7 +51,40 @@ def missing(unit: Unit, instr: Instruction) -> MissingRuleError:
     return MissingRuleError(
         "no derivative is known for this call",
         where=place(unit, instr),
-        which=instruction_to_text(instr).strip(),
-        because=f"{because}, and `{name}` has neither a body nor a rule",
-        fix=f'load(..., link=["the file that defines {name}"]), or @rule("{name}"), or inactive("{name}")',
+        which=f"{instruction_to_text(instr).strip()}\n{_prototype(instr, name)}",
+        because=f"{because}, and `{name}` has neither a body nor a rule{_types(unit, instr, name)}",
+        fix=f"{_template(unit, instr, name)}\nor "
+        f'load(..., link=["the file that defines {name}"]), or inactive("{name}")',
     )
+
+
+def _prototype(instr: Instruction, name: str) -> str:
+    from irgrad.engine.transforms.fixed import c_prototype
+
+    assert instr.call is not None
+    return c_prototype(name, instr.call.fn_type, [""] * len(instr.call.fn_type.params))
+
+
+def _types(unit: Unit, instr: Instruction, name: str) -> str:
+    """The activity of each argument, and the rule that fits best."""
+    from irgrad.engine.analyses.rulebook import call_types
+    from irgrad.rules.report import nearest
+
+    rules = unit.rules
+    prototype = rules.prototype(name) if rules is not None else None
+    types = call_types(unit, instr, prototype, literals=False)
+    lines = []
+    for i, (kind, value) in enumerate(zip(types[2:], instr.args, strict=True)):
+        why = unit.activity.why(value) if str(kind).startswith("Active") else ""
+        lines.append(f"  argument {i}: {kind}{f' ({why})' if why else ''}")
+    close = nearest([r for t in rules.tables(name) for r in t.rules], types) if rules is not None else None
+    if close is not None:
+        lines.append(f"the nearest rule is {close[0].signature} at {close[0].place}: {', '.join(close[1])}")
+    return "\n" + "\n".join(lines)
+
+
+def _template(unit: Unit, instr: Instruction, name: str) -> str:
+    from irgrad.engine.analyses.rulebook import call_types
+    from irgrad.rules.report import template
+
+    return template(name, call_types(unit, instr, None, literals=False)[2:])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -94,3 +95,30 @@ def test_an_external_global_with_active_values() -> None:
     message = _message(source, "forward", Unsupported)
     assert "external global `state`" in message
     assert "link=" in message
+
+
+def test_a_missing_rule_says_what_fits_almost_and_what_to_write(tmp_path: Path) -> None:
+    import irgrad
+    from irgrad.engine import grad
+    from irgrad.rules import Active, Activity, f32, layer, rule
+
+    source = tmp_path / "entry.c"
+    source.write_text("double outside(double a, double b, int n);\ndouble entry(double x) { return outside(x, 2, 5); }\n")
+    entry = irgrad.load(source).kernel("entry")
+    with layer():
+
+        @rule("outside", Active[f32], Activity, Activity)
+        def _(a, b, n):  # type: ignore[no-untyped-def]
+            return a, b
+
+        with pytest.raises(irgrad.MissingRuleError) as caught:
+            grad(entry)(1.0)
+    text = caught.value.render()
+    assert "double outside(double, double, int);" in text
+    assert "entry.c:2:" in text
+    assert "argument 0: Active[f64]" in text
+    assert "argument 1: Const[f64]" in text
+    assert "argument 2: Const[i32]" in text
+    assert "the nearest rule is outside(a: Active[f32], b: Activity, n: Activity) at test_refuse.py:" in text
+    assert "a is Active[f64], the rule wants Active[f32]" in text
+    assert '@rule("outside")\n          def _(a0, a1, a2): return ..., ...' in text
