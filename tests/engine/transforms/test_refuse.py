@@ -103,7 +103,8 @@ def test_a_missing_rule_says_what_fits_almost_and_what_to_write(tmp_path: Path) 
     from irgrad.rules import Active, Activity, f32, layer, rule
 
     source = tmp_path / "entry.c"
-    source.write_text("double outside(double a, double b, int n);\ndouble entry(double x) { return outside(x, 2, 5); }\n")
+    lines = ["double outside(double a, double b, int n);", "double entry(double x) { return outside(x, 2, 5); }", ""]
+    source.write_text("\n".join(lines))
     entry = irgrad.load(source).kernel("entry")
     with layer():
 
