@@ -22,6 +22,8 @@ if TYPE_CHECKING:
         jacfwd,
         jacrev,
         jvp,
+        multi_jvp,
+        multi_vjp,
         value_and_grad,
         vjp,
     )
@@ -48,6 +50,8 @@ __all__ = [
     "jacfwd",
     "jacrev",
     "jvp",
+    "multi_jvp",
+    "multi_vjp",
     "value_and_grad",
     "vjp",
 ]

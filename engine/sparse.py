@@ -252,12 +252,12 @@ def _apply(make: Make, lanes: Sequence[Lane], width: int) -> Array:
     strips = make(width)
     seed = strips.seed(0)
     out = np.empty((_product(strips.result_shape(0)), len(lanes)), strips.dtype(0))
-    for first in range(0, len(lanes), width):
-        strip = lanes[first : first + width]
+    for first in range(0, len(lanes), strips.width):
+        strip = lanes[first : first + strips.width]
         seed[...] = 0
         for lane, (elements, values) in enumerate(strip):
             seed[elements, lane] = values
-        out[:, first : first + width] = strips.run()[0][:, : len(strip)]
+        out[:, first : first + len(strip)] = strips.run()[0][:, : len(strip)]
     return out
 
 

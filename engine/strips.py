@@ -22,7 +22,7 @@ from irgrad.engine.run import Run, Value
 from irgrad.engine.transforms.lanes import MOST
 from irgrad.rules.errors import SignatureError
 
-__all__ = ["Strips", "Width", "choose_width", "lanes_first"]
+__all__ = ["Strips", "Width", "choose_width", "lanes_first", "lanes_last"]
 
 Array = np.ndarray[Any, Any]
 Width = int | str
@@ -74,6 +74,11 @@ class Strips:
         for number in self._seeds:
             self._run.start[number] = np.zeros_like(self._run.buffers[number])
 
+    @property
+    def results(self) -> int:
+        """How many results there are."""
+        return len(self._results)
+
     def _slot(self, key: Key) -> int:
         number = self.program.find(*key)
         if number is None:
@@ -124,3 +129,9 @@ def lanes_first(target: Array, lanes: Array) -> None:
     """`target[lane, element] = lanes[element, lane]`, in blocks of rows: both sides stay in the cache."""
     for first in range(0, len(lanes), BLOCK):
         target[:, first : first + BLOCK] = lanes[first : first + BLOCK, : len(target)].T
+
+
+def lanes_last(target: Array, rows: Array) -> None:
+    """`target[element, lane] = rows[lane, element]`, in blocks likewise."""
+    for first in range(0, len(target), BLOCK):
+        target[first : first + BLOCK] = rows[:, first : first + BLOCK].T

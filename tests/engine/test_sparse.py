@@ -164,3 +164,15 @@ def test_requests_that_mean_nothing() -> None:
     for wrong in (np.eye(5), (np.array([0]), np.array([6])), (np.array([0, 1]), np.array([0]))):
         with pytest.raises(irgrad.ShapeError, match="pattern"):
             engine.jac_sparse(kernel, wrong, of="y")(_x(6), np.array([2.0]))
+
+
+def test_where_only_one_lane_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rules of the user that write calls take one direction at a time: then everything does."""
+    from irgrad.engine.programs import Program
+
+    monkeypatch.setattr(Program, "lane_by_lane", True)
+    kernel, x, a = _kernel("band", BAND), _x(8), np.array([2.0])
+    want = engine.jacfwd(kernel, width=1)(x, a)[0]
+    np.testing.assert_allclose(engine.jac_sparse(kernel, of="y")(x, a).toarray(), want, rtol=1e-13, atol=1e-13)
+    _, rows = engine.multi_jvp(kernel, (x, a), (np.eye(8), None), width=4)
+    np.testing.assert_allclose(rows[0].T, want, rtol=1e-13, atol=1e-13)

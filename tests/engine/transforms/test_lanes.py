@@ -165,3 +165,35 @@ def test_cases_at_width_three(name: str, request: pytest.FixtureRequest) -> None
         _verdicts.update({v.name: v for v in in_workers(_work, [c for n, c in CASES.items() if n in wanted])})
     verdict = _verdicts[name]
     assert verdict.kind == "ok", f"{verdict.kind}: {verdict.detail}\n{CASES[name].source}"
+
+
+@pytest.mark.parametrize(("inner", "outer"), [(1, 3), (2, 1), (2, 3), (4, 4)])
+@pytest.mark.parametrize("word", ["RT", "TR"])
+def test_widths_nest(word: str, inner: int, outer: int) -> None:
+    """W tangents of W' gradients, and W gradients of W' tangents: bilinear in their seeds, with the Hessian inside."""
+    import irgrad
+    from irgrad import engine
+    from irgrad.engine.run import Run
+
+    loop = "for (long i = 0; i < n; i++) { w[i % 4] += x[i] * s; s = sin(s) + x[i] * x[i]; if (s > 1) s *= x[0]; }"
+    source = f"#include <math.h>\ndouble g(double *x, long n) {{ double s = 1, w[4] = {{0}}; {loop} return s * w[1]; }}"
+    kernel = irgrad.load(source).kernel("g", "f64(f64[n] x, i64 n)")
+    rng, x = np.random.default_rng(0), np.linspace(0.1, 1.0, 9)
+    first = getattr(kernel.primal, word[0])((0, 2), inner)
+    if word == "RT":  # x and all that R writes
+        active = [i for i, s in enumerate(first.slots) if s.differentiable and (s.role != "in" or not s.steps)]
+    else:  # x and the tangent of the result
+        active = [i for i, s in enumerate(first.slots) if (s.index, len(s.steps)) in ((0, 0), (2, 1))]
+    second = getattr(first, word[1])(active, outer)
+    run = Run(second, kernel.bind((x,), {}), {})
+    matrix = engine.hessian(kernel, width=1)(x)
+    if word == "RT":
+        seeds = {second.find(2, 0): rng.uniform(-1, 1, inner), second.find(0, 1): rng.uniform(-1, 1, (9, outer))}
+        result, subscripts = second.find(0, 0, 1), "ij,w,jv->iwv"
+    else:
+        weights, tangents = rng.uniform(-1, 1, (inner, outer)), rng.uniform(-1, 1, (9, inner))
+        seeds = {second.find(2, 0, 1): weights, second.find(0, 0): tangents}
+        result, subscripts = second.find(0, 1), "ij,wv,jw->iv"
+    full = run({slot: value.reshape(run.buffers[slot].shape) for slot, value in seeds.items()})  # type: ignore[index]
+    want = np.einsum(subscripts, matrix, *seeds.values())
+    np.testing.assert_allclose(full[result].reshape(want.shape), want, rtol=1e-12, atol=1e-12)  # type: ignore[index]
