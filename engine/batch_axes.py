@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ def operands_of(kernel: Kernel, values: Sequence[Any], in_axes: AxesSpec, layout
     for p, value, axis in zip(signature.arguments, values, wanted, strict=True):
         if axis is None:
             continue
-        array = as_array(value, replace(p, intent="in"))
+        array = value if _ready(value, p) else as_array(value, _input(p))
         at = _axis(p, array, axis)
         extent = array.shape[at]
         if samples not in (-1, extent):
@@ -83,6 +84,16 @@ def operands_of(kernel: Kernel, values: Sequence[Any], in_axes: AxesSpec, layout
         if buffer is not None and i not in data:
             data[i] = Data(buffer, 0, buffer.itemsize)
     return Operands(samples, axes, bound, data)
+
+
+def _ready(value: Any, p: Parameter) -> bool:
+    return type(value) is np.ndarray and value.dtype == p.dtype.numpy and bool(value.flags.carray)
+
+
+@cache
+def _input(p: Parameter) -> Parameter:
+    """The parameter as one that is only read: its array is not copied."""
+    return replace(p, intent="in")
 
 
 def data_of(array: Array, axis: int) -> Data:
@@ -153,8 +164,7 @@ def _first(kernel: Kernel, value: Any, axes: Mapping[int, int], arrays: Mapping[
     if index not in axes:
         return value
     p, array, axis = kernel.signature.parameters[index], arrays[index], axes[index]
-    extents = {name for q in kernel.signature.parameters for e in q.shape or () for name in e.names()}
-    if not p.is_array and p.name in extents:
+    if not p.is_array and any(p.name in e.names() for q in kernel.signature.parameters for e in q.shape or ()):
         raise ShapeError(f"`{p.name}` is batched", where=f"`{kernel.signature}`",
                          because="it determines the shape of an array, and all samples have the same shapes",
                          fix=f"in_axes=None for `{p.name}`")

@@ -26,6 +26,7 @@ CHUNKS = 128
 """Chunks of a large batch: enough to balance tens of threads."""
 _SUM_BYTES = 1 << 26
 """Most bytes of accumulators of one slot: fewer chunks when they are large."""
+_TABLES = 64  # plans that a unit remembers
 LONG = 1024
 """Most samples of a block of scalars."""
 STAGE_BYTES = 1 << 15
@@ -44,6 +45,13 @@ class Job:
     source: Data | None = None
     wanted: str = ""
     target: Data | None = None
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """All but the addresses."""
+        source, target = self.source, self.target
+        return (self.start, self.wanted, source and (source.sample, source.element),
+                target and (target.sample, target.element))  # fmt: skip
 
     def use(self, slot: Slot) -> str:
         """How the block function uses the slot (see `batch_blocks`)."""
@@ -89,9 +97,37 @@ class Plan:
         return total
 
 
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What is the same for all calls with arguments of the same shapes; sums: shapes of accumulators by slot."""
+
+    meta: Array
+    chunks: int
+    scratch: int
+    sums: dict[int, tuple[int, int]]
+
+
 def make_plan(unit: Unit, shapes: Sequence[tuple[int, ...]], samples: int, jobs: Sequence[Job]) -> Plan:
     """The plan for `samples` > 0 samples; shapes: of one sample, by slot."""
-    return _Planner(unit, shapes, samples, jobs).plan()
+    key = (samples, tuple(shapes), tuple([job.kind for job in jobs]))
+    table = unit.tables.get(key)
+    if table is None:
+        table = _Planner(unit, shapes, samples, jobs).table()
+        if len(unit.tables) < _TABLES:
+            unit.tables[key] = table
+    slots = unit.program.slots
+    sums = {number: np.zeros(shape, slots[number].dtype.numpy) for number, shape in table.sums.items()}
+    bases = np.zeros(2 * len(jobs), np.int64)
+    keep: list[Any] = [jobs, sums]
+    for number, job in enumerate(jobs):
+        target = sums.get(number) if number in sums else job.target.array if job.target else None
+        bases[2 * number] = _address(job.source.array if job.source else None)
+        bases[2 * number + 1] = _address(target)
+    return Plan(unit, table.meta, bases, table.chunks, table.scratch, sums, keep)
+
+
+def _address(array: Array | None) -> int:
+    return 0 if array is None else int(array.__array_interface__["data"][0])
 
 
 def placed(form: str, slot: Slot, start: str, wanted: str, fits: tuple[bool, bool]) -> tuple[int, int, int]:
@@ -156,32 +192,26 @@ class _Planner:
         """Whether the block function can use the memory of the data itself."""
         return data is not None and (count == 1 or (self.form == "loop" and data.element == size))
 
-    def plan(self) -> Plan:
+    def table(self) -> Table:
+        """The words of `meta`, and what a call needs besides."""
         slots, records = self.slots, self.records
         offset = front_bytes(len(slots))
         chunk = self._chunk()
         chunks = -(-self.samples // chunk)
         block = min(self.block, chunk)
-        addresses: list[int] = []
-        keep: list[Any] = []
-        sums: dict[int, Array] = {}
-        for number, (row, job) in enumerate(zip(records, self.jobs, strict=True)):
+        sums: dict[int, tuple[int, int]] = {}
+        for number, row in enumerate(records):
             width = row["count"] * row["size"]
-            row["offset"] = offset
-            if row["place"] != 3 and row["place"] != 4:
-                offset += block * width + (-block * width) % 64
+            row.update(offset=offset, source=2 * number, target=2 * number + 1)
+            if row["place"] not in (3, 4):
+                offset += -(-block * width // 64) * 64
             if self.lanes:
                 row.update(block_sample=row["size"], block_element=block * row["size"])
             else:
                 row.update(block_sample=width, block_element=row["size"])
             if row["place"] == 4 or row["finish"] == 2:
-                sums[number] = np.zeros((chunks, row["count"]), slots[number].dtype.numpy)
+                sums[number] = (chunks, row["count"])
                 row["target_sample"] = width
-            for side, array in (("source", job.source.array if job.source else None),
-                                ("target", sums.get(number, job.target.array if job.target else None))):
-                row[side] = len(addresses)
-                addresses.append(array.ctypes.data if array is not None else 0)
-                keep.append(array)
         head = (self.samples, 1, chunk, chunks, block, offset, 0, len(slots), self.lanes)
         words = [*head, *(row[name] for row in records for name in FIELDS)]
-        return Plan(self.unit, np.array(words, np.int64), np.array(addresses, np.int64), chunks, offset, sums, keep)
+        return Table(np.array(words, np.int64), chunks, offset, sums)

@@ -58,13 +58,14 @@ class Strategy:
 class Unit:
     """Machine code of a block function; it lives as long as this object."""
 
-    __slots__ = ("__weakref__", "address", "compiled", "program", "strategy")
+    __slots__ = ("__weakref__", "address", "compiled", "program", "strategy", "tables")
 
     def __init__(self, program: Program, strategy: Strategy, uses: tuple[str, ...]) -> None:
         from irgrad.engine.codegen.jit import compile_module
 
         self.program = program
         self.strategy = strategy
+        self.tables: dict[Any, Any] = {}  # plans by shapes (see `batch_plan`)
         text, name = block_ir(program, strategy, uses), BLOCK
         entries = [name, _DRAIN] if f"@{_DRAIN}()" in text else [name]
         self.compiled: Any = compile_module(text, entries, strict_fp=program.source.options.strict_fp)

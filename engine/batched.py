@@ -20,8 +20,10 @@ Results are bitwise the same for any number of threads. A NaN stays in its sampl
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -45,6 +47,25 @@ WIDEST = 64
 """The most lanes."""
 LARGEST = 1 << 18
 """Bytes of the buffers of a block of lanes: a share of the second-level cache."""
+
+
+class _Made:
+    """What all batched functions of a kernel share: strategies and machine code. It lives as long as the kernel."""
+
+    __slots__ = ("strategies", "units")
+
+    def __init__(self) -> None:
+        self.strategies: dict[Any, Strategy] = {}
+        self.units: dict[Any, Unit] = {}
+
+
+_MADE: WeakKeyDictionary[Kernel, _Made] = WeakKeyDictionary()
+_MADE_LOCK = threading.Lock()
+
+
+def _made_of(kernel: Kernel) -> _Made:
+    with _MADE_LOCK:
+        return _MADE.setdefault(kernel, _Made())
 
 
 class Batched:
@@ -74,8 +95,7 @@ class Batched:
         self.__name__ = name
         self.__doc__ = f"`{name}` of `{kernel.signature}` over a batch."
         self._program = program
-        self._units: dict[Any, Unit] = {}
-        self._strategies: dict[Any, Strategy] = {}
+        self._made = _made_of(kernel)
 
     @property
     def program(self) -> Program:
@@ -88,10 +108,10 @@ class Batched:
         Samples are lanes of vectors where `transforms.batch` can widen the program, unless there are fewer samples than
         half of the lanes, or what the lanes of a block hold exceeds `LARGEST` bytes.
         """
-        key = (varying(uses), self.width)
-        found = self._strategies.get(key)
+        key = (self.program, varying(uses), self.width)
+        found = self._made.strategies.get(key)
         if found is None:
-            found = self._strategies[key] = strategy_of(self.program, uses, self.width)
+            found = self._made.strategies[key] = strategy_of(self.program, uses, self.width)
         if found.name != "lanes" or self.width != "auto":
             return found
         if 2 * samples < found.lanes:
@@ -124,7 +144,7 @@ class Batched:
             return {n: array if wanted[n] == "each" else _zeros(array) for n, array in targets.items()}
         uses = tuple(job.use(slot) for job, slot in zip(jobs, program.slots, strict=True))
         strategy = self.strategy(uses, given.samples, shapes)
-        plan = make_plan(unit_of(program, strategy, uses, self._units), shapes, given.samples, jobs)
+        plan = make_plan(unit_of(program, strategy, uses, self._made.units), shapes, given.samples, jobs)
         plan.run(1 if strategy.serial else self.threads)
         for n, array in targets.items():
             if wanted[n] == "sum":

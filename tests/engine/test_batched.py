@@ -323,3 +323,28 @@ def test_kernels_with_global_state_stay_on_one_thread() -> None:
     got = engine.batch(kernel, threads=4)(x)
     assert helped.count == 0 and "global variable `s`" in engine.explain_batch(kernel, x)
     np.testing.assert_allclose(got, 2 * x + 2 * x * x, rtol=1e-13)
+
+
+def test_machine_code_is_made_once_for_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Functions that are made again, pullbacks and forward derivatives included, share what was compiled."""
+    kernel = irgrad.load("double f(const double *x, double a, long n) { return a * x[0] * x[n - 1]; }").kernel(
+        "f", "f64(f64[n] x, f64 a, i64 n)")
+    x = RNG.normal(size=(9, 3))
+
+    def everything() -> None:
+        engine.batch_jvp(kernel, (x, 2.0), (x, None))
+        engine.batch_vjp(kernel, x, 2.0)[1](np.ones(9))
+        engine.batch_grad(kernel)(x, 2.0)
+
+    everything()
+    monkeypatch.setattr("irgrad.engine.codegen.jit.compile_module", lambda *_, **__: pytest.fail("compiled again"))
+    everything()
+
+
+def test_calls_with_other_shapes_and_arrays() -> None:
+    made = engine.batch_grad(sample("cubes"), reduce="sum", wrt=("x", "a"))
+    for n, m in ((4, 3), (9, 3), (4, 5), (4, 3)):
+        x = RNG.normal(size=(n, m))
+        dx, da = made(x, 2.0)
+        np.testing.assert_allclose(dx, 6 * x**2, rtol=1e-13)
+        assert da == pytest.approx((x**3).sum(), rel=1e-12)
