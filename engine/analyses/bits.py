@@ -75,12 +75,14 @@ class Bits:
             self._call(instr)
         elif op in INT_BINARY:
             state = self._of(instr)
-            if state and not self._constant_almost_everywhere(instr):
+            if state and not self._beside_floats(instr) and not self._constant_almost_everywhere(instr):
                 self._set(instr, state if self._activity.flow.carries(instr) else state | COMPUTED)
         elif op in _POINTERS:
             state = self._of(instr)
             self._set(instr, state | COMPUTED if state else 0)
         elif op in _MOVES and not instr.type.scalar.is_fp:
+            if op == "trunc" and self._beside_floats(instr):
+                return
             self._set(instr, self._of(instr, 1 if op == "select" else 0))
 
     def _of(self, instr: Instruction, first: int = 0) -> int:
@@ -188,6 +190,27 @@ class Bits:
         if instr.opcode == "and":
             return mantissa > 0 and by.value << low & ((1 << mantissa) - 1) == 0
         return 0 < mantissa <= low + by.value
+
+    def _beside_floats(self, value: Value) -> bool:
+        """Shifts and casts take out the part of a packed struct (passed by value in an integer) that is no float."""
+        low, width = 0, 8 * ty.store_size(value.type)
+        for _ in range(_MAX_CHAIN):
+            if not isinstance(value, Instruction) or value.type.is_vector:
+                break
+            by = value.operands[1] if len(value.operands) > 1 else None
+            if value.opcode in ("lshr", "ashr") and isinstance(by, ConstInt):
+                low += by.value
+            elif value.opcode not in ("trunc", "zext"):
+                break
+            value = value.operands[0]
+            width = min(width, 8 * ty.store_size(value.type) - low)
+        if low == 0 and width == 8 * ty.store_size(value.type):
+            return False
+        floats = [(8 * at, kind) for at, kind in self._activity.types.carriers.layout(value)
+                  if isinstance(kind, ty.FloatType)]
+        return bool(floats) and not any(
+            at < low + width and low < at + 8 * ty.store_size(kind) for at, kind in floats
+        )
 
     def _lowest(self, value: Value) -> tuple[ty.Type, int] | None:
         """The float that a chain of shifts and casts takes apart, and which of its bits the lowest one of `value` is
