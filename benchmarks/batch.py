@@ -1,8 +1,9 @@
-"""Many derivatives at once: `python benchmarks/batch.py [names...] [--quick] [--widths 1,2,4,8,16]`.
+"""Many derivatives at once: `python benchmarks/batch.py [names...] [--quick] [--widths 1,2,4,8,16] [--size]`.
 
 For each kernel the time of its primal, and for jvp and vjp the speed-up of W tangents (cotangents) in one call over W
 calls with one: W t(1) / t(W). Each derivative is compared with separate ones first; a wrong one has no time. Times are
-minima of the native entries on buffers that exist already, on one thread.
+minima of the native entries on buffers that exist already, on one thread. `--size` prints the bytes of each width's
+object file and the seconds that LLVM takes for it instead.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -125,6 +127,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", help="kernels; all by default")
     parser.add_argument("--quick", action="store_true", help="reduced sizes and few runs: checks, not measurements")
     parser.add_argument("--widths", default="2,4,8,16")
+    parser.add_argument("--size", action="store_true", help="code size and compile time instead of speed-up")
     options = parser.parse_args(arguments)
     widths = [int(w) for w in options.widths.split(",")]
     print(f"{'kernel':<12} {'mode':<4} {'primal':>9} {'W = 1':>9} " + " ".join(f"{f'x{w}':>6}" for w in widths))
@@ -132,6 +135,9 @@ def main(arguments: list[str] | None = None) -> int:
     for many in MANY:
         if not options.names or many.name in options.names:
             for mode in many.modes:
+                if options.size:
+                    print(size_line(many, mode, [1, *widths]), flush=True)
+                    continue
                 text, good = line(many, mode, widths, options.quick)
                 right &= good
                 print(text, flush=True)
@@ -155,6 +161,22 @@ def line(many: Many, mode: str, widths: list[int], quick: bool) -> tuple[str, bo
             continue
         cells.append(f"{width * alone / measure(wide.entry(), quick=quick).least:6.2f}")
     return f"{many.name:<12} {mode:<4} {_us(primal)} {_us(alone)} {' '.join(cells)}", good
+
+
+def size_line(many: Many, mode: str, widths: list[int]) -> str:
+    """Bytes of machine code and seconds in LLVM, by width."""
+    import irgrad
+    from irgrad.engine.codegen.jit import compile_object
+
+    inputs = many.inputs(True)
+    kernel = irgrad.load(HERE / "kernels" / many.source).kernel(many.function, many.signature)
+    cells = []
+    for width in widths:
+        program = Timed(kernel, many, inputs, mode, width).program
+        start = time.process_time()
+        image, _ = compile_object(program.ir, [program.entry_symbol], cache=False)
+        cells.append(f"W={width}: {len(image):6d} B {time.process_time() - start:5.2f} s")
+    return f"{many.name:<12} {mode:<4} " + "   ".join(cells)
 
 
 def _error(kernel: Any, many: Many, inputs: data.Data, mode: str, wide: Timed) -> float:

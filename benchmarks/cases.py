@@ -17,7 +17,7 @@ from benchmarks import data
 class Case:
     """One line of the report.
 
-    `operation` is one of `grad`, `vjp`, `jvp`, `jacfwd`, `rows` (one VJP per row of small Jacobian blocks) or `hvp`.
+    `operation` is one of `grad`, `vjp`, `jvp`, `jacfwd`, `rows` (a VJP of all rows of small Jacobian blocks) or `hvp`.
     `seeds` names the cotangents or tangents in the data. `primal_ms` and `best_ms` are the peers' measurement whose
     ratio is to be beaten; the two are never compared with times of this machine, only their ratio is.
     """

@@ -36,20 +36,16 @@ def derivative(case: Case, function: Any, data: dict[str, Any]) -> tuple[Any, Ca
     if case.operation == "jvp":
         tangents = [*seeds, *[None] * (len(inputs) - len(seeds))]
         return engine.jvp, lambda: _listed(engine.jvp(function, inputs, tangents)[1])
-    pullback = engine.vjp(function, *inputs, wrt=wrt)[1]
     if case.operation == "vjp":
+        pullback = engine.vjp(function, *inputs, wrt=wrt)[1]
         return pullback, lambda: _listed(pullback(seeds))
     assert case.operation == "rows"
     # Blocks of 2 x 15: observations do not share inputs, so that one cotangent per row of a block gives all blocks.
-    rows = [np.zeros((data["p"], 2)) for _ in range(2)]
+    rows = np.zeros((2, data["p"], 2))
     for number, row in enumerate(rows):
         row[:, number] = 1.0
-
-    def blocks() -> list[Any]:
-        parts = [_listed(pullback(row)) for row in rows]
-        return [np.stack(both) for both in zip(*parts, strict=True)]
-
-    return pullback, blocks
+    pullback = engine.multi_vjp(function, *inputs, wrt=wrt)[1]
+    return pullback, lambda: _listed(pullback(rows))
 
 
 def _listed(result: Any) -> list[Any]:

@@ -66,6 +66,7 @@ def multi_vjp(
     bound = kernel.bind(primals, {})
     kept = Bound([None if b is None else b.copy() for b in bound.buffers], bound.sizes)
     outputs, active = kernel.output_positions, active_outputs(kernel)
+    made: dict[tuple[int, ...], Strips] = {}
 
     def pullback(cotangents: Any) -> Any:
         """Gradients of the arguments for these cotangents of the outputs."""
@@ -78,8 +79,11 @@ def multi_vjp(
                  if row is not None and position in active}  # fmt: skip
         count = _count(seeds, last, f"`{kernel.signature}`")
         chosen = choose_width(width, count, lane_bytes(kernel, kept, (*positions, *active)))
-        strips = Strips(lambda w: kernel.primal.R((*positions, *active), w), kept, [(i, 0) for i in seeds],
-                        [(p, 0) for p in positions], chosen)  # fmt: skip
+        key = (chosen, *seeds)
+        strips = made.get(key)
+        if strips is None:
+            strips = made[key] = Strips(lambda w: kernel.primal.R((*positions, *active), w), kept,
+                                        [(i, 0) for i in seeds], [(p, 0) for p in positions], chosen)  # fmt: skip
         return structured(list(_all(strips, list(seeds.values()), count, last)), single)
 
     return kernel(*primals), pullback

@@ -20,6 +20,11 @@ def test_every_kernel_is_right(many: batch.Many) -> None:
         assert good and "WRONG" not in text, text
 
 
+def test_sizes_of_code() -> None:
+    text = batch.size_line(batch.MANY[2], "vjp", [1, 4])
+    assert text.startswith("expsin") and text.count(" B ") == 2
+
+
 def test_a_wrong_derivative_has_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
     def doubled(timed: Any, j: int) -> list[Any]:
         return [2 * k[..., j] for k in timed.kept]
