@@ -14,6 +14,7 @@ from typing import Any
 
 from irgrad.engine.batch_blocks import BLOCK, BYTES, LANES, lanes_text, loop_text, scalars_text
 from irgrad.engine.batch_driver import WORK, driver_text
+from irgrad.engine.host import refuse_hosted
 from irgrad.engine.programs import Program
 from irgrad.rules.errors import Unsupported
 
@@ -74,6 +75,7 @@ class Unit:
 
 def block_ir(program: Program, strategy: Strategy, uses: tuple[str, ...]) -> str:
     """The IR of a unit: the program and its block function."""
+    refuse_hosted(program, "a batch")
     if strategy.name == "scalars":
         return program.ir + scalars_text(program.stage.name, program.slots, uses)
     if strategy.name == "lanes":

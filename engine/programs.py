@@ -343,6 +343,10 @@ class Program:
                 if self._compiled is None:
                     from irgrad.engine.codegen.jit import compile_module
 
+                    if self.rules is not None:
+                        from irgrad.engine.host import register
+
+                        register(self.rules)
                     text, entries = self.ir, [self.entry_symbol]
                     entries += [_PEAK_NAME, _DRAIN_NAME] if text.endswith(_PEAK) else []
                     self._compiled = compile_module(text, entries, strict_fp=self.source.options.strict_fp)
@@ -359,6 +363,10 @@ class Program:
         """The entry as a ctypes function of the frame's address; the GIL is released while it runs."""
         if self._entry is None:
             self._entry = _ENTRY(self.address)
+            if any(self._ruled_steps()):
+                from irgrad.engine.host import guarded, hosted
+
+                self._entry = guarded(self._entry) if hosted(self.stage.text) else self._entry
         return self._entry
 
     @property

@@ -237,6 +237,13 @@ class Activity:
             calls.add(call)
         return calls, functions
 
+    def _reaches(self, call: Instruction) -> bool:
+        """Pointers in the memory that an unknown function is given lead to active floats."""
+        mask = 0
+        for arg in call.args:
+            mask |= self.pointers.of(arg)
+        return bool(self.pointers.reachable(mask) & ~mask & ~1 & self.active_objects) if mask & ~1 else False
+
     def _touches(self, instr: Instruction) -> bool:
         """The instruction itself handles active floats or shadows."""
         if self.value(instr) or instr in self._shadows.needed:
@@ -247,6 +254,8 @@ class Activity:
             effect = self.pointers.effect(instr)
             if effect is not None and effect.inactive:
                 return False
+            if effect is not None and effect.reads is None and effect.writes is None and self._reaches(instr):
+                return True
             return any((self.value(a) and a.type.is_fp and self.value(instr)) or self.pointer(a) for a in instr.args)
         return False
 

@@ -236,6 +236,10 @@ class Writer:
             assert rule.body is not None
             options = {"y": self.result()} if rule.takes_result else {}
             rule.body(Context(self), *self.arguments, **options)
+        elif rule.form == "host":
+            from irgrad.engine.transforms.hosted import run_host
+
+            run_host(self)
         else:
             from irgrad.engine.transforms.fixed import run_fixed
 

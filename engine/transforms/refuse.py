@@ -48,6 +48,11 @@ def missing(unit: Unit, instr: Instruction) -> MissingRuleError:
             where=place(unit, instr), which=instruction_to_text(instr).strip(), because=because,
             fix="take the function from a table in the same program, or call it directly",
         )  # fmt: skip
+    if name.startswith("irgrad.host."):
+        return MissingRuleError(
+            "the derivative of a host rule", where=place(unit, instr), because="its body is Python: nothing follows it",
+            fix="partials or a rule with `ctx`, which are differentiated again",
+        )  # fmt: skip
     return MissingRuleError(
         "no derivative is known for this call",
         where=place(unit, instr),

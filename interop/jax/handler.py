@@ -18,6 +18,7 @@ from __future__ import annotations
 import threading
 from typing import Any, NamedTuple
 
+from irgrad.engine.host import refuse_hosted
 from irgrad.engine.programs import Program
 from irgrad.engine.prototype import quoted
 
@@ -212,6 +213,7 @@ def register(program: Program) -> str:
     """
     name = f"irgrad.{program.source.name}.{program.key[:32]}"
     if name not in TARGETS:
+        refuse_hosted(program, "JAX")
         text = merged(program.ir, handler_text(name, program.entry_symbol, len(program.slots)))
         register_text(name, text, program.source.options.strict_fp)
     return name
