@@ -23,6 +23,8 @@ __all__ = ["Strategy", "Unit", "block_ir", "strategy_of", "unit_of", "varying", 
 _WORK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 _DRAIN = "irgrad_tape_drain"
 _GLOBAL = re.compile(r"^@(?P<name>\"[^\"]+\"|[\w.$-]+) = (?P<head>[^\n]*?\bglobal) ", re.M)
+_NO_INLINE = re.compile(r"^attributes #\d+ = \{[^\n]* noinline[^\n]*$", re.M)
+_INLINED = 1 << 20  # characters of a module whose functions are not inlined: they might multiply
 _OWN = ("llvm.", "irgrad.tape.", "irgrad_tape_")
 _LOCK = threading.RLock()
 
@@ -143,14 +145,36 @@ def _widened(program: Program, uses: Sequence[str], serial: str, width: int | st
     from irgrad.engine.transforms.runtime import uses_tape
 
     name, text = program.stage.name, program.stage.text
-    module = read(prepare(text, [name]) if program.parent is not None else text, roots=[name])
+    text = prepare(text, [name]) if program.parent is not None else text
     sizes = [slot.dtype.size for slot in program.slots]
     largest = max((s.dtype.size for s in program.slots if s.differentiable), default=8)
     bytes_ = BYTES if uses_tape(text) else 2 * BYTES
     lanes = width if isinstance(width, int) else bytes_ // largest
-    made = widen(module, name, varying(uses), sizes, lanes)
+    module = read(text, roots=[name])
+    try:
+        made = widen(module, name, varying(uses), sizes, lanes)
+    except Unsupported as error:
+        if "is called" not in error.because or len(text) > _INLINED:
+            raise
+        module = read(prepare(_inlined(text, name), [name]), roots=[name])
+        made = widen(module, name, varying(uses), sizes, lanes)
     packed = zlib.compress(f"{made}\n{to_text(module)}".encode("utf-8", "surrogateescape"), 1)
     return Strategy("lanes", "control flow is the same for all samples", serial, lanes, packed)
+
+
+def _inlined(text: str, name: str) -> str:
+    """The module with every function but one marked to be inlined."""
+    from irgrad.engine.codegen.jit import LLVM_LOCK
+    from irgrad.engine.codegen.llvm import parse
+
+    with LLVM_LOCK:
+        module = parse(_NO_INLINE.sub(lambda group: group[0].replace(" noinline", ""), text))
+        for function in module.functions:
+            if not function.is_declaration and function.name != name:
+                function.add_function_attribute("alwaysinline")
+        marked = str(module)
+        module.close()
+    return marked
 
 
 def _serial(text: str) -> str:

@@ -32,12 +32,34 @@ from irgrad.engine.ir.model import (
     Module,
     Value,
 )
+from irgrad.engine.ir.reader import read
 from irgrad.engine.transforms.batch_flatten import flatten
 from irgrad.engine.transforms.batch_uniform import ALLOCATORS, IGNORED, MEMORY, Uniformity, math_intrinsic, refuse
 
 __all__ = ["widen"]
 
 _ALIGN = 64
+_SPREAD = """
+define internal void @{name}(ptr noalias %to, ptr noalias %from, i64 %bytes) nounwind {{
+entry:
+  %count = udiv i64 %bytes, {size}
+  %none = icmp eq i64 %count, 0
+  br i1 %none, label %out, label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %f = getelementptr i{bits}, ptr %from, i64 %i
+  %x = load i{bits}, ptr %f, align 1
+  %a = insertelement <{lanes} x i{bits}> poison, i{bits} %x, i64 0
+  %v = shufflevector <{lanes} x i{bits}> %a, <{lanes} x i{bits}> poison, <{lanes} x i32> zeroinitializer
+  %t = getelementptr [{lanes} x i{bits}], ptr %to, i64 %i
+  store <{lanes} x i{bits}> %v, ptr %t, align {size}
+  %next = add i64 %i, 1
+  %more = icmp ult i64 %next, %count
+  br i1 %more, label %loop, label %out
+out:
+  ret void
+}}
+"""
 
 
 def widen(module: Module, fname: str, varying: Sequence[int], sizes: Sequence[int], lanes: int) -> str:
@@ -171,13 +193,15 @@ class _Widener:
         if instr not in self.facts.varying:
             self._copy(instr)
             return
-        type_ = ty.vector(self.lanes, instr.type)
-        self.vector[instr] = self.b.load(type_, self._one(instr.operands[0]), ty.store_size(instr.type))
+        type_ = ty.vector(self.lanes, _byte(instr.type))
+        value = self.b.load(type_, self._one(instr.operands[0]), ty.store_size(instr.type))
+        self.vector[instr] = self.b.cast("trunc", value, ty.vector(self.lanes, instr.type))
 
     def _store(self, instr: Instruction) -> None:
         value, pointer = instr.operands
         if self.facts.scaled(pointer):
-            self.b.store(self._wide(value), self._one(pointer), ty.store_size(value.type))
+            wide = self.b.cast("zext", self._wide(value), ty.vector(self.lanes, _byte(value.type)))
+            self.b.store(wide, self._one(pointer), ty.store_size(value.type))
         else:
             self._copy(instr)
 
@@ -206,7 +230,9 @@ class _Widener:
         name = instr.callee_name or ""
         if name.startswith(IGNORED):
             return
-        if name.startswith(MEMORY) and self.facts.scaled(instr.operands[0]):
+        if name.startswith(MEMORY) and self.facts.spreads(instr):
+            self._spread(instr)
+        elif name.startswith(MEMORY) and self.facts.scaled(instr.operands[0]):
             copy = self._copy(instr)
             self.b.at = len(self.b.block.instructions) - 1
             copy.operands[2] = self._times(copy.operands[2])
@@ -219,6 +245,19 @@ class _Widener:
             self._intrinsic(instr, name)
         else:
             self._lane_by_lane(instr)
+
+    def _spread(self, instr: Instruction) -> None:
+        """A copy whose source is the same for all lanes."""
+        size = 1
+        for root in self.facts.bases(instr.operands[0]) or ():
+            size = next(iter(self.facts.widths[root]), size)
+        name = f"irgrad.spread{size}.{self.lanes}"
+        helper = self.module.functions.get(name)
+        if helper is None:
+            helper = read(_SPREAD.format(name=name, size=size, lanes=self.lanes, bits=8 * size)).functions[name]
+            self.module.functions[name] = helper
+        length = self.b.to_i64(self._one(instr.operands[2]), signed=False)
+        self.b.call(helper, [self._one(instr.operands[0]), self._one(instr.operands[1]), length])
 
     def _times(self, value: Value) -> Value:
         return self.b.mul(value, ConstInt(value.type, self.lanes), ())
@@ -267,6 +306,11 @@ class _Widener:
             found = Function(name, ftype)
             self.module.functions[name] = found
         return found
+
+
+def _byte(type_: ty.Type) -> ty.Type:
+    """The type in memory: vectors of i1 would be packed bit by bit."""
+    return ty.I8 if type_ is ty.I1 else type_
 
 
 def _plain(info: CallInfo | None) -> CallInfo | None:

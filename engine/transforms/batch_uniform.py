@@ -31,7 +31,7 @@ ALLOCATORS = {"irgrad.tape.alloc": 1, "malloc": 0, "calloc": 0}
 """Functions that return fresh memory, and the argument that is its size."""
 MEMORY = ("llvm.memcpy.", "llvm.memmove.", "llvm.memset.")
 IGNORED = ("llvm.lifetime.", "llvm.assume", "llvm.experimental.noalias.scope.decl", "llvm.dbg.", "llvm.donothing")
-_FREE = ("irgrad.tape.acquire", "irgrad.tape.finish", "free")
+_FREE = ("irgrad.tape.acquire", "irgrad.tape.finish", "irgrad.tape.free_later", "free")
 _ELEMENTWISE = FLOAT_BINARY | INT_BINARY | CASTS | {"fneg", "freeze", "icmp", "fcmp", "select"}
 _MATH = frozenset(
     "sqrt sin cos tan asin acos atan atan2 sinh cosh tanh exp exp2 exp10 log log2 log10 pow powi fabs floor ceil trunc "
@@ -57,6 +57,7 @@ class Uniformity:
     """The result for one function.
 
     varying: values that vary;  roots: arguments, allocas and allocations whose memory varies
+    widths:  bytes of the elements of the memory in `roots` (one number where all is well)
     strict:  raise Unsupported for what cannot be widened; otherwise only the sets are wanted
     """
 
@@ -66,6 +67,7 @@ class Uniformity:
         self.roots: set[Value] = {fn.args[i] for i in varying}
         self._arguments = frozenset(self.roots)
         self._known: dict[Value, frozenset[Value] | None] = {}
+        self.widths: dict[Value, set[int]] = {}
         changed = True
         while changed:
             before = len(self.varying) + len(self.roots)
@@ -73,6 +75,7 @@ class Uniformity:
                 for instr in block.instructions:
                     self._visit(instr)
             changed = len(self.varying) + len(self.roots) != before
+        self.widths = {root: set() for root in self.roots}
         if strict:
             self._check(sizes)
 
@@ -80,6 +83,11 @@ class Uniformity:
         """Whether a pointer points into memory that varies."""
         bases = self.bases(pointer)
         return bases is not None and bool(bases & self.roots)
+
+    def spreads(self, instr: Instruction) -> bool:
+        """Whether a copy takes memory that does not vary to memory that does: every element goes to all lanes."""
+        return "memset" not in (instr.callee_name or "") and self.scaled(instr.operands[0]) and not self.scaled(
+            instr.operands[1])
 
     def bases(self, pointer: Value) -> frozenset[Value] | None:
         """The arguments, allocas, allocations and globals that a pointer may point into; None if unknown."""
@@ -119,11 +127,10 @@ class Uniformity:
 
     def _visit_call(self, instr: Instruction) -> None:
         name = instr.callee_name or ""
-        if name.startswith(MEMORY):
-            source = [instr.operands[1]] if "memset" not in name else []
-            if any(self.scaled(p) for p in [instr.operands[0], *source]):
-                for pointer in [instr.operands[0], *source]:
-                    self._spread(pointer)
+        if name.startswith(MEMORY):  # what is copied from memory that does not vary is the same for all lanes
+            if "memset" not in name and self._joined(instr.operands[1]):
+                self._spread(instr.operands[0])
+            self._joined(instr.operands[0])
         elif instr.type is not ty.VOID and not instr.type.is_ptr and any(v in self.varying for v in instr.args):
             self.varying.add(instr)
 
@@ -140,7 +147,7 @@ class Uniformity:
     # -- what cannot be widened ----------------------------------------------------------------------------------------
 
     def _check(self, sizes: Sequence[int]) -> None:
-        widths: dict[Value, set[int]] = {root: set() for root in self.roots}
+        widths = self.widths
         for root in self.roots:
             if isinstance(root, Argument):
                 widths[root].add(sizes[root.index])
@@ -197,7 +204,7 @@ class Uniformity:
         if not bases & self.roots:
             return
         self._check_roots(bases, instr)
-        if not _plain_type(value.type) or str(value.type) == "i1":
+        if not _plain_type(value.type):
             raise refuse(f"memory that varies holds a {value.type}", instr)
         for root in bases:
             widths[root].add(ty.store_size(value.type))
@@ -222,6 +229,8 @@ class Uniformity:
             if any(b is None for b in bases) or any(v in self.varying for v in instr.args):
                 raise refuse("an address or a length varies between samples, or comes from memory", instr)
             together = frozenset().union(*(b for b in bases if b is not None))
+            if self.spreads(instr):
+                together = bases[0] or frozenset()
             if together & self.roots:
                 self._check_roots(together, instr)
                 pairs.append((instr, together))

@@ -302,6 +302,29 @@ def test_an_integrator_over_initial_conditions(width: int | str, n: int) -> None
     assert np.array_equal(made(y0[:0], 28.0, 40)[1][0], np.zeros((0, 3)))
 
 
+KINKS = """
+__attribute__((noinline)) static double bend(double y, double a) { return y > 0.3 ? a * y * (1 - y) : y + 0.2; }
+double f(double y, double a, long n) {
+    double s = 0;
+    for (long t = 0; t < n; t++) { y = bend(y, a); s += y * y; }
+    return s;
+}"""
+
+
+@pytest.mark.parametrize("width", ("auto", 4))
+def test_choices_inside_of_a_loop(width: int | str) -> None:
+    """The choice of each sample is kept on the tape; the function called is inlined first."""
+    kernel = irgrad.load(KINKS).kernel("f", "f64(f64 y, f64 a, i64 n)")
+    y, single = RNG.uniform(0, 1, size=21), engine.value_and_grad(kernel, wrt=("y", "a"))
+    made = engine.batch_value_and_grad(kernel, wrt=("y", "a"), in_axes=(0, None, None), width=width)
+    value, (dy, da) = made(y, 2.7, 12)
+    wanted = [single(v, 2.7, 12) for v in y]
+    np.testing.assert_allclose(value, [v for v, _ in wanted], rtol=1e-12)
+    np.testing.assert_allclose(dy, [g[0] for _, g in wanted], rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(da, [g[1] for _, g in wanted], rtol=1e-10)
+    assert "lanes" in engine.explain_batch(made, y, 2.7, 12)
+
+
 def test_one_can_see_how_samples_run() -> None:
     x, many = np.ones((20, 3)), np.ones((20, 5000))
     assert "scalars: blocks of 64 samples" in engine.explain_batch(sample("product"), np.ones(9), 0.5)

@@ -41,6 +41,9 @@ KERNELS: dict[str, tuple[str, str]] = {
         double a[4], b[4]; memset(b, 0, sizeof b); memcpy(a, x, sizeof a);
         for (int k = 0; k < 7; k++) { b[k % 4] += a[(3 * k) % 4] * y; memmove(a, a + 1, 3 * sizeof *a); }
         return a[0] + b[0] + b[1] * b[2] + b[3]; }"""),
+    "spread": ("f64(f64 x, f64[4] y)", """double f(double x, const double *y) {
+        double a[4], s = 0; memcpy(a, y, sizeof a);
+        for (int k = 0; k < 30; k++) { a[k % 4] += x * a[(k + 1) % 4] / 9; s += a[(k * k) % 4]; } return s; }"""),
     "heap": ("f64(f64[3] x, f64 y)", """double f(const double *x, double y) {
         double *a = malloc(24), s = 0; for (int i = 0; i < 3; i++) a[i] = x[i] * y;
         for (int k = 0; k < 30; k++) s += a[k % 3] * s + a[(k + 1) % 3]; free(a); return s; }"""),
