@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from irgrad.rules.effects import CallFacts, facts
     from irgrad.rules.expr import ZERO, Expr, cost, emit, needs
-    from irgrad.rules.keys import extern, opcode
+    from irgrad.rules.keys import extern, opcode, reduce, scan, scatter
+    from irgrad.rules.keys import map as map  # noqa: A004
     from irgrad.rules.layers import current, layer, pack
     from irgrad.rules.lookup import Match, find, opcode_row, reduction, spellings
     from irgrad.rules.registry import (
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from irgrad.rules.types import (
         Active,
         Activity,
+        Add,
         AoS,
         Argument,
         Array,
@@ -46,9 +48,14 @@ if TYPE_CHECKING:
         Element,
         Float,
         Forward,
+        General,
         Integer,
         Known,
+        Max,
+        Min,
         Mode,
+        Mul,
+        Operation,
         Ptr,
         Reverse,
         SoA,
@@ -66,6 +73,7 @@ if TYPE_CHECKING:
     )
 
 _TYPES = (
+    "Add Mul Min Max General Operation "
     "Active Activity AoS Argument Array Batched Const Duplicated DuplicatedNoNeed Element Float Forward Integer Known "
     "Mode Ptr Reverse SoA Struct c128 c64 f16 f32 f64 i1 i16 i32 i64 i8"
 ).split()
@@ -75,7 +83,7 @@ _HOMES = {
     **dict.fromkeys(_TYPES, "types"),
     **dict.fromkeys(_REGISTRY, "registry"),
     **dict.fromkeys(("layer", "pack", "current"), "layers"),
-    **dict.fromkeys(("extern", "opcode"), "keys"),
+    **dict.fromkeys(("extern", "map", "opcode", "reduce", "scan", "scatter"), "keys"),
     **dict.fromkeys(("audit", "show", "which"), "report"),
     **dict.fromkeys(("CallFacts", "facts"), "effects"),
     **dict.fromkeys(("ZERO", "Expr", "cost", "emit", "needs"), "expr"),
@@ -84,10 +92,11 @@ _HOMES = {
     "rows": "table",
 }
 
-__all__ = [
+__all__ = [  # `map` is left out of star imports: it would hide the builtin
     "ZERO",
     "Active",
     "Activity",
+    "Add",
     "AoS",
     "Argument",
     "Array",
@@ -100,10 +109,15 @@ __all__ = [
     "Expr",
     "Float",
     "Forward",
+    "General",
     "Integer",
     "Known",
     "Match",
+    "Max",
+    "Min",
     "Mode",
+    "Mul",
+    "Operation",
     "Ptr",
     "Reverse",
     "Row",
@@ -137,9 +151,12 @@ __all__ = [
     "opcode_row",
     "opt_out",
     "pack",
+    "reduce",
     "reduction",
     "rows",
     "rule",
+    "scan",
+    "scatter",
     "show",
     "spellings",
     "stop_gradient",
