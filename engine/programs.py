@@ -269,6 +269,7 @@ class Program:
         from irgrad.engine.codegen.prepare import prepare
         from irgrad.engine.ir.printer import to_text
         from irgrad.engine.transforms.derive import derive
+        from irgrad.engine.transforms.unwinding import has_exceptions, lower_exceptions
 
         step = self.word[-1]
         text, name = parent.stage.text, parent.stage.name
@@ -276,6 +277,10 @@ class Program:
             text = prepare(text, [name], kept.__contains__ if kept else None)
         elif kept:
             text = _prepared(parent.source, parent.source.text + "\n", kept.__contains__)
+        if has_exceptions(text):
+            module = _read(text, name)
+            lower_exceptions(module, module.functions[name], kept)
+            text = prepare(to_text(module), [name], kept.__contains__ if kept else None)
         module = _read(text, name)
         active = set(step.active)
         args = ["dup" if number in active else "const" for number in range(len(parent.slots))]

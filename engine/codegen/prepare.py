@@ -65,7 +65,7 @@ def prepare(text: str, roots: Sequence[str], keep: Callable[[str], bool] | None 
     _optimise(module, machine)
     if keep is not None:
         _settle(module, machine, keep)
-    if "invoke " in text:
+    if "invoke " in text and not _catches(module):
         _drop_cleanup_pads(module, machine)
     _canonicalise(module, machine)
     result = str(module)
@@ -158,11 +158,17 @@ def _settle(module: Any, machine: Any, keep: Callable[[str], bool]) -> None:
     passes.run(module, builder)
 
 
-def _drop_cleanup_pads(module: Any, machine: Any) -> None:
-    """Invokes whose landing pads only clean up (C++ destructors) become calls, function by function.
+def _catches(module: Any) -> bool:
+    """Whether some function has a handler: then cleanups on the way to it have to run."""
+    return any("@__cxa_begin_catch(" in str(function) for function in module.functions
+               if not function.is_declaration and function.name != "__clang_call_terminate")  # fmt: skip
 
-    An exception that leaves a kernel ends the program, so what those pads free is of no interest, and the
-    differentiated code has no unwinding edges. Functions that catch exceptions keep theirs.
+
+def _drop_cleanup_pads(module: Any, machine: Any) -> None:
+    """Invokes whose landing pads only clean up (C++ destructors) become calls.
+
+    An exception that leaves a kernel ends the program, so where nothing catches, what those pads free is of no
+    interest, and the code has no unwinding edges.
     """
     llvm = binding()
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
@@ -170,10 +176,7 @@ def _drop_cleanup_pads(module: Any, machine: Any) -> None:
     passes.add_lower_invoke_pass()
     passes.add_simplify_cfg_pass()
     for function in module.functions:
-        if function.is_declaration:
-            continue
-        body = str(function)
-        if "invoke " in body and "@__cxa_begin_catch(" not in body and "@llvm.eh.typeid.for" not in body:
+        if not function.is_declaration and "invoke " in str(function):
             passes.run(function, builder)
 
 

@@ -22,15 +22,6 @@ double f(const double *x, const int *k) {
   return s;
 }
 """
-CAUGHT = """
-extern "C" double f(const double *x, const int *k) {
-  double s = 0;
-  for (int i = 0; i < 3; i++) {
-    try { if (k[i]) throw 1; s += x[i] * x[i]; } catch (int) { s *= 0.5; }
-  }
-  return s;
-}
-"""
 BITS = """
 double f(const double *x, const int *k) {
   long b; double y; __builtin_memcpy(&b, x, 8); b = b / 2 + k[0]; __builtin_memcpy(&y, &b, 8); return y * x[1];
@@ -58,7 +49,6 @@ define void @f(ptr %x, ptr %where, ptr %o) {
     ("source", "language", "message"),
     [
         (UNION, "c", "a pointer travels as a float"),
-        (CAUGHT, "c++", "an exception that is caught inside of an active function"),
         (BITS, "c", "integer arithmetic on the bits of an active float"),
     ],
 )
