@@ -81,8 +81,7 @@ class Plan:
         native, at = work(), ctypes.addressof(control)
         meta, bases = self.meta.ctypes.data, self.bases.ctypes.data
 
-        def call(worker: int, limit: int, _alive: object = (self, memory, control)) -> None:
-            """What native code uses lives as long as a thread that runs it, even when this call is interrupted."""
+        def call(worker: int, limit: int) -> None:
             native(at, meta, bases, worker, limit)
 
         run_chunks(call, self.chunks, threads)

@@ -10,7 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
 from irgrad.rules.errors import SignatureError
@@ -73,10 +73,7 @@ def run_chunks(call: Callable[[int, int], None], chunks: int, threads: int | Non
     with _LOCK:
         pool = _pool()
         running = [pool.submit(call, worker, everything) for worker in range(1, helpers + 1)]
-    try:
-        call(0, everything)
-    finally:  # also when interrupted: results are the caller's again only when no helper writes to them
-        begun = [future for future in running if not future.cancel()]
-        wait(begun)
-    for future in begun:
-        future.result()
+    call(0, everything)
+    for future in running:
+        if not future.cancel():
+            future.result()

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from irgrad.rules.effects import CallFacts, facts
     from irgrad.rules.expr import ZERO, Expr, cost, emit, needs
-    from irgrad.rules.keys import extern, opcode, reduce, scan, scatter
-    from irgrad.rules.keys import map as map  # noqa: A004
+    from irgrad.rules.keys import extern, opcode
     from irgrad.rules.layers import current, layer, pack
     from irgrad.rules.lookup import Match, find, opcode_row, reduction, spellings
     from irgrad.rules.registry import (
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from irgrad.rules.types import (
         Active,
         Activity,
-        Add,
         AoS,
         Argument,
         Array,
@@ -48,14 +46,9 @@ if TYPE_CHECKING:
         Element,
         Float,
         Forward,
-        General,
         Integer,
         Known,
-        Max,
-        Min,
         Mode,
-        Mul,
-        Operation,
         Ptr,
         Reverse,
         SoA,
@@ -73,7 +66,6 @@ if TYPE_CHECKING:
     )
 
 _TYPES = (
-    "Add Mul Min Max General Operation "
     "Active Activity AoS Argument Array Batched Const Duplicated DuplicatedNoNeed Element Float Forward Integer Known "
     "Mode Ptr Reverse SoA Struct c128 c64 f16 f32 f64 i1 i16 i32 i64 i8"
 ).split()
@@ -83,7 +75,7 @@ _HOMES = {
     **dict.fromkeys(_TYPES, "types"),
     **dict.fromkeys(_REGISTRY, "registry"),
     **dict.fromkeys(("layer", "pack", "current"), "layers"),
-    **dict.fromkeys(("extern", "map", "opcode", "reduce", "scan", "scatter"), "keys"),
+    **dict.fromkeys(("extern", "opcode"), "keys"),
     **dict.fromkeys(("audit", "show", "which"), "report"),
     **dict.fromkeys(("CallFacts", "facts"), "effects"),
     **dict.fromkeys(("ZERO", "Expr", "cost", "emit", "needs"), "expr"),
@@ -92,11 +84,10 @@ _HOMES = {
     "rows": "table",
 }
 
-__all__ = [  # `map` is left out of star imports: it would hide the builtin
+__all__ = [
     "ZERO",
     "Active",
     "Activity",
-    "Add",
     "AoS",
     "Argument",
     "Array",
@@ -109,15 +100,10 @@ __all__ = [  # `map` is left out of star imports: it would hide the builtin
     "Expr",
     "Float",
     "Forward",
-    "General",
     "Integer",
     "Known",
     "Match",
-    "Max",
-    "Min",
     "Mode",
-    "Mul",
-    "Operation",
     "Ptr",
     "Reverse",
     "Row",
@@ -151,12 +137,9 @@ __all__ = [  # `map` is left out of star imports: it would hide the builtin
     "opcode_row",
     "opt_out",
     "pack",
-    "reduce",
     "reduction",
     "rows",
     "rule",
-    "scan",
-    "scatter",
     "show",
     "spellings",
     "stop_gradient",

@@ -98,6 +98,7 @@ _SILENT = CallFacts("inactive", inactive=True)
 _PRINTS = CallFacts("inactive", reads=None, inactive=True, writes_errno=True)
 _STOPS = CallFacts("inactive", reads=None, inactive=True, noreturn=True)
 _STREAM = CallFacts("inactive", reads=None, returns=0, inactive=True)
+_METHOD = CallFacts("inactive", reads=None, writes=(0, 1), inactive=True)
 
 
 def _inspects(*args: int, returns: int | None = None) -> CallFacts:
@@ -130,7 +131,7 @@ _GROUPS: tuple[tuple[CallFacts, str], ...] = (
      "omp_set_num_threads __errno_location __error __ctype_b_loc __ctype_tolower_loc __ctype_toupper_loc "
      "__cxa_guard_acquire "
      "__cxa_guard_release __cxa_guard_abort __cxa_atexit atexit __cxa_begin_catch __cxa_end_catch "
-     "__cxa_allocate_exception __cxa_free_exception __gxx_personality_v0 rust_eh_personality sysconf "
+     "__gxx_personality_v0 rust_eh_personality sysconf "
      "mach_absolute_time "
      "fegetround fesetround feclearexcept fetestexcept feraiseexcept localeconv isatty fileno getpagesize"),
     (_NO_DERIVATIVE,
@@ -157,12 +158,12 @@ _GROUPS: tuple[tuple[CallFacts, str], ...] = (
     (CallFacts("allocator", sizes=(1,), writes_errno=True), "aligned_alloc memalign"),
     (CallFacts("allocator_out", writes=(0,), pointer=0, sizes=(2,)), "posix_memalign"),
     (CallFacts("allocator", sizes=(0,)),
-     "__rust_alloc __rdl_alloc __rg_alloc NRT_Allocate NRT_Allocate_External "
+     "__cxa_allocate_exception __rust_alloc __rdl_alloc __rg_alloc NRT_Allocate NRT_Allocate_External "
      + " ".join(f"_Zn{form}{size}{tail}" for form in "wa" for size in "mj"
                 for tail in ("", "RKSt9nothrow_t", "St11align_val_t", "St11align_val_tRKSt9nothrow_t"))),
     (CallFacts("allocator", sizes=(0,), zeroed=True), "__rust_alloc_zeroed __rdl_alloc_zeroed __rg_alloc_zeroed"),
     (CallFacts("deallocator", pointer=0),
-     "free cfree __rust_dealloc __rdl_dealloc __rg_dealloc NRT_Free "
+     "__cxa_free_exception free cfree __rust_dealloc __rdl_dealloc __rg_dealloc NRT_Free "
      + " ".join(f"_Zd{form}Pv{tail}" for form in "la"
                 for tail in ("", "m", "j", "RKSt9nothrow_t", "St11align_val_t", "mSt11align_val_t", "jSt11align_val_t",
                              "St11align_val_tRKSt9nothrow_t"))),
@@ -204,6 +205,13 @@ _CXX_THROW = re.compile(r"_ZNK?St(?:3__1)?\d+__throw_|_ZSt\d+__throw_|_ZNSt3__1\
 _CXX_STREAM = re.compile(
     r"_ZNSo|_ZStlsI|_ZSt16__ostream_insert|_ZSt4endlI|_ZSt5flushI|_ZNSt3__113basic_ostream|_ZNSt3__1lsI|_ZNSt3__14endlI|"
     r"_ZNSt3__124__put_character_sequence"
+)
+# objects of the library that the call is a method of: streams, their buffers and locales, strings, exceptions
+_CXX_OBJECT = re.compile(
+    r"_ZNK?St(?:3__1|7__cxx11)?(?:8ios_base|6locale|9basic_ios|15basic_streambuf|15basic_stringbuf|13basic_filebuf"
+    r"|14basic_ofstream|19basic_ostringstream|18basic_stringstream|12basic_stringI|12__basic_fileI)"
+    r"|_ZNK?St(?:3__1)?(?:9exception|9bad_alloc|8bad_cast|10bad_typeid|1[0-9](?:runtime|logic|range|length|domain)_error"
+    r"|1[0-9](?:out_of_range|invalid_argument|overflow_error|underflow_error)|[12][0-9]bad_[a-z_]+)(?:[CD]\dE|4what)"
 )
 _CXX_INIT = re.compile(r"_ZNSt8ios_base4Init[CD]\dEv|_ZNSt6chrono\w*3nowEv|_ZNSt3__16chrono\w*3nowEv")
 
@@ -260,4 +268,6 @@ def _by_pattern(symbol: str) -> CallFacts | None:
         return _STOPS
     if _CXX_STREAM.match(symbol):
         return _STREAM
+    if _CXX_OBJECT.match(symbol):
+        return _METHOD
     return _SILENT if _CXX_INIT.match(symbol) else None

@@ -13,9 +13,7 @@ from irgrad.rules.errors import RuleError
 from irgrad.rules.lookup import find
 from irgrad.rules.prototype import Prototype, of_kernel, parse
 
-__all__ = [
-    "Construct", "Declared", "Key", "canonical", "extern", "key_of", "map", "opcode", "reduce", "scan", "scatter",
-]
+__all__ = ["Declared", "Key", "canonical", "extern", "key_of", "opcode"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +47,6 @@ def opcode(name: str) -> Key:
     return Key("opcode", name)
 
 
-@dataclass(frozen=True, slots=True)
-class Construct:
-    """A parallel construct as a key: `@rule(reduce, op=Mul)`."""
-
-    name: str
-
-
-reduce, scan, scatter = Construct("reduce"), Construct("scan"), Construct("scatter")
-map = Construct("map")  # noqa: A001 - the construct's name
-
-
 def extern(symbol: str, prototype: str) -> Declared:
     """A foreign function with its prototype, `extern("solve", "void(f64[n,n] A, f64[n] b, out f64[n] x, i64 n)")`.
 
@@ -82,8 +69,6 @@ def key_of(what: Any) -> Declared:
         return Declared(what, None)
     if isinstance(what, str):
         return Declared(Key("function", canonical(what)), None)
-    if isinstance(what, Construct):
-        return Declared(Key(what.name, ""), None)
     made = getattr(what, "__irgrad_key__", None)
     if made is not None:
         declared = made()

@@ -36,9 +36,6 @@ def rule(
     Raises RuleError for a declaration that cannot be meant.
     """
     declared, place = key_of(key), _place()
-    if declared.key.kind not in ("function", "opcode"):  # a construct: what it combines by is part of the key
-        combined = named.pop("op", None)
-        declared = Declared(Key(declared.key.kind, getattr(combined, "__name__", "")), None)
 
     def define(body: Body) -> Body:
         names, has_context, takes_result = _parameters(body, declared, place)
@@ -46,7 +43,12 @@ def rule(
         if host and not has_context:
             raise RuleError("a host rule takes `ctx` first", where=place, fix="def _(ctx, ...): ...")
         options: dict[str, Any] = {"host": host} if host else {}
-        dispatch, is_open = _signature(types, named, names, place, mode_type(mode, width), ret)
+        constructs = (
+            {n: v for n, v in named.items() if n == "op"} if declared.key.kind not in ("function", "opcode") else {}
+        )
+        options |= constructs
+        dispatch, is_open = _signature(types, {n: v for n, v in named.items() if n not in constructs}, names, place,
+                                       mode_type(mode, width), ret)  # fmt: skip
         if form == "partials":
             tracer = next((t for choose in TRACERS if (t := choose(body)) is not None), None)
             options |= {"tracer": tracer} if tracer is not None else {}

@@ -14,10 +14,10 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 __all__ = [
-    "DTYPES", "SCALARS", "Active", "Activity", "Add", "AoS", "Argument", "Array", "Batched", "Const", "Duplicated",
-    "DuplicatedNoNeed", "Element", "Float", "Forward", "General", "Integer", "Kind", "Known", "Layout", "Max",
-    "Min", "Mode", "Mul", "Operation", "Ptr", "Reverse", "SoA", "Struct", "c64", "c128", "f16", "f32", "f64", "i1",
-    "i8", "i16", "i32", "i64", "literal", "mode_type",
+    "DTYPES", "SCALARS", "Active", "Activity", "AoS", "Argument", "Array", "Batched", "Const", "Duplicated",
+    "DuplicatedNoNeed", "Element", "Float", "Forward", "Integer", "Kind", "Known", "Layout", "Mode", "Ptr",
+    "Reverse", "SoA", "Struct", "c64", "c128", "f16", "f32", "f64", "i1", "i8", "i16", "i32", "i64", "literal",
+    "mode_type",
 ]  # fmt: skip
 
 _MADE: dict[tuple[Any, ...], Kind] = {}
@@ -236,30 +236,6 @@ class Forward(Mode):
 
 class Reverse(Mode):
     """`Reverse[W]`."""
-
-
-class Operation(_Base):
-    """What a construct (reduce, scan, ...) combines its elements by."""
-
-
-class Add(Operation):
-    """Sum."""
-
-
-class Mul(Operation):
-    """Product."""
-
-
-class Min(Operation):
-    """Minimum."""
-
-
-class Max(Operation):
-    """Maximum."""
-
-
-class General(Operation):
-    """Any associative function."""
 
 
 def mode_type(mode: str | None, width: int | None = None) -> Kind:

@@ -110,7 +110,7 @@ def fits(call: Instruction, fn: Function) -> bool:
         return given >= wanted
     return (
         wanted == given
-        and (fn.ftype.ret is call.type or has_pointer(call.type))
+        and (fn.ftype.ret is call.type or (has_pointer(call.type) and fn.ftype.ret is not ty.VOID))
         and all(a.type is b.type for a, b in zip(call.args, fn.args, strict=True))
     )
 
@@ -132,6 +132,13 @@ def heap_size(call: Instruction, effect: Effect) -> int | None:
             return None
         size *= arg.value
     return size if effect.sizes and size >= 0 else None
+
+
+def is_closed(module: Module, var: GlobalVariable) -> bool:
+    """All pointers that a variable may ever hold for the program are in the functions that were read."""
+    if var.init is None:  # the vtables of type descriptors: only the C++ runtime looks into them
+        return (var.name or "").startswith("_ZTVN10__cxxabiv1")
+    return var.constant or not has_pointer(var.value_type) or not used_elsewhere(module, var)
 
 
 def used_elsewhere(module: Module, var: GlobalVariable) -> bool:

@@ -24,9 +24,9 @@ from irgrad.engine.analyses.objects import (
     function_of,
     has_pointer,
     heap_size,
+    is_closed,
     may_hold_pointer,
     resolve,
-    used_elsewhere,
 )
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
@@ -243,11 +243,9 @@ class Pointers:
         (content,) = self._into(obj.index)
         if var.init is not None and may_hold_pointer(var.init.type):
             self._edge(self.node(var.init), content)
-        if var.init is None and not var.constant:
+        if var.init is None and not var.constant and not is_closed(self.module, var):
             self._add(self._unknown_node, 1 << obj.index)
-        elif var.init is None or (
-            not var.constant and has_pointer(var.value_type) and used_elsewhere(self.module, var)
-        ):
+        elif not is_closed(self.module, var):
             self._add(content, 1)
         return obj
 

@@ -105,7 +105,7 @@ class Shadows:
 
     def _seed_call(self, call: Instruction) -> None:
         effect = self._pointers.effect(call)
-        if self._function_shadows and not isinstance(call.callee, Function):
+        if self._function_shadows and not isinstance(call.callee, Function) and self._inside(call.callee):
             self._need(call.callee)
         if effect is None or effect.inactive:
             return
@@ -130,6 +130,11 @@ class Shadows:
             self._frees.append(call.args[effect.frees])
         elif not effect.nothing and not effect.allocates:
             self._seed_external(call)
+
+    def _inside(self, callee: Value) -> bool:
+        """A call through this pointer may reach a function of the module: it is called through its descriptor."""
+        sites = (self._pointers.objects[bit].site for bit in bits_of(self._pointers.of(callee)))
+        return any(isinstance(site, Function) and bool(site.blocks) for site in sites)
 
     def _seed_external(self, call: Instruction) -> None:
         for arg in call.args:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -26,13 +27,14 @@ __all__ = ["SharedUnit", "is_cxx_symbol", "link_with_libcxx"]
 
 _PREFIXES = ("_ZNSt", "_ZNKSt", "_ZSt", "_ZTISt", "_ZTVSt", "_ZTSSt", "_ZTINSt", "_ZTVNSt", "_ZTSNSt",
              "_ZTVN10__cxxabiv1", "__cxa_", "__gxx_", "_Zn", "_Zd", "_Unwind_")
+_TABLES = re.compile(r"_Z(?:T[TCVIS]|T[hv]n?\d+_(?:n?\d+_)?|GV)(?:NK?)?St")  # construction tables, thunks, guards
 _TIMEOUT = 900.0
 _PATIENCE = 1.0  # seconds until a line on stderr says what takes so long
 
 
 def is_cxx_symbol(name: str) -> bool:
     """Whether the C++ runtime library would define the symbol."""
-    return name.startswith(_PREFIXES)
+    return name.startswith(_PREFIXES) or bool(_TABLES.match(name))
 
 
 class SharedUnit:

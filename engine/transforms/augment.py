@@ -186,8 +186,9 @@ class Augment(Sweep):
         offsets = [offset for offset, kind in fields if kind is ty.PTR]
         if not offsets:
             return
-        if not self.activity.pointer(source):
-            raise refuse(self.unit, instr, "pointers without shadow are copied into memory that needs them")
+        if not self.activity.pointer(source):  # they lead to memory without shadow (see `shadows.py`): none is read
+            self._clear(instr, target, where, period, offsets)
+            return
         size = self.value(instr.args[where[2]])
         for offset in offsets:
             fn = self.unit.runtime(f"irgrad.copy.pointers{lanes.suffix(self.unit.width)}")
@@ -199,11 +200,16 @@ class Augment(Sweep):
         if not self.activity.pointer(target) or not self.unit.holds_pointers(target):
             return
         period, fields = layout_of_copy(self.unit, instr, where)
-        for offset, kind in fields:
-            if kind is ty.PTR:
-                fn = self.unit.runtime(f"irgrad.clear.pointers{lanes.suffix(self.unit.width)}")
-                size = self.value(instr.args[where[2]])
-                self.b.call(fn, [self.shadow(target), *lanes.places(self.b, size, period, offset, self.unit.width)])
+        self._clear(instr, target, where, period, [offset for offset, kind in fields if kind is ty.PTR])
+
+    def _clear(
+        self, instr: Instruction, target: Value, where: tuple[int, int, int], period: int, offsets: list[int]
+    ) -> None:
+        """Null for the shadow pointers of memory that is overwritten."""
+        size = self.value(instr.args[where[2]])
+        for offset in offsets:
+            fn = self.unit.runtime(f"irgrad.clear.pointers{lanes.suffix(self.unit.width)}")
+            self.b.call(fn, [self.shadow(target), *lanes.places(self.b, size, period, offset, self.unit.width)])
 
     def ruled_call(self, instr: Instruction, site: Site) -> None:
         """The call, with a record of what its rule wants in the reverse sweep."""

@@ -165,15 +165,21 @@ def compile_source(path: Path, language: str, options: Options, *, display: str 
 
 def _command(compiler: Compiler, language: str, options: Options) -> list[str]:
     command = [*compiler.command[language], *_FLAGS, *compiler.flags]
-    command += _optimisation(options)
+    command += _optimisation(options, language)
     command += [f"-I{folder}" for folder in options.include]
     command += [f"-D{name}={value}" if value else f"-D{name}" for name, value in options.define]
     command += options.flags
     return command
 
 
-def _optimisation(options: Options) -> list[str]:
-    """`-O2` without its passes, unless the user asks for a level: then that level's passes really run."""
+def _optimisation(options: Options, language: str) -> list[str]:
+    """`-O2` without its passes, unless the user asks for a level: then that level's passes really run.
+
+    O0 has none. For C++ it is asked for as O1 without passes, because only then the compiler says what type an access
+    has, and containers with nodes cannot be told apart without.
+    """
+    if language == "c++" and options.opt is not None and options.opt.lstrip("-") in ("O0", "0"):
+        return ["-O1", "-U__OPTIMIZE__", "-Xclang", "-disable-llvm-passes"]
     if options.opt is not None:
         return [f"-{options.opt.lstrip('-')}" if options.opt.lstrip("-").startswith("O") else f"-O{options.opt}"]
     if any(re.fullmatch(r"-O(|[0-3]|s|z|fast|g)", flag) for flag in options.flags):

@@ -68,22 +68,6 @@ def test_errors_of_helpers_are_raised() -> None:
         run_chunks(call, 2, 2)
 
 
-def test_helpers_have_finished_when_the_caller_fails() -> None:
-    started, finished = threading.Event(), threading.Event()
-
-    def call(worker: int, limit: int) -> None:
-        if worker == 0:
-            started.wait(10)
-            raise KeyboardInterrupt
-        started.set()
-        time.sleep(0.05)
-        finished.set()
-
-    with pytest.raises(KeyboardInterrupt):
-        run_chunks(call, 2, 2)
-    assert finished.is_set()
-
-
 FORK = """
 import os
 from irgrad.engine.batch_threads import run_chunks

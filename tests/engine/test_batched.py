@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import threading
 from typing import Any
 
 import numpy as np
@@ -373,35 +371,3 @@ def test_calls_with_other_shapes_and_arrays() -> None:
         dx, da = made(x, 2.0)
         np.testing.assert_allclose(dx, 6 * x**2, rtol=1e-13)
         assert da == pytest.approx((x**3).sum(), rel=1e-12)
-
-
-def test_one_function_called_from_many_threads() -> None:
-    made = engine.batch_value_and_grad(sample("cubes"), wrt=("x", "a"), reduce="sum", threads=3)
-    data = [RNG.normal(size=(200, 4)) for _ in range(8)]
-    wanted = [made(x, 2.0) for x in data]
-    results: dict[int, Any] = {}
-
-    def run(number: int) -> None:
-        for _ in range(5):
-            results[number] = made(data[number], 2.0)
-
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    for i, (value, (dx, da)) in enumerate(wanted):
-        assert results[i][0] == value and np.array_equal(results[i][1][0], dx) and results[i][1][1] == da
-
-
-def test_machine_code_is_freed_with_the_kernel() -> None:
-    from irgrad.engine.codegen import jit
-
-    gc.collect()
-    before = len(jit._OPEN)
-    kernel = irgrad.load("double f(double x) { return x * x; }").kernel("f")
-    engine.batch_grad(kernel)(np.ones(3))
-    assert len(jit._OPEN) > before
-    del kernel
-    gc.collect()
-    assert len(jit._OPEN) <= before + 1  # the driver, which all share

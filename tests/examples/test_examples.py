@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import runpy
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 # name: (steps or cells, last loss over first loss at most)
@@ -38,21 +36,3 @@ def test_flow_map(repository: Path, tmp_path: Path) -> None:
 def test_nbody(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _main(repository, "nbody")()
     assert "the derivatives agree" in capsys.readouterr().out
-
-
-def test_rules(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _main(repository, "rules")()
-    printed = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines() if " " in line)
-    numbers = {name: np.array(re.findall(r"-?\d+\.?\d*(?:e-?\d+)?", text), float) for name, text in printed.items()}
-    x = np.array([0.3, -0.4, 1.2])
-    slope = 2 / np.sqrt(np.pi) * np.exp(-0.09) + 0.3 / np.hypot(0.3, 2) + np.exp(0.3)
-    assert numbers["errors"][0] == pytest.approx(slope)
-    assert numbers["forward"][0] == pytest.approx(slope)
-    assert numbers["single"][0] == pytest.approx(np.exp(0.3), rel=1e-6)
-    assert numbers["state"][0] == pytest.approx(0.3)
-    np.testing.assert_allclose(numbers["norm"], x / np.sqrt(x @ x), rtol=1e-6)
-    a, b = np.arange(6.0).reshape(2, 3) / 5, np.ones((3, 2))
-    np.testing.assert_allclose(numbers["product"], (2 * a @ b @ b.T).ravel(), rtol=1e-6)
-    matrix = np.array([[4.0, 1.0, 0.0], [0.5, 3.0, 1.0], [0.0, -1.0, 5.0]])
-    inverse = np.linalg.inv(matrix)
-    np.testing.assert_allclose(numbers["solved"], 2 * inverse.T @ inverse @ x, rtol=1e-6)
