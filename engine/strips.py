@@ -5,8 +5,8 @@ copy of whole strips, first a transposition, done in blocks that stay in the cac
 
 How wide a strip should be was measured (`benchmarks/batch.py`, 512-bit vectors): scalar recurrences and code bound by
 libm gain up to 16 lanes, since more of them share the primal; once the shadows leave the second-level cache, every lane
-more costs as much as it saves. So: 16 lanes while the shadows of arguments and outputs fit into half a megabyte, 8
-while they fit into one, else 4; never more lanes than there are directions, rounded up to a power of two.
+more costs as much as it saves. So: 16 lanes while the shadows of arguments and outputs fit into a megabyte, 8 while
+those of 8 do, else 4; never more lanes than there are directions, rounded up to a power of two.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ Array = np.ndarray[Any, Any]
 Width = int | str
 Key = tuple[int, ...]  # C parameter, then the positions in the word at which it was derived
 
-SHADOW_BYTES = ((16, 1 << 19), (8, 1 << 20))  # at this width, shadows up to this size
+SHADOW_BYTES = 1 << 20
+WIDTHS = (16, 8)  # while their shadows are no larger
 LEAST = 4
 BLOCK = 256  # rows of a transposition at a time: 256 x 16 lanes of 8 bytes are 32 KiB
 
@@ -43,7 +44,7 @@ def choose_width(width: Width, directions: int, lane_bytes: int) -> int:
             raise SignatureError(f"width={width!r} is no width", because=f'"auto" or an integer from 1 to {MOST}',
                                  fix='width="auto"')  # fmt: skip
         return width
-    most = next((w for w, limit in SHADOW_BYTES if w * lane_bytes <= limit), LEAST)
+    most = next((w for w in WIDTHS if w * lane_bytes <= SHADOW_BYTES), LEAST)
     least = 1
     while least < directions:
         least *= 2

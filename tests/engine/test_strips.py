@@ -14,7 +14,10 @@ X = np.array([0.5, -1.0, 2.0])
 
 @pytest.mark.parametrize(
     ("directions", "lane_bytes", "width"),
-    [(0, 8, 1), (1, 8, 1), (2, 8, 2), (3, 8, 4), (26, 2500, 16), (100, 40_000, 8), (100, 10**6, 4), (3, 10**7, 4)],
+    [
+        (0, 8, 1), (1, 8, 1), (2, 8, 2), (3, 8, 4), (26, 2500, 16), (100, 64_000, 16), (100, 80_000, 8),
+        (100, 10**6, 4), (3, 10**7, 4),
+    ],
 )
 def test_width_by_default(directions: int, lane_bytes: int, width: int) -> None:
     assert choose_width("auto", directions, lane_bytes) == width
