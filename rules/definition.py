@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -66,7 +67,8 @@ class Rule:
             from irgrad.rules.tracing import trace_partials
 
             assert self.body is not None
-            tracer = self.options.get("tracer", trace_partials)
+            home = self.options.get("tracer")
+            tracer = importlib.import_module(home).trace_partials if home is not None else trace_partials
             partials = tracer(self.body, letters, str(self.key), self.place, takes_result=self.takes_result)
             found = self._rows[letters] = Row(str(self.key), letters, partials)
         return found

@@ -8,13 +8,14 @@ object) counts by identity within this process, and its rule is not found again 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import types
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["digest_of"]
+__all__ = ["digest_of", "referred"]
 
 _PLAIN = (int, float, complex, bool, str, bytes, type(None), type(Ellipsis))
 _DEPTH = 6
@@ -85,6 +86,17 @@ def _feed_function(digest: Any, function: types.FunctionType, depth: int, seen: 
         if name in function.__globals__:
             digest.update(name.encode())
             _feed(digest, function.__globals__[name], depth + 1, seen)
+
+
+def referred(function: Callable[..., Any]) -> list[Any]:
+    """What a function refers to: the globals that it names, and what its closure holds."""
+    if not isinstance(function, types.FunctionType):
+        return []
+    found = [function.__globals__[n] for n in _global_names(function.__code__) if n in function.__globals__]
+    for cell in function.__closure__ or ():
+        with contextlib.suppress(ValueError):
+            found.append(cell.cell_contents)
+    return found
 
 
 def _global_names(code: types.CodeType) -> list[str]:

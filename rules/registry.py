@@ -18,8 +18,8 @@ from irgrad.rules.types import Activity, Argument, Element, Kind, mode_type
 __all__ = ["alias", "allocator", "foreign", "inactive", "linear", "opt_out", "rule", "stop_gradient"]
 
 Body = TypeVar("Body", bound=Callable[..., Any])
-TRACERS: list[Callable[[Callable[..., Any]], Callable[..., Any] | None]] = []
-"""Asked in turn for another way to trace a body of partials (the floor above adds one for bodies that use JAX)."""
+_TRACERS = {"jax": "irgrad.interop.jax.partials"}
+"""Libraries in which bodies of partials may be written, and the module of the floor above that traces such bodies."""
 
 
 def rule(
@@ -50,8 +50,8 @@ def rule(
         dispatch, is_open = _signature(types, {n: v for n, v in named.items() if n not in constructs}, names, place,
                                        mode_type(mode, width), ret)  # fmt: skip
         if form == "partials":
-            tracer = next((t for choose in TRACERS if (t := choose(body)) is not None), None)
-            options |= {"tracer": tracer} if tracer is not None else {}
+            home = _tracer(body)
+            options |= {"tracer": home} if home is not None else {}
         target = writable()
         if declared.prototype is not None:
             target.declare(declared.key, declared.prototype)
@@ -68,6 +68,18 @@ def _digest(form: str, types: tuple[Kind, ...], is_open: bool, body: str, option
 
     shown = sorted((k, v if isinstance(v, str | int | bool | tuple) else digest_of(v)) for k, v in options.items())
     return f"{form} {' '.join(map(str, types))} {is_open} {body} {shown}"
+
+
+def _tracer(body: Callable[..., Any]) -> str | None:
+    """Where a body is traced that refers to a library with a tracer of its own."""
+    from irgrad.rules.digest import referred
+
+    for value in referred(body):
+        name = value.__name__ if inspect.ismodule(value) else getattr(value, "__module__", None) or ""
+        home = _TRACERS.get(name.partition(".")[0])
+        if home is not None:
+            return home
+    return None
 
 
 def _place() -> str:

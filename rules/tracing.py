@@ -14,7 +14,7 @@ from typing import Any
 from irgrad.rules.errors import RuleError
 from irgrad.rules.expr import ZERO, Arg, Expr, Result, call, compare, const, where
 
-__all__ = ["Condition", "Traced", "choose", "innermost_line", "trace_partials"]
+__all__ = ["Condition", "Traced", "choose", "innermost_line", "partials_of", "trace_partials"]
 
 
 class Condition:
@@ -242,7 +242,11 @@ def trace_partials(
     """
     args = [Traced(Arg(i), letter == "i") for i, letter in enumerate(letters) if letter != "p"]
     options = {"y": Traced(Result(0))} if takes_result else {}
-    got = body(*args, **options)
+    return partials_of(body(*args, **options), letters, key, place)
+
+
+def partials_of(got: Any, letters: str, key: str, place: str) -> tuple[tuple[Expr, ...], ...]:
+    """What a body returned, by argument. Raises RuleError for a wrong number of partials."""
     listed = list(got) if isinstance(got, tuple | list) else [got]
     floats = [i for i, letter in enumerate(letters) if letter == "f"]
     if len(listed) != len(floats):
