@@ -1,8 +1,8 @@
 """What a rule costs: an adjoint loop with a traced rule against the same derivative in C: `python benchmarks/rules.py`.
 
 The loop calls a function that has a rule for each of 10^6 doubles. Its gradient by the rule is compared with the
-gradient written in C and compiled by the same compiler; the claim is a ratio of at most 1.1. Times are minima of the native
-entries on buffers that exist already, on one thread; both are checked against each other first.
+gradient written in C and compiled by the same compiler; the claim is a ratio of at most 1.1. Times are minima of the
+native entries on buffers that exist already, on one thread; both are checked against each other first.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ def _equation(eqn: Any, operands: list[Any], key: str) -> list[Any]:
     handler = _PRIMITIVES.get(name)
     if handler is None or not scalar:
         raise RuleError(f"the rule for `{key}` uses `{name}`", which=innermost_line(),
-                        because="it has no counterpart in C" if scalar else "partials are expressions of single numbers",
+                        because="C has no counterpart" if scalar else "partials are expressions of single numbers",
                         fix="scalar arithmetic, functions of the C library, jnp.where")  # fmt: skip
     return [handler(eqn, *operands)]
 
