@@ -56,10 +56,17 @@ __all__ = [
     "vjp",
 ]
 
+# Each name comes from the module that defines it, not from `api`, which imports all of them: a gradient that is served
+# from the disk cache imports what runs it and nothing else.
 _HOMES: dict[str, str] = {
     "Kernel": "irgrad.engine.kernel",
     "Signature": "irgrad.engine.signature",
-    **{name: "irgrad.engine.api" for name in __all__ if name.islower()},
+    **dict.fromkeys(("grad", "hvp", "jvp", "value_and_grad", "vjp"), "irgrad.engine.gradients"),
+    **dict.fromkeys(("hessian", "jacfwd", "jacrev"), "irgrad.engine.jacobians"),
+    **dict.fromkeys(("hessian_sparse", "jac_sparse"), "irgrad.engine.sparse"),
+    **dict.fromkeys((name for name in __all__ if "batch" in name), "irgrad.engine.batched"),
+    **dict.fromkeys(("multi_jvp", "multi_vjp"), "irgrad.engine.directions"),
+    "check": "irgrad.engine.checking",
     "explain_rules": "irgrad.engine.explain",
 }
 

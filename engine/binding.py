@@ -7,7 +7,6 @@ changes its caller's arrays.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -106,6 +105,8 @@ class Binder:
 def unknown_name(name: str, known: Iterable[str], where: str, signature: Signature) -> SignatureError:
     """The error for a name that no argument has, with the nearest ones."""
     known = list(known)
+    import difflib
+
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
     if name in signature.sizes:
         because = f"`{name}` is a size argument: it is filled from the shapes"

@@ -33,7 +33,7 @@ _NUMPY = {"f64": np.float64, "f32": np.float32, "i64": np.int64, "i32": np.int32
 
 def register(rules: Snapshot) -> None:
     """Give the bodies of host rules addresses that compiled code finds."""
-    from irgrad.engine.codegen.llvm import binding
+    from irgrad.engine.codegen.symbols import define
     from irgrad.engine.transforms.hosted import host_symbol
 
     for frozen in rules.layers:
@@ -41,7 +41,7 @@ def register(rules: Snapshot) -> None:
             for rule in defined:
                 if rule.form == "host" and (symbol := host_symbol(rule)) not in _KNOWN:
                     _KNOWN[symbol] = callback = _CALLBACK(_entrance(rule))
-                    binding().add_symbol(symbol, ctypes.cast(callback, ctypes.c_void_p).value)
+                    define(symbol, ctypes.cast(callback, ctypes.c_void_p).value or 0)
 
 
 def hosted(text: str) -> bool:

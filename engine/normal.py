@@ -13,7 +13,6 @@ from collections.abc import Sequence
 
 from irgrad.engine.prototype import quoted
 from irgrad.engine.signature import Signature
-from irgrad.engine.writes import extent_text
 
 __all__ = ["entry_name", "entry_text", "normal_name", "normal_text"]
 
@@ -62,6 +61,8 @@ def normal_text(
         body.append(f"  store {returns.memory} {value}, ptr %ret, align {returns.size}")
     copies, frees = [], []
     for index in copied:
+        from irgrad.engine.writes import extent_text  # cold code: it imports the IR
+
         sizes, total = extent_text(signature.parameters[index], signature, f"n{index}")
         copies += [*sizes, f"  %c{index} = call ptr @malloc(i64 {total})"]
         copies.append(f"  call void @llvm.memcpy.p0.p0.i64(ptr %c{index}, ptr %a{index}, i64 {total}, i1 false)")

@@ -9,19 +9,15 @@ analyses nor differentiates anything.
 from __future__ import annotations
 
 import ctypes
-import json
 import re
 import threading
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from irgrad.engine.messages import in_users_words
 from irgrad.engine.normal import entry_name, entry_text, normal_name, normal_text
 from irgrad.engine.pause import no_collections
 from irgrad.engine.slots import Slot, Step, derived_slots, primal_slots, word_text
@@ -33,7 +29,7 @@ if TYPE_CHECKING:
     from irgrad.engine.signature import Signature
     from irgrad.rules.layers import Snapshot
 
-__all__ = ["Options", "Program", "Source", "source_digest"]
+__all__ = ["Options", "Program", "Source"]
 
 _ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _READ = ctypes.CFUNCTYPE(ctypes.c_int64)
@@ -91,26 +87,16 @@ class _Stage:
         return _Stage(name, tuple(scratch), zlib.compress(text.encode("utf-8", "surrogateescape"), 1))
 
     def to_bytes(self) -> bytes:
-        return json.dumps({"name": self.name, "scratch": self.scratch}).encode() + b"\n" + self.packed
+        head = [self.name, *map(str, self.scratch)]
+        return "\0".join(head).encode("utf-8", "surrogateescape") + b"\n" + self.packed
 
     @staticmethod
     def from_bytes(data: bytes) -> _Stage:
         head, _, packed = data.partition(b"\n")
-        row = json.loads(head)
-        return _Stage(row["name"], tuple(row["scratch"]), packed)
+        name, *scratch = head.decode("utf-8", "surrogateescape").split("\0")
+        return _Stage(name, tuple(map(int, scratch)), packed)
 
 
-@cache
-def source_digest() -> str:
-    """Digest of irgrad's own sources below interop: code that changed never meets IR that older code derived."""
-    import irgrad.rules
-    from irgrad.engine.codegen.cache import fingerprint
-
-    parts: list[bytes] = []
-    for folder in (Path(__file__).parent, Path(irgrad.rules.__file__).parent):
-        for path in sorted(folder.rglob("*.py")):
-            parts += [path.name.encode(), path.read_bytes()]
-    return fingerprint(*parts)
 
 
 class Program:
@@ -213,6 +199,7 @@ class Program:
     def key(self) -> str:
         """Digest over everything that determines the program's code."""
         from irgrad.engine.codegen.cache import fingerprint
+        from irgrad.engine.own_sources import source_digest
 
         source = self.source
         return fingerprint(source.digest, source.name, str(source.signature), word_text(self.word),
@@ -295,6 +282,8 @@ class Program:
                              discard=outputs if step.mode in ("R", "T") else (), width=step.width,
                              rules=rules)  # fmt: skip
         except IRGradError as error:
+            from irgrad.engine.messages import in_users_words
+
             raise in_users_words(error, self.source.name, self.source.signature) from None
         wanted = rules.wanted if rules is not None else ()
         return _Stage.of(derived.name, derived.scratch, to_text(module)), frozenset(wanted)
@@ -346,16 +335,16 @@ class Program:
         if self._compiled is None:
             with self._lock:
                 if self._compiled is None:
-                    from irgrad.engine.codegen.jit import compile_module
+                    from irgrad.engine.codegen.jit import compile_known
 
                     if self.rules is not None:
                         from irgrad.engine.host import register
 
                         register(self.rules)
-                    text, entries = self.ir, [self.entry_symbol]
-                    entries += [_PEAK_NAME, _DRAIN_NAME] if text.endswith(_PEAK) else []
-                    self._compiled = compile_module(text, entries, strict_fp=self.source.options.strict_fp)
-                    self._peak = _READ(self._compiled.address(_PEAK_NAME)) if len(entries) > 1 else None
+                    unit = compile_known(self.key, lambda: self.ir, [self.entry_symbol], [_PEAK_NAME, _DRAIN_NAME],
+                                         strict_fp=self.source.options.strict_fp)
+                    self._peak = _READ(unit.address(_PEAK_NAME)) if unit.has(_PEAK_NAME) else None
+                    self._compiled = unit
         return self._compiled
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 
 from irgrad.engine.dtypes import DTYPES, HINTS, DType
@@ -93,6 +92,8 @@ class _Parser:
         if kind != "word":
             raise self.error(f"expected {wanted}, got {_shown(word)}", start, f"one of {' '.join(DTYPES)}")
         if word not in DTYPES:
+            import difflib
+
             near = HINTS.get(word) or next(iter(difflib.get_close_matches(word, DTYPES, n=1)), None)
             fix = f"write `{near}`" if near else f"one of {' '.join(DTYPES)}"
             if word in ("c64", "c128", "complex"):

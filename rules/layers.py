@@ -17,11 +17,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from irgrad.rules.dispatch import Table
-from irgrad.rules.keys import Key
-
 if TYPE_CHECKING:
     from irgrad.rules.definition import Rule
+    from irgrad.rules.dispatch import Table
+    from irgrad.rules.keys import Key
     from irgrad.rules.prototype import Prototype
     from irgrad.rules.types import Kind
 
@@ -107,6 +106,8 @@ class Frozen:
 
     def tables(self, keys: Sequence[Key], symbol: str) -> Iterator[Table]:
         """The tables that speak about a symbol: of its keys, the narrower first, then of patterns."""
+        from irgrad.rules.dispatch import Table  # slow to import: not where no rule is ever asked for
+
         for key in keys:
             if key in self.rules:
                 if key not in self._tables:
@@ -126,7 +127,7 @@ class Snapshot:
 
     def keys(self, symbol: str, scope: str = "") -> tuple[Key, ...]:
         """The keys under which rules for a symbol may stand, the narrower first."""
-        from irgrad.rules.keys import canonical
+        from irgrad.rules.keys import Key, canonical
 
         name = symbol
         for frozen in self.layers:

@@ -11,7 +11,7 @@ import pytest
 
 import irgrad
 from irgrad import engine
-from irgrad.engine.codegen import jit
+from irgrad.engine.codegen import optimise
 
 SOURCE = """#include <math.h>
 double a(const double *x, long n) { double s = 0; for (long i = 0; i < n; i++) s += sin(x[i]) * x[i]; return s; }
@@ -22,13 +22,13 @@ double b(const double *x, long n) { double s = 1; for (long i = 0; i < n; i++) s
 def test_one_compile_per_key_and_equal_bits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("IRGRAD_CACHE_DIR", str(tmp_path))
     made: list[int] = []
-    original = jit.optimised_module
+    original = optimise.optimised_module
 
     def counted(*args: Any, **kwargs: Any) -> Any:
         made.append(1)
         return original(*args, **kwargs)
 
-    monkeypatch.setattr(jit, "optimised_module", counted)
+    monkeypatch.setattr(optimise, "optimised_module", counted)
     library = irgrad.load(SOURCE)
     gradients = [engine.grad(library.kernel(name, "f64(f64[n] x, i64 n)")) for name in "ab"]
     x = np.linspace(0.1, 2.0, 50)

@@ -14,7 +14,6 @@ import contextlib
 import hashlib
 import os
 import struct
-import tempfile
 import threading
 import time
 import warnings
@@ -98,6 +97,8 @@ class DiskCache:
 
     def put(self, kind: str, key: str, payload: bytes) -> bool:
         """Write an entry atomically. Returns False (one warning per process) when it cannot be written."""
+        import tempfile  # slow to import, and a cache that has the entry does not write
+
         path = self.path(kind, key)
         temporary: str | None = None
         try:
@@ -222,6 +223,8 @@ def default_root() -> Path:
     try:
         return Path.home() / ".cache" / "irgrad"
     except RuntimeError:  # no HOME and no entry in the user database
+        import tempfile
+
         return Path(tempfile.gettempdir()) / f"irgrad-{os.getuid()}"
 
 

@@ -2,28 +2,27 @@
 
 Each compiled unit has an LLJIT engine of its own, closed with the last reference to its `Compiled`: a shared engine
 would keep some kilobytes of every unit that was ever in it. Machine code is cached as an object file; a second process
-links it without running any LLVM pass.
+links it without running any LLVM pass, and mostly without LLVM at all: `elf.place` takes what it can, LLVM's linker the
+rest. So nothing here imports LLVM before it has something to do.
 """
 
 from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from irgrad.engine.codegen import symbols, vector_math
-from irgrad.engine.codegen.bfloat import BFLOAT_SYMBOLS, BFLOAT_TEXT
+from irgrad.engine.codegen import symbols
 from irgrad.engine.codegen.cache import default_cache, fingerprint
-from irgrad.engine.codegen.cxx import is_cxx_symbol, link_with_libcxx
-from irgrad.engine.codegen.llvm import binding, check_text, host_cpu, host_features
-from irgrad.engine.codegen.optimise import host_machine, machine_for, optimised_module
+from irgrad.engine.codegen.elf import ObjectFile, place
+from irgrad.engine.codegen.llvm import identity
 from irgrad.rules.errors import IRInvalid, LoadError
 
-__all__ = ["LLVM_LOCK", "Compiled", "compile_module", "compile_object", "link_object"]
+__all__ = ["LLVM_LOCK", "Compiled", "compile_known", "compile_module", "compile_object", "link_object"]
 
 _UNIT = "irgrad"
 # an entry of this name gives the unit's idle tape memory back (engine/transforms/runtime.py)
@@ -61,6 +60,10 @@ class Compiled:
             raise LoadError(f"`{name}` is not an entry of this unit", because=f"its entries are {known}",
                             fix="compile_module(text, entries=[...]) with that name")
         return address
+
+    def has(self, name: str) -> bool:
+        """Whether it is an entry of this unit."""
+        return name in self._addresses
 
     def function(self, name: str, result: Any = None, *arguments: Any) -> Callable[..., Any]:
         """A ctypes function for an entry, with ctypes types; it keeps this unit alive."""
@@ -101,8 +104,7 @@ def compile_object(
     text: str, entries: Sequence[str], *, strict_fp: bool = False, level: int = 3, cache: bool = True
 ) -> tuple[bytes, bool]:
     """The object file (position-independent) of a module for this CPU, and whether it came from the disk cache."""
-    check_text(text)
-    key = fingerprint("object-2", text, "\0".join(entries), f"{strict_fp} {level}", *_machine_identity())
+    key = fingerprint("object-3", text, "\0".join(entries), f"{strict_fp} {level}", *_machine_identity())
     store = default_cache()
     if cache:
         image = store.get("object", key)
@@ -113,6 +115,7 @@ def compile_object(
         if image is not None:
             return image, True
         from irgrad.engine.codegen.long_functions import shorten_module  # slow to import: not for cached code
+        from irgrad.engine.codegen.optimise import machine_for, optimised_module
 
         machine = machine_for(text, opt=level)
         module = optimised_module(text, entries, machine, strict_fp=strict_fp, level=level)
@@ -137,20 +140,73 @@ def _check_bodies(module: Any, entries: Sequence[str]) -> None:
                             fix="initialise what it reads, return from every path, end its loops (-Wall tells)")
 
 
+def compile_known(
+    key: str, text: Callable[[], str], entries: Sequence[str], optional: Sequence[str] = (), *, strict_fp: bool = False
+) -> Compiled:
+    """`compile_module` of a text that need not be made when the disk cache has its machine code.
+
+    key: a digest of everything that determines the text; optional: entries where the module defines them.
+    """
+    key = fingerprint("known-1", key, "\0".join(entries), "\0".join(optional), str(strict_fp), *_machine_identity())
+    store = default_cache()
+    image = store.get("object", key)
+    cached = image is not None
+    if image is None:
+        made = text()
+        wanted = [*entries, *(name for name in optional if _defines(made, name))]
+        image, _ = compile_object(made, wanted, strict_fp=strict_fp, cache=False)
+        store.put("object", key, image)
+    defined = ObjectFile(image).defined
+    return link_object(image, [*entries, *(name for name in optional if name in defined)], cached=cached)
+
+
+def _defines(text: str, name: str) -> bool:
+    return any(f" @{name}(" in row for row in text.splitlines() if row.startswith("define "))
+
+
 def link_object(image: bytes, entries: Sequence[str], *, cached: bool = False) -> Compiled:
     """Link an object file into this process. Raises LoadError for symbols that nothing provides."""
-    llvm = binding()
-    names = symbols.undefined_symbols(image)
-    provided = BFLOAT_SYMBOLS.intersection(symbols.missing(names))
-    names = tuple(name for name in names if name not in provided)
+    names = ObjectFile(image).undefined
     missing = symbols.missing(names)
-    if missing and all(map(is_cxx_symbol, missing)):
-        return Compiled(None, link_with_libcxx(image, missing), entries, image, cached)
+    if missing:
+        return _link_with_helpers(image, entries, names, missing, cached=cached)
     addresses = symbols.resolve_all(names)
+    placed = place(image, addresses) if not any(map(_unwinds, names)) else None
+    if placed is not None:
+        return Compiled(None, placed, entries, image, cached)
+    return _link_with_llvm(image, entries, addresses, cached=cached)
+
+
+def _unwinds(name: str) -> bool:
+    """Whether code with this symbol throws or catches: only LLVM's linker registers the tables for that."""
+    return name.startswith(("__gxx_personality", "_Unwind_"))
+
+
+def _link_with_helpers(
+    image: bytes, entries: Sequence[str], names: Sequence[str], missing: Sequence[str], *, cached: bool
+) -> Compiled:
+    """Link an object some of whose symbols no library of this process has: bfloat conversions, the C++ library."""
+    from irgrad.engine.codegen.bfloat import BFLOAT_SYMBOLS, BFLOAT_TEXT
+    from irgrad.engine.codegen.cxx import is_cxx_symbol, link_with_libcxx
+
+    rest = [name for name in missing if name not in BFLOAT_SYMBOLS]
+    if rest and all(map(is_cxx_symbol, rest)):
+        return Compiled(None, link_with_libcxx(image, rest), entries, image, cached)
+    addresses = symbols.resolve_all(name for name in names if name not in missing or name in rest)
+    return _link_with_llvm(image, entries, addresses, BFLOAT_TEXT, cached=cached)
+
+
+def _link_with_llvm(
+    image: bytes, entries: Sequence[str], addresses: Mapping[str, int], more: str = "", *, cached: bool
+) -> Compiled:
+    from irgrad.engine.codegen.llvm import binding
+    from irgrad.engine.codegen.optimise import host_machine
+
+    llvm = binding()
     with LLVM_LOCK:
         builder = llvm.JITLibraryBuilder().add_object_img(image)
-        if provided:
-            builder.add_ir(BFLOAT_TEXT)
+        if more:
+            builder.add_ir(more)
         for name, address in addresses.items():
             builder.import_symbol(name, address)
         for name in entries:
@@ -168,10 +224,8 @@ def link_object(image: bytes, entries: Sequence[str], *, cached: bool = False) -
 @cache
 def _machine_identity() -> tuple[str, ...]:
     """What machine code depends on besides its IR: this code, LLVM, the CPU, the vector library."""
-    llvm = binding()
-    version = ".".join(map(str, llvm.llvm_version_info))
     folder = Path(__file__).parent
     files = ("optimise.py", "vector_math.py", "prepare.py", "long_functions.py")
     code = fingerprint(*((folder / name).read_bytes() for name in files))
-    triple, libmvec = str(llvm.get_process_triple()), f"libmvec={vector_math.available()}"
-    return (code, version, triple, host_cpu(), host_features(), libmvec)
+    libmvec = symbols.open_library("libmvec.so.1")
+    return (code, f"libmvec={libmvec}", *identity())

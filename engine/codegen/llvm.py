@@ -9,11 +9,23 @@ from __future__ import annotations
 import re
 import threading
 from functools import cache
+from importlib import util
+from pathlib import Path
 from typing import Any
 
 from irgrad.rules.errors import IRInvalid, IRSyntaxError, LimitExceeded
 
-__all__ = ["MAX_NESTING", "MAX_TEXT", "binding", "check_text", "host_cpu", "host_features", "parse", "target_machine"]
+__all__ = [
+    "MAX_NESTING",
+    "MAX_TEXT",
+    "binding",
+    "check_text",
+    "host_cpu",
+    "host_features",
+    "identity",
+    "parse",
+    "target_machine",
+]
 
 MAX_TEXT = 256 << 20
 MAX_NESTING = 256
@@ -25,6 +37,7 @@ _COMMENTS = re.compile(rb";[^\n]*")
 _NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"()[]{}<>")
 _WIDE_INTEGERS = re.compile(r"i(\d{4,})\b")
 _IN_NAME = re.compile(r"[\w.%@$#!\"-]")
+_CPU_LINES = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags")  # of /proc/cpuinfo
 _ARROWS = re.compile(rb"->|=>")
 
 
@@ -53,6 +66,29 @@ def host_cpu() -> str:
 def host_features() -> str:
     """LLVM's feature string of this machine's CPU, e.g. `+avx2,-avx512f`."""
     return str(binding().get_host_cpu_features().flatten())
+
+
+@cache
+def identity() -> tuple[str, ...]:
+    """What LLVM's machine code for this CPU depends on besides its IR: the LLVM build and the CPU.
+
+    Told by the file of LLVM's library and by Linux, not by LLVM: loading it costs more than what a cached gradient
+    needs besides. Where they do not tell, LLVM does.
+    """
+    try:
+        spec = util.find_spec("llvmlite")
+        library = Path(next(iter(spec.submodule_search_locations or ())) if spec else "", "binding", "libllvmlite.so")
+        status = library.stat()
+        with Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as file:
+            first = file.read(1 << 14).partition("\n\n")[0]
+    except (OSError, StopIteration):
+        first, status = "", None
+    told = [row for row in first.splitlines() if row.split("\t")[0] in _CPU_LINES]
+    if status is None or len(told) != len(_CPU_LINES):
+        llvm = binding()
+        version = ".".join(map(str, llvm.llvm_version_info))
+        return (version, str(llvm.get_process_triple()), host_cpu(), host_features())
+    return (f"llvmlite {status.st_size} {status.st_mtime_ns}", *told)
 
 
 def target_machine(cpu: str = "", features: str = "", opt: int = 3, *, jit: bool = True, reloc: str = "default") -> Any:

@@ -6,20 +6,21 @@ resolved before it is linked, one by one, and the first that nobody has is an er
 
 from __future__ import annotations
 
-import struct
+import ctypes
 import sys
 from collections.abc import Iterable
 from functools import cache
+from typing import Any
 
-from irgrad.engine.codegen.llvm import binding
+from irgrad.engine.codegen.elf import ObjectFile
 from irgrad.rules.errors import LoadError
 
-__all__ = ["is_known", "missing", "resolve", "resolve_all", "undefined_symbols"]
+__all__ = ["define", "is_known", "lookup", "missing", "open_library", "resolve", "resolve_all", "undefined_symbols"]
 
 # Opened when a symbol is not found otherwise: libm, complex arithmetic and wide integers, vector maths, C++.
 _LIBRARIES = ("libm.so.6", "libgcc_s.so.1", "libmvec.so.1")
 _CXX_LIBRARIES = ("libstdc++.so.6",)
-_IMPLICIT = {"_GLOBAL_OFFSET_TABLE_"}
+_OWN: dict[str, int] = {}
 
 
 def undefined_symbols(image: bytes) -> tuple[str, ...]:
@@ -27,47 +28,53 @@ def undefined_symbols(image: bytes) -> tuple[str, ...]:
 
     Raises ValueError when the image is no such object.
     """
-    if image[:6] != b"\x7fELF\x02\x01":
-        raise ValueError("not a 64-bit little-endian ELF object")
-    (table,) = struct.unpack_from("<Q", image, 0x28)
-    entry_size, count = struct.unpack_from("<HH", image, 0x3A)
-    sections = [struct.unpack_from("<IIQQQQIIQQ", image, table + index * entry_size) for index in range(count)]
-    names: set[str] = set()
-    for section in sections:
-        kind, offset, size, link = section[1], section[4], section[5], section[6]
-        if kind != 2:  # SHT_SYMTAB
-            continue
-        strings = sections[link][4]
-        for at in range(offset + 24, offset + size, 24):
-            name, _, _, index = struct.unpack_from("<IBBH", image, at)
-            if index == 0:  # SHN_UNDEF
-                start = strings + name
-                names.add(image[start : image.index(b"\0", start)].decode("utf-8", "replace"))
-    return tuple(sorted(names - _IMPLICIT - {""}))
+    return ObjectFile(image).undefined
 
 
 @cache
-def _open(library: str) -> bool:
+def open_library(name: str) -> bool:
+    """Open a shared library for good, so that its symbols resolve; False when there is none."""
     try:
-        binding().load_library_permanently(library)
-    except RuntimeError:
+        ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)  # never closed
+    except OSError:
         return False
     return True
 
 
+def define(name: str, address: int) -> None:
+    """Give code that is linked from now on a symbol of this name. It must be there as long as the process."""
+    _OWN[name] = address
+
+
+@cache
+def _process() -> Any:
+    return ctypes.CDLL(None)
+
+
+def lookup(name: str) -> int:
+    """The address of a symbol among what this process has open for all, 0 when nothing has it."""
+    if name in _OWN:
+        return _OWN[name]
+    try:
+        return int(ctypes.cast(_process()[name], ctypes.c_void_p).value or 0)
+    except AttributeError:
+        return 0
+
+
 def resolve(name: str) -> int:
     """The address of a symbol in this process, 0 when nothing has it."""
-    llvm = binding()
-    address = llvm.address_of_symbol(name)
+    address = lookup(name)
     if address or not sys.platform.startswith("linux"):
-        return int(address or 0)
+        return address
     cxx = name.startswith(("_Z", "__cxa", "__gxx"))
     for library in (*_LIBRARIES, *(_CXX_LIBRARIES if cxx else ())):
-        if _open(library):
-            address = llvm.address_of_symbol(name)
+        if open_library(library):
+            address = lookup(name)
             if address:
-                return int(address)
-    return 0
+                return address
+    from irgrad.engine.codegen.llvm import binding  # last: importing LLVM is slow
+
+    return int(binding().address_of_symbol(name) or 0)
 
 
 def is_known(name: str) -> bool:

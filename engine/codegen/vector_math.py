@@ -17,7 +17,8 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from irgrad.engine.codegen.llvm import binding, host_features
+from irgrad.engine.codegen.llvm import host_features
+from irgrad.engine.codegen.symbols import lookup, open_library
 
 __all__ = ["annotate", "available", "rewrite"]
 
@@ -45,12 +46,7 @@ _ISA = (("e", 512, "avx512f"), ("d", 256, "avx2"), ("b", 128, "sse4.1"))
 @cache
 def available() -> bool:
     """Whether this process can use libmvec (x86-64 glibc)."""
-    llvm = binding()
-    try:
-        llvm.load_library_permanently(_LIBRARY)
-    except RuntimeError:
-        return False
-    return bool(llvm.address_of_symbol("_ZGVbN2v_sin"))
+    return open_library(_LIBRARY) and bool(lookup("_ZGVbN2v_sin"))
 
 
 @cache
@@ -63,10 +59,9 @@ def _isas() -> tuple[tuple[str, int], ...]:
 @cache
 def _variants(name: str, arity: int, bits: int) -> tuple[tuple[str, int], ...]:
     """(symbol, lanes) of the libmvec functions for a scalar function that this CPU and this glibc have."""
-    llvm = binding()
     suffix = f"{'v' * arity}_{name}{'f' if bits == 32 else ''}"
     rows = ((f"_ZGV{letter}N{width // bits}{suffix}", width // bits) for letter, width in _isas())
-    return tuple((symbol, lanes) for symbol, lanes in rows if llvm.address_of_symbol(symbol))
+    return tuple((symbol, lanes) for symbol, lanes in rows if lookup(symbol))
 
 
 def annotate(text: str) -> str:
@@ -160,7 +155,7 @@ def _helper(name: str, lanes: int, bits: int, declared: dict[str, str]) -> str |
     letter, piece = chosen
     arity = _INTRINSICS[name]
     symbol = f"_ZGV{letter}N{piece}{'v' * arity}_{name}{'f' if bits == 32 else ''}"
-    if not binding().address_of_symbol(symbol):
+    if not lookup(symbol):
         return None
     scalar = "double" if bits == 64 else "float"
     whole, part = f"<{lanes} x {scalar}>", f"<{piece} x {scalar}>"

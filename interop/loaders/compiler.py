@@ -8,22 +8,20 @@ CPU is chosen when machine code is made.
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import shlex
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import util
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from irgrad.engine.codegen.cache import default_cache, fingerprint
-from irgrad.interop.loaders.link import read_bitcode
 from irgrad.rules.errors import CompileError, LoadError
+
+if TYPE_CHECKING:
+    import subprocess
 
 __all__ = ["NEWEST_LLVM", "Compilation", "Compiler", "Options", "compile_source", "find_compiler"]
 
@@ -95,6 +93,8 @@ def find_compiler() -> Compiler:
             status = zig.stat()
             command = {"c": (str(zig), "cc"), "c++": (str(zig), "c++")}
             return Compiler("ziglang", command, f"zig {status.st_size} {status.st_mtime_ns}", _ZIG_FLAGS)
+    import shutil
+
     clang = shutil.which("clang")
     if clang:
         return _named_compiler(clang)
@@ -107,6 +107,9 @@ def find_compiler() -> Compiler:
 
 @cache
 def _named_compiler(named: str) -> Compiler:
+    import shlex
+    import shutil
+
     words = shlex.split(named)
     program = shutil.which(words[0]) if words else None
     if program is None:
@@ -138,11 +141,15 @@ def compile_source(path: Path, language: str, options: Options, *, display: str 
     compiler = find_compiler()
     command = _command(compiler, language, options)
     store = default_cache()
-    key = fingerprint("ir-1", compiler.identity, display or str(path.resolve()), str(Path.cwd()), path.read_bytes(),
+    key = fingerprint("ir-2", compiler.identity, display or str(path.resolve()), str(Path.cwd()), path.read_bytes(),
                       language, *command, *_environment())
     hit = _from_cache(store.get("ir", key))
     if hit is not None:
         return hit
+    import tempfile
+
+    from irgrad.interop.loaders.link import read_bitcode
+
     with tempfile.TemporaryDirectory(prefix="irgrad-cc-") as scratch:
         output = Path(scratch, "out.bc" if compiler.bitcode else "out.ll")
         unit = str(_with_suffix(path, language, Path(scratch)))
@@ -157,9 +164,7 @@ def compile_source(path: Path, language: str, options: Options, *, display: str 
         text = read_bitcode(output) if compiler.bitcode else output.read_text("utf-8", "surrogateescape")
         text = text.replace(unit, display or str(path))
     result = Compilation(text, messages, needs, cached=False)
-    hashes = {need: _content_hash(need) for need in needs}
-    header = json.dumps({"needs": hashes, "warnings": result.warnings}).encode()
-    store.put("ir", key, header + b"\n" + text.encode("utf-8", "surrogateescape"))
+    store.put("ir", key, _packed(result))
     return result
 
 
@@ -203,6 +208,8 @@ def _environment() -> list[str]:
 
 
 def _run(command: Sequence[str], zig_cache: str | None = None) -> subprocess.CompletedProcess[str]:
+    import subprocess
+
     environment = {**os.environ, "LC_ALL": "C"}
     if zig_cache is not None:
         # zig answers from its own cache without repeating the messages, and wants a folder it may write to.
@@ -232,13 +239,18 @@ def _content_hash(path: str) -> str:
         return "missing"
 
 
+def _packed(made: Compilation) -> bytes:
+    """A compilation as bytes: a line for each header with its digest, warnings, text. (`json` is slow to import.)"""
+    head = "\n".join(f"{_content_hash(need)} {need}" for need in made.dependencies)
+    return "\0".join((head, made.warnings, made.text)).encode("utf-8", "surrogateescape")
+
+
 def _from_cache(data: bytes | None) -> Compilation | None:
     """A cached compilation whose headers are all unchanged."""
     if data is None:
         return None
-    header, _, text = data.partition(b"\n")
-    facts = json.loads(header)
-    needs: dict[str, str] = facts["needs"]
-    if any(_content_hash(path) != digest for path, digest in needs.items()):
+    head, warnings, text = data.decode("utf-8", "surrogateescape").split("\0", 2)
+    needs = [row.partition(" ")[::2] for row in head.splitlines()]
+    if any(_content_hash(path) != digest for digest, path in needs):
         return None
-    return Compilation(text.decode("utf-8", "surrogateescape"), facts["warnings"], tuple(needs), cached=True)
+    return Compilation(text, warnings, tuple(path for _, path in needs), cached=True)

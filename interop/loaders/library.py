@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -68,6 +67,8 @@ class Library:
 
     def _nearest(self, name: str) -> str:
         names = self.functions()
+        import difflib
+
         by_plain = {_plain_name(symbol): symbol for symbol in names}
         near = [by_plain[row] for row in difflib.get_close_matches(name, by_plain, n=4, cutoff=0.5)]
         if near:
@@ -78,6 +79,8 @@ class Library:
         return f"it defines {shown}" + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
     def _hint(self, name: str) -> str:
+        import difflib
+
         near = difflib.get_close_matches(name, self.functions(), n=1, cutoff=0.5)
         return f'lib.kernel("{near[0]}")' if near else "choose one of lib.functions()"
 

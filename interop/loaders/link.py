@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-import string
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from irgrad.engine.codegen.llvm import binding, check_text, parse
 from irgrad.rules.errors import IRGradError, IRInvalid, IRSyntaxError, LoadError
 
 __all__ = ["link_inputs", "read_bitcode", "read_text"]
@@ -31,7 +28,7 @@ except RuntimeError as error:
 sys.stdout.buffer.write(str(module).encode("utf-8", "surrogateescape"))
 """
 """Damaged bitcode can end the process that reads it, so another one does."""
-_CHAR6 = string.ascii_lowercase + string.ascii_uppercase + string.digits + "._"
+_CHAR6 = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._"
 
 
 def read_text(path: Path) -> str:
@@ -62,6 +59,8 @@ def _disassemble(data: bytes, name: str) -> str:
     newest = max((int(found) for found in _bitcode_producers(data)), default=0)
     if newest > _NEWEST:
         raise _too_new(name, f"it was written by LLVM {newest}")
+    import subprocess
+
     from irgrad.engine.codegen.cache import default_cache, fingerprint
 
     disk, key = default_cache(), fingerprint(b"bitcode", data)
@@ -106,6 +105,8 @@ def link_inputs(texts: Sequence[str], names: Sequence[str], trusted: Sequence[bo
     if len(texts) == 1:
         _parse(texts[0], names[0], None).close()
         return texts[0]
+    from irgrad.engine.codegen.llvm import binding
+
     context = binding().create_context()
     whole = None
     try:
@@ -133,6 +134,7 @@ def _link(whole: Any, part: Any, name: str, names: Sequence[str]) -> None:
 
 def _check(text: str, name: str) -> None:
     """Read with our own reader first: on some broken modules LLVM's parser ends the process."""
+    from irgrad.engine.codegen.llvm import check_text
     from irgrad.engine.ir.reader import materialise, read
     from irgrad.engine.ir.verify import verify_function
 
@@ -158,6 +160,8 @@ def _sentence(error: IRGradError) -> str:
 
 
 def _parse(text: str, name: str, context: Any) -> Any:
+    from irgrad.engine.codegen.llvm import parse
+
     try:
         return parse(text, context)
     except (IRSyntaxError, IRInvalid) as error:

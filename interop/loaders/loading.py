@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import os
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from irgrad.interop.loaders.compiler import Compilation, Options, compile_source
-from irgrad.interop.loaders.libcxx import complete
 from irgrad.interop.loaders.library import Library
-from irgrad.interop.loaders.link import link_inputs, read_bitcode, read_text
 from irgrad.rules.errors import LoadError
 
 __all__ = ["load"]
@@ -72,8 +68,15 @@ def load(
             warnings.append(compiled.warnings)
     # What the compiler has just written needs no check; foreign IR does, before anything else touches it.
     trusted = [_kind(item, language) in ("c", "c++") for item in sources]
-    text = texts[0] if trusted == [True] else link_inputs(texts, names, trusted)
+    if trusted == [True]:
+        text = texts[0]
+    else:
+        from irgrad.interop.loaders.link import link_inputs
+
+        text = link_inputs(texts, names, trusted)
     if any(_kind(item, language) == "c++" for item in sources):
+        from irgrad.interop.loaders.libcxx import complete
+
         text = complete(text)
     return Library(text, names, "\n".join(warnings))
 
@@ -108,10 +111,11 @@ def _one(source: Source, options: Options, language: str | None) -> tuple[str, C
     path = Path(source)
     if not path.is_file():
         raise _missing(path)
-    if kind == "ll":
-        return str(source), Compilation(read_text(path), "", (), cached=False)
-    if kind == "bc":
-        return str(source), Compilation(read_bitcode(path), "", (), cached=False)
+    if kind in ("ll", "bc"):
+        from irgrad.interop.loaders.link import read_bitcode, read_text
+
+        text = read_text(path) if kind == "ll" else read_bitcode(path)
+        return str(source), Compilation(text, "", (), cached=False)
     if kind in ("c", "c++"):
         return str(source), compile_source(path, kind, options)
     raise LoadError(
@@ -127,6 +131,8 @@ def _from_string(source: str, options: Options, language: str) -> Compilation:
         return Compilation(source, "", (), cached=False)
     if language not in ("c", "c++"):
         raise LoadError(f"a string cannot be loaded as `{language}`", fix='language="c", "c++" or "ll"')
+    import tempfile
+
     with tempfile.TemporaryDirectory(prefix="irgrad-src-") as folder:
         path = Path(folder, "string.c" if language == "c" else "string.cc")
         path.write_text(f'#line 1 "{_STRING_NAME}"\n{source}\n', encoding="utf-8")
@@ -134,6 +140,8 @@ def _from_string(source: str, options: Options, language: str) -> Compilation:
 
 
 def _missing(path: Path) -> LoadError:
+    import difflib
+
     if path.is_dir():
         return LoadError(f"`{path}` is a folder", because="a source file is wanted",
                          fix="load a list of its files: load(sorted(folder.glob('*.c')))")
@@ -157,12 +165,12 @@ def _is_shared(source: Source) -> bool:
 
 def _open_shared(path: Path) -> None:
     """Open a shared library for good, so that its symbols resolve."""
-    import llvmlite.binding as llvm
+    import ctypes
 
     if path.parent != Path() and not path.is_file():
         raise _missing(path)
     try:
-        llvm.load_library_permanently(str(path))
-    except RuntimeError as error:
+        ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)  # never closed
+    except OSError as error:
         raise LoadError(f"the shared library `{path}` cannot be opened", because=str(error),
                         fix="name a library built for this machine") from None

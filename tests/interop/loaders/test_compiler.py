@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -88,6 +89,6 @@ def test_a_compiler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
         find_compiler()
     monkeypatch.delenv("IRGRAD_CC")
     monkeypatch.setattr(compiler.util, "find_spec", lambda name: None)
-    monkeypatch.setattr(compiler.shutil, "which", lambda name: None)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(LoadError, match="pip install 'ziglang"):
         find_compiler()
