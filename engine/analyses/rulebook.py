@@ -174,6 +174,8 @@ class Rulebook:
             return None
         prototype = self.prototype(name := fn.name or "")
         if prototype is not None and len(prototype.params) == len(fn.ftype.params):
+            if fn in self.hidden and self.globals_of(fn):  # the prototype says nothing about them
+                return CallFacts("pure", reads=None, writes=None)
             reads = tuple(i for i, p in enumerate(prototype.params) if p.reads)
             writes = tuple(i for i, p in enumerate(prototype.params) if p.writes)
             return CallFacts("pure", reads=reads, writes=writes)

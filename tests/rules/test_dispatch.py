@@ -105,3 +105,21 @@ def test_one_rule_needs_no_plum() -> None:
         _rule("only")
         assert _chosen(Reverse[1], Const, Active[f64], Active[f64]) == "only"
     assert COUNTS["plum"] == before
+
+
+def test_plum_is_imported_when_a_tie_may_be() -> None:
+    import subprocess
+    import sys
+
+    code = """
+import sys
+import irgrad
+from irgrad.rules import Active, Reverse, current, f32, f64
+irgrad.rule("f")(lambda x: 2 * x)
+current().resolve("f", (Reverse[1], Active[f64], Active[f64]))
+assert "plum" not in sys.modules
+irgrad.rule("f", f32)(lambda x: 3 * x)
+current().resolve("f", (Reverse[1], Active[f64], Active[f64]))
+assert "plum" in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

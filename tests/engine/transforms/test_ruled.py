@@ -201,3 +201,106 @@ def test_snapshots_are_shared_by_equal_rules(lib: Any) -> None:
         assert square.primal.R((0, 1)) is not plain
         assert current().layers
     assert square.primal.R((0, 1)) is plain
+
+
+EXTRA = """
+#include <stdlib.h>
+static double state = 1.0;
+double *pool_get(long bytes) { return malloc(bytes); }
+void pool_put(double *p) { free(p); }
+double curve(double x) { return x * x; }
+double bump(double x) { state = state + 1.0; return x * x; }
+double pooled(const double *x, long n) {
+  double *w = pool_get(8 * n), s = 0;
+  for (long i = 0; i < n; i++) w[i] = curve(x[i]);
+  for (long i = 0; i < n; i++) s += w[i] * w[i];
+  pool_put(w);
+  return s;
+}
+double counted(const double *x, long n) {
+  double s = 0;
+  state = 1.0;
+  for (long i = 0; i < n; i++) s += state * bump(x[i]);
+  return s;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def extra(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    path = tmp_path_factory.mktemp("ruled") / "extra.c"
+    path.write_text(EXTRA)
+    return irgrad.load(path)
+
+
+def test_allocators_of_the_user(extra: Any) -> None:
+    from irgrad.rules import allocator
+
+    pooled = extra.kernel("pooled", "f64(f64[n] x, i64 n)")
+    with layer():
+        allocator("pool_get", 0, free="pool_put")
+        text = pooled.primal.V((0, 2)).stage.text
+        assert "@pool_get(" in text  # not looked into
+        assert "irgrad.tape.alloc" in text  # the shadow of what it returns
+        np.testing.assert_allclose(grad(pooled)(X), 4 * X**3)
+
+
+def test_memory_that_a_ruled_body_changes_is_not_read_again(extra: Any) -> None:
+    counted = extra.kernel("counted", "f64(f64[n] x, i64 n)")
+    expected = 2 * X * np.array([1.0, 2.0, 3.0])
+    np.testing.assert_allclose(grad(counted)(X), expected)
+    for key in ("bump", extra.kernel("bump")):
+        with layer():
+
+            @rule(key)
+            def _(x: Any) -> Any:
+                return 2 * x
+
+            np.testing.assert_allclose(grad(counted)(X), expected)
+            assert jvp(counted, (X,), (np.ones(3),))[1] == pytest.approx(expected.sum())
+
+
+def test_partials_work_at_every_width(lib: Any) -> None:
+    from irgrad.engine import jacfwd, jacrev
+
+    total = lib.kernel("total", "f64(f64[n] x, i64 n)")
+    with layer():
+
+        @rule("square")
+        def _(x: Any) -> Any:
+            return 20 * x
+
+        for width in (1, 2, 4):
+            np.testing.assert_allclose(jacfwd(total, width=width)(X), X**2 + 20 * X**2)
+            np.testing.assert_allclose(jacrev(total, width=width)(X), X**2 + 20 * X**2)
+
+
+def test_an_alias_shares_the_rules(lib: Any) -> None:
+    from irgrad.rules import alias
+
+    with layer():
+
+        @rule("parabola")
+        def _(x: Any) -> Any:
+            return 20 * x
+
+        alias("square", "parabola")
+        assert grad(lib.kernel("square"))(3.0) == 60.0
+
+
+def test_no_dispatch_when_a_kernel_runs(lib: Any) -> None:
+    from irgrad.rules.dispatch import COUNTS
+
+    square = lib.kernel("square")
+    with layer():
+        for element in (f32, f64):
+
+            @rule("square", Active[element])
+            def _(x: Any) -> Any:
+                return 20 * x
+
+        gradient = grad(square)
+        assert gradient(3.0) == 60.0
+        before = COUNTS["plum"]
+        assert [gradient(float(x)) for x in range(5)] == [20.0 * x for x in range(5)]
+        assert COUNTS["plum"] == before > 0
