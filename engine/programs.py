@@ -228,7 +228,12 @@ class Program:
         stored = disk.get("program", key)
         if stored is not None:
             return _Stage.from_bytes(stored)
-        with no_collections():
+        from irgrad.engine.progress import Progress
+
+        if self.parent is not None:
+            _ = self.parent.stage
+        doing = "preparing" if self.parent is None else "differentiating"
+        with no_collections(), Progress(f"{doing} `{self.source.name}`"):
             stage = self._primal_stage() if self.parent is None else self._derived_stage(self.parent)
         disk.put("program", key, stage.to_bytes())
         return stage

@@ -28,6 +28,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not hasattr(options, "run"):
         parser.print_help(sys.stderr)
         return 2
+    from irgrad.engine.progress import show_always
+
+    show_always()
     try:
         return int(options.run(options))
     except IRGradError as error:
@@ -115,8 +118,8 @@ def _positive(text: str) -> int:
 
 
 def _library(options: argparse.Namespace) -> Library:
+    from irgrad.engine.progress import Progress
     from irgrad.interop.loaders import load
-    from irgrad.interop.progress import Progress
 
     define = dict(row.split("=", 1) if "=" in row else (row, "1") for row in options.define)
     with Progress(f"compiling {options.file}"):
@@ -137,7 +140,7 @@ def _grad(options: argparse.Namespace) -> int:
     from irgrad.engine.codegen.objects import write
     from irgrad.engine.export import export_header, export_text
     from irgrad.engine.gradients import grad
-    from irgrad.interop.progress import Progress
+    from irgrad.engine.progress import Progress
 
     kernel = _kernel(options)
     names = _names(options.wrt)
@@ -162,7 +165,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 def _check(options: argparse.Namespace) -> int:
     from irgrad.engine.checking import check
-    from irgrad.interop.progress import Progress
+    from irgrad.engine.progress import Progress
 
     kernel = _kernel(options)
     args = _random_arguments(kernel, _sizes(options.size), options.seed, options.range)

@@ -12,15 +12,14 @@ import ctypes
 import os
 import re
 import subprocess
-import sys
 import tempfile
-import threading
 from collections.abc import Sequence
 from importlib import util
 from pathlib import Path
 from typing import Any
 
 from irgrad.engine.codegen.cache import default_cache, fingerprint
+from irgrad.engine.progress import Progress
 from irgrad.rules.errors import LoadError
 
 __all__ = ["SharedUnit", "is_cxx_symbol", "link_with_libcxx"]
@@ -29,7 +28,6 @@ _PREFIXES = ("_ZNSt", "_ZNKSt", "_ZSt", "_ZTISt", "_ZTVSt", "_ZTSSt", "_ZTINSt",
              "_ZTVN10__cxxabiv1", "__cxa_", "__gxx_", "_Zn", "_Zd", "_Unwind_")
 _TABLES = re.compile(r"_Z(?:T[TCVIS]|T[hv]n?\d+_(?:n?\d+_)?|GV)(?:NK?)?St")  # construction tables, thunks, guards
 _TIMEOUT = 900.0
-_PATIENCE = 1.0  # seconds until a line on stderr says what takes so long
 
 
 def is_cxx_symbol(name: str) -> bool:
@@ -78,22 +76,14 @@ def _link(image: bytes, output: Path, missing: Sequence[str]) -> None:
     if zig is None:
         raise _failed(missing, "the `ziglang` wheel, which brings libc++, is not installed")
     command = [str(zig), "c++", "-shared", "-O2", "-o", str(output), str(source), "-lm"]
-    notice = threading.Timer(_PATIENCE, _tell)
-    notice.daemon = True
-    notice.start()
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-                              errors="replace", timeout=_TIMEOUT)
+        with Progress("building the C++ library (once on this machine, about a minute)"):
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                                  errors="replace", timeout=_TIMEOUT)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _failed(missing, str(error)) from None
-    finally:
-        notice.cancel()
     if done.returncode != 0 or not output.exists():
         raise _failed(missing, done.stderr.strip())
-
-
-def _tell() -> None:
-    print("irgrad: building the C++ library (once on this machine, about a minute) ...", file=sys.stderr, flush=True)
 
 
 def _failed(missing: Sequence[str], because: str) -> LoadError:

@@ -116,16 +116,23 @@ def compile_object(
             return image, True
         from irgrad.engine.codegen.long_functions import shorten_module  # slow to import: not for cached code
         from irgrad.engine.codegen.optimise import machine_for, optimised_module
+        from irgrad.engine.progress import Progress
 
-        machine = machine_for(text, opt=level)
-        module = optimised_module(text, entries, machine, strict_fp=strict_fp, level=level)
-        _check_bodies(module, entries)
-        module = shorten_module(module)
-        image = bytes(machine.emit_object(module))
-        module.close()
+        with Progress(f"making machine code of `{_plain(entries[0])}`" if entries else "making machine code"):
+            machine = machine_for(text, opt=level)
+            module = optimised_module(text, entries, machine, strict_fp=strict_fp, level=level)
+            _check_bodies(module, entries)
+            module = shorten_module(module)
+            image = bytes(machine.emit_object(module))
+            module.close()
     if cache:
         store.put("object", key, image)
     return image, False
+
+
+def _plain(name: str) -> str:
+    """The user's name of an entry."""
+    return name.removeprefix("irgrad.entry.").partition(".normal")[0]
 
 
 def _check_bodies(module: Any, entries: Sequence[str]) -> None:
@@ -134,7 +141,7 @@ def _check_bodies(module: Any, entries: Sequence[str]) -> None:
         block = next(iter(module.get_function(name).blocks), None)
         first = next(iter(block.instructions), None) if block is not None else None
         if first is not None and first.opcode == "unreachable":
-            plain = name.removeprefix("irgrad.entry.").partition(".normal")[0]
+            plain = _plain(name)
             raise IRInvalid(f"the function `{plain}` has no defined behaviour", where=f"@{plain}",
                             because="every way through it ends in undefined behaviour, so that LLVM left nothing of it",
                             fix="initialise what it reads, return from every path, end its loops (-Wall tells)")

@@ -148,9 +148,10 @@ def compile_source(path: Path, language: str, options: Options, *, display: str 
         return hit
     import tempfile
 
+    from irgrad.engine.progress import Progress
     from irgrad.interop.loaders.link import read_bitcode
 
-    with tempfile.TemporaryDirectory(prefix="irgrad-cc-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="irgrad-cc-") as scratch, Progress(f"compiling `{display or path}`"):
         output = Path(scratch, "out.bc" if compiler.bitcode else "out.ll")
         unit = str(_with_suffix(path, language, Path(scratch)))
         done = _run([*command, unit, "-c" if compiler.bitcode else "-S", "-emit-llvm", "-o", str(output)], scratch)
