@@ -7,7 +7,8 @@ each call:
 
     work(ptr control, ptr meta, ptr bases, i64 worker, i64 limit)
 
-    control  words: next chunk (atomic), address of the workers' scratch memory, address of the block function
+    control  words: next chunk (atomic), address of the workers' scratch memory, address of the block function,
+             chunks completed (atomic)
     meta     i64 words: those of `HEAD`, the outer dimensions, then one record per slot
     record   the words of `FIELDS`, then strides of the source along the outer axes, then those of the destination
     bases    the addresses to which records refer by number
@@ -31,9 +32,9 @@ WORK = "irgrad.batch.work"
 
 # samples of a row, rows, samples of a chunk, chunks of a row, most samples of a block, bytes of scratch memory of a
 # worker (the first 16 for each slot are the driver's own), outer axes, slots, lanes: a block has a multiple of them
-HEAD = ("samples", "rows", "chunk", "chunks", "block", "scratch", "axes", "slots", "lanes")
+HEAD: tuple[str, ...] = ("samples", "rows", "chunk", "chunks", "block", "scratch", "axes", "slots", "lanes")
 
-FIELDS = (
+FIELDS: tuple[str, ...] = (
     "place",  # of the slot in a block: 0 scratch memory, 1 in the source, 2 in the destination, 3 in the source and the
     #           same for all samples, 4 the accumulator
     "start",  # 0 nothing, 1 zero, 2 copied from the source, 3 the source's one value for all samples
@@ -315,4 +316,5 @@ def _work() -> str:
                 here = w.load("ptr", w.at(pointers, i, "ptr"))
                 w.do(f"call void @irgrad.batch.end(ptr {here}, ptr {record}, {rest})")
             w.do(f"store i64 {w.add(at, m)}, ptr {first}")
+        w.emit(f"atomicrmw add ptr {w.at('%control', '3', 'i64')}, i64 1 release, align 8")
     return w.text()

@@ -19,7 +19,7 @@ from irgrad.engine.batch_threads import run_chunks, thread_limit
 from irgrad.engine.batch_unit import Unit, work
 from irgrad.engine.slots import Slot
 
-__all__ = ["CHUNKS", "LONG", "STAGE_BYTES", "Job", "Plan", "front_bytes", "make_plan", "placed"]
+__all__ = ["CHUNKS", "LONG", "STAGE_BYTES", "Job", "Plan", "front_bytes", "make_plan", "placed", "scratch_bytes"]
 
 Array = np.ndarray[Any, Any]
 CHUNKS = 128
@@ -77,7 +77,7 @@ class Plan:
         workers = min(thread_limit(threads), max(self.chunks, 1))
         memory = np.empty(workers * self.scratch + 64, np.uint8)
         start = -(-memory.ctypes.data // 64) * 64
-        control = (ctypes.c_int64 * 3)(0, start, self.unit.address)
+        control = (ctypes.c_int64 * 4)(0, start, self.unit.address, 0)
         native, at = work(), ctypes.addressof(control)
         meta, bases = self.meta.ctypes.data, self.bases.ctypes.data
 
@@ -150,6 +150,12 @@ def front_bytes(slots: int) -> int:
     return -(-16 * slots // 64) * 64
 
 
+def scratch_bytes(place: int, block: int, lanes: int, width: int) -> int:
+    """Scratch memory of a slot with `width` bytes a sample; what is used in place needs some for short blocks only."""
+    samples = block if place == 0 else lanes if place in (1, 2) else 0
+    return -(-samples * width // 64) * 64
+
+
 class _Planner:
     def __init__(self, unit: Unit, shapes: Sequence[tuple[int, ...]], samples: int, jobs: Sequence[Job]) -> None:
         self.unit = unit
@@ -203,8 +209,7 @@ class _Planner:
         for number, row in enumerate(records):
             width = row["count"] * row["size"]
             row.update(offset=offset, source=2 * number, target=2 * number + 1)
-            if row["place"] not in (3, 4):
-                offset += -(-block * width // 64) * 64
+            offset += scratch_bytes(row["place"], block, self.lanes, width)
             if self.lanes:
                 row.update(block_sample=row["size"], block_element=block * row["size"])
             else:

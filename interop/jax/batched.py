@@ -7,7 +7,7 @@ for all samples along it: nothing is broadcast in memory. Samples run as vector 
 possible, else one after the other, as in `engine.batch`. What else depends on shapes comes with each call as `meta`:
 
     meta   ::= axes, slots, bytes of memory, bytes of them before the scratch memory, lanes, samples of a block,
-               record*slots, constant data
+               bytes of scratch memory of a worker, most helpers, record*slots, constant data
     record ::= operand (-1: constant data, -2: none), word of the constant, result (-1: none), the words of `FIELDS`
 """
 
@@ -17,21 +17,23 @@ import math
 from collections.abc import Mapping, Sequence
 
 from irgrad.engine.batch_blocks import BLOCK
-from irgrad.engine.batch_driver import FIELDS, HEAD, KIND_CODES, WORK, driver_text
-from irgrad.engine.batch_plan import LONG, STAGE_BYTES, front_bytes, placed
+from irgrad.engine.batch_driver import FIELDS, HEAD, KIND_CODES, driver_text
+from irgrad.engine.batch_plan import CHUNKS, LONG, STAGE_BYTES, front_bytes, placed, scratch_bytes
 from irgrad.engine.batch_unit import Strategy, block_ir, strategy_of
 from irgrad.engine.batch_writer import Writer
 from irgrad.engine.batched import LARGEST
 from irgrad.engine.programs import Program
 from irgrad.engine.prototype import quoted
 from irgrad.interop.jax.handler import FAIL, PARTS, QUERY, TARGETS, merged, register_text
+from irgrad.interop.jax.threads import sharing_text
 
 __all__ = ["Uses", "batch_strategy", "batched_layout", "batched_text", "register_batched", "uses_of"]
 
 Key = tuple[int, tuple[int, ...]]
 Words = tuple[int, ...]
 Uses = tuple[tuple[str, bool], ...]  # by slot: how it starts, whether it is wanted
-_FRONT, _BESIDE = 6, 3
+_FRONT, _BESIDE, _CONTROL = 8, 3, 9
+_HELPERS, _MEMORY = 15, 1 << 24  # the most helpers; the most bytes of scratch memory for them
 _ALL = 1 << 62
 
 _BODY = """
@@ -48,8 +50,7 @@ ready:
   %up = add i64 %number, 63
   %start64 = and i64 %up, -64
   %memory = inttoptr i64 %start64 to ptr
-  call void @irgrad.batch.call(ptr %args, ptr %rets, ptr %meta, ptr %memory)
-  call void @free(ptr %block)
+  call void @irgrad.batch.call(ptr %call, ptr %args, ptr %rets, ptr %meta, ptr %memory, ptr %block)
   ret ptr null
 }
 """
@@ -97,7 +98,8 @@ def register_batched(program: Program, strategy: Strategy, uses: Uses) -> str:
 
     words = _block_uses(program, uses)
     varies = words if strategy.name == "scalars" else tuple(use == "in one" for use in words)
-    how = fingerprint(program.key, f"{strategy.name} {strategy.lanes} {varies if strategy.lanes else ''}")
+    form = f"{strategy.name} {strategy.lanes} {varies if strategy.lanes else ''}"
+    how = fingerprint(program.key, sharing_text(), form)
     name = f"irgrad.{program.source.name}.batch.{how[:32]}"
     if name not in TARGETS:
         text = batched_text(name, block_ir(program, strategy, words))
@@ -107,7 +109,7 @@ def register_batched(program: Program, strategy: Strategy, uses: Uses) -> str:
 
 def batched_text(name: str, block: str) -> str:
     """The module of a handler: a block function, the driver, and what fills in the driver's words from the buffers."""
-    text = block + driver_text(block) + _filler()
+    text = block + driver_text(block) + _filler() + sharing_text()
     return merged(text, (PARTS + QUERY + _BODY + FAIL + _CALL).replace("@HANDLER", f"@{quoted(name)}"))
 
 
@@ -122,8 +124,8 @@ def batched_layout(
     staged = 0
     for slot, shape, (start, wanted) in zip(slots, shapes, uses, strict=True):
         count, size = math.prod(shape), slot.dtype.size
-        fits = (count == 1 or form == "loop",) * 2
-        place, first, finish = placed(form, slot, start, "each" if wanted else "", fits)
+        fits = count == 1 or form == "loop"
+        place, first, finish = placed(form, slot, start, "each" if wanted else "", (fits, fits))
         row = dict.fromkeys(FIELDS, 0)
         row.update(place=place, start=first, finish=finish, source=2 * len(rows), target=2 * len(rows) + 1, count=count,
                    size=size, source_element=size, target_element=size, kind=KIND_CODES.get(slot.dtype.memory, 0))
@@ -136,9 +138,9 @@ def batched_layout(
         width = row["count"] * row["size"]
         sides = (row["size"], block * row["size"]) if lanes else (width, row["size"])
         row.update(offset=offset, block_sample=sides[0], block_element=sides[1])
-        if row["place"] == 0 or (lanes and row["place"] in (1, 2)):
-            offset += -(-block * width // 64) * 64
-    before = 8 * (len(HEAD) + axes - 1 + len(slots) * (len(FIELDS) + 2 * (axes - 1)) + 2 * len(slots) + 3)
+        offset += scratch_bytes(row["place"], block, lanes, width)
+    before = 8 * (len(HEAD) + axes - 1 + len(slots) * (len(FIELDS) + 2 * (axes - 1)) + 2 * len(slots) + _CONTROL)
+    helpers = 0 if strategy.serial else min(_HELPERS, _MEMORY // offset)
     before = -(-before // 64) * 64
     values: list[int] = []
     records: list[int] = []
@@ -150,13 +152,15 @@ def batched_layout(
         result = results.get(key, -1) if slot.role != "scratch" else -1
         records += [source, behind + len(values), result, *(row[name] for name in FIELDS)]
         values += [constants[slot.index]] if constant else []
-    return (axes, len(slots), before + offset, before, lanes, block, *records, *values)
+    total = before + offset * (1 + helpers)
+    return (axes, len(slots), total, before, lanes, block, offset, helpers, *records, *values)
 
 
 def _filler() -> str:
     """`irgrad.batch.call`: fills in the driver's words from the buffers and calls it."""
-    w = Writer("define internal void @irgrad.batch.call(ptr %args, ptr %rets, ptr %meta, ptr %memory) noinline")
-    axes, slots, _, before, lanes, block = (w.load("i64", "%meta", n) for n in range(_FRONT))
+    w = Writer("define internal void @irgrad.batch.call(ptr %call, ptr %args, ptr %rets, ptr %meta, ptr %memory, "
+               "ptr %block) noinline")
+    axes, slots, _, before, lanes, block, scratch, helpers = (w.load("i64", "%meta", n) for n in range(_FRONT))
     outer = w.emit(f"sub i64 {axes}, 1")
     dims = w.load("ptr", w.at(w.load("ptr", "%rets"), "40"))
     rows = w.alloca("i64")
@@ -167,8 +171,12 @@ def _filler() -> str:
         w.do(f"store i64 {size}, ptr {w.at(places, k, 'i64')}")
         w.do(f"store i64 {w.mul(w.emit(f'load i64, ptr {rows}'), size)}, ptr {rows}")
     samples = w.load("i64", dims, outer)
-    head = {"samples": samples, "rows": w.emit(f"load i64, ptr {rows}"), "chunk": w.add(samples, "1"), "chunks": "1",
-            "block": block, "scratch": "0", "axes": outer, "slots": slots, "lanes": lanes}
+    step = w.emit(f"call i64 @llvm.umax.i64(i64 {lanes}, i64 1)")
+    part = _up(w, _up(w, samples, str(CHUNKS)), step)
+    chunk = w.emit(f"call i64 @llvm.umax.i64(i64 {w.mul(part, step)}, i64 {step})")
+    chunks = _up(w, samples, chunk)
+    head = {"samples": samples, "rows": w.emit(f"load i64, ptr {rows}"), "chunk": chunk, "chunks": chunks,
+            "block": block, "scratch": scratch, "axes": outer, "slots": slots, "lanes": lanes}
     for number, name in enumerate(HEAD):
         w.do(f"store i64 {head[name]}, ptr {w.at('%memory', str(number), 'i64')}")
     records = w.at(places, outer, "i64")
@@ -182,11 +190,20 @@ def _filler() -> str:
         w.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {record}, ptr {words}, i64 {8 * len(FIELDS)}, i1 false)")
         _fill_side(w, "source", "%args", w.load("i64", given), given, record, bases, i, outer)
         _fill_side(w, "target", "%rets", w.load("i64", given, 2), given, record, bases, i, outer)
-    w.do(f"store i64 0, ptr {control}")
-    w.do(f"store ptr {w.at('%memory', before)}, ptr {w.at(control, '1', 'i64')}")
-    w.do(f"store ptr @{BLOCK}, ptr {w.at(control, '2', 'i64')}")
-    w.do(f"call void @{WORK}(ptr {control}, ptr %memory, ptr {bases}, i64 0, i64 -1)")
+    scratch_memory = w.at("%memory", before)
+    control_words = ("i64 0", f"ptr {scratch_memory}", f"ptr @{BLOCK}", "i64 0", "i64 0", "i64 1", "ptr %block",
+                     "ptr %memory", f"ptr {bases}")
+    for number, word in enumerate(control_words):
+        w.do(f"store {word}, ptr {w.at(control, str(number), 'i64')}")
+    total = w.mul(head["rows"], chunks)
+    w.do(f"call void @irgrad.batch.share(ptr %call, ptr {control}, i64 {total}, i64 {helpers})")
     return w.text()
+
+
+def _up(w: Writer, number: str, step: str) -> str:
+    """number / step, rounded up."""
+    less = w.emit(f"sub i64 {step}, 1")
+    return w.emit(f"udiv i64 {w.add(number, less)}, {step}")
 
 
 def _fill_side(

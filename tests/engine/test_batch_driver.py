@@ -70,9 +70,10 @@ def _call(head: dict[str, int], dims: list[int], rows: list[dict[str, int]], out
         words += [row.get(name, 0) for name in FIELDS] + strides
     meta = np.array(words, np.int64)
     scratch = np.full(head["scratch"] + 64, 77, np.uint8)
-    control = np.array([0, scratch.ctypes.data + -scratch.ctypes.data % 64, compiled.address("block")], np.int64)
+    control = np.array([0, scratch.ctypes.data + -scratch.ctypes.data % 64, compiled.address("block"), 0], np.int64)
     addresses = np.array([b.ctypes.data for b in bases], np.int64)
     work(control.ctypes.data, meta.ctypes.data, addresses.ctypes.data, 0, limit)
+    assert control[3] == min(int(control[0]), head["rows"] * head["chunks"])
     return int(control[0])
 
 
@@ -164,7 +165,7 @@ def test_transposing_copies_of_every_element_size(size: int) -> None:
         seen[len(calls)] = data
         calls.append(count)
 
-    control = np.array([0, start, ctypes.cast(block, ctypes.c_void_p).value], np.int64)
+    control = np.array([0, start, ctypes.cast(block, ctypes.c_void_p).value, 0], np.int64)
     bases = np.array([x.ctypes.data, target.ctypes.data], np.int64)
     work(control.ctypes.data, meta.ctypes.data, bases.ctypes.data, 0, 9)
     assert calls == [4, 4] and np.array_equal(target, x)
