@@ -84,7 +84,7 @@ class Compiled:
                 engine.close()
 
     def __del__(self) -> None:
-        if hasattr(self, "_number"):
+        if hasattr(self, "_number") and LLVM_LOCK is not None:  # None: the interpreter is at its end
             self.close()
 
 
