@@ -47,6 +47,11 @@ def explain_rules(kernel: Kernel, mode: str = "reverse") -> Text:
             callee = resolve(instr.callee) if instr.is_call else None
             if isinstance(callee, Function) and callee.name and not callee.name.startswith(_MARKS):
                 lines[f"{callee.name}: {_why(unit, book, instr, callee, facts_of(module, callee))}"] = None
+    called = {line.partition(":")[0] for line in lines}
+    for missed in sorted(kept - called):
+        first = book.tables(missed)[0].rules[0]
+        note = "the file may have been compiled with inlining before: load the source, or declare it noinline"
+        lines[f"{missed}: the rule at {first.place} is not used: nothing calls it ({note})"] = None
     return Text("\n".join(lines) or "no calls are left: everything was inlined")
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from irgrad.engine.extents import BinaryExtent, ConstExtent, Extent, NameExtent
 from irgrad.engine.gradients import Gradient
+from irgrad.engine.host import refuse_hosted
 from irgrad.engine.prototype import quoted
 from irgrad.engine.signature import Signature
 from irgrad.engine.slots import RETURN, Slot
@@ -25,6 +26,7 @@ def export_text(gradient: Gradient, name: str) -> str:
 
     gradient = gradient.valued()  # the C function returns the primal's value
     stage = gradient.program.stage
+    refuse_hosted(gradient.program, "an exported function")
     return link_runtime(stage.text) + "\n" + _Wrapper(gradient, name).text(stage.name)
 
 

@@ -102,8 +102,8 @@ class _Stage:
 class Program:
     """One word over a kernel. Thread-safe; compiled at most once."""
 
-    __slots__ = ("__weakref__", "_children", "_compiled", "_entry", "_lock", "_peak", "_seen", "_shapes", "_slots",
-                 "_stage", "_steps", "_symbols", "parent", "ruled", "rules", "source", "word")  # fmt: skip
+    __slots__ = ("__weakref__", "_children", "_compiled", "_entry", "_lock", "_peak", "_said", "_seen", "_shapes",
+                 "_slots", "_stage", "_steps", "_symbols", "parent", "ruled", "rules", "source", "word")  # fmt: skip
 
     def __init__(
         self, source: Source, parent: Program | None = None, step: Step | None = None,
@@ -115,6 +115,7 @@ class Program:
         self.ruled = ruled
         self._seen: dict[Any, Program] = {}
         self._symbols: tuple[str, ...] | None = None
+        self._said: tuple[Snapshot, str] | None = None  # the digest for the snapshot asked for last
         self.parent = parent
         self.word: tuple[Step, ...] = (*parent.word, step) if parent is not None and step is not None else ()
         self._lock = threading.RLock()
@@ -297,7 +298,11 @@ class Program:
     def in_force(self) -> InForce | None:
         """The rules in force as far as they speak about this program's names; None where they do not."""
         rules = current()
-        said = rules.digest(self.symbols, self.source.digest) if rules.layers else ""
+        if not rules.layers:
+            return None
+        if self._said is None or self._said[0] is not rules:
+            self._said = (rules, rules.digest(self.symbols, self.source.digest))
+        said = self._said[1]
         return InForce(said, rules) if said else None
 
     @property

@@ -40,3 +40,45 @@ def test_every_kind_of_answer(tmp_path: Any) -> None:
         assert "a is Active[f64], the rule wants Active[f32]" in lines["outside"]
         opt_out("mine")
         assert "by its body" in explain_rules(entry)
+
+
+INLINED = """
+define double @mine(double %x) {
+  %y = fmul double %x, %x
+  ret double %y
+}
+define double @entry(double %x) {
+  %y = fmul double %x, %x
+  ret double %y
+}
+"""
+
+
+def test_a_rule_on_a_callee_that_was_inlined_before(tmp_path: Any) -> None:
+    source = tmp_path / "inlined.ll"
+    source.write_text(INLINED)
+    with layer():
+
+        @rule("mine")
+        def _(x):  # type: ignore[no-untyped-def]
+            return 100 * x
+
+        text = explain_rules(irgrad.load(source).kernel("entry"))
+        assert "mine: the rule at test_explain.py:" in text
+        assert "is not used: nothing calls it" in text
+
+
+def test_a_static_callee_is_not_inlined(tmp_path: Any) -> None:
+    from irgrad.engine import grad
+
+    source = tmp_path / "static.c"
+    lines = ["static inline double mine(double x) { return x * x; }", "double entry(double x) { return mine(x); }"]
+    source.write_text("\n".join(lines))
+    entry = irgrad.load(source).kernel("entry")
+    with layer():
+
+        @rule("mine")
+        def _(x):  # type: ignore[no-untyped-def]
+            return 100 * x
+
+        assert grad(entry)(2.0) == 200.0
