@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import ConstInt, ConstZero, Value, const_float
+from irgrad.engine.ir.model import ConstData, ConstInt, ConstZero, GlobalVariable, Value, const_float
 from irgrad.engine.transforms import views
 from irgrad.engine.transforms.foreign import Foreign
 from irgrad.engine.transforms.symbols import Code, Pointer, Scalar, Variable, comparison, ir_type, select, size_of
@@ -18,6 +18,8 @@ from irgrad.rules.tracing import innermost_line
 
 if TYPE_CHECKING:
     from irgrad.engine.transforms.custom import Writer
+
+_SMALL = 512  # bytes of a temporary of literal size that lies on the stack
 
 __all__ = ["Context", "Number", "Reference", "Result", "make_argument"]
 
@@ -325,8 +327,11 @@ class Context:
         """Memory for `count` elements until the body (or the loop around) ends."""
         element = ir_type(dtype)
         number = self._code.number(count)
-        pointer = Pointer(self._code, self._code.allocate(self._code.b, number.v, element), element)
-        self._code.scopes[-1].append(pointer.v)
+        if isinstance(number.v, ConstInt) and 0 < number.v.value * size_of(element) <= _SMALL:
+            pointer = Pointer(self._code, self._code.stack(ty.array(number.v.value, element)), element)
+        else:
+            pointer = Pointer(self._code, self._code.allocate(self._code.b, number.v, element), element)
+            self._code.scopes[-1].append(pointer.v)
         if zero:
             self.zero(pointer, number)
         return pointer
@@ -335,6 +340,16 @@ class Context:
         """An array of the shape and type of another, until the body ends."""
         memory = self.temporary(array.size, _Named(array.element), zero)
         return views.View(self._code, memory.v, array.element, array.shape)
+
+    def text(self, text: str) -> Pointer:
+        """A constant C string, such as the flags that Fortran takes: `ctx.text("T")`."""
+        data = text.encode() + b"\0"
+        module = self._code.unit.module
+        name = f"irgrad.text.{data.hex()}"
+        if name not in module.globals:
+            type_ = ty.array(len(data), ty.I8)
+            module.globals[name] = GlobalVariable(name, type_, ConstData(type_, data), True, "internal", ", align 1")
+        return Pointer(self._code, module.globals[name], ty.I8)
 
     def copy(self, target: Pointer, source: Pointer, count: Any) -> None:
         """Copy `count` elements between memory that does not overlap."""

@@ -76,6 +76,28 @@ def test_memory_variables_and_conditions(lib: Any) -> None:
         np.testing.assert_allclose(got, np.where(X > 0, 9 * X**2, 7.0))
 
 
+def test_texts_and_small_temporaries(tmp_path: Any) -> None:
+    source = tmp_path / "flag.c"
+    source.write_text("""
+double flagged(const char *flag, double x) { return flag[0] == 'T' ? 2 * x : 3 * x; }
+double entry(double x) { return flagged("N", x) * x; }
+""")
+    entry = irgrad.load(source).kernel("entry")
+    with layer():
+
+        @rule("flagged", mode="reverse")
+        def _(ctx, flag, x):  # type: ignore[no-untyped-def]
+            again, small = ctx.foreign("flagged", "f64(ptr flag, f64 x)"), ctx.temporary(2)
+            small[0] = again(flag, 1.0)
+            small[1] = again(ctx.text("T"), 1.0) - 2.0
+            x.d += ctx.result.d * (small[0] + small[1])
+
+        assert grad(entry)(0.7) == pytest.approx(6 * 0.7)
+        text = entry.primal.R((0, 1)).stage.text
+        assert 'c"T\\00"' in text
+        assert "call ptr @malloc" not in text
+
+
 def test_references_and_null(tmp_path: Any) -> None:
     source = tmp_path / "ref.c"
     source.write_text("""
