@@ -126,6 +126,11 @@ def _choose(program: Program, uses: Sequence[str], width: int | str) -> Strategy
     serial = _serial(program.stage.text)
     if width == 1:
         return Strategy("loop", "width=1", serial)
+    if serial and width == "auto":  # what one sample leaves there the next may see: one after the other, each once
+        return Strategy("loop", serial, serial)
+    if serial:
+        raise Unsupported("samples cannot be vector lanes", where=f"`{program.source.signature}`", because=serial,
+                          fix='width="auto" runs them one after the other')
     arrays = any(slot.parameter.shape or slot.lanes for slot in program.slots)
     if width == "auto" and not arrays and not _not_straight(program):
         return Strategy("scalars", "all arguments are scalars and nothing loops", serial, LANES)

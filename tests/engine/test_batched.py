@@ -348,6 +348,20 @@ def test_kernels_with_global_state_stay_on_one_thread() -> None:
     np.testing.assert_allclose(got, 2 * x + 2 * x * x, rtol=1e-13)
 
 
+def test_state_is_advanced_once_for_each_sample() -> None:
+    """A kernel that counts its calls: samples run in order, each once."""
+    text = """static long count; static __attribute__((noinline)) long next(void) { return ++count; }
+    double f(double x) { return x * next(); }
+    double g(const double *x, long n) { double s = 0; for (long i = 0; i < n; i++) s += x[i]; return s * next(); }"""
+    library = irgrad.load(text)
+    got = engine.batch(library.kernel("f"), threads=2)(np.ones(70))
+    assert np.array_equal(got, np.arange(1.0, 71.0))
+    kernel = library.kernel("g", "f64(f64[n] x, i64 n)")
+    assert np.array_equal(engine.batch(kernel)(np.ones((20, 2))), 2 * np.arange(1.0, 21.0))
+    with pytest.raises(irgrad.Unsupported, match="cannot be vector lanes"):
+        engine.batch(kernel, width=4)(np.ones((20, 2)))
+
+
 def test_machine_code_is_made_once_for_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     """Functions that are made again, pullbacks and forward derivatives included, share what was compiled."""
     kernel = irgrad.load("double f(const double *x, double a, long n) { return a * x[0] * x[n - 1]; }").kernel(
