@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from irgrad.rules.errors import RuleError
-from irgrad.rules.lookup import find
 from irgrad.rules.prototype import Prototype, of_kernel, parse
 
 __all__ = ["Declared", "Key", "canonical", "extern", "key_of", "opcode"]
@@ -38,6 +37,8 @@ class Declared:
 
 def canonical(symbol: str) -> str:
     """The name that all spellings of a function share."""
+    from irgrad.rules.lookup import find  # the tables: not needed to make a kernel
+
     match = find(symbol)
     return symbol if match is None or match.packed else match.row.key
 
