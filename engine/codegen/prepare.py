@@ -28,6 +28,8 @@ _TARGET_ATTRIBUTES = re.compile(
 )
 _HARDENING = re.compile(r" (?:ssp|sspstrong|sspreq|safestack|sanitize_\w+|optnone)\b")
 _ATTRIBUTES = re.compile(r"^attributes #\d+ = \{[^\n]*\}$", re.M)
+_GROUP_LINE = re.compile(r"^attributes #(\d+) = \{([^\n]*)\}$", re.M)
+_DEFINE_LINE = re.compile(r'^define\b[^\n@]*@(?:"(?P<quoted>[^"\n]*)"|(?P<plain>[-a-zA-Z$._0-9]+))\([^\n]*$', re.M)
 _DEBUG_RECORDS = re.compile(r"^ +#dbg_[^\n]*\n", re.M)
 _PERSONALITY = re.compile(
     r" personality ptr @__gxx_personality_v0|^declare i32 @__gxx_personality_v0\(\.\.\.\)\n", re.M
@@ -59,7 +61,8 @@ def prepare(text: str, roots: Sequence[str], keep: Callable[[str], bool] | None 
     body, IRSyntaxError or IRInvalid when LLVM refuses the text.
     """
     check_text(text)
-    module = parse(_pure_libm(_own_aliases(strip_target(text))))
+    text = _own_aliases(strip_target(text))
+    module = parse(_pure_libm(_inlinable(text, keep) if keep is not None else text))
     _expose(module, roots, keep)
     machine = target_machine(_PREPARE_CPU.get(_architecture(), ""), opt=2, jit=True)
     _optimise(module, machine)
@@ -88,6 +91,23 @@ def strip_target(text: str) -> str:
     text = _DEBUG_RECORDS.sub("", _ATTRIBUTES.sub(clean, text))
     triple = f'target triple = "{binding().get_process_triple()}"'
     return _TRIPLE.sub(lambda _: triple, text) if _TRIPLE.search(text) else f"{triple}\n{text}"
+
+
+def _inlinable(text: str, keep: Callable[[str], bool]) -> str:
+    """Functions that are kept lose `alwaysinline`, which no linkage withstands."""
+    groups = {m[1]: m[2] for m in _GROUP_LINE.finditer(text)}
+    loud = {number: body for number, body in groups.items() if re.search(r"\balwaysinline\b", body)}
+    if not loud:
+        return text
+    fresh = {number: str(1 + max(map(int, groups)) + i) for i, number in enumerate(loud)}
+
+    def changed(match: re.Match[str]) -> str:
+        name = match["quoted"] or match["plain"]
+        return re.sub(r"#(\d+)", lambda m: f"#{fresh.get(m[1], m[1])}", match[0]) if keep(name) else match[0]
+
+    quiet = [re.sub(r"\balwaysinline\b", "", f"attributes #{fresh[n]} = {{{body}}}") for n, body in loud.items()]
+    quiet = [line.replace("{ }", '{ "irgrad" }').replace("{  }", '{ "irgrad" }') for line in quiet]
+    return _DEFINE_LINE.sub(changed, text) + "\n" + "\n".join(quiet) + "\n"
 
 
 def _pure_libm(text: str) -> str:

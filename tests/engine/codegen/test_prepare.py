@@ -204,3 +204,14 @@ def test_no_python_runs_for_each_instruction() -> None:
 
     assert lines_run(preparing(160)) <= 1.1 * lines_run(preparing(40))
 
+
+
+def test_functions_with_a_rule_are_kept_although_always_inline() -> None:
+    source = """
+__attribute__((always_inline)) static inline double mine(double x) { return x * x; }
+__attribute__((always_inline)) static inline double other(double x) { return x + 1; }
+double f(double x) { return mine(x) + other(x); }
+"""
+    kept = prepare(load(source).text, ["f"], keep=lambda name: name == "mine")
+    assert _body(kept, "f").count("@mine(") == 1
+    assert "@other" not in kept

@@ -304,3 +304,19 @@ def test_no_dispatch_when_a_kernel_runs(lib: Any) -> None:
         before = COUNTS["plum"]
         assert [gradient(float(x)) for x in range(5)] == [20.0 * x for x in range(5)]
         assert COUNTS["plum"] == before > 0
+
+
+def test_functions_of_a_library_by_their_plain_names(tmp_path: Any) -> None:
+    source = tmp_path / "cxx.cpp"
+    source.write_text("""
+namespace model { double curve(double x) { return x * x; } }
+extern "C" double entry(double x) { return model::curve(x); }
+""")
+    library = irgrad.load(source)
+    with layer():
+
+        @rule(library.function("curve"))
+        def _(x: Any) -> Any:
+            return 100 * x
+
+        assert grad(library.kernel("entry"))(2.0) == 200.0
