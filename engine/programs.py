@@ -261,6 +261,7 @@ class Program:
         from irgrad.engine.analyses.rulebook import Rulebook
         from irgrad.engine.codegen.prepare import prepare
         from irgrad.engine.ir.printer import to_text
+        from irgrad.engine.limits import check_count, within_time
         from irgrad.engine.transforms.derive import derive
         from irgrad.engine.transforms.unwinding import has_exceptions, lower_exceptions
 
@@ -284,9 +285,12 @@ class Program:
             rules = Rulebook(self.rules, self.source.digest, module, frozenset(parent.symbols))
         mode = "forward" if step.mode in ("J", "T") else "reverse"
         try:
-            derived = derive(module, name, mode, args, buffers=buffers, strict_fp=self.source.options.strict_fp,
-                             discard=outputs if step.mode in ("R", "T") else (), width=step.width,
-                             rules=rules)  # fmt: skip
+            derived = within_time(lambda: derive(
+                module, name, mode, args, buffers=buffers, strict_fp=self.source.options.strict_fp,
+                discard=outputs if step.mode in ("R", "T") else (), width=step.width, rules=rules,
+            ), f"differentiating `{self.source.name}`")  # fmt: skip
+            check_count(sum(len(block.instructions) for f in module.functions.values() for block in f.blocks),
+                        f"the derivative of `{self.source.name}`")  # fmt: skip
         except IRGradError as error:
             from irgrad.engine.messages import in_users_words
 

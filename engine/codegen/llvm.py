@@ -13,11 +13,11 @@ from importlib import util
 from pathlib import Path
 from typing import Any
 
+from irgrad.engine.limits import check_length
 from irgrad.rules.errors import IRInvalid, IRSyntaxError, LimitExceeded
 
 __all__ = [
     "MAX_NESTING",
-    "MAX_TEXT",
     "binding",
     "check_text",
     "host_cpu",
@@ -27,7 +27,6 @@ __all__ = [
     "target_machine",
 ]
 
-MAX_TEXT = 256 << 20
 MAX_NESTING = 256
 MAX_INTEGER_BITS = 4096  # LLVM aborts on some wider than 2**23; the engine itself takes at most 128
 
@@ -100,11 +99,7 @@ def target_machine(cpu: str = "", features: str = "", opt: int = 3, *, jit: bool
 
 def check_text(text: str) -> None:
     """Refuse text that would stop LLVM's parser or be read in part. Raises LimitExceeded or IRSyntaxError."""
-    if len(text) > MAX_TEXT:
-        raise LimitExceeded(
-            f"the IR has {len(text)} characters", because=f"at most {MAX_TEXT} are read",
-            fix="load only the files that hold the function",
-        )
+    check_length(text)
     if "\0" in text:
         raise IRSyntaxError("the IR contains a NUL character", because="LLVM would ignore everything after it",
                             fix="write the IR anew with `clang -S -emit-llvm`")

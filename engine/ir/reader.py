@@ -23,9 +23,9 @@ from irgrad.engine.ir.entities import Entity, cut, reachable
 from irgrad.engine.ir.lexer import bare_name, join, syntax_error, unescape
 from irgrad.engine.ir.model import Constant, Function, GlobalAlias, GlobalVariable, Module
 from irgrad.engine.ir.types import Type
-from irgrad.rules.errors import IRGradError, IRSyntaxError, LimitExceeded, LoadError
+from irgrad.engine.limits import check_length
+from irgrad.rules.errors import IRGradError, IRSyntaxError, LoadError
 
-MAX_TEXT = 256 << 20
 """Longest text that is read, in characters."""
 
 _HEAD_WORDS = frozenset(
@@ -66,12 +66,7 @@ def materialise(function: Function, module: Module) -> None:
 
 
 def _check_text(text: str) -> None:
-    if len(text) > MAX_TEXT:
-        raise LimitExceeded(
-            "the IR text is too long",
-            because=f"it has {len(text)} characters; the limit is {MAX_TEXT}",
-            fix="load only the functions needed, or compile without debug info",
-        )
+    check_length(text)
     nul = text.find("\0")
     if nul >= 0:
         raise IRSyntaxError(

@@ -35,9 +35,9 @@ from irgrad.engine.ir.printer import instruction_to_text
 from irgrad.engine.ir.reader import materialise
 from irgrad.engine.ir.types import Type
 from irgrad.engine.ir.verify import verify_function
+from irgrad.engine.limits import check_count
 from irgrad.rules.errors import IRInvalid, LimitExceeded
 
-MAX_INSTRUCTIONS = 5_000_000
 MAX_INT_BITS = 128
 MAX_LANES = 1024
 MAX_FRAME = 4 << 20
@@ -67,12 +67,7 @@ def validate(module: Module, known_symbols: Callable[[str], bool] | None = None)
     for function in module.functions.values():
         materialise(function, module)
         total += sum(len(b.instructions) for b in function.blocks)
-        if total > MAX_INSTRUCTIONS:
-            raise LimitExceeded(
-                "the module has too many instructions",
-                because=f"the limit is {MAX_INSTRUCTIONS}",
-                fix="load only the functions needed",
-            )
+        check_count(total, "the module", f"@{function.name}")
     for function in module.functions.values():
         checker.function(function)
 

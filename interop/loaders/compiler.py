@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from irgrad.engine.codegen.cache import default_cache, fingerprint
-from irgrad.rules.errors import CompileError, LoadError
+from irgrad.engine.limits import limit
+from irgrad.rules.errors import CompileError, LimitExceeded, LoadError
 
 if TYPE_CHECKING:
     import subprocess
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["NEWEST_LLVM", "Compilation", "Compiler", "Options", "compile_source", "find_compiler"]
 
 NEWEST_LLVM = 22
-_TIMEOUT = 300.0
 _HEADER_LINE = re.compile(r"^\.+ (.+)$")
 
 _FLAGS = (
@@ -211,16 +211,17 @@ def _environment() -> list[str]:
 def _run(command: Sequence[str], zig_cache: str | None = None) -> subprocess.CompletedProcess[str]:
     import subprocess
 
+    seconds = limit("SECONDS")
     environment = {**os.environ, "LC_ALL": "C"}
     if zig_cache is not None:
         # zig answers from its own cache without repeating the messages, and wants a folder it may write to.
         environment["ZIG_GLOBAL_CACHE_DIR"] = environment["ZIG_LOCAL_CACHE_DIR"] = zig_cache
     try:
         return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-                              errors="replace", timeout=_TIMEOUT, env=environment)
+                              errors="replace", timeout=min(seconds, 1e6), env=environment)
     except subprocess.TimeoutExpired:
-        raise CompileError("the compiler did not finish", because=f"it ran for more than {_TIMEOUT:.0f} s",
-                           fix="compile to .ll yourself and load that") from None
+        raise LimitExceeded("the compiler takes too long", because=f"it has run for more than {seconds:g} s",
+                            fix="compile to .ll yourself and load that, or set IRGRAD_MAX_SECONDS to more") from None
     except OSError as error:
         raise LoadError(f"the compiler `{command[0]}` cannot be started", because=str(error),
                         fix="set IRGRAD_CC to a clang of LLVM <= 22") from None
