@@ -138,7 +138,8 @@ _GROUPS: tuple[tuple[CallFacts, str], ...] = (
      "abs labs llabs isalpha isdigit isspace isalnum isupper islower isprint ispunct isxdigit toupper tolower "
      "ffs ffsl ffsll "
      "htons htonl ntohs ntohl"),
-    (_inspects(0), "strlen atoi atol atoll atof getenv access unlink __strlen_chk wcslen malloc_usable_size"),
+    (_inspects(0), "strlen atoi atol atoll atof getenv access unlink __strlen_chk wcslen malloc_usable_size "
+     "__dynamic_cast"),
     (_inspects(0, 1), "strcmp strcasecmp strcoll strncmp strncasecmp memcmp bcmp strspn strcspn strnlen"),
     (_inspects(0, returns=0), "strchr strrchr memchr index rindex rawmemchr strchrnul memrchr"),
     (_inspects(0, 1, returns=0), "strstr strpbrk strcasestr"),

@@ -5,6 +5,7 @@ simple ones.
     modf(x, p)             t = trunc x ; *p = t ; copysign(x - t, x)   (0 for infinite x)
     realloc(p, n)          q = malloc(n) ; memcpy(q, p, min(size of p, n)) ; free(p)
     posix_memalign(o, a, n)  *o = aligned_alloc(a, n) ; 0
+    __dynamic_cast(p, ...)   it finds the class ? p - offset of the base : null
     vector.reduce.op       the chain of scalar operations
     fshl, fshr             two shifts and an or, where whole bytes move
     atomicrmw, cmpxchg on floats   load, operation, store (differentiated code runs a call in one thread)
@@ -18,7 +19,7 @@ from collections.abc import Callable
 
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
-from irgrad.engine.ir.model import Block, ConstInt, Function, Instruction, Module, Value, const_float
+from irgrad.engine.ir.model import Block, ConstInt, ConstZero, Function, Instruction, Module, Value, const_float
 from irgrad.engine.transforms.emit import PURE, type_suffix
 
 BYVAL = re.compile(r"\bbyval\(([^()]*(?:\([^()]*\))?[^()]*)\)\s*")
@@ -155,6 +156,17 @@ def _funnel(_module: Module, b: Builder, instr: Instruction) -> Value:
     return b.binary("or", upper, lower, ("disjoint",))
 
 
+def _dynamic_cast(_module: Module, b: Builder, instr: Instruction) -> Value | None:
+    """Where the class cast to has the class cast from as its only base of that kind, at a known offset."""
+    source, offset = instr.args[0], instr.args[3]
+    if not isinstance(offset, ConstInt) or offset.value < 0:
+        b.block.instructions.append(instr)
+        return instr
+    found = b.insert(Instruction("call", instr.type, list(instr.operands), call=instr.call))
+    missed = b.icmp("eq", found, ConstZero(ty.PTR))
+    return b.select(missed, ConstZero(ty.PTR), b.gep(ty.I8, source, -offset.value))
+
+
 def _posix_memalign(module: Module, b: Builder, instr: Instruction) -> Value:
     out, align, size = instr.args
     new = b.call(declare(module, "aligned_alloc", ty.PTR, (ty.I64, ty.I64)), [align, size])
@@ -239,5 +251,5 @@ def _size_of_text(module: Module, text: str) -> int:
 
 CALLS: dict[str, Rewrite] = {
     "sincos": _sincos, "sincosf": _sincos, "sincosl": _sincos, "modf": _modf, "modff": _modf, "modfl": _modf,
-    "realloc": _realloc, "posix_memalign": _posix_memalign,
+    "realloc": _realloc, "posix_memalign": _posix_memalign, "__dynamic_cast": _dynamic_cast,
 }  # fmt: skip

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from irgrad.engine.analyses.kinds import CONFLICT
 from irgrad.engine.analyses.objects import may_hold_pointer
+from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Function, Instruction
 from irgrad.engine.transforms.refuse import refuse
 
@@ -37,6 +39,12 @@ def _refuse_in(unit: Unit, fn: Function) -> None:
                 because="its memory is not known, so neither is the memory of its derivatives",
                 fix="take the pointer from an argument, a variable or an allocation of the same program",
             )  # fmt: skip
+        if instr.opcode in ("load", "store") and unit.mode == "reverse" and _float_or_pointer(unit, instr):
+            raise refuse(
+                unit, instr, "the bytes that are moved here may be a float or a pointer",
+                because="a float's adjoint flows back, a pointer's shadow does not, and only the program knows which",
+                fix="keep floats and pointers in members of their own, or use forward mode",
+            )  # fmt: skip
         if instr.opcode in ("bitcast", "inttoptr") and _pointer_as_float(unit, instr):
             raise refuse(
                 unit, instr, "a pointer travels as a float",
@@ -48,6 +56,17 @@ def _refuse_in(unit: Unit, fn: Function) -> None:
 def _through_unknown(unit: Unit, instr: Instruction) -> bool:
     value, address = (instr, instr.operands[0]) if instr.opcode == "load" else instr.operands
     return bool(unit.pointers.of(address) & 1) and unit.activity.value(value)
+
+
+def _float_or_pointer(unit: Unit, instr: Instruction) -> bool:
+    """An active integer whose memory holds floats here and pointers there (closures of different shapes in one
+    buffer)."""
+    value, address = (instr, instr.operands[0]) if instr.opcode == "load" else instr.operands
+    if not value.type.scalar.is_int or not unit.activity.value(value):
+        return False
+    if not any(kind is CONFLICT for _, kind in unit.types.access(address, ty.store_size(value.type))):
+        return False
+    return not unit.differentiable(value) or unit.activity.pointer(value)
 
 
 def _pointer_as_float(unit: Unit, cast: Instruction) -> bool:

@@ -82,3 +82,25 @@ def test_inactive_memory_may_come_from_anywhere() -> None:
     table = np.array([0, weights[1:].ctypes.data])
     (dx, _), _made = gradient(source, "f", "dcd", np.array([2.0]), table, OUT)
     assert dx.tolist() == [4.0]
+
+
+CLOSURES = """
+#include <functional>
+#include <vector>
+extern "C" double f(double x) {
+  std::function<double(double)> f = [x](double y) { return x * y; };
+  std::vector<std::function<double(double)>> all{f, [&](double y) { return f(y) * y; }};
+  double r = x;
+  for (auto &g : all) r = g(r) + r;
+  return r;
+}
+"""
+
+
+def test_bytes_that_are_a_float_or_a_pointer_go_forwards_only() -> None:
+    kernel = irgrad.load(CLOSURES, language="c++", opt="O2").kernel("f")
+    x = 1.25  # r = x + x**2, then r + x r**2
+    want = (1 + 2 * x) * (1 + 2 * x * (x + x * x)) + (x + x * x) ** 2
+    assert irgrad.engine.jvp(kernel, (x,), (1.0,))[1] == pytest.approx(want)
+    with pytest.raises(irgrad.Unsupported, match=r"may be a float or a pointer(.|\n)*forward mode"):
+        irgrad.engine.grad(kernel)(x)
