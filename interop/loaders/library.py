@@ -11,6 +11,7 @@ from irgrad.rules.errors import LoadError
 
 if TYPE_CHECKING:
     from irgrad.engine.kernel import Kernel
+    from irgrad.rules.keys import Declared
 
 __all__ = ["Library"]
 
@@ -93,6 +94,15 @@ class Library:
         from irgrad.engine.kernel import Kernel
 
         return Kernel(self.text, self.resolve(name), signature)
+
+    def function(self, name: str) -> Declared:
+        """The function `name` of this module as the key of a rule, which then holds in this module only.
+
+        Raises LoadError as `resolve` does.
+        """
+        from irgrad.rules.keys import Declared, Key
+
+        return Declared(Key("function", self.resolve(name), self.digest), None)
 
     def __repr__(self) -> str:
         return f"<irgrad.Library {', '.join(self.source_names)}: {len(self.functions())} functions>"
