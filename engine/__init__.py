@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from irgrad.engine.explain import explain_rules
     from irgrad.engine.kernel import Kernel
+    from irgrad.engine.rule_check import check_rule
     from irgrad.engine.signature import Signature
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "batch_value_and_grad",
     "batch_vjp",
     "check",
+    "check_rule",
     "explain_batch",
     "explain_rules",
     "grad",
@@ -68,6 +70,7 @@ _HOMES: dict[str, str] = {
     **dict.fromkeys(("multi_jvp", "multi_vjp"), "irgrad.engine.directions"),
     "check": "irgrad.engine.checking",
     "explain_rules": "irgrad.engine.explain",
+    "check_rule": "irgrad.engine.rule_check",
 }
 
 

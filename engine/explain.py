@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from irgrad.engine.kernel import Kernel
 from irgrad.rules.layers import current
 from irgrad.rules.report import Text
 
-__all__ = ["explain_rules"]
+__all__ = ["analysed_calls", "explain_rules"]
 
 _MARKS = ("llvm.lifetime", "llvm.dbg", "llvm.assume", "llvm.experimental.noalias")
 
@@ -20,9 +21,28 @@ def explain_rules(kernel: Kernel, mode: str = "reverse") -> Text:
     """
     from irgrad.engine.analyses.effects import facts_of
     from irgrad.engine.analyses.objects import resolve
+    from irgrad.engine.ir.model import Function
+
+    unit, book = analysed_calls(kernel, mode, [n for n, slot in enumerate(kernel.primal.slots) if slot.differentiable])
+    lines: dict[str, None] = {}
+    for fn in unit.pointers.functions:
+        for instr in fn.instructions():
+            callee = resolve(instr.callee) if instr.is_call else None
+            if isinstance(callee, Function) and callee.name and not callee.name.startswith(_MARKS):
+                lines[f"{callee.name}: {_why(unit, book, instr, callee, facts_of(book.module, callee))}"] = None
+    called = {line.partition(":")[0] for line in lines}
+    for missed in sorted(kernel.primal.kept(current()) - called):
+        first = book.tables(missed)[0].rules[0]
+        note = "the file may have been compiled with inlining before: load the source, or declare it noinline"
+        lines[f"{missed}: the rule at {first.place} is not used: nothing calls it ({note})"] = None
+    return Text("\n".join(lines) or "no calls are left: everything was inlined")
+
+
+def analysed_calls(kernel: Kernel, mode: str, active: Iterable[int], width: int = 1) -> tuple[Any, Any]:
+    """The kernel analysed for a derivative of these slots, with every function that has a rule out of line: the unit
+    and the rulebook, which knows the rule of each call (`book.site(unit, instr)`)."""
     from irgrad.engine.analyses.rulebook import Rulebook
     from irgrad.engine.codegen.prepare import prepare
-    from irgrad.engine.ir.model import Function
     from irgrad.engine.ir.reader import read
     from irgrad.engine.normal import normal_name, normal_text
     from irgrad.engine.transforms.canonical import canonicalise_module
@@ -38,21 +58,8 @@ def explain_rules(kernel: Kernel, mode: str = "reverse") -> Text:
     book.hide()
     root = module.functions[name]
     canonicalise_module(module, root)
-    active = {n for n, slot in enumerate(program.slots) if slot.differentiable}
     buffers = [slot.dtype.memory if slot.dtype.is_float else "" for slot in program.slots]
-    unit = analysed(module, root, active, buffers, mode, False, (), 1)
-    lines: dict[str, None] = {}
-    for fn in unit.pointers.functions:
-        for instr in fn.instructions():
-            callee = resolve(instr.callee) if instr.is_call else None
-            if isinstance(callee, Function) and callee.name and not callee.name.startswith(_MARKS):
-                lines[f"{callee.name}: {_why(unit, book, instr, callee, facts_of(module, callee))}"] = None
-    called = {line.partition(":")[0] for line in lines}
-    for missed in sorted(kept - called):
-        first = book.tables(missed)[0].rules[0]
-        note = "the file may have been compiled with inlining before: load the source, or declare it noinline"
-        lines[f"{missed}: the rule at {first.place} is not used: nothing calls it ({note})"] = None
-    return Text("\n".join(lines) or "no calls are left: everything was inlined")
+    return analysed(module, root, set(active), buffers, mode, False, (), width), book
 
 
 def _why(unit: Any, book: Any, instr: Any, callee: Any, known: Any) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from irgrad import engine, interop, rules
-    from irgrad.engine import Kernel, Signature
+    from irgrad.engine import Kernel, Signature, check_rule
     from irgrad.interop.loaders import Library, load
     from irgrad.rules import inactive, opt_out, rule
     from irgrad.rules.errors import (
@@ -66,6 +66,7 @@ _HOMES: dict[str, tuple[str, str]] = {
     "Library": ("irgrad.interop.loaders", "Library"),
     "Kernel": ("irgrad.engine", "Kernel"),
     "Signature": ("irgrad.engine", "Signature"),
+    "check_rule": ("irgrad.engine", "check_rule"),
     **{name: ("irgrad.rules", name) for name in ("inactive", "opt_out", "rule")},
     **{name: ("irgrad.rules.errors", name) for name in _ERRORS},
 }
@@ -90,6 +91,7 @@ __all__ = [
     "SignatureError",
     "Unsupported",
     "__version__",
+    "check_rule",
     "engine",
     "inactive",
     "interop",

@@ -1,0 +1,52 @@
+"""Packs as pytest cases: one per key, declarations left out, failures raised."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from irgrad.engine.rule_check import RuleCheckFailed
+from irgrad.engine.rule_testing import Case, cases, parametrise
+from irgrad.rules import inactive, pack, rule
+from irgrad.rules.errors import RuleError
+
+with pack("irgrad-test-pack"):
+    inactive("irgrad_test_silent")
+
+    @rule("irgrad_test_pack_cbrt")
+    def _(x: Any, *, y: Any) -> Any:
+        return 1 / (3 * y * y)
+
+
+@parametrise(dtypes=("f64",), points=1, widths=(1,), activities="all", modes=("reverse",))
+def test_the_tables_are_one_case_per_row(case: Case) -> None:
+    assert str(case).endswith("-f64")
+    if str(case) in ("sin-f64", "opcode(fsub)-f64"):
+        assert case.check().ok
+
+
+def test_a_pack_is_one_case_per_rule(tmp_path: Any) -> None:
+    import irgrad
+
+    source = tmp_path / "root.c"
+    source.write_text("#include <math.h>\ndouble irgrad_test_pack_cbrt(double x) { return cbrt(x); }\n")
+    kernel = irgrad.load(source).kernel("irgrad_test_pack_cbrt")
+    (case,) = cases("irgrad-test-pack", kernels={kernel.name: kernel})
+    assert str(case) == kernel.name
+    assert case.check(points=1).ok
+    from irgrad.rules import layer
+
+    with layer():
+
+        @rule(kernel.name)
+        def _(x: Any, *, y: Any) -> Any:
+            return 1 / (3 * y)
+
+        with pytest.raises(RuleCheckFailed):
+            case.check(points=1, widths=(1,))
+
+
+def test_unknown_packs_are_refused() -> None:
+    with pytest.raises(RuleError, match="no pack `nowhere` is in force"):
+        cases("nowhere")
