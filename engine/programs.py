@@ -152,7 +152,7 @@ class Program:
         child = self._seen.get((step, now))
         if child is None:
             rules = current()
-            ruled = rules.digest(self.symbols, self.source.digest) if rules.layers else ""
+            ruled = rules.digest(self.symbols, self.source.digest)
             child = self._children.get((step, ruled))
         if child is None:
             slots = self.slots
@@ -302,8 +302,6 @@ class Program:
     def in_force(self) -> InForce | None:
         """The rules in force as far as they speak about this program's names; None where they do not."""
         rules = current()
-        if not rules.layers:
-            return None
         if self._said is None or self._said[0] is not rules:
             self._said = (rules, rules.digest(self.symbols, self.source.digest))
         said = self._said[1]
@@ -313,8 +311,6 @@ class Program:
     def lane_by_lane(self) -> bool:
         """Whether rules that are in force write calls: such rules work on one tangent or cotangent at a time."""
         rules = current()
-        if not rules.layers:
-            return False
         root = self if self.parent is None else self.parent
         tables = (t for name in root.symbols for t in rules.find(name, self.source.digest))
         return any(rule.form in ("calls", "foreign", "host", "stop") for table in tables for rule in table.rules)
@@ -323,7 +319,8 @@ class Program:
         """The functions with a body that have a rule: they stay out of line until they are differentiated."""
         if rules is None:
             return frozenset()
-        return frozenset(name for name in self.symbols if rules.find(name, self.source.digest))
+        found = ((name, rules.find(name, self.source.digest)) for name in self.symbols)
+        return frozenset(name for name, tables in found if any(not table.builtin for table in tables))
 
     @property
     def ir(self) -> str:

@@ -24,9 +24,11 @@ COUNTS = {"plum": 0}
 class Table:
     """The rules of one key in one layer."""
 
-    __slots__ = ("_answers", "_function", "name", "rules", "wants_literals")
+    __slots__ = ("_answers", "_function", "builtin", "name", "rules", "wants_literals")
 
-    def __init__(self, name: str, rules: Sequence[Rule]) -> None:
+    def __init__(self, name: str, rules: Sequence[Rule], builtin: bool = False) -> None:
+        """builtin: a body in the module comes before these rules."""
+        self.builtin = builtin
         self.name = name
         self.rules = tuple(rules)
         self.wants_literals = any(_mentions_known(t) for rule in rules for t in rule.types)
@@ -40,6 +42,8 @@ class Table:
         return self._answers[types]
 
     def _resolve(self, types: tuple[Kind, ...]) -> Rule | None:
+        if self.builtin:  # they never overlap
+            return next((rule for rule in self.rules if matches(rule, types)), None)
         if len(self.rules) == 1:
             return self.rules[0] if matches(self.rules[0], types) else None
         import plum

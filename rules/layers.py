@@ -1,9 +1,9 @@
 """Layers of rules, and snapshots of them: what a derivative that is being made sees.
 
 A layer holds rules by key. From the inside out: `with rules.layer()` blocks of this context, the user's definitions,
-packs (the last one imported first), and the builtin tables below. The first layer with a match wins; inside a layer
-plum picks the most specific rule. A snapshot never changes, so a derivative that is compiled later still sees the
-rules of its making.
+packs (the last one imported first), and the builtin tables below (`irgrad.rules.blas`; those of the engine are rows).
+The first layer with a match wins; inside a layer plum picks the most specific rule. A snapshot never changes, so a
+derivative that is compiled later still sees the rules of its making.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -124,6 +125,7 @@ class Snapshot:
     def __init__(self, layers: Iterable[Frozen]) -> None:
         self.stamp = next(_CLOCK)
         self.layers = tuple(layer for layer in layers if not layer.empty)
+        self._found: dict[tuple[str, str], list[Table]] = {}
 
     def keys(self, symbol: str, scope: str = "") -> tuple[Key, ...]:
         """The keys under which rules for a symbol may stand, the narrower first."""
@@ -142,10 +144,13 @@ class Snapshot:
             yield from frozen.tables(keys, symbol)
 
     def find(self, symbol: str, scope: str = "") -> list[Table]:
-        """The tables that speak about a symbol; empty for nearly every symbol."""
-        if not self.layers:
-            return []
-        return list(self.tables(self.keys(symbol, scope), symbol))
+        """The tables that speak about a symbol, the builtin one last; empty for nearly every symbol."""
+        found = self._found.get((symbol, scope))
+        if found is None:
+            found = list(self.tables(self.keys(symbol, scope), symbol)) if self.layers else []
+            found += builtin(symbol)
+            self._found[symbol, scope] = found
+        return found
 
     def resolve(self, symbol: str, types: tuple[Kind, ...], scope: str = "") -> Rule | None:
         """The rule for a call with these types (mode, result, arguments), None when no rule fits.
@@ -164,15 +169,18 @@ class Snapshot:
             for frozen in self.layers:
                 if key in frozen.prototypes:
                     return frozen.prototypes[key]
-        return None
+        from irgrad.rules.blas import spelled
+
+        spelling = spelled(symbol)
+        return spelling.prototype if spelling is not None else None
 
     def digest(self, symbols: Iterable[str], scope: str = "") -> str:
         """What the rules say about some symbols: "" when they say nothing."""
-        if not self.layers:
-            return ""
         digest = hashlib.sha256()
         found = False
         for symbol in sorted(symbols):
+            if not self.layers and not self.find(symbol, scope):
+                continue
             said = [rule.digest for table in self.find(symbol, scope) for rule in table.rules]
             prototype = self.prototype(symbol, scope)
             if said or prototype is not None:
@@ -184,6 +192,19 @@ class Snapshot:
                     found = True
                     digest.update(f"{key} {' '.join(r.digest for r in frozen.rules[key])};".encode())
         return digest.hexdigest() if found else ""
+
+
+@cache
+def builtin(symbol: str) -> tuple[Table, ...]:
+    """The table of the builtin pack (BLAS, LAPACK) that speaks about a symbol; it is below all layers."""
+    from irgrad.rules.blas import rules_of
+
+    rules = rules_of(symbol)
+    if not rules:
+        return ()
+    from irgrad.rules.dispatch import Table  # slow to import
+
+    return (Table(symbol, rules, builtin=True),)
 
 
 @dataclass(frozen=True)

@@ -86,8 +86,19 @@ class Rulebook:
         """What the layers say about a symbol; empty for nearly every one."""
         found = self._tables.get(name)
         if found is None:
-            found = self._tables[name] = self.snapshot.find(name, self.scope)
+            found = self._tables[name] = self._in_force(name)
         return found
+
+    def _in_force(self, name: str) -> list[Table]:
+        """The tables of a symbol; those of the builtin pack only for a function without body, of the types it is
+        known to have."""
+        found, fn = self.snapshot.find(name, self.scope), self.module.functions.get(name)
+        if fn is None or not any(table.builtin for table in found):
+            return found
+        prototype = self.snapshot.prototype(name, self.scope)
+        if fn.is_declaration and prototype is not None and _fits(prototype, fn):
+            return found
+        return [table for table in found if not table.builtin]
 
     def prototype(self, name: str) -> Prototype | None:
         """The prototype that was stated for a symbol."""
@@ -251,6 +262,15 @@ def call_types(
     for i, arg in enumerate(call.args):
         kinds.append(_argument(unit, arg, prototype.params[i] if prototype is not None else None, literals))
     return tuple(kinds)
+
+
+def _fits(prototype: Prototype, fn: Function) -> bool:
+    """Whether a function has the parameters of a prototype (integers may be of another width)."""
+    params = fn.ftype.params
+    return len(params) == len(prototype.params) and all(
+        type_.is_ptr if not p.by_value else type_.is_fp == p.dtype.startswith("f") and not type_.is_ptr
+        for type_, p in zip(params, prototype.params, strict=True)
+    )
 
 
 def _collect(value: Value, found: dict[GlobalVariable, None]) -> None:

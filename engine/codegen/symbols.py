@@ -7,6 +7,7 @@ resolved before it is linked, one by one, and the first that nobody has is an er
 from __future__ import annotations
 
 import ctypes
+import re
 import sys
 from collections.abc import Iterable
 from functools import cache
@@ -21,6 +22,7 @@ __all__ = ["define", "is_known", "lookup", "missing", "open_library", "resolve",
 _LIBRARIES = ("libm.so.6", "libgcc_s.so.1", "libmvec.so.1")
 _CXX_LIBRARIES = ("libstdc++.so.6",)
 _OWN: dict[str, int] = {}
+_BLAS = re.compile(r"cblas_[a-z0-9_]+|[sdcz][a-z0-9]+_(?:64_)?")
 
 
 def undefined_symbols(image: bytes) -> tuple[str, ...]:
@@ -62,7 +64,14 @@ def lookup(name: str) -> int:
 
 
 def resolve(name: str) -> int:
-    """The address of a symbol in this process, 0 when nothing has it."""
+    """The address of a symbol in this process, 0 when nothing has it.
+
+    BLAS and LAPACK are also found where a build renames them (the one in SciPy: `scipy_cblas_dgemm`).
+    """
+    return _resolve(name) or (_resolve(f"scipy_{name}") if _BLAS.fullmatch(name) else 0)
+
+
+def _resolve(name: str) -> int:
     address = lookup(name)
     if address or not sys.platform.startswith("linux"):
         return address

@@ -6,6 +6,7 @@ import pytest
 
 from irgrad.engine.codegen import symbols
 from irgrad.engine.codegen.jit import compile_object
+from irgrad.engine.codegen.llvm import binding
 from irgrad.rules.errors import LoadError
 
 CALLS = """
@@ -51,3 +52,15 @@ def test_missing_symbols_are_named() -> None:
     with pytest.raises(LoadError, match="`no_such_a`, `no_such_b` are not resolved"):
         symbols.resolve_all(["no_such_a", "no_such_b"])
     assert symbols.missing(["sin", "no_such_c", "cos"]) == ("no_such_c",)
+
+
+def test_blas_of_scipy_is_found_by_the_plain_names() -> None:
+    import ctypes
+
+    from blas_cases import library
+
+    binding().load_library_permanently(library())
+    expected = ctypes.CDLL(library()).scipy_cblas_dgemm
+    assert symbols.resolve("cblas_dgemm") == ctypes.cast(expected, ctypes.c_void_p).value
+    assert symbols.is_known("dpotrf_")
+    assert not symbols.is_known("cblas_no_such")
