@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -111,6 +113,38 @@ def test_an_expiry_that_something_swallowed_comes_again(monkeypatch: pytest.Monk
     with pytest.raises(LimitExceeded):
         within_time(work, "this")
     assert swallowed
+
+
+def test_nothing_is_sent_once_the_work_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when the time is up in the very moment in which the work is done."""
+    original, calls = limits._Guard.leave, []
+
+    def late(guard: limits._Guard) -> None:
+        calls.append(guard)
+        if len(calls) == 1:
+            raise limits._Expired
+        original(guard)
+
+    monkeypatch.setattr(limits._Guard, "leave", late)
+    with pytest.raises(LimitExceeded):
+        within_time(lambda: 5, "this")
+    assert calls[0].over.is_set()
+    calls[0].join(30)
+    assert not calls[0].is_alive()
+
+
+def test_the_interpreter_is_as_before() -> None:
+    """CPython 3.11 runs in circles under a tracer when an asynchronous exception was announced and taken back."""
+    code = (
+        "import sys, re\nfrom irgrad.engine.limits import within_time\nwithin_time(lambda: 5, 'this')\n"
+        "count = 0\n"
+        "def trace(frame, event, arg):\n    global count\n    count += 1\n    return trace\n"
+        "def work():\n    total = 0\n    for k in range(100):\n        total += len([x for x in range(k)])\n"
+        "    return total\n"
+        "sys.settrace(trace)\nwork()\nsys.settrace(None)\nprint(count > 100)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False)
+    assert done.stdout.strip() == "True", done.stderr
 
 
 @pytest.mark.parametrize("text", ["many", "-3", "0", "nan"])
