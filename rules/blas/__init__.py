@@ -1,4 +1,4 @@
-"""Derivatives of BLAS: rules of form (a'), which call the same library again.
+"""Derivatives of BLAS and LAPACK: rules of form (a'), which call the same library again.
 
 They are in force below everything that a user defines, for functions without a body whose symbol is one of BLAS or
 LAPACK (`spelling.py`). Rules are made when a program with such a symbol is differentiated.
@@ -22,6 +22,9 @@ _FAMILIES = {
     "blas.level1": "scal axpy dot nrm2 asum copy swap rot",
     "blas.level2": "ger gemv symv trmv trsv",
     "blas.level3": "gemm symm syrk syr2k trmm trsm",
+    "lapack.cholesky": "potrf potrs",
+    "lapack.triangular": "trtrs trtri",
+    "lapack.lu": "getrf getrs getri gesv",
 }
 _HOMES = {routine: home for home, routines in _FAMILIES.items() for routine in routines.split()}
 

@@ -153,12 +153,12 @@ class Call:
         matrix = self.matrix(name, row)
         return replace(matrix, p=self.args[name].saved(self.where(when, self.extent(matrix, m, n), 0)))
 
-    def result(self, name: str, m: Any, n: Any, row: Any = None) -> Matrix:
+    def result(self, name: str, m: Any, n: Any, row: Any = None, when: Any = True) -> Matrix:
         """What it held when the routine had returned."""
         matrix = self.matrix(name, row)
         if self.ctx.mode == "forward":
             return matrix
-        return replace(matrix, p=self.args[name].result(self.extent(matrix, m, n)))
+        return replace(matrix, p=self.args[name].result(self.where(when, self.extent(matrix, m, n), 0)))
 
     def extent(self, matrix: Matrix, m: Any, n: Any) -> Any:
         """Elements from the first to the last one."""
@@ -192,6 +192,14 @@ class Call:
         ld = self.where(row, n, m)
         ld = self.where(ld > 1, ld, 1) if not isinstance(ld, int) else max(ld, 1)
         return Matrix(self.memory(m * n, zero), ld, row, self)
+
+    def pick(self, condition: Any, x: Matrix, y: Matrix) -> Matrix:
+        """One of two matrices."""
+        return Matrix(self.where(condition, x.p, y.p), self.where(condition, x.ld, y.ld), x.row, self)
+
+    def integers(self, count: Any) -> Any:
+        """Memory for integers of the library."""
+        return self.memory(count, dtype=self.spelling.ints)
 
     # -- calls -------------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from irgrad.rules.blas.calls import Call, Matrix, Vector, no
 from irgrad.rules.blas.loops import (
+    add,
     copy_matrix,
     inner,
     product_triangle,
@@ -19,13 +20,6 @@ from irgrad.rules.blas.loops import (
     triangle_inner,
 )
 
-
-def _add(c: Call, target: Matrix, factor: Any, source: Matrix, m: Any, n: Any) -> None:
-    """target += factor source."""
-    with c.loop(c.where(target.row, m, n)) as o, c.loop(c.where(target.row, n, m)) as i:
-        target.p[o * target.ld + i] += factor * source.p[o * source.ld + i]
-
-
 # -- gemm, symm --------------------------------------------------------------------------------------------------------
 
 
@@ -33,7 +27,7 @@ def _beta_forward(c: Call) -> None:
     scale(c, c.shadow("c"), c.m, c.n, c.beta)
     if c.beta.active:
         with c.when(c.beta.d != 0):  # C may hold anything where beta is zero
-            _add(c, c.shadow("c"), c.beta.d, c.saved("c", c.m, c.n), c.m, c.n)
+            add(c, c.shadow("c"), c.beta.d, c.saved("c", c.m, c.n), c.m, c.n)
 
 
 def _beta_reverse(c: Call) -> None:
@@ -70,19 +64,14 @@ def gemm_reverse(c: Call) -> None:
         c.gemm(ta, tb, m, n, k, 1.0, a, b, 0.0, product)
         c.alpha.d += inner(c, product, g, m, n)
     if c.a.active:  # A^ += a C^ op(B)^T, or its transpose a op(B) C^T
-        left, right = _chosen(c, ta, b, g), _chosen(c, ta, g, b)
+        left, right = c.pick(ta, b, g), c.pick(ta, g, b)
         c.gemm(w(ta, tb, False), w(ta, True, no(tb)), w(ta, k, m), w(ta, m, k), n, c.alpha, left, right, 1.0,
                c.shadow("a"))  # fmt: skip
     if c.b.active:  # B^ += a op(A)^T C^, or its transpose a C^T op(A)
-        left, right = _chosen(c, tb, g, a), _chosen(c, tb, a, g)
+        left, right = c.pick(tb, g, a), c.pick(tb, a, g)
         c.gemm(w(tb, True, no(ta)), w(tb, ta, False), w(tb, n, k), w(tb, k, n), m, c.alpha, left, right, 1.0,
                c.shadow("b"))  # fmt: skip
     _beta_reverse(c)
-
-
-def _chosen(c: Call, condition: Any, x: Matrix, y: Matrix) -> Matrix:
-    """One of two matrices."""
-    return Matrix(c.where(condition, x.p, y.p), c.where(condition, x.ld, y.ld), x.row, c)
 
 
 def symm_forward(c: Call) -> None:
@@ -228,7 +217,7 @@ def _tangent_product(c: Call, b: Matrix) -> Matrix:
     copy_matrix(c, b, product, c.m, c.n)
     c.side("trmm", c.left, c.upper, c.trans, c.unit, c.m, c.n, 1.0, c.shadow("a"), product)
     with c.when(c.unit):
-        _add(c, product, -1.0, b, c.m, c.n)
+        add(c, product, -1.0, b, c.m, c.n)
     return product
 
 
@@ -239,7 +228,7 @@ def _triangle_adjoint(c: Call, factor: Any, g: Matrix, b: Matrix) -> None:
     """
     order = c.where(c.left, c.m, c.n)
     swap = c.where(c.left, c.trans, no(c.trans))
-    x, y = _chosen(c, swap, b, g), _chosen(c, swap, g, b)
+    x, y = c.pick(swap, b, g), c.pick(swap, g, b)
     length = c.where(c.left, c.n, c.m)
     product_triangle(c, c.shadow("a"), order, length, c.upper, c.unit, factor, no(c.left), x, c.left, y)
 
@@ -254,9 +243,9 @@ def trmm_forward(c: Call) -> None:
         product = c.new(m, n)
         copy_matrix(c, c.saved("b", m, n), product, m, n)
         c.side("trmm", c.left, c.upper, c.trans, c.unit, m, n, c.alpha.d, c.matrix("a"), product)
-        _add(c, out, 1.0, product, m, n)
+        add(c, out, 1.0, product, m, n)
     if c.a.active:
-        _add(c, out, c.alpha, _tangent_product(c, c.saved("b", m, n)), m, n)
+        add(c, out, c.alpha, _tangent_product(c, c.saved("b", m, n)), m, n)
 
 
 def trmm_reverse(c: Call) -> None:
@@ -281,9 +270,9 @@ def trsm_forward(c: Call) -> None:
     out, m, n = c.shadow("b"), c.m, c.n
     scale(c, out, m, n, c.alpha)
     if c.alpha.active:
-        _add(c, out, c.alpha.d, c.saved("b", m, n), m, n)
+        add(c, out, c.alpha.d, c.saved("b", m, n), m, n)
     if c.a.active:
-        _add(c, out, -1.0, _tangent_product(c, c.result("b", m, n)), m, n)
+        add(c, out, -1.0, _tangent_product(c, c.result("b", m, n)), m, n)
     c.side("trsm", c.left, c.upper, c.trans, c.unit, m, n, 1.0, c.matrix("a"), out)
 
 

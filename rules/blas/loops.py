@@ -10,10 +10,13 @@ from typing import Any
 from irgrad.rules.blas.calls import Call, Matrix, Vector, xor
 
 __all__ = [
+    "add",
     "copy_matrix",
+    "copy_triangle",
     "dense",
     "elements",
     "inner",
+    "mirror",
     "outer_triangle",
     "product_triangle",
     "scale",
@@ -65,6 +68,26 @@ def copy_matrix(c: Call, source: Matrix, target: Matrix, m: Any, n: Any) -> None
     """An m by n matrix to another place."""
     with _lines(c, source, m, n) as (o, length):
         c.ctx.copy(target.p + o * target.ld, source.p + o * source.ld, length)
+
+
+def add(c: Call, target: Matrix, factor: Any, source: Matrix, m: Any, n: Any) -> None:
+    """target += factor source."""
+    with _lines(c, target, m, n) as (o, length), c.loop(length) as i:
+        target.p[o * target.ld + i] += factor * source.p[o * source.ld + i]
+
+
+def copy_triangle(
+    c: Call, source: Matrix, target: Matrix, n: Any, upper: Any, strict: Any = False, by: Any = 1.0
+) -> None:
+    """A triangle, times a factor, to the same places of another matrix."""
+    with triangle(c, source, n, upper, strict) as (o, first, last), c.loop(first, last) as i:
+        target.p[o * target.ld + i] = by * source.p[o * source.ld + i]
+
+
+def mirror(c: Call, a: Matrix, n: Any, upper: Any) -> None:
+    """The other triangle becomes the mirror image of this one."""
+    with triangle(c, a, n, upper, True) as (o, first, last), c.loop(first, last) as i:
+        a.p[i * a.ld + o] = a.p[o * a.ld + i]
 
 
 def inner(c: Call, a: Matrix, b: Matrix, m: Any, n: Any) -> Any:
