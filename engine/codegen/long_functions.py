@@ -12,6 +12,7 @@ This is the last thing that happens to IR; functions below the limit are left ex
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,7 +25,7 @@ from irgrad.engine.ir.printer import to_text
 from irgrad.engine.ir.reader import read
 from irgrad.engine.pause import no_collections
 
-__all__ = ["LIMIT", "PIECE", "REACH", "STACK", "shorten", "shorten_module"]
+__all__ = ["LIMIT", "PIECE", "REACH", "STACK", "SlowCompilation", "shorten", "shorten_module"]
 
 LIMIT = 10_000
 """Functions of more instructions than this are treated. Up to here the code generator takes about a second."""
@@ -35,13 +36,19 @@ REACH = 500
 STACK = 1 << 16
 """A frame of more bytes is taken from the heap: threads may have small stacks."""
 
+
+class SlowCompilation(RuntimeWarning):
+    """A long function could not be cut into pieces; its machine code is right, and slow to make."""
+
+
 _BODY = re.compile(r"^define\b[^\n]*@(?P<name>[-a-zA-Z$._0-9]+|\"[^\"\n]*\")\([^\n]*\{\n(?P<body>.*?)^\}", re.M | re.S)
 _NAME = ".piece."
 _FIRST = ("phi", "landingpad", "catchpad", "cleanuppad", "alloca")
 # What belongs to the function it stands in.
 _BOUND = re.compile(
-    r"musttail|returns_twice|@llvm\.(?:stacksave|stackrestore|frameaddress|returnaddress|va_start|localescape)"
+    r"\bmusttail\b|@llvm\.(?:stacksave|stackrestore|frameaddress|returnaddress|va_start|localescape)"
 )
+_TWICE = re.compile(r"\breturns_twice\b")
 _TEXT_ATTRIBUTES = re.compile(r'"[^"]*"(?:="[^"]*")?|\bstrictfp\b')
 
 
@@ -60,8 +67,16 @@ def shorten(text: str, limit: int | None = None) -> str:
     limit = LIMIT if limit is None else limit
     if text.count("\n") <= limit:
         return text
-    names = [m["name"].strip('"') for m in _BODY.finditer(text) if text.count("\n", *m.span("body")) > limit]
-    if not names or _BOUND.search(text):
+    twice = _TWICE.search(text)  # stands in a group of attributes: it may be meant for any call
+    names = []
+    for found in _BODY.finditer(text):
+        if text.count("\n", *found.span("body")) > limit:
+            name, bound = found["name"].strip('"'), _BOUND.search(found["body"]) or twice
+            if bound is None:
+                names.append(name)
+            else:
+                _tell(name, bound[0])
+    if not names:
         return text
     with no_collections():
         module = read(text, roots=names)
@@ -73,7 +88,14 @@ def shorten(text: str, limit: int | None = None) -> str:
                 if plan.find():
                     plan.rewrite()
                     done = True
+                elif plan.obstacle:
+                    _tell(name, plan.obstacle)
         return to_text(module) if done else text
+
+
+def _tell(name: str, what: str) -> None:
+    warnings.warn(f"`{name}` is long and stays whole, so that making its machine code takes time that grows with the "
+                  f"square of its length: it holds {what}", SlowCompilation, stacklevel=2)  # fmt: skip
 
 
 class _Plan:
@@ -93,6 +115,7 @@ class _Plan:
         self.near: dict[tuple[int, int, bool], Value] = {}  # what a region has loaded
         self.frames: dict[int, Value] = {}  # id of the body of a piece -> its argument
         self.frame: Value = function
+        self.obstacle = ""  # what cannot be moved
 
     # -- finding -----------------------------------------------------------------------------------------------------
 
@@ -109,9 +132,11 @@ class _Plan:
         for block in self.function.blocks:
             for user in block.instructions:
                 if user.call is not None and "%" in user.call.bundles and id(self.region[id(user)]) in self.frames:
+                    self.obstacle = "a call with operand bundles"
                     return False
                 for index, value in enumerate(user.operands):
                     if isinstance(value, MetadataValue) and value.value is not None:
+                        self.obstacle = "a value used as metadata"
                         return False
                     if isinstance(value, Instruction | Argument):
                         phi = user.opcode == "phi"
@@ -119,6 +144,7 @@ class _Plan:
                         at = ends[where] if phi else self.position[id(user)]
                         if self._goes_through_memory(value, where, at):
                             if not self._place(value):
+                                self.obstacle = f"a value of type {value.type} that memory cannot hold"
                                 return False
                             self.uses.append((user, index, value, where))
         return bool(self.pieces or self.places)

@@ -13,7 +13,7 @@ from counting_work import growth
 from irgrad.engine.codegen import jit, long_functions
 from irgrad.engine.codegen.jit import compile_module
 from irgrad.engine.codegen.llvm import parse
-from irgrad.engine.codegen.long_functions import shorten
+from irgrad.engine.codegen.long_functions import SlowCompilation, shorten
 
 N = 8
 
@@ -156,7 +156,19 @@ def test_what_belongs_to_its_function_stays_there(small: None, line: str) -> Non
              "define double @f(double %x) {", "  %v0 = fadd double %x, 1.0"]
     lines += [f"  %v{i} = fmul double %v{i - 1}, %x" for i in range(1, 60)]
     text = "\n".join([*lines, line, f"  ret double {'%r' if '%r' in line else '%v59'}", "}", ""])
-    assert shorten(text) is text
+    what = "musttail" if "musttail" in line else line.partition("@")[2].partition(".p0")[0]
+    with pytest.warns(SlowCompilation, match=f"`f` is long and stays whole.*{what}"):
+        assert shorten(text) is text
+
+
+def test_one_function_that_stays_whole_leaves_the_others_to_be_cut(small: None) -> None:
+    lines = ["  %v0 = fadd double %x, 1.0", *(f"  %v{i} = fmul double %v{i - 1}, %x" for i in range(1, 60))]
+    whole = ["define double @whole(double %x) {", *lines, "  %r = musttail call double @g(double %v50)"]
+    cut = ["define double @cut(double %x) {", *lines, "  ret double %v59", "}"]
+    with pytest.warns(SlowCompilation, match="`whole` .* musttail") as told:
+        short = shorten("\n".join(["declare double @g(double)", *whole, "  ret double %r", "}", *cut, ""]))
+    parse(short).close()
+    assert len(told) == 1 and "@cut.piece." in short and "@whole.piece." not in short
 
 
 def test_short_functions_are_left_alone() -> None:
