@@ -150,8 +150,8 @@ class Program:
         step = Step(mode, tuple(sorted(set(active))), width)
         now = token()
         child = self._seen.get((step, now))
+        rules, ruled = current(), ""
         if child is None:
-            rules = current()
             ruled = rules.digest(self.symbols, self.source.digest)
             child = self._children.get((step, ruled))
         if child is None:

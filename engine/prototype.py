@@ -198,7 +198,7 @@ def _refuse_values(prototype: Prototype) -> None:
     name, wrapped = prototype.name, f"{prototype.name}_flat"
     given = [f"`{n}`" for n, t in zip(_names(prototype), prototype.params, strict=True)
              if t.startswith(("ptr byval", "{", "[", "<"))]  # fmt: skip
-    what = ""
+    what = fix = ""
     if prototype.vararg:
         what, fix = "takes a variable number of arguments", f"double {wrapped}(int n, const double *values)"
     elif given:

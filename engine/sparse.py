@@ -178,8 +178,9 @@ def _given(pattern: Any, shape: tuple[int, int], where: str) -> Pattern:
     if tuple(np.shape(pattern)) != shape and getattr(pattern, "shape", None) != shape:
         raise ShapeError(f"the pattern has shape {getattr(pattern, 'shape', np.shape(pattern))}", where=where,
                          because=f"the matrix is {shape[0]} x {shape[1]}", fix="one row for each element of the output")
-    if hasattr(pattern, "tocoo"):
-        coo = pattern.tocoo()
+    to_coordinates: Any = getattr(pattern, "tocoo", None)
+    if to_coordinates is not None:
+        coo = to_coordinates()
         return Pattern.of(coo.row, coo.col, shape)
     rows, cols = np.nonzero(np.asarray(pattern))
     return Pattern.of(rows, cols, shape)

@@ -50,7 +50,8 @@ def _feed(digest: Any, value: Any, depth: int, seen: set[int]) -> None:
     ):
         digest.update(f"{value.__module__}.{getattr(value, '__qualname__', value)};".encode())
     elif hasattr(value, "tobytes") and hasattr(value, "dtype"):
-        digest.update(f"array {value.dtype} {getattr(value, 'shape', ())};".encode() + value.tobytes())
+        array: Any = value
+        digest.update(f"array {array.dtype} {getattr(array, 'shape', ())};".encode() + array.tobytes())
     elif type(value).__module__.partition(".")[0] in ("numpy", "irgrad"):
         digest.update(f"{type(value).__name__} {value!r};".encode())
     else:

@@ -96,7 +96,7 @@ def _function(name: str, rules: Sequence[Rule]) -> Any:
     unused.__name__ = name
     function = plum.Function(unused)
     for rule in rules:
-        varargs = {"varargs": Activity} if rule.open else {}
+        varargs: dict[str, Any] = {"varargs": Activity} if rule.open else {}
         function.register(_Chosen(rule), signature=plum.Signature(*rule.types, **varargs), precedence=None)
     return function
 

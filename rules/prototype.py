@@ -19,11 +19,11 @@ from irgrad.rules.errors import SignatureError
 
 __all__ = ["Param", "Prototype", "of_kernel", "parse"]
 
-_C_NAMES = dict(
-    pair.split("=")
+_C_NAMES: dict[str, str] = {
+    pair.partition("=")[0]: pair.partition("=")[2]
     for pair in "double=f64 float=f32 int=i32 long=i64 long_long=i64 size_t=i64 char=i8 short=i16 bool=i1 int64_t=i64 "
     "int32_t=i32 u8=i8 u16=i16 u32=i32 u64=i64 unsigned=i32 unsigned_int=i32 unsigned_long=i64".split()
-)
+}
 _TYPES = frozenset("void f16 bf16 f32 f64 c64 c128 i1 i8 i16 i32 i64 ptr".split())
 _INTENTS = ("in", "out", "inout")
 _EXAMPLE = "void(f64[n,n] A, f64[n] b, out f64[n] x, i64 n)"
@@ -158,12 +158,16 @@ def _check_extent(extent: str, text: str) -> None:
         )
 
 
+def _own_name(name: str) -> str:
+    return _C_NAMES.get(name, name)
+
+
 def of_kernel(signature: Any) -> Prototype:
     """The prototype that a Kernel's signature states."""
     params = []
     for p in signature.parameters:
-        dtype = _C_NAMES.get(p.dtype.name, p.dtype.name)
+        dtype = _own_name(p.dtype.name)
         extents = tuple(str(extent).replace("/", "//") for extent in p.shape or ())
         params.append(Param(p.name, dtype, "array" if p.is_array else "scalar", extents, p.intent))
-    returns = "void" if signature.returns is None else _C_NAMES.get(signature.returns.name, signature.returns.name)
+    returns = "void" if signature.returns is None else _own_name(signature.returns.name)
     return Prototype(returns, tuple(params))

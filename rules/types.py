@@ -32,7 +32,8 @@ class Kind(type):
 
     def __getitem__(cls, parameters: Any) -> Kind:
         listed = parameters if isinstance(parameters, tuple) else (parameters,)
-        checked = cls.__check__(listed) if hasattr(cls, "__check__") else listed
+        check: Any = getattr(cls, "__check__", None)
+        checked = listed if check is None else check(listed)
         key = (cls, *((type(p), p) for p in checked))
         made = _MADE.get(key)
         if made is None:

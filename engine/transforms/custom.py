@@ -419,6 +419,7 @@ def _augmented(writer: Writer) -> Function:
         slot = _slot_of(instr, writer)
         if slot is not None and slot in made:
             known[instr] = made[slot]
+    primal: Value | None = None
     for when in ("before", "after"):
         for request in writer.requests:
             if request.kind == when:
@@ -431,6 +432,7 @@ def _augmented(writer: Writer) -> Function:
                 primal = _call_augmented(writer, code, every, made)
             else:
                 primal = b.insert(Instruction("call", ret, [*values, site.callee], call=_plain_call(site)))
+    assert primal is not None
     for request in writer.requests:
         value = primal if request.kind == "result" else made[request.slot]
         b.store(value, b.gep(ty.I8, tape, 8 * request.slot), align=8)

@@ -109,7 +109,7 @@ class Lowering:
                 for operand in instr.args if instr.is_call else instr.operands:
                     if callee is None or callee.name != "__cxa_throw":
                         (callbacks if outside else found).update(_functions_in(operand))
-        return {fn for fn in found - callbacks if fn.name not in self.closed}
+        return {fn for fn in found - callbacks if str(fn.name) not in self.closed}
 
     def _find_throwing(self) -> None:
         """A fixed point over the calls; what promises not to throw ends the program instead."""
@@ -117,7 +117,7 @@ class Lowering:
         while changed:
             changed = False
             for fn in self.functions:
-                if fn in self.throwing or fn is self.root or fn.name in self.closed or self._promises(fn.tail):
+                if fn in self.throwing or fn is self.root or str(fn.name) in self.closed or self._promises(fn.tail):
                     continue
                 if any(self._leaves(instr) for instr in fn.instructions()):
                     self.throwing.add(fn)

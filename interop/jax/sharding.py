@@ -53,7 +53,7 @@ def _spread(value: Any, axes: tuple[str, ...]) -> Any:
         return value
     if hasattr(jax.lax, "pcast"):
         return jax.lax.pcast(value, axes, to="varying")
-    return jax.lax.pvary(value, axes)
+    return getattr(jax.lax, "pvary")(value, axes)  # noqa: B009 - before jax 0.10
 
 
 def call_target(
