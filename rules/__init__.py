@@ -15,6 +15,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from irgrad.interop.jax.custom_jvp import as_custom_jvp
     from irgrad.rules.effects import CallFacts, facts
     from irgrad.rules.expr import ZERO, Expr, cost, emit, needs
     from irgrad.rules.keys import extern, opcode
@@ -83,6 +84,8 @@ _HOMES = {
     "Row": "row",
     "rows": "table",
 }
+_ABOVE = {"as_custom_jvp": "irgrad.interop.jax.custom_jvp"}
+"""Names that users find here, and which need JAX: they live on the top floor, imported when asked for."""
 
 __all__ = [
     "ZERO",
@@ -111,6 +114,7 @@ __all__ = [
     "Struct",
     "alias",
     "allocator",
+    "as_custom_jvp",
     "audit",
     "c64",
     "c128",
@@ -149,9 +153,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import the home of `name` on first use. Raises AttributeError for a name that is not here."""
-    home = _HOMES.get(name)
+    home = f"irgrad.rules.{_HOMES[name]}" if name in _HOMES else _ABOVE.get(name)
     if home is None:
         raise AttributeError(f"module 'irgrad.rules' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"irgrad.rules.{home}"), name)
+    value = getattr(importlib.import_module(home), name)
     globals()[name] = value
     return value
