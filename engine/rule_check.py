@@ -74,7 +74,7 @@ class RuleCheckFailed(RuleError, AssertionError):
 def check_rule(
     what: Any, *, widths: Sequence[int] = (1, 3), batches: Sequence[Batch] = (None,), kernel: Any = None,
     args: Sequence[Any] | None = None, dtype: str = "f64", modes: Sequence[str] = ("forward", "reverse"),
-    activities: str = "every", reference: Reference | None = None, points: int = 2, seed: int = 0,
+    activities: str = "every", reference: Reference | None = None, points: int = 8, seed: int = 0,
 ) -> RuleReport:  # fmt: skip
     """Assert that the rule for a function is the one that is used, is right, and keeps what rules promise.
 

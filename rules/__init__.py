@@ -15,6 +15,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from irgrad.engine.implicit import fixed_point, linear_solve, root
     from irgrad.interop.jax.custom_jvp import as_custom_jvp
     from irgrad.rules.effects import CallFacts, facts
     from irgrad.rules.expr import ZERO, Expr, cost, emit, needs
@@ -84,8 +85,11 @@ _HOMES = {
     "Row": "row",
     "rows": "table",
 }
-_ABOVE = {"as_custom_jvp": "irgrad.interop.jax.custom_jvp"}
-"""Names that users find here, and which need JAX: they live on the top floor, imported when asked for."""
+_ABOVE = {
+    "as_custom_jvp": "irgrad.interop.jax.custom_jvp",
+    **dict.fromkeys(("fixed_point", "linear_solve", "root"), "irgrad.engine.implicit"),
+}
+"""Names that users find here and that need JAX or derivatives: they live on the floors above, imported on demand."""
 
 __all__ = [
     "ZERO",
@@ -127,6 +131,7 @@ __all__ = [
     "f64",
     "facts",
     "find",
+    "fixed_point",
     "foreign",
     "i1",
     "i8",
@@ -136,12 +141,14 @@ __all__ = [
     "inactive",
     "layer",
     "linear",
+    "linear_solve",
     "needs",
     "opcode",
     "opcode_row",
     "opt_out",
     "pack",
     "reduction",
+    "root",
     "rows",
     "rule",
     "show",

@@ -99,9 +99,7 @@ def as_custom_jvp(key: Any, function: Callable[..., Any] | None = None) -> Calla
     _known(rules, name)
     reading = JaxReading(name)
 
-    @jax.custom_jvp
-    def primal(*args: Any) -> Any:
-        return compute(*args)
+    primal: Any = jax.custom_jvp(lambda *args: compute(*args))
 
     def tangent(primals: Any, tangents: Any) -> Any:
         letters = "".join("i" if jnp.issubdtype(jnp.result_type(p), jnp.integer) else "f" for p in primals)
