@@ -193,7 +193,7 @@ class _Problem:
         from irgrad.engine.gradients import jvp, vjp
 
         try:
-            from scipy.sparse.linalg import LinearOperator, cg, gmres
+            import scipy.sparse.linalg as sparse
         except ImportError:
             raise RuleError(f"`{method}` needs SciPy", where=self.where, fix='pip install scipy, or method="dense"') \
                 from None  # fmt: skip
@@ -208,9 +208,10 @@ class _Problem:
             return np.asarray(np.asarray(got) + self.sign * u).reshape(-1)
 
         size, eps = v.size, float(np.finfo(v.dtype).eps)
-        operator = LinearOperator((size, size), matvec=product, dtype=v.dtype)
+        library: Any = sparse  # its stubs know only half of its constructors
+        operator = library.LinearOperator((size, size), matvec=product, dtype=v.dtype)
         options: dict[str, Any] = {"restart": min(size, 200)} if method == "gmres" else {}
-        found, state = (gmres if method == "gmres" else cg)(operator, v.reshape(-1), rtol=50 * eps, atol=0.0, **options)
+        found, state = getattr(library, method)(operator, v.reshape(-1), rtol=50 * eps, atol=0.0, **options)
         if state != 0:
             raise RuleError(f"`{method}` has not converged", where=self.where, because=f"SciPy says {state}",
                             fix='method="dense", or solve=: your own')  # fmt: skip
