@@ -110,14 +110,17 @@ def differences(call: Any, args: tuple[Any, ...], seeds: list[np.ndarray[Any, An
     return result
 
 
-def check(spelling: Spelling, args: dict[str, Any], rng: np.random.Generator, rtol: float = 1e-8) -> None:
-    """Reverse against differences, forward against reverse."""
+def check(
+    spelling: Spelling, args: dict[str, Any], rng: np.random.Generator, rtol: float = 1e-8,
+    garbage: tuple[str, ...] = ("work",),
+) -> None:  # fmt: skip
+    """Reverse against differences, forward against reverse. `garbage`: outputs that mean nothing."""
     k = kernel(spelling)
     given = tuple(args.values())
     values, pull = vjp(k, *given)
     shown = values if isinstance(values, tuple) else (values,)
     written = [p.name for p in spelling.prototype.params if p.writes and p.dtype.startswith("f")] or ["result"]
-    seeds = [rng.normal(size=np.shape(v)) * np.isfinite(v) * (name != "work")
+    seeds = [rng.normal(size=np.shape(v)) * np.isfinite(v) * (name not in garbage)
              for name, v in zip(written, outputs(values), strict=True)]  # fmt: skip
     every = iter(seeds)
     full = tuple(next(every) if np.asarray(v).dtype.kind == "f" else None for v in shown)
@@ -154,7 +157,9 @@ def arguments(spelling: Spelling, given: dict[str, Any]) -> dict[str, Any]:
             for n in spelling.names}  # fmt: skip
 
 
-def check_single(spelling: Spelling, args: dict[str, Any], rng: np.random.Generator) -> None:
+def check_single(
+    spelling: Spelling, args: dict[str, Any], rng: np.random.Generator, garbage: tuple[str, ...] = ()
+) -> None:
     """Single precision against double precision of the same numbers."""
     double = replace(spelling, letter="d")
     seeds: list[Any] = []
@@ -165,7 +170,9 @@ def check_single(spelling: Spelling, args: dict[str, Any], rng: np.random.Genera
                       for v in args.values())  # fmt: skip
         values, pull = vjp(kernel(one), *given)
         shown = values if isinstance(values, tuple) else (values,)
-        seeds = seeds or [rng.normal(size=np.shape(v)) for v in shown]
+        names = [p.name for p in spelling.prototype.params if p.writes] or ["result"]
+        seeds = seeds or [rng.normal(size=np.shape(v)) * (name not in garbage)
+                          for name, v in zip(names, shown, strict=True)]  # fmt: skip
         cast = [s.astype(np.asarray(v).dtype)[()] if np.asarray(v).dtype.kind == "f" else None
                 for s, v in zip(seeds, shown, strict=True)]  # fmt: skip
         found.append([g for g in pull(tuple(cast) if isinstance(values, tuple) else cast[0]) if g is not None])

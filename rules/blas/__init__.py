@@ -25,6 +25,8 @@ _FAMILIES = {
     "lapack.cholesky": "potrf potrs",
     "lapack.triangular": "trtrs trtri",
     "lapack.lu": "getrf getrs getri gesv",
+    "lapack.qr": "geqrf",
+    "lapack.eigen": "syev",
 }
 _HOMES = {routine: home for home, routines in _FAMILIES.items() for routine in routines.split()}
 
