@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from irgrad.engine.implicit import fixed_point, linear_solve, root
     from irgrad.interop.jax.custom_jvp import as_custom_jvp
+    from irgrad.rules.constructs import map, reduce, scan, scatter  # noqa: A004
     from irgrad.rules.effects import CallFacts, facts
     from irgrad.rules.expr import ZERO, Expr, cost, emit, needs
     from irgrad.rules.keys import extern, opcode
@@ -82,6 +83,7 @@ _HOMES = {
     **dict.fromkeys(("CallFacts", "facts"), "effects"),
     **dict.fromkeys(("ZERO", "Expr", "cost", "emit", "needs"), "expr"),
     **dict.fromkeys(("Match", "find", "opcode_row", "reduction", "spellings"), "lookup"),
+    **dict.fromkeys(("map", "reduce", "scan", "scatter"), "constructs"),
     "Row": "row",
     "rows": "table",
 }
@@ -142,15 +144,19 @@ __all__ = [
     "layer",
     "linear",
     "linear_solve",
+    "map",
     "needs",
     "opcode",
     "opcode_row",
     "opt_out",
     "pack",
+    "reduce",
     "reduction",
     "root",
     "rows",
     "rule",
+    "scan",
+    "scatter",
     "show",
     "spellings",
     "stop_gradient",

@@ -35,7 +35,7 @@ def rule(
 
     Raises RuleError for a declaration that cannot be meant.
     """
-    declared, place = key_of(key), _place()
+    declared, place = _with_operation(key_of(key), named.get("op")), _place()
 
     def define(body: Body) -> Body:
         names, has_context, takes_result = _parameters(body, declared, place)
@@ -61,6 +61,14 @@ def rule(
         return body
 
     return define
+
+
+def _with_operation(declared: Declared, op: Any) -> Declared:
+    """The key of a construct together with its operation: `reduce` with "sum" is another key than with "product"."""
+    key = declared.key
+    if key.kind in ("function", "opcode") or op is None:
+        return declared
+    return Declared(Key(key.kind, op if isinstance(op, str) else getattr(op, "__name__", str(op))), None)
 
 
 def _digest(form: str, types: tuple[Kind, ...], is_open: bool, body: str, options: dict[str, Any]) -> str:
