@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from irgrad.rules.blas import rules_of
 from irgrad.rules.definition import Rule
 from irgrad.rules.dispatch import matches
 from irgrad.rules.effects import facts
@@ -83,6 +84,10 @@ def _builtin(key: Key) -> Which:
         names = ", ".join(spellings(match.row.key)[:6])
         parts = "; ".join(", ".join(map(str, row)) for row in match.row.partials)
         return Which("builtin", None, f"`{match.row.key}` of the tables: partials {parts or 'none'} ({names}, ...)")
+    blas = rules_of(key.name)
+    if blas:
+        modes = " and ".join(str(rule.mode).lower() for rule in blas)
+        return Which("builtin", None, f"`{key.name}` of BLAS or LAPACK: {modes}, at {blas[0].place}")
     known = facts(key.name)
     if known is not None:
         state = ", no derivative flows through it" if known.inactive else ""

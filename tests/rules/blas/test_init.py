@@ -89,3 +89,9 @@ def test_products_with_constants() -> None:
     x, y = np.arange(3.0), np.array([2.0, 5.0, 7.0])
     np.testing.assert_allclose(grad(dot, argnums=0)(x, y), y)
     np.testing.assert_allclose(grad(dot, argnums=1)(x, y), x)
+
+
+def test_what_is_shown() -> None:
+    shown = irgrad.rules.show("cblas_dgemm")
+    assert "`cblas_dgemm` of BLAS or LAPACK: forward and reverse, at irgrad/rules/blas/level3.py" in shown
+    assert "no rule" in irgrad.rules.show("dgemm_with_a_twist_")
