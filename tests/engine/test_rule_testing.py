@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,13 +11,21 @@ from irgrad.engine.rule_check import RuleCheckFailed
 from irgrad.engine.rule_testing import Case, cases, parametrise
 from irgrad.rules import inactive, pack, rule
 from irgrad.rules.errors import RuleError
+from irgrad.rules.layers import _PACKS
 
-with pack("irgrad-test-pack"):
-    inactive("irgrad_test_silent")
 
-    @rule("irgrad_test_pack_cbrt")
-    def _(x: Any, *, y: Any) -> Any:
-        return 1 / (3 * y * y)
+@pytest.fixture
+def _pack() -> Iterator[None]:
+    """A pack that ends with the test."""
+    with pack("irgrad-test-pack") as made:
+        inactive("irgrad_test_silent")
+
+        @rule("irgrad_test_pack_cbrt")
+        def _(x: Any, *, y: Any) -> Any:
+            return 1 / (3 * y * y)
+
+    yield
+    _PACKS.remove(made)
 
 
 @parametrise(dtypes=("f64",), points=1, widths=(1,), activities="all", modes=("reverse",))
@@ -26,6 +35,7 @@ def test_the_tables_are_one_case_per_row(case: Case) -> None:
         assert case.check().ok
 
 
+@pytest.mark.usefixtures("_pack")
 def test_a_pack_is_one_case_per_rule(tmp_path: Any) -> None:
     import irgrad
 
