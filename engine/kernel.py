@@ -154,6 +154,14 @@ class Kernel:
                 reset.append((buffers[number], 0.0))
         return Prepared(self._primal, buffers, reset, [buffers[i] for i in self._outputs])
 
+    @property
+    def content_digest(self) -> str:
+        """Digest over the module, the function, its signature and options: equal for kernels that compute the same."""
+        from irgrad.engine.codegen.cache import fingerprint
+
+        source = self.source
+        return fingerprint(source.digest, source.name, str(source.signature), str(source.options))
+
     def __repr__(self) -> str:
         return f"<irgrad.Kernel {self.name}: {self.signature}>"
 

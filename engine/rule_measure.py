@@ -269,7 +269,7 @@ class Checker:
         from irgrad.engine.batched import batch_jvp, batch_vjp
         from irgrad.engine.gradients import jvp, vjp
 
-        axis = 0 if layout is SoA else -1
+        axis = -1 if layout is SoA else 0
         options: dict[str, Any] = {"layout": "aos" if axis == 0 else "soa"}
         arguments = self.kernel.signature.arguments
         options["in_axes"] = [axis if p.dtype.is_float else None for p in arguments]

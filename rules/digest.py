@@ -53,7 +53,8 @@ def _feed(digest: Any, value: Any, depth: int, seen: set[int]) -> None:
         array: Any = value
         digest.update(f"array {array.dtype} {getattr(array, 'shape', ())};".encode() + array.tobytes())
     elif type(value).__module__.partition(".")[0] in ("numpy", "irgrad"):
-        digest.update(f"{type(value).__name__} {value!r};".encode())
+        content = getattr(value, "content_digest", "")  # what a Kernel prints does not tell its code
+        digest.update(f"{type(value).__name__} {value!r} {content};".encode())
     else:
         digest.update(f"object {id(value)} of {os.getpid()};".encode())
 

@@ -208,11 +208,11 @@ class Layout(_Base):
 
 
 class SoA(Layout):
-    """The batch axis is outermost: one whole argument after the other."""
+    """`[..., N]`: the batch axis is innermost, neighbours in memory belong to different samples."""
 
 
 class AoS(Layout):
-    """The batch axis is innermost: neighbours in memory belong to different members."""
+    """`[N, ...]`: the batch axis is outermost, one whole sample after the other."""
 
 
 class Batched(Argument):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+import irgrad
 from irgrad.rules.digest import digest_of
 
 Body = Callable[[Any], Any]
@@ -49,3 +50,11 @@ def test_recursion_ends() -> None:
         return body(x)
 
     assert digest_of(body) == digest_of(body)
+
+
+def test_kernels_in_closures_count_by_their_code() -> None:
+    first, same, other = (
+        irgrad.load(f"double f(double x) {{ return {factor} * x; }}").kernel("f") for factor in ("2", "2", "3")
+    )
+    assert repr(first) == repr(other)
+    assert digest_of(_make(first)) == digest_of(_make(same)) != digest_of(_make(other))
