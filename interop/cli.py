@@ -1,4 +1,4 @@
-"""The command line: `irgrad demo | grad | check | rules | hints | cache`.
+"""The command line: `irgrad demo | grad | check | run | cc | rules | hints | cache`.
 
 Exit code 0: done; 1: an irgrad error (printed without a traceback), a derivative that does not pass its check;
 2: wrong usage.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,16 +23,26 @@ __all__ = ["main"]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] in (["run"], ["cc"]):  # the command lines of a compiler: argparse does not read them
+        from irgrad.interop.driver import main_cc, main_run
+
+        return _guarded(lambda: main_run(words[1:]) if words[0] == "run" else main_cc(words[1:]))
     parser = _parser()
-    options = parser.parse_args(argv)
+    options = parser.parse_args(words)
     if not hasattr(options, "run"):
         parser.print_help(sys.stderr)
         return 2
     from irgrad.engine.progress import show_always
 
     show_always()
+    return _guarded(lambda: int(options.run(options)))
+
+
+def _guarded(action: Callable[[], int]) -> int:
+    """The exit code of a command; errors are printed."""
     try:
-        return int(options.run(options))
+        return action()
     except IRGradError as error:
         print(error.render(), file=sys.stderr)
         return 1
@@ -73,6 +83,9 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--range", type=float, nargs=2, default=(0.5, 1.5), metavar=("LOW", "HIGH"),
                        help="of the random arguments (default 0.5 1.5)")  # fmt: skip
     check.set_defaults(run=_check)
+
+    commands.add_parser("run", help="compile and run a C or C++ program that calls __enzyme_autodiff and the like")
+    commands.add_parser("cc", help="compile such a program to an executable, .o, .so or .ll")
 
     rules = commands.add_parser("rules", help="the rules of derivatives: all of them, or those of one function")
     rules.add_argument("action", choices=("list", "show"))

@@ -43,6 +43,9 @@ from irgrad.engine.ir.model import (
     is_zero,
 )
 
+OVERLAPS = '"irgrad-overlaps"'
+"""Attribute of a root's argument whose memory may be that of another argument, or of a variable."""
+
 Where = tuple[Value, int]
 """An address and a distance from it."""
 
@@ -125,8 +128,25 @@ class Pointers:
         return self._points[self._unknown_node] | 1
 
     def expand(self, mask: int) -> int:
-        """`mask`, with everything that escaped if it has the unknown object."""
-        return mask | self.escaped_mask if mask & 1 else mask
+        """`mask`, with everything that escaped if it has the unknown object, and all that overlaps with what it has."""
+        if mask & (self.overlapping | 1):
+            return mask | self.escaped_mask | self.overlapping
+        return mask
+
+    @cached_property
+    def overlapping(self) -> int:
+        """Objects that may lie in one another's memory: arguments of the root that are marked so, what pointers in them
+        lead to, and variables, whose address may have been passed."""
+        marked = [obj for arg, obj in self.object_of.items() if OVERLAPS in getattr(arg, "attrs", "")]
+        if not marked:
+            return 0
+        mask = 1
+        for obj in marked:
+            mask |= 1 << obj.index | 1 << self.pointee_of.get(obj.index, obj.index)
+        for obj in self.objects:
+            if obj.kind == "global" and isinstance(obj.site, GlobalVariable) and not obj.site.constant:
+                mask |= 1 << obj.index
+        return mask
 
     def may_alias(self, a: Value, b: Value) -> bool:
         """Two pointers may point into the same object."""

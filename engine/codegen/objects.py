@@ -24,8 +24,8 @@ FORMATS = (".ll", ".bc", ".s", ".o", ".so")
 CPUS = ("native", "baseline")
 
 
-def emit(text: str, entries: Sequence[str], form: str, *, cpu: str = "native", strict_fp: bool = True) -> bytes:
-    """The module in one of FORMATS, optimised; `entries` are its visible functions.
+def emit(text: str, entries: Sequence[str] | None, form: str, *, cpu: str = "native", strict_fp: bool = True) -> bytes:
+    """The module in one of FORMATS, optimised; `entries` are its visible functions (None: those of the text).
 
     cpu:       "native" (this CPU with all its features) or "baseline" (every CPU of this architecture)
     strict_fp: True by default here: vectorised calls into libmvec would have to be linked by the user

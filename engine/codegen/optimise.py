@@ -37,12 +37,14 @@ def machine_for(text: str, *, opt: int = 3) -> Any:
 
 
 def optimised_module(
-    text: str, entries: Sequence[str], machine: Any, *, strict_fp: bool = False, level: int = 3
+    text: str, entries: Sequence[str] | None, machine: Any, *, strict_fp: bool = False, level: int = 3
 ) -> Any:
-    """The optimised llvmlite module of `text`; only `entries` stay visible. See `optimise`."""
+    """The optimised llvmlite module of `text`; only `entries` stay visible (None: what the text says). See
+    `optimise`."""
     text = strip_target(text)
     module = parse(text if strict_fp or level < 2 else vector_math.annotate(text))
-    _internalise(module, entries)
+    if entries is not None:
+        _internalise(module, entries)
     _run_pipeline(module, machine, level, ADJOINT in text)
     if strict_fp or level == 0:
         return module

@@ -192,7 +192,7 @@ def _change_places(owner: Reverse, a: Value, b: Value) -> bool:
         return False
     pointers, seen = owner.unit.pointers, 1
     for member in members:
-        start = pointers.of(owner.entering(member))
+        start = pointers.expand(pointers.of(owner.entering(member)))
         if not start or start & seen:
             return False
         seen |= start

@@ -38,6 +38,15 @@ def test_arguments_are_separate_and_select_joins_them() -> None:
     assert pointers.names(pointers.reads(root)) == "{argument %a, argument %b, argument %c}"
 
 
+def test_arguments_that_overlap_are_written_together() -> None:
+    text = TWO.replace("noalias %a", '"irgrad-overlaps" %a').replace("noalias %b", '"irgrad-overlaps" %b')
+    pointers = facts_of(text, "f", {0}).pointers
+    root = pointers.root
+    assert pointers.may_alias(named(root, "a"), named(root, "b"))
+    assert not pointers.may_alias(named(root, "a"), named(root, "c"))
+    assert pointers.names(pointers.writes(root)) == "{unknown, argument %a, argument %b}"
+
+
 INTEGERS = """
 define void @f(ptr noalias %a, ptr noalias %b) {
 entry:

@@ -1,0 +1,259 @@
+"""Lowers the calls of the notation in a whole program: each becomes a call of a derivative that this engine makes.
+
+Calls are lowered from the inside out: a function that contains such calls is differentiated when they are lowered, so
+that derivatives of any order nest. The program's variables stay the program's: what is differentiated only sees their
+declarations, since other parts of the program may write them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.entities import cut, reachable, restrict
+from irgrad.engine.ir.lexer import bare_name
+from irgrad.engine.ir.model import CallInfo, Function, Module
+from irgrad.engine.notation.calls import PREFIX, DerivativeCall, find, parse
+from irgrad.engine.notation.thunks import active, root_text, thunk_text
+from irgrad.rules.errors import IRGradError, Unsupported
+
+__all__ = ["lower"]
+
+_SYMBOL = re.compile(r'@(?:"[^"]*"|[-\w$.]+)', re.ASCII)
+_LINKAGE = frozenset(
+    "private internal available_externally linkonce weak common appending extern_weak linkonce_odr weak_odr external"
+    .split()
+)  # fmt: skip
+_SPECIAL = re.compile(r"^@llvm\.(?:global_ctors|global_dtors|used|compiler\.used) = [^\n]*\n", re.M)
+_GIVEN = re.compile(r"call [^@\n]*@[\w.]*__enzyme_\w*\((?:ptr [^,()]*sret[^,%]*%[^,]*, )?ptr (?:noundef )?%")
+_WRAPPERS = 4  # templates around templates around the call
+_COMDAT = re.compile(r",? comdat(?:\([^)]*\))?")
+
+
+def lower(text: str, *, whole: bool = False) -> str:
+    """The program without calls of the notation. Text without any comes back as it is.
+
+    whole: nothing outside of the text calls its functions, so that those which differentiate a function that they are
+    given need no body of their own.
+
+    Raises Unsupported, with the source line, for what is not supported, and whatever differentiation raises.
+    """
+    if PREFIX not in text:
+        return text
+    return _Program(_simplified(text, whole)).run()
+
+
+def _simplified(text: str, whole: bool) -> str:
+    """Local variables become values, so that a function that is passed through one is seen."""
+    from irgrad.engine.codegen.llvm import binding, parse, target_machine
+    from irgrad.engine.codegen.prepare import strip_target
+
+    llvm = binding()
+    module = parse(strip_target(text))
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_sroa_pass()
+    passes.add_instruction_combine_pass()
+    passes.run(module, llvm.create_pass_builder(target_machine(), llvm.create_pipeline_tuning_options(speed_level=1)))
+    for _ in range(_WRAPPERS):
+        wrappers = [fn for fn in module.functions if not fn.is_declaration and _hands_on(str(fn))]
+        if not wrappers:
+            break
+        for fn in wrappers:
+            fn.add_function_attribute("alwaysinline")
+            if whole or fn.linkage.name.startswith("linkonce"):
+                fn.linkage = "internal"
+        inline = llvm.create_new_module_pass_manager()
+        inline.add_always_inliner_pass()
+        inline.add_global_dead_code_eliminate_pass()
+        for manager in (inline, passes):
+            tuning = llvm.create_pipeline_tuning_options(speed_level=1)
+            manager.run(module, llvm.create_pass_builder(target_machine(), tuning))
+    result = str(module)
+    module.close()
+    return result
+
+
+def _hands_on(body: str) -> bool:
+    """Whether a function differentiates what it is given (a C++ template around the call): it has to be inlined."""
+    return PREFIX in body and _GIVEN.search(body) is not None
+
+
+class _Program:
+    """The program's text while its calls are lowered."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.count = 0
+        self.known: dict[tuple[str, str, tuple[str, ...]], str] = {}  # root, mode, activity -> derivative
+        self.statics: set[str] = set()
+
+    def run(self) -> str:
+        from irgrad.engine.ir.reader import read
+
+        self._own_statics(read(self.text, []))
+        while self._round():
+            pass
+        return self._settled()
+
+    def _own_statics(self, module: Module) -> None:
+        """Static variables become visible, so that the derivatives, which are linked in, use the same ones."""
+        from irgrad.engine.ir.printer import to_text
+
+        for var in module.globals.values():
+            words = var.head.split()
+            if not var.constant and {"internal", "private"} & set(words) and not (var.name or "").startswith("llvm."):
+                var.head = " ".join(word for word in words if word not in ("internal", "private"))
+                self.statics.add(var.name or "")
+        self.text = to_text(module)
+
+    def _round(self) -> bool:
+        """Lower all calls that reach no other call; False when none was left."""
+        from irgrad.engine.ir.printer import to_text
+        from irgrad.engine.ir.reader import materialise, read
+
+        module = read(self.text, [])
+        callers = [fn for fn in module.functions.values() if fn.lazy is not None and PREFIX in fn.lazy]
+        for fn in callers:
+            materialise(fn, module)
+        calls = [(fn, parse(module, fn, instr)) for fn in callers for instr in find(fn)]
+        if not calls:
+            return False
+        entities = {bare_name(found[0]): entity for entity in cut(self.text) if entity.first in "d@"
+                    and (found := _SYMBOL.search(self.text, entity.start, entity.end))}  # fmt: skip
+        waiting = {fn.name for fn, _ in calls}
+        ready = [(fn, call) for fn, call in calls
+                 if not waiting & reachable(self.text, entities, [call.function.name or ""])]  # fmt: skip
+        if not ready:
+            call = calls[0][1]
+            raise Unsupported("a function is differentiated inside of itself", where=call.where,
+                              because=f"`{call.function.name}` reaches this call again",
+                              fix="split the function, so that what is differentiated does not contain the call")
+        outside = _outside(self.text)
+        parts = []
+        for fn, call in ready:
+            parts += self._lower(module, outside, fn, call)
+        self.text = _linked(to_text(module), parts)
+        return True
+
+    def _lower(self, module: Module, outside: str, caller: Function, call: DerivativeCall) -> list[str]:
+        """Point the call to its thunk; the text of the thunk, and of the derivative if it is a new one."""
+        self.count += 1
+        thunk, root = f"irgrad.call.{self.count}", "irgrad.root"
+        body, kinds = root_text(call, root), tuple(active(call))
+        key = (body, call.mode, kinds)
+        parts = []
+        if key not in self.known:
+            name = f"irgrad.root.{self.count}"
+            try:
+                derivative, part = _derivative(outside, call, root_text(call, name), name)
+            except IRGradError as error:
+                raise _placed(error, call, name) from None
+            self.known[key] = derivative
+            parts.append(part)
+        derivative = self.known[key]
+        slots = ", ".join(["ptr"] * (len(kinds) + kinds.count("dup")))
+        types = "".join(f"{name} = type {type_.body}\n" for name, type_ in module.types.items())
+        declared = f"declare void @{derivative}({slots})\n"
+        parts.append(types + declared + thunk_text(call, caller, thunk, derivative))
+        info = call.instr.call
+        assert info is not None
+        ftype = ty.function(call.instr.type, tuple(arg.type for arg in call.instr.args))
+        module.functions[thunk] = Function(thunk, ftype)
+        call.instr.operands[-1] = module.functions[thunk]
+        call.instr.call = CallInfo(ftype, ret_attrs="", arg_attrs=info.arg_attrs)
+        return parts
+
+    def _settled(self) -> str:
+        """What was made visible is internal again."""
+        from irgrad.engine.codegen.llvm import parse
+
+        module = parse(self.text)
+        for value in (*module.functions, *module.global_variables):
+            if not value.is_declaration and (value.name in self.statics or value.name.startswith("irgrad.")):
+                value.linkage = "internal"
+        result = str(module)
+        module.close()
+        return result
+
+
+def _outside(text: str) -> str:
+    """The program with its variables as declarations, and without lists of what runs at its start."""
+    from irgrad.engine.ir.printer import to_text
+    from irgrad.engine.ir.reader import read
+
+    module = read(_SPECIAL.sub("", text), [])
+    for var in module.globals.values():
+        if not var.constant:
+            var.init = None
+            var.head = " ".join(["external", *(word for word in var.head.split() if word not in _LINKAGE)])
+            var.tail = _COMDAT.sub("", var.tail)
+    return to_text(module)
+
+
+def _derivative(outside: str, call: DerivativeCall, body: str, name: str) -> tuple[str, str]:
+    """Name and text of the derivative of one root."""
+    from irgrad.engine.codegen.prepare import prepare
+    from irgrad.engine.ir.printer import to_text
+    from irgrad.engine.ir.reader import read
+    from irgrad.engine.limits import within_time
+    from irgrad.engine.transforms.derive import derive
+    from irgrad.engine.transforms.unwinding import has_exceptions, lower_exceptions
+
+    text = prepare(restrict(outside, [call.function.name or "", *_functions(call)]) + body, [name])
+    if has_exceptions(text):
+        module = read(text, [name])
+        lower_exceptions(module, module.functions[name])
+        text = prepare(to_text(module), [name])
+    module = read(text, [name])
+    kinds = active(call)
+    derived = within_time(lambda: derive(module, name, call.mode, kinds), f"differentiating `{call.function.name}`")
+    if derived.scratch:
+        formal = call.function.args[derived.scratch[0]]
+        raise Unsupported(
+            f"active values go through parameter {formal.index + 1} of `{call.function.name}`",
+            which=f"`{formal.name}`" if formal.name else "",
+            because="it is enzyme_const, so that there is no shadow for them",
+            fix="enzyme_dup (or enzyme_dupnoneed) with a shadow of zeros")
+    for arg in module.functions[derived.name].args:
+        arg.attrs = ""  # pointers of a program may overlap
+    return derived.name, _private(to_text(module), derived.name)
+
+
+def _functions(call: DerivativeCall) -> list[str]:
+    """Functions that are arguments of the call."""
+    return [arg.name or "" for arg in call.instr.args if isinstance(arg, Function)]
+
+
+def _private(text: str, name: str) -> str:
+    from irgrad.engine.codegen.llvm import parse
+
+    module = parse(text)
+    for value in (*module.functions, *module.global_variables):
+        if not value.is_declaration and value.name != name and not value.name.startswith("llvm."):
+            value.linkage = "internal"
+    result = str(module)
+    module.close()
+    return result
+
+
+def _linked(text: str, parts: list[str]) -> str:
+    from irgrad.engine.codegen.llvm import binding, parse
+
+    context: Any = binding().create_context()
+    module = parse(text, context)
+    for part in parts:
+        module.link_in(parse(part, context))
+    result = str(module)
+    module.close()
+    return result
+
+
+def _placed(error: IRGradError, call: DerivativeCall, name: str) -> IRGradError:
+    """The same error in the user's words, with the place of the call."""
+    for part in ("what", "where", "which", "because", "fix"):
+        setattr(error, part, getattr(error, part).replace(f"@{name}", f"@{call.function.name}"))
+    where = f"{error.where}, " if error.where else ""
+    error.where = f"{where}differentiated by {call.where}"
+    error.args = (error.what,)
+    return error
