@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import irgrad
 from irgrad.rules.errors import IRGradError, MissingRuleError, Unsupported
 
 from .made import make
@@ -123,3 +124,10 @@ def test_a_missing_rule_says_what_fits_almost_and_what_to_write(tmp_path: Path) 
     assert "the nearest rule is outside(a: Active[f32], b: Activity, n: Activity) at test_refuse.py:" in text
     assert "a is Active[f64], the rule wants Active[f32]" in text
     assert '@rule("outside")\n          def _(a0, a1, a2): return ..., ...' in text
+
+
+def test_packed_complex_numbers_are_named() -> None:
+    source = "#include <complex.h>\nfloat f(float x, float y) { float complex z = cexpf(x + y * I); return crealf(z); }"
+    kernel = irgrad.load(source).kernel("f")
+    with pytest.raises(irgrad.MissingRuleError, match=r"(?s)`float complex` numbers.*`double complex` \(`cexp`\)"):
+        irgrad.engine.grad(kernel, wrt="x")(0.3, 0.4)
