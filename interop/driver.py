@@ -11,9 +11,10 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from shutil import which
 
 from irgrad.rules.errors import CompileError, LoadError
 
@@ -66,6 +67,7 @@ def read_command(words: Sequence[str]) -> Command:
             command.form = ".so"
         elif word.startswith(("-L", "-l", "-Wl,")) or word in ("-pthread", "-fopenmp"):
             command.link.append(word)
+            command.flags += [word] if word[:2] in ("-p", "-f") else []
         elif word.startswith("-O"):
             command.opt = word[1:] if word != "-O" else "O1"
         elif word.startswith("-"):
@@ -133,20 +135,27 @@ def _link(command: Command, image: Path, output: Path, *, shared: bool, libcxx: 
     from irgrad.interop.loaders.compiler import find_compiler
 
     compiler = find_compiler()
-    # zig builds libc++ from source when it is first linked, a minute's work; most numerical programs need none of it.
-    runtime = [] if libcxx or not compiler.zig or not command.cpp else _cpp_runtime()
-    language = "c++" if command.cpp and not runtime else "c"
     environment = dict(os.environ)
     if compiler.zig:  # it keeps what it builds of the C and C++ libraries
         environment.setdefault("ZIG_GLOBAL_CACHE_DIR", str(default_root() / "zig"))
         environment.setdefault("ZIG_LOCAL_CACHE_DIR", str(default_root() / "zig"))
-    words = [*compiler.command[language], str(image), "-o", str(output), *command.link, *runtime, "-lm"]
-    done = subprocess.run([*words, *(["-shared"] if shared else [])], stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, check=False, errors="replace", env=environment)
+    # zig builds libc++ from source when it is first linked, a minute's work; most numerical programs need none of it.
+    runtime = [] if libcxx or not compiler.zig or not command.cpp else _cpp_runtime()
+    language = "c++" if command.cpp and not runtime else "c"
+    tail = [str(image), "-o", str(output), *command.link, *runtime, "-lm", *(["-shared"] if shared else [])]
+    system = which("cc") if compiler.zig and language == "c" else None
+    if system and _run([system, *tail], environment).returncode == 0 and output.exists():
+        return  # at once: zig builds its start-up code and its C library's stubs first
+    done = _run([*compiler.command[language], *tail], environment)
     if done.returncode or not output.exists():
         raise CompileError(f"`{output.name}` does not link", where=" ".join(command.sources),
                            because=done.stderr.strip() or f"the linker ended with status {done.returncode}",
                            fix="add the libraries and files it needs: -lNAME, -LDIR, more sources")
+
+
+def _run(words: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                          errors="replace", env=environment)
 
 
 def main_run(words: Sequence[str]) -> int:

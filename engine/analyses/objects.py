@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from irgrad.engine.analyses.effects import Effect
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
+    Argument,
     ConstExpr,
     ConstInt,
     Function,
@@ -16,6 +17,15 @@ from irgrad.engine.ir.model import (
     Module,
     Value,
 )
+
+OVERLAPS = '"irgrad-overlaps"'
+"""Attribute of a root's argument whose memory may be that of another argument, or of a variable."""
+
+COPIES = frozenset(
+    "phi freeze bitcast addrspacecast ptrtoint ptrtoaddr inttoptr zext sext trunc insertvalue extractvalue "
+    "insertelement extractelement shufflevector add and or xor".split()
+)
+"""Operations whose result carries the pointers of their operands."""
 
 
 class Object:
@@ -41,6 +51,21 @@ class Object:
         return f"{self.kind} {sigil}{name}{where}" if name else f"{self.kind}{where}"
 
     __repr__ = __str__
+
+
+def overlaps(obj: Object) -> bool:
+    """A marked argument of the root, or what pointers in it lead to."""
+    return isinstance(obj.site, Argument) and OVERLAPS in obj.site.attrs
+
+
+def overlap_mask(objects: Sequence[Object]) -> int:
+    """All objects that may lie in one another's memory: the marked ones, variables (their address may have been
+    passed), and what is not known; 0 where none is marked."""
+    mask = 0
+    for obj in objects:
+        if overlaps(obj) or (isinstance(obj.site, GlobalVariable) and not obj.site.constant):
+            mask |= 1 << obj.index
+    return mask | 1 if any(map(overlaps, objects)) else 0
 
 
 def bits_of(mask: int) -> Iterator[int]:

@@ -17,6 +17,7 @@ from functools import cached_property
 from irgrad.engine.analyses.cells import Cells, residues
 from irgrad.engine.analyses.effects import OPAQUE, Effect, effect_of
 from irgrad.engine.analyses.objects import (
+    COPIES,
     Object,
     alloca_size,
     bits_of,
@@ -26,6 +27,8 @@ from irgrad.engine.analyses.objects import (
     heap_size,
     is_closed,
     may_hold_pointer,
+    overlap_mask,
+    overlaps,
     resolve,
 )
 from irgrad.engine.ir import types as ty
@@ -41,19 +44,9 @@ from irgrad.engine.ir.model import (
     Module,
     Value,
     is_zero,
-)
+)  # fmt: skip
 
-OVERLAPS = '"irgrad-overlaps"'
-"""Attribute of a root's argument whose memory may be that of another argument, or of a variable."""
-
-Where = tuple[Value, int]
-"""An address and a distance from it."""
-
-_COPIES = frozenset(
-    "phi freeze bitcast addrspacecast ptrtoint ptrtoaddr inttoptr zext sext trunc insertvalue extractvalue "
-    "insertelement extractelement shufflevector add and or xor".split()
-)
-
+Where = tuple[Value, int]  # an address and a distance from it
 
 class Pointers:
     """The points-to sets of every value reachable from `root`. See the module's docstring for what they mean."""
@@ -82,6 +75,7 @@ class Pointers:
         self._queue: list[Function] = []
         self._seen: set[Function] = set()
         self._inttoptr: list[Instruction] = []
+        self._shared = self._new_node()  # pointers stored in one of the arguments that overlap
         self.unknown = self._object("unknown", None, None, None)
         self._unknown_node = self._content[0]
         self._add(self._unknown_node, 1)
@@ -90,6 +84,7 @@ class Pointers:
                 self._add(self.node(arg), 1 << self._object("argument", arg, None, root).index)
         self._reach(root)
         self._solve()
+        self.overlapping = overlap_mask(self.objects)  # objects that may lie in one another's memory
 
     # -- what the others ask ------------------------------------------------------------------------------------------
 
@@ -129,24 +124,7 @@ class Pointers:
 
     def expand(self, mask: int) -> int:
         """`mask`, with everything that escaped if it has the unknown object, and all that overlaps with what it has."""
-        if mask & (self.overlapping | 1):
-            return mask | self.escaped_mask | self.overlapping
-        return mask
-
-    @cached_property
-    def overlapping(self) -> int:
-        """Objects that may lie in one another's memory: arguments of the root that are marked so, what pointers in them
-        lead to, and variables, whose address may have been passed."""
-        marked = [obj for arg, obj in self.object_of.items() if OVERLAPS in getattr(arg, "attrs", "")]
-        if not marked:
-            return 0
-        mask = 1
-        for obj in marked:
-            mask |= 1 << obj.index | 1 << self.pointee_of.get(obj.index, obj.index)
-        for obj in self.objects:
-            if obj.kind == "global" and isinstance(obj.site, GlobalVariable) and not obj.site.constant:
-                mask |= 1 << obj.index
-        return mask
+        return mask | self.escaped_mask | self.overlapping if mask & (self.overlapping | 1) else mask
 
     def may_alias(self, a: Value, b: Value) -> bool:
         """Two pointers may point into the same object."""
@@ -229,6 +207,8 @@ class Pointers:
         if site is not None and kind != "pointee":
             self.object_of[site] = obj
         self._content.append(self._new_node())
+        if overlaps(obj):
+            self._edge(self._shared, self._content[obj.index])
         split = None if self._cells is None or site is None else self._cells.of.get(site)
         if split is not None and kind in ("alloca", "heap", "global"):
             period, places = split
@@ -306,7 +286,7 @@ class Pointers:
             base = instr.operands[0]
             for operand in instr.operands if is_zero(base) else (base,):
                 self._copy(operand, node)
-        elif op in _COPIES:
+        elif op in COPIES:
             for operand in instr.operands:
                 self._copy(operand, node)
             if op == "inttoptr":
@@ -342,7 +322,7 @@ class Pointers:
 
     def _indirect(self, call: Instruction, bit: int) -> None:
         site = self.objects[bit].site
-        if bit == 0:
+        if bit == 0 or overlaps(self.objects[bit]):
             self._external(call, OPAQUE)
         elif isinstance(site, Function) and fits(call, site):
             self._bind(call, site)
@@ -450,7 +430,7 @@ class Pointers:
         obj = self.objects[bit]
         inner = obj if obj.kind == "pointee" else self._object("pointee", obj.site, None, obj.function)
         self.pointee_of[bit] = inner.index
-        self._add(self._content[bit], 1 << inner.index | 1)
+        self._add(self._content[bit], 1 << inner.index | (not overlaps(obj)))  # overlapping ones come with all shadows
 
     def _store(self, pointer: int, source: int, where: Where | None = None) -> None:
         self._stores.setdefault(pointer, []).append((source, where))
@@ -460,6 +440,8 @@ class Pointers:
     def _store_to(self, bit: int, source: int, where: Where | None) -> None:
         for node in self._into(bit, where):
             self._edge(source, node)
+        if overlaps(self.objects[bit]):
+            self._edge(source, self._shared)
 
     def _solve(self) -> None:
         while True:

@@ -8,7 +8,7 @@ what the call returns.
 
 from __future__ import annotations
 
-from irgrad.engine.analyses.pointers import OVERLAPS
+from irgrad.engine.analyses.objects import OVERLAPS
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.lexer import quoted_name
 from irgrad.engine.ir.model import Function
