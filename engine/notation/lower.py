@@ -8,12 +8,13 @@ declarations, since other parts of the program may write them.
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from typing import Any
 
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.entities import cut, reachable, restrict
 from irgrad.engine.ir.lexer import bare_name
-from irgrad.engine.ir.model import CallInfo, Function, Module
+from irgrad.engine.ir.model import CallInfo, ConstZero, Function, Module
 from irgrad.engine.notation.calls import PREFIX, DerivativeCall, find, parse
 from irgrad.engine.notation.thunks import active, root_text, thunk_text
 from irgrad.rules.errors import IRGradError, Unsupported
@@ -136,7 +137,9 @@ class _Program:
         self.text = _linked(to_text(module), parts)
         return True
 
-    def _lower(self, module: Module, outside: str, caller: Function, call: DerivativeCall) -> list[str]:
+    def _lower(
+        self, module: Module, outside: tuple[str, set[str | None]], caller: Function, call: DerivativeCall
+    ) -> list[str]:
         """Point the call to its thunk; the text of the thunk, and of the derivative if it is a new one."""
         self.count += 1
         thunk, root = f"irgrad.call.{self.count}", "irgrad.root"
@@ -146,7 +149,7 @@ class _Program:
         if key not in self.known:
             name = f"irgrad.root.{self.count}"
             try:
-                derivative, part = _derivative(outside, call, root_text(call, name), name)
+                derivative, part = _derivative(*outside, call, root_text(call, name), name)
             except IRGradError as error:
                 raise _placed(error, call, name) from None
             self.known[key] = derivative
@@ -177,22 +180,26 @@ class _Program:
         return result
 
 
-def _outside(text: str) -> str:
-    """The program with its variables as declarations, and without lists of what runs at its start."""
+def _outside(text: str) -> tuple[str, set[str | None]]:
+    """The program with its variables as declarations, and without lists of what runs at its start; the names of the
+    variables that it defines."""
     from irgrad.engine.ir.printer import to_text
     from irgrad.engine.ir.reader import read
 
     module = read(_SPECIAL.sub("", text), [])
+    defined = {var.name for var in module.globals.values() if var.init is not None}
     for var in module.globals.values():
         if not var.constant:
             var.init = None
             var.head = " ".join(["external", *(word for word in var.head.split() if word not in _LINKAGE)])
             var.tail = _COMDAT.sub("", var.tail)
-    return to_text(module)
+    return to_text(module), defined
 
 
-def _derivative(outside: str, call: DerivativeCall, body: str, name: str) -> tuple[str, str]:
-    """Name and text of the derivative of one root."""
+def _derivative(
+    outside: str, defined: Container[str | None], call: DerivativeCall, body: str, name: str
+) -> tuple[str, str]:
+    """Name and text of the derivative of one root; `defined`: the variables that the program defines."""
     from irgrad.engine.codegen.prepare import prepare
     from irgrad.engine.ir.printer import to_text
     from irgrad.engine.ir.reader import read
@@ -207,6 +214,10 @@ def _derivative(outside: str, call: DerivativeCall, body: str, name: str) -> tup
         text = prepare(to_text(module), [name])
     module = read(text, [name])
     kinds = active(call)
+    workspace = [var for var in module.globals.values() if var.init is None and _numbers(var.value_type)
+                 and var.name in defined and not var.constant]  # fmt: skip
+    for var in workspace:  # the program defines it: it is memory like any other, and gets a shadow
+        var.init = ConstZero(var.value_type)
     derived = within_time(lambda: derive(module, name, call.mode, kinds), f"differentiating `{call.function.name}`")
     if derived.scratch:
         formal = call.function.args[derived.scratch[0]]
@@ -215,9 +226,24 @@ def _derivative(outside: str, call: DerivativeCall, body: str, name: str) -> tup
             which=f"`{formal.name}`" if formal.name else "",
             because="it is enzyme_const, so that there is no shadow for them",
             fix="enzyme_dup (or enzyme_dupnoneed) with a shadow of zeros")
+    for var in workspace:
+        var.init = None
     for arg in module.functions[derived.name].args:
         arg.attrs = ""  # pointers of a program may overlap
     return derived.name, _private(to_text(module), derived.name)
+
+
+def _numbers(type_: ty.Type) -> bool:
+    """Floats only: what the analyses conclude from the first contents of integers would not hold."""
+    match type_:
+        case ty.FloatType():
+            return True
+        case ty.ArrayType(elem=elem) | ty.VectorType(elem=elem):
+            return _numbers(elem)
+        case ty.StructType(fields=fields):
+            return bool(fields) and all(map(_numbers, fields or ()))
+        case _:
+            return False
 
 
 def _functions(call: DerivativeCall) -> list[str]:
@@ -253,6 +279,9 @@ def _placed(error: IRGradError, call: DerivativeCall, name: str) -> IRGradError:
     """The same error in the user's words, with the place of the call."""
     for part in ("what", "where", "which", "because", "fix"):
         setattr(error, part, getattr(error, part).replace(f"@{name}", f"@{call.function.name}"))
+    if error.what.startswith("the external global"):
+        error.because = "active values are stored in it; it holds more than floats, or the program does not define it"
+        error.fix = "keep active values in local variables, arguments or variables of floats"
     where = f"{error.where}, " if error.where else ""
     error.where = f"{where}differentiated by {call.where}"
     error.args = (error.what,)
