@@ -16,7 +16,7 @@ from irgrad.engine.ir.model import ConstExpr, Function, GlobalVariable, Instruct
 from irgrad.engine.ir.printer import instruction_to_text
 from irgrad.rules.errors import IRGradError, Unsupported
 
-__all__ = ["PREFIX", "DerivativeCall", "Parameter", "family", "parse"]
+__all__ = ["PREFIX", "DerivativeCall", "Parameter", "family", "find", "parse", "refuse_registrations"]
 
 PREFIX = "__enzyme_"
 _MODES = {"__enzyme_autodiff": "reverse", "__enzyme_fwddiff": "forward"}
@@ -199,8 +199,19 @@ def used(function: Function, instr: Instruction) -> bool:
 def find(function: Function) -> Iterator[Instruction]:
     """The calls of the notation in one function."""
     for instr in function.instructions():
-        if instr.is_call and family(instr.callee_name):
+        callee = resolve(instr.callee) if instr.is_call else None
+        if isinstance(callee, Function) and callee.is_declaration and family(callee.name):
             yield instr
+
+
+def refuse_registrations(module: Module) -> None:
+    """Raises Unsupported for variables that register something: derivatives that ignored them would be others than
+    those that the program asks for."""
+    for var in module.globals.values():
+        if family(var.name):
+            raise Unsupported(f"`{family(var.name)}` is not supported", which=f"@{var.name}",
+                              because="it registers a derivative or a property of a function, which would be ignored",
+                              fix="leave it out, if what it says follows from the function's body")
 
 
 def parse(module: Module, caller: Function, instr: Instruction) -> DerivativeCall:

@@ -15,7 +15,7 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.entities import cut, reachable, restrict
 from irgrad.engine.ir.lexer import bare_name
 from irgrad.engine.ir.model import CallInfo, ConstZero, Function, Module
-from irgrad.engine.notation.calls import PREFIX, DerivativeCall, find, parse
+from irgrad.engine.notation.calls import PREFIX, DerivativeCall, find, parse, refuse_registrations
 from irgrad.engine.notation.thunks import active, root_text, thunk_text
 from irgrad.rules.errors import IRGradError, Unsupported
 
@@ -92,7 +92,9 @@ class _Program:
     def run(self) -> str:
         from irgrad.engine.ir.reader import read
 
-        self._own_statics(read(self.text, []))
+        module = read(self.text, [])
+        refuse_registrations(module)
+        self._own_statics(module)
         while self._round():
             pass
         return self._settled()

@@ -76,3 +76,19 @@ def test_what_is_not_supported_names_the_line(body: str, what: str, because: str
     assert because in error.because
     assert f":{HEAD.count(chr(10)) + 1}:" in error.where
     assert error.fix
+
+
+def test_registrations_are_refused_not_ignored() -> None:
+    text = load(HEAD + """
+double given(double x) { return x; }
+void *__enzyme_inactivefn[] = { (void *)given };
+double r(double x) { return __enzyme_autodiff((void *)square, x); }
+""").text  # fmt: skip
+    with pytest.raises(Unsupported, match="`__enzyme_inactivefn` is not supported"):
+        lower(text)
+
+
+def test_a_function_of_that_name_with_a_body_is_the_programs_own() -> None:
+    text = lower(load("double my__enzyme_autodiff(double x) { return x; }\n"
+                      "double r(double x) { return my__enzyme_autodiff(x); }\n").text)  # fmt: skip
+    assert "irgrad.call" not in text
