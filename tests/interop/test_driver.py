@@ -29,7 +29,7 @@ def small(tmp_path: Path) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("name", ["basics.c", "memory.c", "variables.c", "overlaps.c", "classes.cpp", "library.cpp"])
+@pytest.mark.parametrize("name", sorted(path.name for path in PROGRAMS.iterdir()))
 @pytest.mark.parametrize("level", ["", "-O0", "-O2"])
 def test_programs_check_themselves(name: str, level: str, capfd: pytest.CaptureFixture[str]) -> None:
     status = main(["run", *([level] if level else []), str(PROGRAMS / name)])
