@@ -12,7 +12,16 @@ from dataclasses import dataclass, field
 from irgrad.engine.analyses.locations import locate
 from irgrad.engine.analyses.objects import resolve
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import ConstExpr, Function, GlobalVariable, Instruction, Module, Value
+from irgrad.engine.ir.model import (
+    ConstAggregate,
+    ConstData,
+    ConstExpr,
+    Function,
+    GlobalVariable,
+    Instruction,
+    Module,
+    Value,
+)
 from irgrad.engine.ir.printer import instruction_to_text
 from irgrad.rules.errors import IRGradError, Unsupported
 
@@ -212,6 +221,20 @@ def refuse_registrations(module: Module) -> None:
             raise Unsupported(f"`{family(var.name)}` is not supported", which=f"@{var.name}",
                               because="it registers a derivative or a property of a function, which would be ignored",
                               fix="leave it out, if what it says follows from the function's body")
+    notes = module.globals.get("llvm.global.annotations")
+    for record in _elements(notes.init if notes is not None else None):
+        function, text, *_ = _elements(record)
+        said = getattr(resolve(text), "init", None)
+        if isinstance(said, ConstData) and said.data.startswith(b"enzyme_"):
+            name = getattr(resolve(function), "name", "?")
+            word = said.data.rstrip(b"\0").decode("utf-8", "replace")
+            raise Unsupported(f"the annotation `{word}` is not supported", which=f"@{name}",
+                              because="it says how to differentiate the function, which would be ignored",
+                              fix="leave it out, if what it says follows from the function's body")
+
+
+def _elements(value: Value | None) -> Sequence[Value]:
+    return value.elems if isinstance(value, ConstAggregate) else ()
 
 
 def parse(module: Module, caller: Function, instr: Instruction) -> DerivativeCall:
