@@ -11,6 +11,7 @@ those of 8 do, else 4; never more lanes than there are directions, rounded up to
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -22,7 +23,7 @@ from irgrad.engine.run import Run, Value
 from irgrad.engine.transforms.lanes import MOST
 from irgrad.rules.errors import SignatureError
 
-__all__ = ["Strips", "Width", "choose_width", "lanes_first", "lanes_last"]
+__all__ = ["OneLane", "Strips", "Width", "choose_width", "lanes_first", "lanes_last", "one_lane"]
 
 Array = np.ndarray[Any, Any]
 Width = int | str
@@ -51,6 +52,15 @@ def choose_width(width: Width, directions: int, lane_bytes: int) -> int:
     return min(most, least)
 
 
+class OneLane(RuntimeWarning):
+    """Many directions share no run of the function, because a rule that is in force takes one at a time."""
+
+
+def one_lane(name: str) -> str:
+    """What a OneLane warning says of the function `name`."""
+    return f"the directions of `{name}` run one after the other: a rule that writes calls takes one at a time"
+
+
 class Strips:
     """One derivative program of some width on buffers of its own.
 
@@ -58,14 +68,19 @@ class Strips:
     seeds:   slots whose lanes are set before each run, as keys for `Program.find`
     results: slots read after each run
     start:   what other slots hold before each run
+
+    Where a rule takes one direction at a time the width is 1, and a OneLane warning says so.
     """
 
     def __init__(
         self, make: Callable[[int], Program], bound: Bound, seeds: Sequence[Key], results: Sequence[Key], width: int,
         start: Mapping[Key, Value] | None = None,
     ) -> None:  # fmt: skip
-        if width > 1 and make(1).lane_by_lane:  # rules of the user that write calls work on one lane
-            width = 1
+        if width > 1:
+            single = make(1)
+            if single.lane_by_lane:  # rules of the user that write calls work on one lane
+                width = 1
+                warnings.warn(one_lane(single.source.name), OneLane, stacklevel=3)
         self.program = make(width)
         self.width = width
         held = {self._slot(key): value for key, value in (start or {}).items()}

@@ -6,12 +6,14 @@ What reverse mode and `jit` make of a call that gives values and derivatives tog
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import replace
 from typing import Any
 
 import jax
 from jax.interpreters import ad, batching
 
+from irgrad.engine.strips import OneLane, one_lane
 from irgrad.interop.jax.algebra import Spec, operand_groups
 from irgrad.interop.jax.lanes import best_width, widened
 from irgrad.interop.jax.primitive import bind, foreign_call
@@ -181,8 +183,10 @@ def _batch(
     alone = len(live) == 1 and all(d is None for d in inputs)
     others = math.prod(spec.width(n) for n in range(len(groups)) if n not in live)
     wide = isinstance(size, int) and size > 1 and best_width(size, others) > 1
-    if alone and wide and not _single(spec):
-        return widened(operands, dims, size, live[0], spec, (sizes, constants, batch))
+    if alone and wide:
+        if not _single(spec):
+            return widened(operands, dims, size, live[0], spec, (sizes, constants, batch))
+        warnings.warn(one_lane(spec.kernel.name), OneLane, stacklevel=2)
     if alone and spec.values:  # they do not depend on the new axis
         given = list(operands[: len(inputs)])
         values = bind(spec.primal, given, sizes, constants, batch)
