@@ -1,1 +1,0 @@
-../../../interop/facade/__init__.py
