@@ -31,8 +31,9 @@ __all__ = ["FIELDS", "HEAD", "KIND_CODES", "WORK", "driver_text"]
 WORK = "irgrad.batch.work"
 
 # samples of a row, rows, samples of a chunk, chunks of a row, most samples of a block, bytes of scratch memory of a
-# worker (the first 16 for each slot are the driver's own), outer axes, slots, lanes: a block has a multiple of them
-HEAD: tuple[str, ...] = ("samples", "rows", "chunk", "chunks", "block", "scratch", "axes", "slots", "lanes")
+# worker (the first 16 for each slot are the driver's own), outer axes, slots, lanes: a block has a multiple of them,
+# samples by which all chunks but the first begin earlier
+HEAD: tuple[str, ...] = ("samples", "rows", "chunk", "chunks", "block", "scratch", "axes", "slots", "lanes", "lead")
 
 FIELDS: tuple[str, ...] = (
     "place",  # of the slot in a block: 0 scratch memory, 1 in the source, 2 in the destination, 3 in the source and the
@@ -55,6 +56,7 @@ _DECLARATIONS = """
 declare void @llvm.memset.p0.i64(ptr writeonly, i8, i64, i1 immarg)
 declare i64 @llvm.umin.i64(i64, i64)
 declare i64 @llvm.umax.i64(i64, i64)
+declare i64 @llvm.usub.sat.i64(i64, i64)
 declare void @llvm.memcpy.p0.p0.i64(ptr noalias writeonly, ptr noalias readonly, i64, i1 immarg)
 """
 
@@ -292,8 +294,10 @@ def _work() -> str:
         chunk = w.emit("atomicrmw add ptr %control, i64 1 monotonic, align 8")
         w.leave(w.compare("uge", chunk, total), out)
         row = w.emit(f"udiv i64 {chunk}, {head['chunks']}")
-        low = w.mul(w.emit(f"urem i64 {chunk}, {head['chunks']}"), head["chunk"])
-        high = w.emit(f"call i64 @llvm.umin.i64(i64 {w.add(low, head['chunk'])}, i64 {head['samples']})")
+        at = w.mul(w.emit(f"urem i64 {chunk}, {head['chunks']}"), head["chunk"])
+        low = w.emit(f"call i64 @llvm.usub.sat.i64(i64 {at}, i64 {head['lead']})")
+        end = w.emit(f"sub i64 {w.add(at, head['chunk'])}, {head['lead']}")
+        high = w.emit(f"call i64 @llvm.umin.i64(i64 {end}, i64 {head['samples']})")
         w.do(f"store i64 {low}, ptr {first}")
         with w.forever() as over:
             at = w.emit(f"load i64, ptr {first}")

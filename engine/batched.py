@@ -28,7 +28,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from irgrad.engine.batch_axes import AxesSpec, Data, Operands, data_of, operands_of, strides_of
-from irgrad.engine.batch_plan import Job, make_plan
+from irgrad.engine.batch_plan import LINE, Job, make_plan
 from irgrad.engine.batch_threads import thread_limit
 from irgrad.engine.batch_unit import Strategy, Unit, strategy_of, unit_of, varying
 from irgrad.engine.kernel import Kernel, plain
@@ -47,6 +47,8 @@ WIDEST = 64
 """The most lanes."""
 LARGEST = 1 << 18
 """Bytes of the buffers of a block of lanes: a share of the second-level cache."""
+PLACED = 1 << 16
+"""Bytes of an array of results from which it matters how its vectors lie in cache lines."""
 
 
 class _Made:
@@ -187,11 +189,24 @@ def _targets(
         slot, core = slots[number], shapes[number]
         shape = core if mode == "sum" else (*core, given.samples) if layout == "soa" else (given.samples, *core)
         if array is None:
-            targets[number] = np.empty(shape, slot.dtype.numpy)
+            targets[number] = _empty(shape, slot.dtype.numpy, given)
             continue
         _check_out(array, shape, slot, given)
         targets[number] = array
     return targets
+
+
+def _empty(shape: tuple[int, ...], dtype: Any, given: Operands) -> Array:
+    """An array for results; a large one begins as far behind a cache line as the first batched argument does, so that
+    blocks which begin at cache lines of one begin at cache lines of the other."""
+    count = math.prod(shape)
+    if count * dtype.itemsize < PLACED:
+        return np.empty(shape, dtype)
+    first = given.data[next(iter(given.axes))].array
+    memory = np.empty(count + LINE // dtype.itemsize, dtype)
+    ahead = (first.ctypes.data - memory.ctypes.data) % LINE
+    start = ahead // dtype.itemsize
+    return memory[start : start + count].reshape(shape)
 
 
 def _check_out(array: Any, shape: tuple[int, ...], slot: Slot, given: Operands) -> None:

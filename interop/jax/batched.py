@@ -176,7 +176,7 @@ def _filler() -> str:
     chunk = w.emit(f"call i64 @llvm.umax.i64(i64 {w.mul(part, step)}, i64 {step})")
     chunks = _up(w, samples, chunk)
     head = {"samples": samples, "rows": w.emit(f"load i64, ptr {rows}"), "chunk": chunk, "chunks": chunks,
-            "block": block, "scratch": scratch, "axes": outer, "slots": slots, "lanes": lanes}
+            "block": block, "scratch": scratch, "axes": outer, "slots": slots, "lanes": lanes, "lead": "0"}
     for number, name in enumerate(HEAD):
         w.do(f"store i64 {head[name]}, ptr {w.at('%memory', str(number), 'i64')}")
     records = w.at(places, outer, "i64")

@@ -77,9 +77,10 @@ def _call(head: dict[str, int], dims: list[int], rows: list[dict[str, int]], out
     return int(control[0])
 
 
-def _head(n: int, chunk: int, block: int, rows: int = 1, axes: int = 0) -> dict[str, int]:
-    return {"samples": n, "rows": rows, "chunk": chunk, "chunks": -(-n // chunk), "block": block, "scratch": 4096,
-            "axes": axes, "slots": 2, "lanes": 0}  # fmt: skip
+def _head(n: int, chunk: int, block: int, rows: int = 1, axes: int = 0, lead: int = 0) -> dict[str, int]:
+    chunks = -(-(n + lead) // chunk)
+    return {"samples": n, "rows": rows, "chunk": chunk, "chunks": chunks, "block": block, "scratch": 4096,
+            "axes": axes, "slots": 2, "lanes": 0, "lead": lead}  # fmt: skip
 
 
 COMMON = {"count": E, "size": 8, "block_sample": 8 * E, "block_element": 8}
@@ -137,6 +138,16 @@ def test_a_limit_stops_in_time() -> None:
     second = {**COMMON, "place": 2, "start": 1, "finish": 1, "target": 1, "target_sample": 8 * E, "target_element": 8}
     assert _call(_head(8, 2, 2), [], [first, second], [[], []], [x, target], limit=3) == 3
     assert target[:6].all() and not target[6:].any()
+
+
+@pytest.mark.parametrize(("n", "lead"), [(9, 1), (9, 3), (12, 2), (2, 3), (13, 3)])
+def test_chunks_that_begin_earlier(n: int, lead: int) -> None:
+    """Every sample belongs to one chunk, which begins `lead` samples before a multiple of four."""
+    x, sums = np.arange(1.0, 1 + n * E).reshape(n, E), np.zeros((-(-(n + lead) // 4), E))
+    first = {**COMMON, "place": 1, "source_sample": 8 * E, "source_element": 8}
+    second = {**COMMON, "place": 4, "target": 1, "target_sample": 8 * E}
+    _call(_head(n, 4, 64, lead=lead), [], [first, second], [[], []], [x, sums])
+    assert np.array_equal(sums, [10 * x[max(4 * c - lead, 0) : 4 * c + 4 - lead].sum(0) for c in range(len(sums))])
 
 
 @pytest.mark.parametrize("size", [1, 2, 4, 8])

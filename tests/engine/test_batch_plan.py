@@ -9,7 +9,7 @@ from samples import sample
 from irgrad.engine.batch_axes import Data
 from irgrad.engine.batch_blocks import LANES
 from irgrad.engine.batch_driver import HEAD
-from irgrad.engine.batch_plan import CHUNKS, Job, Plan, make_plan
+from irgrad.engine.batch_plan import CHUNKS, Job, Plan, lead_of, make_plan
 from irgrad.engine.batch_unit import strategy_of, unit_of
 
 
@@ -45,3 +45,26 @@ def test_sums_are_added_pairwise() -> None:
     rows = np.array([1.0, 1e16, -1e16, 3.0, 5.0, 7.0, 11.0])[:, None]
     plan.sums[3] = rows
     assert plan.summed(3)[0] == ((1.0 + 1e16) + (-1e16 + 3.0)) + ((5.0 + 7.0) + 11.0)
+
+
+@pytest.mark.parametrize(("inputs", "outputs", "lead"), [(16, 16, 2), (0, 0, 0), (40, 16, 2), (56, 4, 7), (4, 4, 0)])
+def test_blocks_begin_at_cache_lines(inputs: int, outputs: int, lead: int) -> None:
+    """What most buffers want, a result as much as two arguments; an address within an element has no say."""
+    program = sample("product").primal
+    jobs = [Job("each", _at(inputs), "", None) if slot.role == "in" else Job("zero", None, "each", _at(outputs))
+            for slot in program.slots]  # fmt: skip
+    uses = tuple(job.use(slot) for job, slot in zip(jobs, program.slots, strict=True))
+    unit = unit_of(program, strategy_of(program, uses), uses, {})
+    assert lead_of(unit, 10_000, jobs) == lead and lead_of(unit, 100, jobs) == 0
+    plan = make_plan(unit, program.shapes({}), 10_000, jobs)
+    head = dict(zip(HEAD, plan.meta, strict=False))
+    assert head["lead"] == lead and plan.chunks == -(-(10_000 + lead) // head["chunk"])
+    jobs[-1] = Job("zero", None, "sum")
+    assert lead_of(unit, 10_000, jobs) == 0
+
+
+def _at(offset: int) -> Data:
+    """Memory that begins so many bytes behind a cache line (its elements are never touched)."""
+    memory = np.zeros(10_000 * 8 + 128, np.uint8)
+    start = -memory.ctypes.data % 64 + offset
+    return Data(memory[start : start + 80_000], 8, 8)

@@ -232,6 +232,36 @@ def test_results_go_to_given_arrays() -> None:
     assert engine.batch(sample("product"))(x, y, out=out) is out and np.array_equal(out, value)
 
 
+@pytest.mark.parametrize("dtype", (np.float64, np.float32))
+def test_addresses_change_no_bit(dtype: Any) -> None:
+    """Blocks begin where cache lines do: not at all, one sample or fifteen later."""
+    n, size = 9000, np.dtype(dtype).itemsize
+    source = "T f(T x, T y) { return x * SIN(y); }".replace("T", "double" if size == 8 else "float")
+    kernel = irgrad.load("#include <math.h>\n" + source.replace("SIN", "sin" if size == 8 else "sinf")).kernel("f")
+    x, y = RNG.normal(size=n).astype(dtype), RNG.normal(size=n).astype(dtype)
+    made = engine.batch_value_and_grad(kernel, wrt=("x", "y"))
+    wanted = [made(x, y)[0], *made(x, y)[1]]
+    for offset in (0, 1, 64 // size - 1):
+        rows = []
+        for _ in range(5):
+            memory = np.full(n + 128 // size, 7, dtype)
+            rows.append(memory[-memory.ctypes.data % 64 // size + offset :])
+        a, b, *out = (row[:n] for row in rows)
+        a[:], b[:] = x, y
+        made(a, b, out=(out[0], tuple(out[1:])))
+        assert all(np.array_equal(got, want) for got, want in zip(out, wanted, strict=True))
+        assert all((row[n:] == 7).all() for row in rows)
+
+
+@pytest.mark.parametrize("offset", (0, 8, 40))
+def test_large_results_lie_in_cache_lines_as_the_argument_does(offset: int) -> None:
+    memory = np.ones(9016)
+    x = memory[(offset - memory.ctypes.data) % 64 // 8 :][:9000]
+    value = engine.batch(sample("product"))(x, 0.5)
+    assert x.ctypes.data % 64 == offset == value.ctypes.data % 64
+    assert value.shape == (9000,) and value.flags.carray and np.allclose(value, np.sin(0.5), rtol=1e-15)
+
+
 WRONG: dict[str, tuple[Any, type[Exception], str]] = {
     "no batch": (lambda k, x: engine.batch(k)(x[0], 2.0), irgrad.ShapeError, "no argument is batched"),
     "all None": (lambda k, x: engine.batch(k, in_axes=(None, None))(x[0], 2.0), irgrad.ShapeError, "every entry"),

@@ -104,3 +104,13 @@ def test_a_row_with_two_results_in_one_struct() -> None:
     for x in (0.3, 1.1):
         (dx, _), _made = gradient(source, "f", "dd", np.array([x]), OUT)
         np.testing.assert_allclose(dx[0], 1 / np.cos(x) ** 2, rtol=1e-14)
+
+
+@pytest.mark.parametrize(("strict", "word", "divisions"), [(False, "ddd", 2), (False, "cdd", 2), (True, "ddd", 3)])
+def test_both_slopes_of_a_quotient_share_its_reciprocal(strict: bool, word: str, divisions: int) -> None:
+    source = "void f(double *x, double *y, double *o) { *o = x[0] / y[0]; }"
+    for x, y in ((3.0, -2.0), (1e300, 1e200), (1e-300, 3e-300), (2.0, 1.7e308), (0.0, 3.0)):
+        found, made = gradient(source, "f", word, np.array([x]), np.array([y]), OUT, strict_fp=strict, discard=[2])
+        want = [1 / y, -(x / y) / y][word.count("c") :]
+        np.testing.assert_allclose([dx[0] for dx in found[: len(want)]], want, rtol=1e-15)
+    assert sum(i.opcode == "fdiv" for i in made.function.instructions()) == divisions  # one is the quotient itself
