@@ -14,7 +14,7 @@ import numpy as np
 
 from irgrad.engine.binding import Bound, as_array
 from irgrad.engine.kernel import Kernel
-from irgrad.engine.signature import Parameter
+from irgrad.engine.signature import Parameter, Signature
 from irgrad.rules.errors import ShapeError, SignatureError
 
 __all__ = ["AxesSpec", "Data", "Operands", "data_of", "operands_of", "strides_of"]
@@ -53,7 +53,6 @@ def operands_of(kernel: Kernel, values: Sequence[Any], in_axes: AxesSpec, layout
     SignatureError (in_axes).
     """
     signature = kernel.signature
-    where = f"`{signature}`"
     index = {p.name: i for i, p in enumerate(signature.parameters)}
     wanted = _axes(kernel, values, in_axes, layout)
     axes: dict[int, int] = {}
@@ -66,14 +65,14 @@ def operands_of(kernel: Kernel, values: Sequence[Any], in_axes: AxesSpec, layout
         at = _axis(p, array, axis)
         extent = array.shape[at]
         if samples not in (-1, extent):
-            raise ShapeError(f"`{p.name}` has {extent} samples, wanted {samples}", where=where,
+            raise ShapeError(f"`{p.name}` has {extent} samples, wanted {samples}", where=f"`{signature}`",
                              because=f"axis {at} of `{p.name}` has extent {extent}, and {first} has {samples}",
                              fix="give every batched argument the same extent, or say with in_axes= which are batched")
         if samples < 0:
             samples, first = extent, f"axis {at} of `{p.name}`"
         axes[index[p.name]], arrays[index[p.name]] = at, array
     if samples < 0:
-        raise ShapeError("no argument is batched", where=where,
+        raise ShapeError("no argument is batched", where=f"`{signature}`",
                          because="no argument has one axis more than the signature says" if in_axes is None
                          else "every entry of in_axes is None",
                          fix="in_axes=0   or   one axis (or None) per argument, as in jax.vmap")
@@ -116,8 +115,7 @@ def strides_of(shape: Sequence[int], axis: int, itemsize: int) -> tuple[int, int
 
 
 def _axes(kernel: Kernel, values: Sequence[Any], in_axes: AxesSpec, layout: str) -> list[int | None]:
-    arguments = kernel.signature.arguments
-    where = f"`{kernel.signature}`"
+    signature, arguments = kernel.signature, kernel.signature.arguments
     names = [p.name for p in arguments]
     if in_axes is None:
         last = layout == "soa"
@@ -126,25 +124,25 @@ def _axes(kernel: Kernel, values: Sequence[Any], in_axes: AxesSpec, layout: str)
     if isinstance(in_axes, Mapping):
         unknown = [name for name in in_axes if name not in names]
         if unknown:
-            raise SignatureError(f"in_axes names `{unknown[0]}`, which is no argument", where=where,
+            raise SignatureError(f"in_axes names `{unknown[0]}`, which is no argument", where=f"`{signature}`",
                                  fix=f"the arguments are {', '.join(names)}")
-        return [_checked(in_axes.get(name), name, where) for name in names]
+        return [_checked(in_axes.get(name), name, signature) for name in names]
     if isinstance(in_axes, int) and not isinstance(in_axes, bool):
         return [in_axes] * len(names)
     rows = list(in_axes) if isinstance(in_axes, Sequence) and not isinstance(in_axes, str) else None
     if rows is None or len(rows) != len(names):
         got = f"{len(rows)} entries" if rows is not None else repr(in_axes)
-        raise SignatureError(f"in_axes has {got}, wanted {len(names)}", where=where,
+        raise SignatureError(f"in_axes has {got}, wanted {len(names)}", where=f"`{signature}`",
                              because=f"the arguments of the call are {', '.join(names)}",
                              fix="one axis or None per argument, or a dictionary by names")
-    return [_checked(row, name, where) for row, name in zip(rows, names, strict=True)]
+    return [_checked(row, name, signature) for row, name in zip(rows, names, strict=True)]
 
 
-def _checked(axis: Any, name: str, where: str) -> int | None:
+def _checked(axis: Any, name: str, signature: Signature) -> int | None:
     if axis is None or (isinstance(axis, int) and not isinstance(axis, bool)):
         return axis
-    raise SignatureError(f"in_axes of `{name}` is {axis!r}", where=where, because="wanted an integer or None",
-                         fix=f'in_axes={{"{name}": 0}}')
+    raise SignatureError(f"in_axes of `{name}` is {axis!r}", where=f"`{signature}`",
+                         because="wanted an integer or None", fix=f'in_axes={{"{name}": 0}}')
 
 
 def _axis(p: Parameter, array: Array, axis: int) -> int:

@@ -37,6 +37,7 @@ from irgrad.engine.run import like
 from irgrad.engine.select import Wrt, active_outputs, scalar_output, selected, structured
 from irgrad.engine.slots import Slot
 from irgrad.rules.errors import DTypeError, ShapeError, SignatureError
+from irgrad.rules.layers import token
 
 __all__ = ["Batched", "batch", "batch_grad", "batch_jvp", "batch_value_and_grad", "batch_vjp", "explain_batch"]
 
@@ -97,12 +98,18 @@ class Batched:
         self.__name__ = name
         self.__doc__ = f"`{name}` of `{kernel.signature}` over a batch."
         self._program = program
+        self._known: tuple[object, Program] | None = None
+        self._requests: dict[Any, Request] = {}
         self._made = _made_of(kernel)
 
     @property
     def program(self) -> Program:
         """What runs for each sample."""
-        return self._program()
+        now = token()
+        known = self._known
+        if known is None or known[0] != now:
+            known = self._known = now, self._program()
+        return known[1]
 
     def strategy(self, uses: tuple[str, ...], samples: int, shapes: Sequence[tuple[int, ...]]) -> Strategy:
         """How samples run, and why so, for these uses of the slots (see `batch_blocks`).
@@ -110,15 +117,16 @@ class Batched:
         Samples are lanes of vectors where `transforms.batch` can widen the program, unless there are fewer samples than
         half of the lanes, or what the lanes of a block hold exceeds `LARGEST` bytes.
         """
-        key = (self.program, varying(uses), self.width)
+        program = self.program
+        key = (program, varying(uses), self.width)
         found = self._made.strategies.get(key)
         if found is None:
-            found = self._made.strategies[key] = strategy_of(self.program, uses, self.width)
+            found = self._made.strategies[key] = strategy_of(program, uses, self.width)
         if found.name != "lanes" or self.width != "auto":
             return found
         if 2 * samples < found.lanes:
             return Strategy("loop", f"{samples} samples fill less than half of {found.lanes} lanes", found.serial)
-        held = sum(math.prod(shapes[i]) * self.program.slots[i].dtype.size for i in varying(uses))
+        held = sum(math.prod(shapes[i]) * program.slots[i].dtype.size for i in varying(uses))
         if held * found.lanes > LARGEST:
             return Strategy("loop", f"{found.lanes} lanes would hold {held * found.lanes} bytes, more than {LARGEST}",
                             found.serial)
@@ -275,7 +283,15 @@ class _Gradient(Batched):
 
     def request(self, given: Operands) -> Request:
         """The value first, then the gradients; the cotangent of the value is one."""
-        program, target = self.program, scalar_output(self.kernel)
+        program = self.program
+        key = (program, *given.axes)
+        found = self._requests.get(key)
+        if found is None:
+            found = self._requests[key] = self._requested(program, given)
+        return found
+
+    def _requested(self, program: Program, given: Operands) -> Request:
+        target = scalar_output(self.kernel)
         wanted = {_slot(program, target): self.reduce or "each"} if self.with_value else {}
         for position in self.positions:
             shared = self.reduce and position not in given.axes

@@ -79,8 +79,10 @@ class Binder:
 
     def ordered(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """The arguments in order. Raises SignatureError for a wrong count, unknown, double or missing names."""
-        names, where = self._names, f"`{self.signature}`"
-        listed = ", ".join(names)
+        names = self._names
+        if len(args) == len(names) and not kwargs:
+            return list(args)
+        where, listed = f"`{self.signature}`", ", ".join(names)
         if len(args) > len(names):
             hidden = ", ".join(f"`{name}`" for name in sorted(self.signature.sizes))
             outs = ", ".join(f"`{p.name}`" for p in self.signature.parameters if not p.is_input)

@@ -298,7 +298,7 @@ def check_batches(kernels: list[Kernel], report: Callable[[Any], None]) -> None:
         try:
             inputs = k.sample(np.random.default_rng(k.seed))
             kernel = library.kernel(k.name, k.signature)
-            found, _ = compare(kernel, inputs, k.wrt, 1e-3 if k.has_f32 else 1e-9, k.seed)
+            found, _ = compare(kernel, inputs, k.wrt, 1e-3 if k.has_f32 else 1e-12, k.seed)
             report(Verdict(k.name, "wrong" if found else "ok", "\n".join(found[:4])))
         except irgrad.IRGradError as e:
             report(Verdict(k.name, "refused", f"{type(e).__name__}: {e}"))
