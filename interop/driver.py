@@ -25,6 +25,15 @@ CC_USAGE = "usage: irgrad cc [options of `irgrad run`] [-c] [-shared] FILE... -o
 _SOURCES = (".c", ".cc", ".cpp", ".cxx", ".C", ".c++", ".ll", ".bc")
 _LIBRARY_ALIAS = re.compile(r'^(@_ZNK?St[\w$.]+ = )(?:\w+ )*?((?:unnamed_addr )?alias )', re.M)
 _NEEDS_LIBCXX = re.compile(r'^(?:declare [^@\n]*|)@"?_Z\w*St3__1\w*"?(?:\(| = external )', re.M)
+_REGISTERS = re.compile(rb"__enzyme_(?:re|inactive|function_like|allocation_like)")
+_UNTOUCHED = ("-Xclang", "-disable-llvm-passes", "-fkeep-persistent-storage-variables")
+# Attributes of functions that clang does not know become annotations, which it hands on.
+_ATTRIBUTES = (
+    *(f'-D{word}=annotate("{word}")' for word in (
+        "enzyme_inactive", "enzyme_inactive_noblock", "enzyme_nofree", "enzyme_shouldrecompute",
+        "enzyme_no_escaping_allocation", "enzyme_sparse_accumulate")),
+    '-Denzyme_function_like(name)=annotate("enzyme_function_like=" name)',
+)
 _CPP = (".cc", ".cpp", ".cxx", ".C", ".c++")
 
 
@@ -85,18 +94,32 @@ def read_command(words: Sequence[str]) -> Command:
 def compiled(command: Command, *, whole: bool = False) -> str:
     """The IR of the program, its calls of the notation lowered; `whole`: it becomes an executable."""
     from irgrad.engine.notation.lower import lower
+    from irgrad.engine.notation.registered import speaks
     from irgrad.engine.progress import Progress
     from irgrad.engine.transforms.runtime import link_runtime
     from irgrad.interop.loaders import load
 
     with Progress(f"compiling {' '.join(command.sources)}"):
-        library = load(command.sources, flags=command.flags, opt=command.opt)
+        library = load(command.sources, flags=[*_ATTRIBUTES, *command.flags], opt=command.opt)
+        if speaks(library.text) or any(map(_registers, command.sources)):
+            # What is registered is looked up before anything is inlined or dropped.
+            library = load(command.sources, flags=[*_ATTRIBUTES, *_UNTOUCHED, *command.flags], opt=command.opt)
     if library.warnings:
         print(library.warnings, file=sys.stderr)
     with Progress("differentiating"):
         text = link_runtime(lower(library.text, whole=whole))
     # Functions of the C++ library that the loader compiled for the program are the program's own.
     return _LIBRARY_ALIAS.sub(r"\1internal \2", text) if command.cpp else text
+
+
+def _registers(source: str) -> bool:
+    """Whether a source file may register something, perhaps in a static variable that the compiler would leave out."""
+    if source.endswith((".ll", ".bc")):
+        return False
+    try:
+        return _REGISTERS.search(Path(source).read_bytes()) is not None
+    except OSError:
+        return False
 
 
 def build(command: Command, output: Path) -> None:

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Form", "Rule"]
 
-Form = Literal["partials", "calls", "foreign", "host", "inactive", "opt_out", "stop", "linear", "allocator"]
+Form = Literal[
+    "partials", "calls", "foreign", "host", "inactive", "opt_out", "stop", "linear", "allocator", "registered"
+]
 
 
 @dataclass(frozen=True, eq=False)

@@ -173,6 +173,7 @@ _GROUPS: tuple[tuple[CallFacts, str], ...] = (
     (CallFacts("allocator", sizes=(1,)), "irgrad.tape.alloc"),
     (CallFacts("deallocator", pointer=0), "irgrad.tape.finish"),
     (CallFacts("deallocator", pointer=1), "irgrad.tape.free_later irgrad.tape.finish_later"),
+    (CallFacts("inactive", reads=(0, 1), writes=(0,), inactive=True), "irgrad.tape.release_later"),
     (CallFacts("reallocator", reads=(0,), pointer=0, sizes=(1,), writes_errno=True), "realloc reallocf"),
     (CallFacts("reallocator", reads=(0,), pointer=0, sizes=(1, 2), writes_errno=True), "reallocarray"),
     (CallFacts("reallocator", reads=(0,), pointer=0, sizes=(3,)),

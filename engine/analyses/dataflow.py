@@ -13,7 +13,7 @@ from irgrad.engine.analyses.memory_types import MemoryTypes
 from irgrad.engine.analyses.objects import Object, bits_of
 from irgrad.engine.analyses.pointers import Pointers
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import Argument, Function, Instruction, Value
+from irgrad.engine.ir.model import Argument, Function, GlobalVariable, Instruction, Value
 from irgrad.engine.ir.types import Type
 
 _STOPS = frozenset(
@@ -62,6 +62,8 @@ class Dataflow:
         self._carries: dict[Value, bool] = {}
         self._floats: dict[int, bool] = {}
         self._returned: dict[Function, Returned] = {}
+        rules = pointers.module.rules
+        self._inactive: frozenset[str] = rules.inactive_globals if rules is not None else frozenset()
         for fn in pointers.functions:
             for instr in fn.instructions():
                 self._visit(instr)
@@ -96,7 +98,8 @@ class Dataflow:
         for bit in bits_of(mask):
             if bit not in self._floats:
                 obj = self.pointers.objects[bit]
-                fixed = isinstance(obj.site, Value) and getattr(obj.site, "constant", False) is True
+                site = obj.site
+                fixed = isinstance(site, GlobalVariable) and (site.constant or site.name in self._inactive)
                 self._floats[bit] = obj.kind != "function" and not fixed and self.types.may_hold_floats(obj)
             if self._floats[bit]:
                 out.append(self.pointers.objects[bit])

@@ -69,8 +69,11 @@ class Site:
 class Rulebook:
     """The rules of a snapshot for the functions of one module."""
 
-    def __init__(self, snapshot: Snapshot, scope: str, module: Module, symbols: frozenset[str] = frozenset()) -> None:
-        """symbols: functions that the program had before what it does not call was dropped."""
+    def __init__(
+        self, snapshot: Snapshot, scope: str, module: Module, symbols: frozenset[str] = frozenset(), mode: str = ""
+    ) -> None:
+        """symbols: functions that the program had before what it does not call was dropped; mode: "" where open."""
+        self.mode = mode
         self.symbols = symbols
         self.wanted: set[str] = set()  # functions of the module that bodies of rules call
         self.snapshot = snapshot
@@ -78,6 +81,7 @@ class Rulebook:
         self.module = module
         self.hidden: dict[Function, tuple[list[Block], str | None]] = {}
         self.shown: set[Function] = set()
+        self.inactive_globals: frozenset[str] = frozenset()  # variables through which no derivative flows
         self._tables: dict[str, list[Table]] = {}
         self._facts: dict[str, CallFacts | None] = {}
         self._sites: dict[tuple[Unit, Instruction], Site | None] = {}
@@ -173,12 +177,13 @@ class Rulebook:
     def _facts_of(self, fn: Function, tables: list[Table]) -> CallFacts | None:
         rules = [rule for table in tables for rule in table.rules]
         first = rules[0]
+        pointers = tuple(i for i, p in enumerate(fn.ftype.params) if p.is_ptr)
         if first.form == "allocator":
             sizes = tuple(first.options["sizes"])
             if first.options["frees"]:
-                return CallFacts("deallocator", pointer=0)
-            return CallFacts("allocator", sizes=sizes, zeroed=bool(first.options["zeroed"]))
-        pointers = tuple(i for i, p in enumerate(fn.ftype.params) if p.is_ptr)
+                return CallFacts("deallocator", pointer=first.options.get("pointer", 0))
+            kept = pointers if first.options.get("updates") else ()
+            return CallFacts("allocator", reads=kept, writes=kept, sizes=sizes, zeroed=bool(first.options["zeroed"]))
         if all(rule.form == "inactive" for rule in rules):
             return CallFacts("inactive", reads=None, writes=pointers, inactive=True)
         if all(rule.form == "opt_out" for rule in rules):
@@ -191,12 +196,28 @@ class Rulebook:
             writes = tuple(i for i, p in enumerate(prototype.params) if p.writes)
             return CallFacts("pure", reads=reads, writes=writes)
         if fn in self.hidden:
-            return None
+            registered = all(rule.form == "registered" for rule in rules)
+            from irgrad.engine.analyses.effects import attribute_text
+
+            if not registered or "memory(" in attribute_text(self.module, fn.tail):
+                return None
+            return CallFacts("pure", reads=pointers, writes=pointers)  # what it does besides, its derivative does
         if all(rule.form in ("partials", "linear") for rule in rules):
             from irgrad.rules.effects import facts
 
             return facts(name) or CallFacts("pure")
         return CallFacts("pure", reads=pointers, writes=pointers)
+
+    def shadows_wanted(self, call: Instruction) -> tuple[Value, ...]:
+        """Pointers whose shadow a registered derivative uses, active or not."""
+        callee = resolve(call.callee)
+        if not isinstance(callee, Function) or callee in self.shown or not (tables := self.tables(callee.name or "")):
+            return ()
+        found: dict[int, None] = {}
+        for rule in (rule for table in tables for rule in table.rules if rule.form == "registered"):
+            if self.mode in ("", rule.mode.__name__.lower()):
+                found |= dict.fromkeys(rule.options["shadows"])
+        return tuple(call.args[i] for i in found)
 
     def elements(self, call: Instruction) -> tuple[ty.Type | None, ...]:
         """The floats behind the pointers of a call, as prototypes and the types of rules state them."""

@@ -137,9 +137,23 @@ class Shadows:
         return any(isinstance(site, Function) and bool(site.blocks) for site in sites)
 
     def _seed_external(self, call: Instruction) -> None:
+        touched = False
         for arg in call.args:
             if may_hold_pointer(arg.type) and self._pointers.of(arg) & self._floats:
                 self._need(arg)
+                touched = True
+        rules = self._pointers.module.rules
+        if rules is not None and (touched or self._active(call)):
+            for arg in rules.shadows_wanted(call):
+                if not self._integers(arg):
+                    self._need(arg)
+
+    def _integers(self, pointer: Value) -> bool:
+        """Memory that holds integers, as far as is known."""
+        from irgrad.engine.analyses.kinds import INT
+
+        layout = self._flow.types.access(pointer, 8)
+        return bool(layout) and all(kind is INT for _, kind in layout)
 
     # -- closure ------------------------------------------------------------------------------------------------------
 

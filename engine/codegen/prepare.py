@@ -16,7 +16,7 @@ from typing import Any
 from irgrad.engine.codegen.llvm import binding, check_text, parse, target_machine
 from irgrad.rules.errors import LoadError
 
-__all__ = ["prepare", "strip_target"]
+__all__ = ["out_of_line", "prepare", "strip_target"]
 
 # Unrolling in LLVM follows the CPU's loop buffer. This CPU model has none: full unrolling of short loops stays, runtime
 # and partial unrolling (which would multiply the derivative's size) do not happen.
@@ -62,7 +62,7 @@ def prepare(text: str, roots: Sequence[str], keep: Callable[[str], bool] | None 
     """
     check_text(text)
     text = _own_aliases(strip_target(text))
-    module = parse(_pure_libm(_inlinable(text, keep) if keep is not None else text))
+    module = parse(_pure_libm(out_of_line(text, keep) if keep is not None else text))
     _expose(module, roots, keep)
     machine = target_machine(_PREPARE_CPU.get(_architecture(), ""), opt=2, jit=True)
     _optimise(module, machine)
@@ -93,7 +93,7 @@ def strip_target(text: str) -> str:
     return _TRIPLE.sub(lambda _: triple, text) if _TRIPLE.search(text) else f"{triple}\n{text}"
 
 
-def _inlinable(text: str, keep: Callable[[str], bool]) -> str:
+def out_of_line(text: str, keep: Callable[[str], bool]) -> str:
     """Functions that are kept lose `alwaysinline`, which no linkage withstands."""
     groups = {m[1]: m[2] for m in _GROUP_LINE.finditer(text)}
     loud = {number: body for number, body in groups.items() if re.search(r"\balwaysinline\b", body)}

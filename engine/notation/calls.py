@@ -13,8 +13,6 @@ from irgrad.engine.analyses.locations import locate
 from irgrad.engine.analyses.objects import resolve
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
-    ConstAggregate,
-    ConstData,
     ConstExpr,
     Function,
     GlobalVariable,
@@ -25,7 +23,7 @@ from irgrad.engine.ir.model import (
 from irgrad.engine.ir.printer import instruction_to_text
 from irgrad.rules.errors import IRGradError, Unsupported
 
-__all__ = ["PREFIX", "DerivativeCall", "Parameter", "family", "find", "parse", "refuse_registrations"]
+__all__ = ["PREFIX", "DerivativeCall", "Parameter", "family", "find", "parse"]
 
 PREFIX = "__enzyme_"
 _MODES = {"__enzyme_autodiff": "reverse", "__enzyme_fwddiff": "forward"}
@@ -211,30 +209,6 @@ def find(function: Function) -> Iterator[Instruction]:
         callee = resolve(instr.callee) if instr.is_call else None
         if isinstance(callee, Function) and callee.is_declaration and family(callee.name):
             yield instr
-
-
-def refuse_registrations(module: Module) -> None:
-    """Raises Unsupported for variables that register something: derivatives that ignored them would be others than
-    those that the program asks for."""
-    for var in module.globals.values():
-        if family(var.name):
-            raise Unsupported(f"`{family(var.name)}` is not supported", which=f"@{var.name}",
-                              because="it registers a derivative or a property of a function, which would be ignored",
-                              fix="leave it out, if what it says follows from the function's body")
-    notes = module.globals.get("llvm.global.annotations")
-    for record in _elements(notes.init if notes is not None else None):
-        function, text, *_ = _elements(record)
-        said = getattr(resolve(text), "init", None)
-        if isinstance(said, ConstData) and said.data.startswith(b"enzyme_"):
-            name = getattr(resolve(function), "name", "?")
-            word = said.data.rstrip(b"\0").decode("utf-8", "replace")
-            raise Unsupported(f"the annotation `{word}` is not supported", which=f"@{name}",
-                              because="it says how to differentiate the function, which would be ignored",
-                              fix="leave it out, if what it says follows from the function's body")
-
-
-def _elements(value: Value | None) -> Sequence[Value]:
-    return value.elems if isinstance(value, ConstAggregate) else ()
 
 
 def parse(module: Module, caller: Function, instr: Instruction) -> DerivativeCall:

@@ -15,7 +15,8 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.entities import cut, reachable, restrict
 from irgrad.engine.ir.lexer import bare_name
 from irgrad.engine.ir.model import CallInfo, ConstZero, Function, Module
-from irgrad.engine.notation.calls import PREFIX, DerivativeCall, find, parse, refuse_registrations
+from irgrad.engine.notation.calls import PREFIX, DerivativeCall, find, parse
+from irgrad.engine.notation.registered import Said, said_about
 from irgrad.engine.notation.thunks import active, root_text, thunk_text
 from irgrad.rules.errors import IRGradError, Unsupported
 
@@ -26,7 +27,7 @@ _LINKAGE = frozenset(
     "private internal available_externally linkonce weak common appending extern_weak linkonce_odr weak_odr external"
     .split()
 )  # fmt: skip
-_SPECIAL = re.compile(r"^@llvm\.(?:global_ctors|global_dtors|used|compiler\.used) = [^\n]*\n", re.M)
+_SPECIAL = re.compile(r"^@llvm\.(?:global_ctors|global_dtors|used|compiler\.used|global\.annotations) = [^\n]*\n", re.M)
 _GIVEN = re.compile(r"call [^@\n]*@[\w.]*__enzyme_\w*\((?:ptr [^,()]*sret[^,%]*%[^,]*, )?ptr (?:noundef )?%")
 _WRAPPERS = 4  # templates around templates around the call
 _COMDAT = re.compile(r",? comdat(?:\([^)]*\))?")
@@ -42,7 +43,9 @@ def lower(text: str, *, whole: bool = False) -> str:
     """
     if PREFIX not in text:
         return text
-    return _Program(_simplified(text, whole)).run()
+    said = said_about(text)
+    with said.in_force():
+        return _Program(_simplified(said.untouched(text), whole), said).run()
 
 
 def _simplified(text: str, whole: bool) -> str:
@@ -83,8 +86,9 @@ def _hands_on(body: str) -> bool:
 class _Program:
     """The program's text while its calls are lowered."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, said: Said) -> None:
         self.text = text
+        self.said = said
         self.count = 0
         self.known: dict[tuple[str, str, tuple[str, ...]], str] = {}  # root, mode, activity -> derivative
         self.statics: set[str] = set()
@@ -93,7 +97,6 @@ class _Program:
         from irgrad.engine.ir.reader import read
 
         module = read(self.text, [])
-        refuse_registrations(module)
         self._own_statics(module)
         while self._round():
             pass
@@ -108,6 +111,11 @@ class _Program:
             if not var.constant and {"internal", "private"} & set(words) and not (var.name or "").startswith("llvm."):
                 var.head = " ".join(word for word in words if word not in ("internal", "private"))
                 self.statics.add(var.name or "")
+        for fn in module.functions.values():
+            words = fn.head.split()
+            if fn.name in self.said.visible and {"internal", "private"} & set(words):
+                fn.head = " ".join(word for word in words if word not in ("internal", "private"))
+                self.statics.add(fn.name or "")
         self.text = to_text(module)
 
     def _round(self) -> bool:
@@ -151,7 +159,7 @@ class _Program:
         if key not in self.known:
             name = f"irgrad.root.{self.count}"
             try:
-                derivative, part = _derivative(*outside, call, root_text(call, name), name)
+                derivative, part = _derivative(*outside, call, root_text(call, name), name, self.said)
             except IRGradError as error:
                 raise _placed(error, call, name) from None
             self.known[key] = derivative
@@ -199,7 +207,7 @@ def _outside(text: str) -> tuple[str, set[str | None]]:
 
 
 def _derivative(
-    outside: str, defined: Container[str | None], call: DerivativeCall, body: str, name: str
+    outside: str, defined: Container[str | None], call: DerivativeCall, body: str, name: str, said: Said
 ) -> tuple[str, str]:
     """Name and text of the derivative of one root; `defined`: the variables that the program defines."""
     from irgrad.engine.codegen.prepare import prepare
@@ -209,18 +217,22 @@ def _derivative(
     from irgrad.engine.transforms.derive import derive
     from irgrad.engine.transforms.unwinding import has_exceptions, lower_exceptions
 
-    text = prepare(restrict(outside, [call.function.name or "", *_functions(call)]) + body, [name])
+    apart = said.kept_apart(outside)
+    text = restrict(outside, [call.function.name or "", *_functions(call)]) + body
+    text = prepare(text, [name], apart.__contains__ if apart else None)
     if has_exceptions(text):
         module = read(text, [name])
-        lower_exceptions(module, module.functions[name])
-        text = prepare(to_text(module), [name])
+        lower_exceptions(module, module.functions[name], apart)
+        text = prepare(to_text(module), [name], apart.__contains__ if apart else None)
     module = read(text, [name])
+    book = said.rulebook(module, call.mode)
     kinds = active(call)
     workspace = [var for var in module.globals.values() if var.init is None and _numbers(var.value_type)
                  and var.name in defined and not var.constant]  # fmt: skip
     for var in workspace:  # the program defines it: it is memory like any other, and gets a shadow
         var.init = ConstZero(var.value_type)
-    derived = within_time(lambda: derive(module, name, call.mode, kinds), f"differentiating `{call.function.name}`")
+    derived = within_time(lambda: derive(module, name, call.mode, kinds, rules=book),
+                          f"differentiating `{call.function.name}`")
     if derived.scratch:
         formal = call.function.args[derived.scratch[0]]
         raise Unsupported(

@@ -10,6 +10,7 @@ from irgrad.engine.ir.model import (
     Block,
     CallInfo,
     ConstInt,
+    ConstUndef,
     Function,
     Instruction,
     Value,
@@ -20,6 +21,7 @@ from irgrad.engine.transforms.copies import layout_of_copy
 from irgrad.engine.transforms.forward import allocation_bytes
 from irgrad.engine.transforms.idle import PREFIX
 from irgrad.engine.transforms.refuse import missing, refuse
+from irgrad.engine.transforms.releases import release_of, stated_free
 from irgrad.engine.transforms.rows import application
 from irgrad.engine.transforms.ruled import reverse_pair, ruled_site
 from irgrad.engine.transforms.sweep import Sweep
@@ -125,6 +127,9 @@ class Augment(Sweep):
             if effect.allocates:
                 self._allocation(instr)
                 return
+            if effect.frees is not None and stated_free(self.unit, callee):
+                self._release_later(instr, callee)
+                return
             if effect.frees is not None:
                 arena = name in ("irgrad.tape.finish", "irgrad.tape.finish_later")
                 free_later = self.unit.runtime(f"irgrad.tape.{'finish' if arena else 'free'}_later")
@@ -175,6 +180,16 @@ class Augment(Sweep):
         if "align_val_t" in name:
             return self.b.to_i64(self.value(call.args[1]), signed=False)
         return ConstInt(ty.I64, 16)
+
+    def _release_later(self, instr: Instruction, callee: Function) -> None:
+        """A release by a function of the program, with all its arguments, when the reverse sweep is through."""
+        place = self.owner.allocate(self.b, ConstInt(ty.I64, 8 * len(instr.args)))
+        for i, arg in enumerate(instr.args):
+            self.b.store(self.value(arg), self.b.gep(ty.I8, place, 8 * i), align=8)
+        later = self.unit.runtime("irgrad.tape.release_later")
+        self.b.call(later, [self.owner.arena_value(), place, release_of(self.unit, callee)])
+        if instr.type is not ty.VOID:
+            self.values[instr] = ConstUndef(instr.type)
 
     def _copy_pointers(self, instr: Instruction, where: tuple[int, int, int]) -> None:
         """Shadow pointers inside copied memory move in the primal sweep (adjoints of floats move in the reverse

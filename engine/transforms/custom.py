@@ -105,7 +105,7 @@ class Writer:
         self._result: Any = None
         self._cotangent: Value | None = None
         self._tape: Value | None = None
-        self.replaced: Instruction | None = None  # what makes the call in place of the engine
+        self.replaced: Value | None = None  # what makes the call in place of the engine
         facts = facts_of(unit.module, site.callee)
         self.writes = None if facts is None else facts.writes
         self.needs_primal = not self.writes or any(
@@ -170,6 +170,10 @@ class Writer:
         """memcpy."""
         ftype = ty.function(ty.VOID, (ty.PTR, ty.PTR, ty.I64, ty.I1))
         b.call(self.unit.declare("llvm.memcpy.p0.p0.i64", ftype), [target, source, size, ConstInt(ty.I1, 0)])
+
+    def plain_call(self) -> Any:
+        """What the call of the function itself says besides callee and arguments."""
+        return _plain_call(self.site)
 
     def foreign_tape(self) -> Value:
         """The tape of an augmented function in C."""
@@ -328,18 +332,16 @@ def forward_of(unit: Unit, site: Site) -> tuple[Function, Shape]:
     if ret is not ty.VOID:
         writer._result = Result(code, primal, None, "forward")
     writer.run()
-    if writer.replaced is not None:
-        primal = writer.replaced
-    else:
+    if writer.replaced is None:
         code.before.insert(primal)
     code.before.br(_body(code))
     code.close_scope()
     if ret is ty.VOID:
         code.b.ret()
     elif shape.active:
-        code.b.ret(code.b.aggregate(pair(ret), [primal, writer._result.d.v]))
+        code.b.ret(code.b.aggregate(pair(ret), [writer.replaced or primal, writer._result.d.v]))
     else:
-        code.b.ret(primal)
+        code.b.ret(writer.replaced or primal)
     return fn, shape
 
 
@@ -428,16 +430,22 @@ def _augmented(writer: Writer) -> Function:
                 made[request.slot] = b.call(alloc, [arena, size])
                 writer.copy_memory(b, made[request.slot], values[request.position], size)
         if when == "before":
-            if inner:
+            if site.rule.form == "registered":
+                from irgrad.engine.transforms.registered import call_augmented
+
+                room = lambda size: b.call(alloc, [arena, ConstInt(ty.I64, size)])  # noqa: E731
+                primal, kept = call_augmented(writer, code, every, room)
+                made |= {request.slot: kept for request in writer.requests if request.kind == "tape"}
+            elif inner:
                 primal = _call_augmented(writer, code, every, made)
             else:
                 primal = b.insert(Instruction("call", ret, [*values, site.callee], call=_plain_call(site)))
-    assert primal is not None
     for request in writer.requests:
         value = primal if request.kind == "result" else made[request.slot]
+        assert value is not None
         b.store(value, b.gep(ty.I8, tape, 8 * request.slot), align=8)
     b.br(_body(code))
-    parts: list[Value] = [primal] if fields else []
+    parts: list[Value] = [primal] if fields and primal is not None else []
     code.b.ret(code.b.aggregate(fn.ftype.ret, [*parts, tape]))
     return fn
 

@@ -30,6 +30,10 @@ def run_fixed(writer: Writer) -> None:
     form = writer.site.rule.form
     if form == "stop":
         _stop(writer)
+    elif form == "registered":
+        from irgrad.engine.transforms.registered import run_registered
+
+        run_registered(writer)
     elif form == "foreign":
         (_forward if writer.mode == "forward" else _reverse)(writer)
     else:

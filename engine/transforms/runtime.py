@@ -23,6 +23,7 @@ TAPE_TYPES: dict[str, tuple[Type, tuple[Type, ...]]] = {
     "irgrad.tape.alloc": (P, (P, N)),
     "irgrad.tape.free_later": (V, (P, P)),
     "irgrad.tape.finish_later": (V, (P, P)),
+    "irgrad.tape.release_later": (V, (P, P, P)),
     "irgrad.tape.finish": (V, (P,)),
 }
 TAPE_ATTRIBUTES = "nounwind willreturn"
@@ -134,6 +135,13 @@ define internal void @irgrad.tape.finish_later(ptr %t, ptr %p) nounwind {
   ret void
 }
 
+; %release gives back what %p describes (memory of an allocator of the user)
+define internal void @irgrad.tape.release_later(ptr %t, ptr %p, ptr %release) nounwind {
+  %kind = ptrtoint ptr %release to i64
+  call void @irgrad.tape.later(ptr %t, ptr %p, i64 %kind)
+  ret void
+}
+
 define internal void @irgrad.tape.later(ptr %t, ptr %p, i64 %kind) noinline nounwind {
   %node = call ptr @irgrad.tape.alloc(ptr %t, i64 32)
   %pendingp = getelementptr i8, ptr %t, i64 32
@@ -162,8 +170,12 @@ one:
   %p = load ptr, ptr %what, align 8
   %kindp = getelementptr i8, ptr %node, i64 16
   %kind = load i64, ptr %kindp, align 8
-  %plain = icmp eq i64 %kind, 0
-  br i1 %plain, label %memory, label %arena
+  switch i64 %kind, label %release [ i64 0, label %memory
+                                     i64 1, label %arena ]
+release:
+  %how = inttoptr i64 %kind to ptr
+  call void %how(ptr %p)
+  br label %freed
 memory:
   call void @free(ptr %p)
   br label %freed

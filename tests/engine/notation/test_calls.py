@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irgrad.engine.ir.reader import read
-from irgrad.engine.notation.calls import family, refuse_registrations
+from irgrad.engine.notation.calls import family
 from irgrad.engine.notation.lower import lower
 from irgrad.interop.loaders import load
 from irgrad.rules.errors import IRGradError, Unsupported
@@ -79,28 +78,7 @@ def test_what_is_not_supported_names_the_line(body: str, what: str, because: str
     assert error.fix
 
 
-def test_registrations_are_refused_not_ignored() -> None:
-    text = load(HEAD + """
-double given(double x) { return x; }
-void *__enzyme_inactivefn[] = { (void *)given };
-double r(double x) { return __enzyme_autodiff((void *)square, x); }
-""").text  # fmt: skip
-    with pytest.raises(Unsupported, match="`__enzyme_inactivefn` is not supported"):
-        lower(text)
-
-
 def test_a_function_of_that_name_with_a_body_is_the_programs_own() -> None:
     text = lower(load("double my__enzyme_autodiff(double x) { return x; }\n"
                       "double r(double x) { return my__enzyme_autodiff(x); }\n").text)  # fmt: skip
     assert "irgrad.call" not in text
-
-
-def test_annotations_of_functions_are_refused() -> None:
-    text = load("""
-__attribute__((annotate("enzyme_inactive"))) double noise(double x) { return x * x; }
-__attribute__((annotate("something else"))) double other(double x) { return x; }
-double f(double x) { return x * noise(other(x)); }
-""").text  # fmt: skip
-    with pytest.raises(Unsupported, match=r"(?s)annotation `enzyme_inactive` is not supported.*@noise"):
-        refuse_registrations(read(text, []))
-    refuse_registrations(read(load("double f(double x) { return x; }").text, []))
