@@ -54,15 +54,19 @@ ALLOWED = (
 
 
 def distributed_text(text: str, name: str, prepare: Callable[[str, Sequence[str]], str]) -> str:
-    """The module with its loops cut in two; as it is when no loop is worth it. `prepare` makes registers of the stack
-    variables of a fresh derivative (`codegen.prepare`)."""
+    """The module with its loops cut in two, products of lanes moved out of them and less shadow memory cleared; as it
+    is when nothing of that is worth it. `prepare` makes registers of the stack variables of a fresh derivative
+    (`codegen.prepare`)."""
     if LANES not in text:
         return text
     from irgrad.engine.ir.printer import to_text
     from irgrad.engine.ir.reader import read
+    from irgrad.engine.transforms.clears import shorten_clears
+    from irgrad.engine.transforms.factors import keep_factors
 
     module = read(prepare(text, [name]), roots=[name])
-    return to_text(module) if distribute(module) else text
+    changes = shorten_clears(module) + keep_factors(module) + distribute(module)
+    return to_text(module) if changes else text
 
 
 def distribute(module: Module) -> int:
