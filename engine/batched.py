@@ -36,6 +36,7 @@ from irgrad.engine.programs import Program
 from irgrad.engine.run import like
 from irgrad.engine.select import Wrt, active_outputs, scalar_output, selected, structured
 from irgrad.engine.slots import Slot
+from irgrad.engine.status import failure
 from irgrad.rules.errors import DTypeError, ShapeError, SignatureError
 from irgrad.rules.layers import token
 
@@ -144,22 +145,37 @@ class Batched:
         """Run the program for all samples.
 
         starts: slots that start from given values (tangents, cotangents); wanted: slot -> "each" or "sum"
-        Returns the results by slot.
+        Returns the results by slot. Raises KernelError when a sample's status is not 0.
         """
         program = self.program
         shapes = program.shapes(given.bound.sizes)
         targets = _targets(program.slots, shapes, given, wanted, self.layout, out)
+        status = program.status_slot
+        if status is not None:
+            targets[status] = np.zeros(given.samples, program.slots[status].dtype.numpy)
+            wanted = {**wanted, status: "each"}
         jobs = [self.job(n, slot, given, starts, wanted, targets) for n, slot in enumerate(program.slots)]
+        statuses = targets.pop(status) if status is not None else None
         if given.samples == 0:
             return {n: array if wanted[n] == "each" else _zeros(array) for n, array in targets.items()}
         uses = tuple(job.use(slot) for job, slot in zip(jobs, program.slots, strict=True))
         strategy = self.strategy(uses, given.samples, shapes)
         plan = make_plan(unit_of(program, strategy, uses, self._made.units), shapes, given.samples, jobs)
         plan.run(1 if strategy.serial else self.threads)
+        if statuses is not None:
+            self._check(statuses)
         for n, array in targets.items():
             if wanted[n] == "sum":
                 array[...] = plan.summed(n).reshape(array.shape)
         return dict(targets)
+
+    def _check(self, statuses: Array) -> None:
+        """Raise KernelError when a sample failed."""
+        failed = np.flatnonzero(statuses)
+        if failed.size:
+            source = self.kernel.source
+            status = int(statuses[failed[0]])
+            raise failure(source.name, source.signature, source.errors, status, failed.tolist())
 
     def job(
         self, number: int, slot: Slot, given: Operands, starts: dict[int, Data], wanted: dict[int, str],

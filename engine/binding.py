@@ -85,7 +85,7 @@ class Binder:
         where, listed = f"`{self.signature}`", ", ".join(names)
         if len(args) > len(names):
             hidden = ", ".join(f"`{name}`" for name in sorted(self.signature.sizes))
-            outs = ", ".join(f"`{p.name}`" for p in self.signature.parameters if not p.is_input)
+            outs = ", ".join(f"`{p.name}`" for p in self.signature.parameters if p.is_output and not p.is_input)
             notes = [f"the size arguments {hidden} are filled from the shapes"] if hidden else []
             notes += [f"the outputs {outs} are returned"] if outs else []
             raise SignatureError(f"got {len(args)} arguments, wanted {len(names)}", where=where,

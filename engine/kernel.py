@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from irgrad.engine.programs import Options, Program, Source
 from irgrad.engine.prototype import check_signature, infer, prototype_of
 from irgrad.engine.signature import Signature
 from irgrad.engine.slots import RETURN
+from irgrad.engine.status import marked, status_table
 from irgrad.rules.errors import SignatureError
 
 __all__ = ["Kernel", "Prepared"]
@@ -28,7 +30,7 @@ class Prepared:
     each call (cotangents and gradients); `outputs` are the arrays that hold the results after a call.
     """
 
-    __slots__ = ("_address", "_entry", "_frame", "_reset", "buffers", "outputs", "program")
+    __slots__ = ("_address", "_entry", "_frame", "_reset", "buffers", "checked", "outputs", "program")
 
     def __init__(self, program: Program, buffers: list[Array], reset: list[tuple[Array, Array | float]],
                  outputs: list[Array]) -> None:  # fmt: skip
@@ -39,11 +41,14 @@ class Prepared:
         self._entry = program.entry
         self._frame = (ctypes.c_void_p * len(buffers))(*[b.ctypes.data for b in buffers])
         self._address = ctypes.addressof(self._frame)
+        self.checked = program.source.signature.status is not None
 
     def __call__(self) -> None:
         for array, value in self._reset:
             array[...] = value
         self._entry(self._address)
+        if self.checked:
+            self.program.check_status(self.buffers)
 
 
 class Kernel:
@@ -56,14 +61,16 @@ class Kernel:
     Buffers never overlap: `inout` arguments and arrays that are not C-contiguous are copied, outputs are fresh and
     start from zero. The native code runs without the GIL.
 
-    Raises SignatureError, ShapeError or DTypeError before any native code runs.
+    Raises SignatureError, ShapeError or DTypeError before any native code runs, KernelError after a run that reported a
+    status other than 0 (for functions whose signature says `status`, or with `errors`).
     """
 
     def __init__(
         self, text: str, name: str, signature: str | Signature | None = None, options: Options | None = None,
-        *, digest: str | None = None,
+        *, digest: str | None = None, errors: Mapping[int, str] | None = None,
     ) -> None:  # fmt: skip
-        """text: the IR of the module that defines `name`; digest: of that text, when it is known already."""
+        """text: the IR of the module that defines `name`; digest: of that text, when it is known already; errors: the
+        function's integer result is a status, and what its values mean."""
         prototype = prototype_of(text, name)
         if signature is None:
             signature = infer(prototype)
@@ -73,13 +80,15 @@ class Kernel:
             raise SignatureError(f"a {type(signature).__name__} is no signature", where=f"`{prototype}`",
                                  because="a string or an irgrad.Signature is wanted",
                                  fix='lib.kernel("name", "f64(f64[n] x, i64 n)")')
+        if errors is not None:
+            signature = marked(signature, name)
         check_signature(signature, prototype)
         if digest is None:
             from irgrad.engine.codegen.cache import fingerprint
 
             digest = fingerprint(text)
         self.signature = signature
-        self.source = Source(text, digest, name, signature, options or Options())
+        self.source = Source(text, digest, name, signature, options or Options(), status_table(errors or {}))
         self.__name__ = name
         self.__doc__ = f"The compiled function `{signature}`."
         self._primal = Program(self.source)
@@ -87,7 +96,8 @@ class Kernel:
         self._lock = threading.Lock()
         outputs = [i for i, p in enumerate(signature.parameters) if p.is_output]
         self._size = len(self._primal.slots)
-        self._outputs = [*([self._size - 1] if signature.returns is not None else []), *outputs]
+        returned = signature.returns is not None and not signature.returns_status
+        self._outputs = [*([self._size - 1] if returned else []), *outputs]
 
     @property
     def name(self) -> str:
@@ -160,7 +170,8 @@ class Kernel:
         from irgrad.engine.codegen.cache import fingerprint
 
         source = self.source
-        return fingerprint(source.digest, source.name, str(source.signature), str(source.options))
+        said = [repr(source.errors)] if source.errors else []
+        return fingerprint(source.digest, source.name, str(source.signature), str(source.options), *said)
 
     def __repr__(self) -> str:
         return f"<irgrad.Kernel {self.name}: {self.signature}>"

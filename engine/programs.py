@@ -21,6 +21,7 @@ import numpy as np
 from irgrad.engine.normal import entry_name, entry_text, normal_name, normal_text
 from irgrad.engine.pause import no_collections
 from irgrad.engine.slots import Slot, Step, derived_slots, primal_slots, word_text
+from irgrad.engine.status import Table, failure
 from irgrad.rules.errors import ActivityError, IRGradError
 from irgrad.rules.layers import InForce, current, token
 
@@ -61,13 +62,15 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What all programs of one kernel share: the module's text and its digest, the C function, its signature."""
+    """What all programs of one kernel share: the module's text and its digest, the C function, its signature, what the
+    values of its status mean."""
 
     text: str
     digest: str
     name: str
     signature: Signature
     options: Options
+    errors: Table = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +200,12 @@ class Program:
         return None
 
     @property
+    def status_slot(self) -> int | None:
+        """Position of the slot with the function's status, None when it has none."""
+        status = self.source.signature.status
+        return None if status is None else self.find(status)
+
+    @property
     def key(self) -> str:
         """Digest over everything that determines the program's code."""
         from irgrad.engine.codegen.cache import fingerprint
@@ -279,7 +288,8 @@ class Program:
         active = set(step.active)
         args = ["dup" if number in active else "const" for number in range(len(parent.slots))]
         buffers = [slot.dtype.memory if slot.dtype.is_float else "" for slot in parent.slots]
-        outputs = [n for n, s in enumerate(parent.slots) if s.role != "in"]
+        status = parent.status_slot
+        outputs = [n for n, s in enumerate(parent.slots) if s.role != "in" and n != status]
         rules = None
         if self.rules is not None:
             rules = Rulebook(self.rules, self.source.digest, module, frozenset(parent.symbols))
@@ -402,10 +412,20 @@ class Program:
         return full
 
     def invoke(self, buffers: Sequence[Array]) -> None:
-        """Call the entry on one buffer per slot; nothing is checked."""
+        """Call the entry on one buffer per slot; they are not checked. Raises KernelError for a status other than 0."""
         addresses = [array.__array_interface__["data"][0] for array in buffers]
         frame = (ctypes.c_void_p * len(addresses))(*addresses)
         self.entry(ctypes.addressof(frame))
+        if self.source.signature.status is not None:
+            self.check_status(buffers)
+
+    def check_status(self, buffers: Sequence[Array]) -> None:
+        """Look at the status after a call. Raises KernelError."""
+        slot = self.status_slot
+        status = 0 if slot is None else int(buffers[slot].item())
+        if status:
+            source = self.source
+            raise failure(source.name, source.signature, source.errors, status)
 
     def fill(self, buffers: list[Array | None], sizes: Mapping[str, int]) -> list[Array]:
         """Buffers of zeros where there is none."""

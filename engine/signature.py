@@ -1,12 +1,13 @@
 """`Signature`: a C prototype with shapes.
 
-    signature ::= (dtype | "void") "(" [parameter ("," parameter)*] ")"
-    parameter ::= ["in" | "out" | "inout"] dtype ["[" [extent ("," extent)*] "]"] name
+    signature ::= (["status"] dtype | "void") "(" [parameter ("," parameter)*] ")"
+    parameter ::= ["in" | "out" | "inout" | "status"] dtype ["[" [extent ("," extent)*] "]"] name
 
 `f64 x` is a scalar passed by value, `f64[n,3] x` a C-ordered array passed by pointer, `f64[] x` (or `out f64 x`) a
 pointer to one element. `out` and `inout` arguments are returned. Extents are integer expressions (see `extents`); an
 integer scalar whose name is an extent of an input array is a *size argument*: it is filled from the shapes and is no
-argument of the Python call.
+argument of the Python call. An integer marked `status`, returned (`status i32(...)`) or written (`status i32 info`), is
+no output: another value than 0 is an error (see `status`).
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ class Parameter:
     dtype: DType
     shape: tuple[Extent, ...] | None = None
     intent: str = "in"  # "in", "out", "inout"
+    is_status: bool = False  # an `out` that reports failure
 
     @property
     def is_array(self) -> bool:
@@ -43,7 +45,7 @@ class Parameter:
     @property
     def is_output(self) -> bool:
         """Its value on exit is returned."""
-        return self.intent != "in"
+        return self.intent != "in" and not self.is_status
 
     def extents(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
         """The shape as numbers. Raises ShapeError for a negative extent or a division by zero."""
@@ -62,7 +64,7 @@ class Parameter:
         return tuple(out)
 
     def __str__(self) -> str:
-        intent = "" if self.intent == "in" else f"{self.intent} "
+        intent = "" if self.intent == "in" else "status " if self.is_status else f"{self.intent} "
         shape = "" if self.shape is None else f"[{','.join(map(str, self.shape))}]"
         return f"{intent}{self.dtype}{shape} {self.name}"
 
@@ -71,7 +73,7 @@ class Parameter:
 class Signature:
     """A prototype with shapes; make one with `Signature.parse(text)`.
 
-    parameters: in the order of the C prototype; returns: the return type, None for void
+    parameters: in the order of the C prototype; returns: the return type, None for void; returns_status: it is a status
     sizes:      names of the scalar parameters that shapes determine (filled in, not part of the Python call)
     """
 
@@ -79,6 +81,7 @@ class Signature:
     returns: DType | None = None
     sizes: frozenset[str] = field(default=frozenset(), init=False)
     text: str = field(default="", compare=False)
+    returns_status: bool = False
 
     def __post_init__(self) -> None:
         determined = _determined(self.parameters)
@@ -94,13 +97,20 @@ class Signature:
                         because=f"no input array has `{name}` as an extent and no integer parameter has that name",
                         fix=f"add a parameter `i64 {name}`, or write the extent as a number")
 
+    @property
+    def status(self) -> int | None:
+        """The parameter that reports failure; the number of parameters stands for the return value, None for none."""
+        if self.returns_status:
+            return len(self.parameters)
+        return next((i for i, p in enumerate(self.parameters) if p.is_status), None)
+
     @staticmethod
     def parse(text: str) -> Signature:
         """Read a signature. Raises SignatureError with a caret under the place where it stops making sense."""
         from irgrad.engine.signature_parser import parse_signature
 
-        returns, parameters = parse_signature(text)
-        return Signature(tuple(parameters), returns, text)
+        returns, parameters, returns_status = parse_signature(text)
+        return Signature(tuple(parameters), returns, text, returns_status)
 
     @property
     def arguments(self) -> tuple[Parameter, ...]:
@@ -147,7 +157,8 @@ class Signature:
         return sizes
 
     def __str__(self) -> str:
-        return f"{self.returns or 'void'}({', '.join(map(str, self.parameters))})"
+        status = "status " if self.returns_status else ""
+        return f"{status}{self.returns or 'void'}({', '.join(map(str, self.parameters))})"
 
 
 def _determined(parameters: tuple[Parameter, ...]) -> set[str]:

@@ -12,12 +12,12 @@ from irgrad.rules.errors import SignatureError
 __all__ = ["parse_signature"]
 
 _TOKEN = re.compile(r"\s*(?:(?P<int>\d+)|(?P<word>[A-Za-z_]\w*)|(?P<sign>[-+*/%()\[\],])|(?P<bad>\S))")
-_INTENTS = ("in", "out", "inout")
+_INTENTS = ("in", "out", "inout", "status")
 _EXAMPLE = "f64(f64[n,3] pos, f64[n] mass, i64 n)"
 
 
-def parse_signature(text: str) -> tuple[DType | None, list[Parameter]]:
-    """The return type (None: void) and the parameters. Raises SignatureError."""
+def parse_signature(text: str) -> tuple[DType | None, list[Parameter], bool]:
+    """The return type (None: void), the parameters, and whether the return value is a status. Raises SignatureError."""
     if not isinstance(text, str):
         raise SignatureError("a signature is a string", because=f"got {type(text).__name__}", fix=f'"{_EXAMPLE}"')
     return _Parser(text).signature()
@@ -64,12 +64,17 @@ class _Parser:
             raise self.error(f"expected `{sign}`, got {_shown(word)}", start, f"a signature looks like {_EXAMPLE}")
         self.take()
 
-    def signature(self) -> tuple[DType | None, list[Parameter]]:
+    def signature(self) -> tuple[DType | None, list[Parameter], bool]:
         returns = None
+        status, begin = self.peek()[1] == "status", self.peek()[2]
+        if status:
+            self.take()
         if self.peek()[1] == "void":
             self.take()
         else:
             returns = self.dtype("a return type")
+        if status and (returns is None or returns.kind not in "iu"):
+            raise self.error("a status that is no integer", begin, "`status i32(...)` for a function that returns int")
         if self.peek()[1] == "[":
             raise self.error("a returned array", self.peek()[2], "make it an `out` parameter: arrays are not returned")
         self.expect("(")
@@ -85,7 +90,10 @@ class _Parser:
         kind, word, start = self.peek()
         if kind != "end":
             raise self.error(f"unexpected `{word}` after the closing `)`", start, "end the signature there")
-        return returns, parameters
+        marks = status + sum(p.is_status for p in parameters)
+        if marks > 1:
+            raise self.error("two statuses", begin, "mark the one that is 0 on success")
+        return returns, parameters, status
 
     def dtype(self, wanted: str) -> DType:
         kind, word, start = self.take()
@@ -120,6 +128,10 @@ class _Parser:
             raise self.error(f"`{word}` names two parameters", start, "give every parameter a name of its own")
         if intent != "in" and shape is None:
             shape = ()  # a C function can only write through a pointer
+        if intent == "status":
+            if dtype.kind not in "iu" or shape:
+                raise self.error("a status that is not one integer", start, f"`status i32 {word}`")
+            return Parameter(word, dtype, shape, "out", is_status=True)
         return Parameter(word, dtype, shape, intent)
 
     def shape(self) -> tuple[Extent, ...]:

@@ -24,7 +24,7 @@ def perhaps_written(text: str, name: str, signature: Signature) -> tuple[int, ..
 
     Raises SignatureError for one that is certainly written somewhere.
     """
-    suspects = [i for i, p in enumerate(signature.parameters) if p.is_array and not p.is_output]
+    suspects = [i for i, p in enumerate(signature.parameters) if p.is_array and p.intent == "in"]
     if not suspects:
         return ()
     line = next((x for x in text.splitlines() if x.startswith("define ") and f"@{quoted(name)}(" in x), "")

@@ -21,6 +21,7 @@ __all__ = [
     "IRGradError",
     "IRInvalid",
     "IRSyntaxError",
+    "KernelError",
     "LimitExceeded",
     "LoadError",
     "MissingRuleError",
@@ -122,6 +123,19 @@ class ShapeError(IRGradError):
 
 class DTypeError(IRGradError):
     """An array whose element type is not that of the signature; nothing is converted in silence."""
+
+
+class KernelError(IRGradError):
+    """A function that reported failure: its status was not 0.
+
+    `status` is what it reported; `samples` are the positions in a batch that failed, the first of which had the status.
+    """
+
+    status: int = 0
+    samples: tuple[int, ...] = ()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (*super().__reduce__(), {"status": self.status, "samples": self.samples})
 
 
 class CacheError(IRGradError):

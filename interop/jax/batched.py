@@ -7,7 +7,8 @@ for all samples along it: nothing is broadcast in memory. Samples run as vector 
 possible, else one after the other, as in `engine.batch`. What else depends on shapes comes with each call as `meta`:
 
     meta   ::= axes, slots, bytes of memory, bytes of them before the scratch memory, lanes, samples of a block,
-               bytes of scratch memory of a worker, most helpers, record*slots, constant data
+               bytes of scratch memory of a worker, most helpers, record*slots, status, constant data
+    status ::= nothing, or for a kernel with a status the number of its result and a mask of axes (see `status`)
     record ::= operand (-1: constant data, -2: none), word of the constant, result (-1: none), the words of `FIELDS`
 """
 
@@ -25,6 +26,7 @@ from irgrad.engine.batched import LARGEST
 from irgrad.engine.programs import Program
 from irgrad.engine.prototype import quoted
 from irgrad.interop.jax.handler import FAIL, PARTS, QUERY, TARGETS, merged, register_text
+from irgrad.interop.jax.status import scan_call, status_text
 from irgrad.interop.jax.threads import sharing_text
 
 __all__ = ["Uses", "batch_strategy", "batched_layout", "batched_text", "register_batched", "uses_of"]
@@ -51,7 +53,7 @@ ready:
   %start64 = and i64 %up, -64
   %memory = inttoptr i64 %start64 to ptr
   call void @irgrad.batch.call(ptr %call, ptr %args, ptr %rets, ptr %meta, ptr %memory, ptr %block)
-  ret ptr null
+LEAVE
 }
 """
 
@@ -99,25 +101,31 @@ def register_batched(program: Program, strategy: Strategy, uses: Uses) -> str:
     words = _block_uses(program, uses)
     varies = words if strategy.name == "scalars" else tuple(use == "in one" for use in words)
     form = f"{strategy.name} {strategy.lanes} {varies if strategy.lanes else ''}"
-    how = fingerprint(program.key, sharing_text(), form)
+    reports = status_text(program)
+    how = fingerprint(program.key, sharing_text(), form, *([reports] if reports else []))
     name = f"irgrad.{program.source.name}.batch.{how[:32]}"
     if name not in TARGETS:
-        text = batched_text(name, block_ir(program, strategy, words))
+        leave = scan_call(program, _FRONT + len(program.slots) * (_BESIDE + len(FIELDS)))[1]
+        text = batched_text(name, block_ir(program, strategy, words), leave, reports)
         register_text(name, text, program.source.options.strict_fp)
     return name
 
 
-def batched_text(name: str, block: str) -> str:
-    """The module of a handler: a block function, the driver, and what fills in the driver's words from the buffers."""
-    text = block + driver_text(block) + _filler() + sharing_text()
-    return merged(text, (PARTS + QUERY + _BODY + FAIL + _CALL).replace("@HANDLER", f"@{quoted(name)}"))
+def batched_text(name: str, block: str, leave: str = "  ret ptr null", reports: str = "") -> str:
+    """The module of a handler: a block function, the driver, and what fills in the driver's words from the buffers.
+
+    leave, reports: how it returns, and the functions which that calls (see `status`)
+    """
+    text = block + driver_text(block) + _filler()
+    handler = sharing_text() + (PARTS + QUERY + _BODY + FAIL + _CALL).replace("LEAVE", leave) + reports
+    return merged(text, handler.replace("@HANDLER", f"@{quoted(name)}"))
 
 
 def batched_layout(
     program: Program, strategy: Strategy, uses: Uses, sizes: Mapping[str, int], operands: Mapping[Key, int],
-    results: Mapping[Key, int], constants: Mapping[int, int], axes: int,
+    results: Mapping[Key, int], constants: Mapping[int, int], axes: int, status: Words = (),
 ) -> Words:  # fmt: skip
-    """The `meta` of a call with `axes` batch axes."""
+    """The `meta` of a call with `axes` batch axes. status: the words for the status of a kernel that has one."""
     slots, form, lanes = program.slots, strategy.name, strategy.lanes
     shapes = program.shapes(sizes)
     rows: list[dict[str, int]] = []
@@ -144,7 +152,7 @@ def batched_layout(
     before = -(-before // 64) * 64
     values: list[int] = []
     records: list[int] = []
-    behind = _FRONT + len(slots) * (_BESIDE + len(FIELDS))
+    behind = _FRONT + len(slots) * (_BESIDE + len(FIELDS)) + len(status)
     for slot, row in zip(slots, rows, strict=True):
         key = (slot.index, slot.steps)
         constant = not slot.steps and slot.index in constants
@@ -153,7 +161,7 @@ def batched_layout(
         records += [source, behind + len(values), result, *(row[name] for name in FIELDS)]
         values += [constants[slot.index]] if constant else []
     total = before + offset * (1 + helpers)
-    return (axes, len(slots), total, before, lanes, block, offset, helpers, *records, *values)
+    return (axes, len(slots), total, before, lanes, block, offset, helpers, *records, *status, *values)
 
 
 def _filler() -> str:

@@ -13,7 +13,7 @@ from irgrad.engine.signature import Parameter
 from irgrad.interop.jax import rules, splitting  # noqa: F401 - they register the rules
 from irgrad.interop.jax.algebra import Spec
 from irgrad.interop.jax.primitive import bind
-from irgrad.rules.errors import DTypeError, ShapeError
+from irgrad.rules.errors import DTypeError, ShapeError, Unsupported
 
 __all__ = ["call", "owns"]
 
@@ -28,13 +28,16 @@ def owns(value: Any) -> bool:
 def call(kernel: Kernel, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What `kernel(*args, **kwargs)` means in JAX. Raises at trace time, as the kernel does for NumPy arrays.
 
-    Integer scalars given as Python numbers are constants of the call; those that determine extents must be.
+    Integer scalars given as Python numbers are constants of the call; those that determine extents must be. A kernel
+    that reports failure raises `jax.errors.JaxRuntimeError` when its results are waited for, with the message of its
+    status; a call whose results nobody uses is not made, as ever in JAX.
     """
     signature = kernel.signature
     values = kernel.ordered(args, kwargs)
     index = {p.name: i for i, p in enumerate(signature.parameters)}
     extents = {name for p in signature.parameters for e in p.shape or () for name in e.names()}
     _check_x64(kernel)
+    _check_results(kernel)
     inputs, operands, constants, shapes, scalars = [], [], {}, {}, {}
     for p, value in zip(signature.arguments, values, strict=True):
         if not p.is_array and not p.dtype.is_float and not owns(value):
@@ -95,8 +98,15 @@ def _check_x64(kernel: Kernel) -> None:
         wide = p.dtype.name in _WIDE and (p.is_array or p.dtype.is_float)
         if wide:
             raise _x64(f"`{p}`", kernel)
-    if signature.returns is not None and signature.returns.name in _WIDE:
+    if signature.returns is not None and signature.returns.name in _WIDE and not signature.returns_status:
         raise _x64(f"the return type `{signature.returns}`", kernel)
+
+
+def _check_results(kernel: Kernel) -> None:
+    if kernel.signature.status is not None and not kernel.output_positions:
+        raise Unsupported(f"`{kernel.name}` returns nothing but its status", where=f"`{kernel.signature}`",
+                          because="JAX makes no call of which no result is used: a failure would pass unnoticed",
+                          fix="return the status as a value: leave `status` and `errors` out")
 
 
 def _x64(what: str, kernel: Kernel) -> DTypeError:

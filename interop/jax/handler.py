@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from irgrad.engine.host import refuse_hosted
 from irgrad.engine.programs import Program
 from irgrad.engine.prototype import quoted
+from irgrad.interop.jax.status import checked_text, status_text
 
 __all__ = ["FAIL", "PARTS", "QUERY", "TARGETS", "Target", "handler_text", "merged", "register", "register_text"]
 
@@ -179,21 +180,25 @@ placed:
   %s1 = add i64 %s, 1
   br label %slot
 invoke:
-  call void @ENTRY(ptr %frame)
+  call void @ENTRY(ptr %frame)LOOK
   br i1 %needs, label %release, label %end
 release:
   call void @free(ptr %scratch)
   br label %end
 end:
-  ret ptr null
+LEAVE
 }
 """
 _TEMPLATE = PARTS + QUERY + _BODY + FAIL + _CALL
 
 
-def handler_text(name: str, entry: str, slots: int) -> str:
-    """The IR of the handler `name` for a program whose entry and number of slots are given."""
-    text = _TEMPLATE.replace("@HANDLER", f"@{quoted(name)}").replace("@ENTRY", f"@{quoted(entry)}")
+def handler_text(name: str, entry: str, slots: int, checked: tuple[str, str] = ("", "  ret ptr null")) -> str:
+    """The IR of the handler `name` for a program whose entry and number of slots are given.
+
+    checked: what is done behind the call of the entry, and how the handler returns (see `status.checked_text`)
+    """
+    text = _TEMPLATE.replace("LOOK", checked[0]).replace("LEAVE", checked[1])
+    text = text.replace("@HANDLER", f"@{quoted(name)}").replace("@ENTRY", f"@{quoted(entry)}")
     return text.replace("SLOTS", str(max(slots, 1))) if slots else text.replace("SLOTS", "0")
 
 
@@ -211,10 +216,16 @@ def register(program: Program) -> str:
     The name is a digest of the program, so that XLA's persistent cache finds the target again in another process. A
     target can be neither renamed nor removed: its code lives as long as the process.
     """
-    name = f"irgrad.{program.source.name}.{program.key[:32]}"
+    from irgrad.engine.codegen.cache import fingerprint
+
+    key, reports = program.key, status_text(program)
+    if reports:
+        key = fingerprint(key, reports)
+    name = f"irgrad.{program.source.name}.{key[:32]}"
     if name not in TARGETS:
         refuse_hosted(program, "JAX")
-        text = merged(program.ir, handler_text(name, program.entry_symbol, len(program.slots)))
+        handler = handler_text(name, program.entry_symbol, len(program.slots), checked_text(program))
+        text = merged(program.ir, handler + reports)
         register_text(name, text, program.source.options.strict_fp)
     return name
 

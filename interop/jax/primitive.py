@@ -20,7 +20,8 @@ from irgrad.engine.slots import RETURN
 from irgrad.interop.jax.algebra import Spec, in_place, layout, operand_numbers, program_of, result_numbers
 from irgrad.interop.jax.batched import batch_strategy, batched_layout, register_batched, uses_of
 from irgrad.interop.jax.handler import register
-from irgrad.interop.jax.sharding import alike, call_target, varying
+from irgrad.interop.jax.sharding import alike, call_target, several, varying
+from irgrad.interop.jax.status import on_own_thread
 from irgrad.rules.errors import IRGradError, Unsupported
 
 __all__ = ["bind", "foreign_call", "result_avals"]
@@ -76,12 +77,18 @@ def _evaluate(*operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Sha
 
 def _lower(ctx: Any, *operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Shape) -> Any:
     program = program_of(spec)
+    status = program.status_slot
+    if status is not None and not several(ctx):
+        ctx, operands = on_own_thread(ctx, operands)
     if batch:
+        if status is not None:  # one more result, which stays here
+            kind = program.slots[status].dtype.numpy
+            ctx = ctx.replace(avals_out=(*ctx.avals_out, jax.core.ShapedArray(batch, kind)))
         target, words, places = _batched(spec, program, dict(sizes), dict(constants), batch, ctx.avals_in)
-    else:
-        target, words = register(program), layout(spec, program, dict(sizes), dict(constants))
-        places = in_place(words)
-    return call_target(ctx, target, operands, np.array(words, np.int64), len(batch), places)
+        rows = call_target(ctx, target, operands, np.array(words, np.int64), len(batch), places)
+        return rows if status is None else rows[:-1]
+    target, words = register(program), layout(spec, program, dict(sizes), dict(constants))
+    return call_target(ctx, target, operands, np.array(words, np.int64), 0, in_place(words))
 
 
 def _batched(
@@ -90,12 +97,24 @@ def _batched(
     """Target and `meta` of a call with batch axes, and the operands that may share memory with a result."""
     last = len(batch) - 1
     operands, results = operand_numbers(spec), result_numbers(spec)
-    shared = [isinstance(aval.shape[last], int) and aval.shape[last] == 1 for aval in avals]
+    status: tuple[int, ...] = ()
+    slot = program.status_slot
+    if slot is not None:
+        status = (len(results), _sampled(spec, batch, avals))
+        results[program.slots[slot].index, ()] = len(results)
+    shared = [isinstance(aval.shape[last], int) and aval.shape[last] == 1 for aval in avals[: len(operands)]]
     uses = uses_of(program, operands, results, tuple(constants), shared)
     strategy = batch_strategy(program, uses, sizes, batch[last] if isinstance(batch[last], int) else None)
-    words = batched_layout(program, strategy, uses, sizes, operands, results, constants, len(batch))
+    words = batched_layout(program, strategy, uses, sizes, operands, results, constants, len(batch), status)
     places = {operands[key]: result for key, result in results.items() if key in operands}
     return register_batched(program, strategy, uses), words, places
+
+
+def _sampled(spec: Spec, batch: Shape, avals: Any) -> int:
+    """The batch axes along which an input differs, as a bit mask: those that say which sample has failed."""
+    inputs = avals[: len(spec.inputs)]
+    sizes = [[aval.shape[k] for aval in inputs] for k in range(len(batch))]
+    return sum(1 << k for k, row in enumerate(sizes) if any(not isinstance(n, int) or n != 1 for n in row))
 
 
 def _refuse(ctx: Any, *operands: Any, spec: Spec, **params: Any) -> Any:

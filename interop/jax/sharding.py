@@ -20,7 +20,7 @@ from jax.extend.mlir.dialects import stablehlo
 from jax.interpreters import mlir
 from jax.sharding import PartitionSpec
 
-__all__ = ["alike", "call_target", "varying"]
+__all__ = ["alike", "call_target", "several", "varying"]
 
 
 def alike(operands: Sequence[Any]) -> list[Any]:
@@ -66,12 +66,15 @@ def call_target(
     aliases = {n: m for n, m in in_place.items() if ctx.avals_in[n].shape == ctx.avals_out[m].shape}
     lowering = jax.ffi.ffi_lowering(target, operand_output_aliases=aliases)
     shapes = [aval.shape for aval in (*ctx.avals_in, *ctx.avals_out)]
-    if not axes or not _several(ctx) or not all(isinstance(n, int) for shape in shapes for n in shape):
+    if not axes or not several(ctx) or not all(isinstance(n, int) for shape in shapes for n in shape):
         return lowering(ctx, *operands, meta=meta)
     ctx, operands = _repeated(ctx, list(operands), axes)
     common = _common_axes([aval.shape for aval in (*ctx.avals_in, *ctx.avals_out)], axes)
     if not common:
         return lowering(ctx, *operands, meta=meta)
+    if all(len(aval.shape) == common for aval in (*ctx.avals_in, *ctx.avals_out)):
+        ctx, operands = _cored(ctx, operands)
+        aliases.pop(0, None)
     jax.ffi.register_ffi_target_as_batch_partitionable(target)
     lowering = jax.ffi.ffi_lowering(target, operand_output_aliases=aliases, extra_attributes={
         "mhlo.frontend_attributes": mlir.ir_attribute({"num_batch_dims": str(common)}),
@@ -80,7 +83,7 @@ def call_target(
     return lowering(ctx, *operands, meta=meta)
 
 
-def _several(ctx: Any) -> bool:
+def several(ctx: Any) -> bool:
     """Whether XLA may partition the program: more than one device, and not inside of a manual region."""
     context = ctx.module_context.axis_context
     return getattr(context, "num_devices", 1) > 1 and not getattr(context, "manual_axes", ())
@@ -99,6 +102,14 @@ def _repeated(ctx: Any, operands: list[Any], axes: int) -> tuple[Any, list[Any]]
             kind = ir.RankedTensorType.get(full, ir.RankedTensorType(operands[n].type).element_type)
             operands[n] = stablehlo.broadcast_in_dim(kind, operands[n], places)
     return ctx.replace(avals_in=tuple(avals)), operands
+
+
+def _cored(ctx: Any, operands: list[Any]) -> tuple[Any, list[Any]]:
+    """The first operand with one more axis, of size 1: XLA gathers a batch of which nothing has another axis."""
+    avals, shape = list(ctx.avals_in), (*ctx.avals_in[0].shape, 1)
+    avals[0] = avals[0].update(shape=shape)
+    kind = ir.RankedTensorType.get(shape, ir.RankedTensorType(operands[0].type).element_type)
+    return ctx.replace(avals_in=tuple(avals)), [stablehlo.reshape(kind, operands[0]), *operands[1:]]
 
 
 def _common_axes(shapes: Sequence[tuple[int, ...]], axes: int) -> int:

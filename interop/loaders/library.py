@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from irgrad.engine.codegen.cache import fingerprint
@@ -85,15 +85,20 @@ class Library:
         near = difflib.get_close_matches(name, self.functions(), n=1, cutoff=0.5)
         return f'lib.kernel("{near[0]}")' if near else "choose one of lib.functions()"
 
-    def kernel(self, name: str, signature: Any = None) -> Kernel:
+    def kernel(self, name: str, signature: Any = None, *, errors: Mapping[int, str] | None = None) -> Kernel:
         """The function `name` as a Kernel; `signature` is its prototype with shapes (see `irgrad.Signature`).
+
+        errors: the function returns a status, 0 for success, and these are the messages of other values:
+                `errors={1: "matrix is singular"}`. Calls and derivatives then raise KernelError (under JAX
+                `jax.errors.JaxRuntimeError`) with the message. A signature may mark the status itself:
+                `status i32(...)`, or `status i32 info` for a parameter.
 
         Raises LoadError (no such function) or SignatureError (none given where one is needed, or it contradicts
         the IR).
         """
         from irgrad.engine.kernel import Kernel
 
-        return Kernel(self.text, self.resolve(name), signature)
+        return Kernel(self.text, self.resolve(name), signature, errors=errors)
 
     def function(self, name: str) -> Declared:
         """The function `name` of this module as the key of a rule, which then holds in this module only.

@@ -9,7 +9,7 @@ from irgrad.rules.errors import SignatureError
 
 
 def test_parameters() -> None:
-    returns, rows = parse_signature("void(inout f64[n,3] pos, in f64[n] mass, out f32 e, i32 n, bool b, f64[] p)")
+    returns, rows, _ = parse_signature("void(inout f64[n,3] pos, in f64[n] mass, out f32 e, i32 n, bool b, f64[] p)")
     assert returns is None
     assert [str(p) for p in rows] == [
         "inout f64[n,3] pos", "f64[n] mass", "out f32[] e", "i32 n", "bool b", "f64[] p",
@@ -19,7 +19,7 @@ def test_parameters() -> None:
 
 @pytest.mark.parametrize("text", ["f64()", "f64(void)", "f64 ( f64\nx )"])
 def test_spacing_and_empty_lists(text: str) -> None:
-    returns, rows = parse_signature(text)
+    returns, rows, _ = parse_signature(text)
     assert str(returns) == "f64" and len(rows) in (0, 1)
 
 

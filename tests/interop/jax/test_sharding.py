@@ -24,6 +24,7 @@ kernel = irgrad.load('''#include <math.h>
 double f(const double *x, const double *w, double a, long n) {
   double s = 0; for (long i = 0; i < n; i++) s += w[i] * sin(a * x[i]); return s; }''').kernel(
   "f", "f64(f64[n] x, f64[n] w, f64 a, i64 n)")
+square = irgrad.load("double g(double x) { return x * x; }").kernel("g")
 reference = lambda x, w, a: jnp.sum(w * jnp.sin(a * x))
 mesh = Mesh(np.array(jax.devices()), ("i",))
 X, w, a = jnp.linspace(-1, 2, 40).reshape(8, 5), jnp.arange(5.0) + 1, jnp.float64(1.3)
@@ -57,6 +58,7 @@ for name, h, args in (
     ("shared operands", rows, (XX, w, a)),
     ("two axes", nested((None, 0, None), (0, None, None)), (XX, W, a)),
     ("second axis sharded", nested((0, None, None), (None, 0, None)), (XX, W, a)),
+    ("scalars", lambda k: jax.vmap(jax.value_and_grad(square if k is kernel else lambda x: x * x)), (XX[:, 0],)),
     ("a sharded core", lambda k: jax.vmap(jax.grad(k), (1, None, None)), (XX, jnp.ones(8), a)),
 ):
     run = jax.jit(h(kernel))
@@ -64,7 +66,8 @@ for name, h, args in (
     out[name + ": all-gather"] = "all-gather" in run.lower(*args).compile().as_text()
 print(json.dumps(out))
 """
-RIGHT = ["shard_map True", "shard_map False", "grad of psum", "shared operands", "two axes", "second axis sharded"]
+RIGHT = ["shard_map True", "shard_map False", "grad of psum", "shared operands", "two axes", "second axis sharded",
+         "scalars"]
 
 
 @cache
@@ -84,6 +87,6 @@ def test_results_are_right(name: str) -> None:
 
 
 @pytest.mark.xdist_group("sharding")
-@pytest.mark.parametrize("name", ["shared operands", "two axes"])
+@pytest.mark.parametrize("name", ["shared operands", "two axes", "scalars"])
 def test_a_sharded_batch_is_not_gathered(name: str) -> None:
     assert _results()[name + ": all-gather"] is False
