@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any
 
 __all__ = ["bridge_for"]
@@ -25,8 +26,13 @@ def bridge_for(values: Iterable[Any]) -> Callable[..., Any] | None:
             continue
         for library, home in _BRIDGES.items():
             if library in sys.modules:
-                bridge = importlib.import_module(home)
+                bridge = _module(home)
                 if bridge.owns(value):
                     call: Callable[..., Any] = bridge.call
                     return call
     return None
+
+
+@cache
+def _module(home: str) -> Any:
+    return importlib.import_module(home)

@@ -12,6 +12,7 @@ from irgrad.engine.kernel import Kernel
 from irgrad.engine.signature import Parameter
 from irgrad.interop.jax import rules, splitting  # noqa: F401 - they register the rules
 from irgrad.interop.jax.algebra import Spec
+from irgrad.interop.jax.eager import compiled_call
 from irgrad.interop.jax.primitive import bind
 from irgrad.rules.errors import DTypeError, ShapeError, Unsupported
 
@@ -32,8 +33,13 @@ def call(kernel: Kernel, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     that reports failure raises `jax.errors.JaxRuntimeError` when its results are waited for, with the message of its
     status; a call whose results nobody uses is not made, as ever in JAX.
     """
-    signature = kernel.signature
     values = kernel.ordered(args, kwargs)
+    compiled = compiled_call(kernel, values, _traced)
+    return _traced(kernel, *values) if compiled is None else compiled(*values)
+
+
+def _traced(kernel: Kernel, *values: Any) -> Any:
+    signature = kernel.signature
     index = {p.name: i for i, p in enumerate(signature.parameters)}
     extents = {name for p in signature.parameters for e in p.shape or () for name in e.names()}
     _check_x64(kernel)
