@@ -58,4 +58,5 @@ def _jitted(kernel: Kernel, kinds: tuple[type, ...], _: Any, function: Callable[
             return None  # a value that determines shapes; or an error, to be raised where the user called
         if kind is int and not p.dtype.is_float:
             constants.append(number)
-    return jax.jit(partial(function, kernel), static_argnums=tuple(constants))
+    compiled: Callable[..., Any] = jax.jit(partial(function, kernel), static_argnums=tuple(constants))
+    return compiled
