@@ -1,30 +1,37 @@
 """`irgrad run` and `irgrad cc`: whole C and C++ programs that call the derivative themselves.
 
-The command line is that of a compiler driver: options and files in any order. The program is compiled to IR, its calls
-`__enzyme_autodiff(f, ...)` are lowered, and what comes out is an object file, which the compiler links.
+The command line is that of a compiler driver. The program is compiled to IR, its calls `__enzyme_autodiff(f, ...)` are
+lowered, and what comes out is an object file, which the system's linker makes a program of. A file without such calls
+takes the same way, so that a build system may compile everything with one compiler.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from shutil import which
+from typing import TYPE_CHECKING
 
-from irgrad.rules.errors import CompileError, LoadError
+from irgrad.interop.command_line import Command, Source, read_command
+from irgrad.rules.errors import LoadError
 
-__all__ = ["CC_USAGE", "RUN_USAGE", "Command", "build", "compiled", "main_cc", "main_run"]
+if TYPE_CHECKING:
+    from irgrad.interop.loaders.compiler import Compilation
+
+__all__ = ["CC_USAGE", "RUN_USAGE", "build", "compiled", "main_cc", "main_run"]
 
 RUN_USAGE = "usage: irgrad run [-O0..-O3] [-I DIR] [-D NAME[=VALUE]] [-l LIB] [-L DIR] [-std=...] FILE... [-- ARGS]"
-CC_USAGE = "usage: irgrad cc [options of `irgrad run`] [-c] [-shared] FILE... -o OUT   (program .o .so .ll .bc .s)"
-_SOURCES = (".c", ".cc", ".cpp", ".cxx", ".C", ".c++", ".ll", ".bc")
+CC_USAGE = """usage: irgrad cc [options of a C compiler] FILE... [-o OUT]
+Writes a program; with -c .o, with -S .s, with -shared .so, with -S -emit-llvm .ll, or what the suffix of OUT says.
+Objects of -c -flto are differentiated when they are linked, so that a derivative may cross files."""
 _LIBRARY_ALIAS = re.compile(r'^(@_ZNK?St[\w$.]+ = )(?:\w+ )*?((?:unnamed_addr )?alias )', re.M)
-_NEEDS_LIBCXX = re.compile(r'^(?:declare [^@\n]*|)@"?_Z\w*St3__1\w*"?(?:\(| = external )', re.M)
 _REGISTERS = re.compile(rb"__enzyme_(?:re|inactive|function_like|allocation_like)")
 _UNTOUCHED = ("-Xclang", "-disable-llvm-passes", "-fkeep-persistent-storage-variables")
 # Attributes of functions that clang does not know become annotations, which it hands on.
@@ -34,173 +41,237 @@ _ATTRIBUTES = (
         "enzyme_no_escaping_allocation", "enzyme_sparse_accumulate")),
     '-Denzyme_function_like(name)=annotate("enzyme_function_like=" name)',
 )
-_CPP = (".cc", ".cpp", ".cxx", ".C", ".c++")
+_SYSTEM_HEADERS = ("/usr/include/", "/usr/lib/", "/usr/local/include/")
+_FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
-@dataclass(slots=True)
-class Command:
-    """A command line, taken apart: `link` goes to the linker, in its order."""
-
-    sources: list[str] = field(default_factory=list)
-    flags: list[str] = field(default_factory=list)
-    link: list[str] = field(default_factory=list)
-    opt: str | None = None
-    output: str = ""
-    form: str = ""
-    args: list[str] = field(default_factory=list)
-
-    @property
-    def cpp(self) -> bool:
-        """Some source is C++."""
-        return any(source.endswith(_CPP) for source in self.sources)
-
-
-def read_command(words: Sequence[str]) -> Command:
-    """Take a command line apart. Raises LoadError where no source is given."""
-    command = Command()
-    rest = list(words)
-    if "--" in rest:
-        at = rest.index("--")
-        rest, command.args = rest[:at], rest[at + 1 :]
-    while rest:
-        word = rest.pop(0)
-        if word in ("-I", "-D", "-U", "-include", "-isystem") and rest:
-            command.flags += [word, rest.pop(0)]
-        elif word in ("-L", "-l") and rest:
-            command.link.append(word + rest.pop(0))
-        elif word == "-o" and rest:
-            command.output = rest.pop(0)
-        elif word == "-c":
-            command.form = ".o"
-        elif word == "-shared":
-            command.form = ".so"
-        elif word.startswith(("-L", "-l", "-Wl,")) or word in ("-pthread", "-fopenmp"):
-            command.link.append(word)
-            command.flags += [word] if word[:2] in ("-p", "-f") else []
-        elif word.startswith("-O"):
-            command.opt = word[1:] if word != "-O" else "O1"
-        elif word.startswith("-"):
-            command.flags.append(word)
-        elif word.endswith(_SOURCES):
-            command.sources.append(word)
-        else:
-            command.link.append(word)
-    if not command.sources:
-        raise LoadError("there is no source file", because=f"known suffixes are {' '.join(_SOURCES)}",
-                        fix="irgrad run prog.c -lm -- args")
-    return command
-
-
-def compiled(command: Command, *, whole: bool = False) -> str:
+def compiled(command: Command, sources: Sequence[Source] | None = None, *, whole: bool = False) -> str:
     """The IR of the program, its calls of the notation lowered; `whole`: it becomes an executable."""
+    text, own = _module(command, command.sources if sources is None else sources)
+    return _lowered(text, whole=whole, cpp=own)
+
+
+def _lowered(text: str, *, whole: bool, cpp: bool) -> str:
     from irgrad.engine.notation.lower import lower
-    from irgrad.engine.notation.registered import speaks
     from irgrad.engine.progress import Progress
     from irgrad.engine.transforms.runtime import link_runtime
-    from irgrad.interop.loaders import load
 
-    with Progress(f"compiling {' '.join(command.sources)}"):
-        library = load(command.sources, flags=[*_ATTRIBUTES, *command.flags], opt=command.opt)
-        if speaks(library.text) or any(map(_registers, command.sources)):
-            # What is registered is looked up before anything is inlined or dropped.
-            library = load(command.sources, flags=[*_ATTRIBUTES, *_UNTOUCHED, *command.flags], opt=command.opt)
-    if library.warnings:
-        print(library.warnings, file=sys.stderr)
     with Progress("differentiating"):
-        text = link_runtime(lower(library.text, whole=whole))
+        text = link_runtime(lower(text, whole=whole))
     # Functions of the C++ library that the loader compiled for the program are the program's own.
-    return _LIBRARY_ALIAS.sub(r"\1internal \2", text) if command.cpp else text
+    return _LIBRARY_ALIAS.sub(r"\1internal \2", text) if cpp else text
 
 
-def _registers(source: str) -> bool:
+def _module(command: Command, sources: Sequence[Source], depends: Path | None = None) -> tuple[str, bool]:
+    """The linked IR of some sources, and whether C++ is among them; writes make's rule where it is asked for."""
+    from irgrad.engine.notation.registered import speaks
+    from irgrad.interop.archives import archives_of, wanted
+    from irgrad.interop.loaders.libcxx import complete
+    from irgrad.interop.loaders.link import link_inputs
+
+    parts = [_compilation(command, source) for source in sources]
+    if any(speaks(part.text) for part in parts) or any(map(_registers, sources)):
+        # What is registered is looked up before anything is inlined or dropped.
+        parts = [_compilation(command, source, _UNTOUCHED) for source in sources]
+    for part in parts:
+        if part.warnings:
+            print(part.warnings, file=sys.stderr)
+    if depends is not None and any(word in command.depends for word in ("-MD", "-MMD")):
+        _write_rule(command, sources, parts, depends)
+    texts, names = [part.text for part in parts], [source.path for source in sources]
+    # What the compiler has just written needs no check; foreign IR does, before anything else touches it.
+    trusted = [source.language in ("c", "c++") for source in sources]
+    libraries = archives_of(command.link) if command.form in ("", ".so") else []
+    for name, text in wanted(texts, libraries) if libraries else ():
+        names.append(name)
+        texts.append(text)
+        trusted.append(False)
+    text = texts[0] if trusted == [True] else link_inputs(texts, names, trusted)
+    cpp = any(source.language == "c++" for source in sources) or "@_Z" in text
+    return (complete(text) if cpp else text), cpp
+
+
+def _registers(source: Source) -> bool:
     """Whether a source file may register something, perhaps in a static variable that the compiler would leave out."""
-    if source.endswith((".ll", ".bc")):
+    if source.language not in ("c", "c++") or not Path(source.path).is_file():
         return False
-    try:
-        return _REGISTERS.search(Path(source).read_bytes()) is not None
-    except OSError:
-        return False
+    return _REGISTERS.search(Path(source.path).read_bytes()) is not None
+
+
+def _compilation(command: Command, source: Source, more: Sequence[str] = ()) -> Compilation:
+    from irgrad.interop.loaders.compiler import Compilation, Options, compile_source
+    from irgrad.interop.loaders.link import read_bitcode, read_text
+    from irgrad.interop.loaders.loading import missing
+
+    options = Options(flags=(*_ATTRIBUTES, *more, *command.flags_for(source.language)), opt=command.opt)
+    if source.path == "-":
+        with tempfile.TemporaryDirectory(prefix="irgrad-src-") as folder:
+            path = Path(folder, "stdin.c" if source.language == "c" else "stdin.cc")
+            command.text = command.text or b'#line 1 "<stdin>"\n' + sys.stdin.buffer.read()
+            path.write_bytes(command.text)
+            return compile_source(path, source.language, options, display="<stdin>")
+    path = Path(source.path)
+    if not path.is_file():
+        raise missing(path)
+    if source.language == "bc":
+        return Compilation(read_bitcode(path), "", (), cached=False)
+    if source.language == "ll":
+        return Compilation(read_text(path), "", (), cached=False)
+    return compile_source(path, source.language, options)
+
+
+def _write_rule(command: Command, sources: Sequence[Source], parts: Sequence[Compilation], output: Path) -> None:
+    """The rule of make that -MD and -MMD ask for."""
+    headers = [header.removeprefix("./") for part in parts for header in part.dependencies]
+    if "-MMD" in command.depends:
+        headers = [row for row in headers if not row.startswith(_SYSTEM_HEADERS) and "/ziglang/" not in row]
+    needs = [name.replace(" ", "\\ ") for name in dict.fromkeys([*(source.path for source in sources), *headers])]
+    rule = f"{' '.join(command.targets) or output}: " + " \\\n  ".join(needs) + "\n"
+    if "-MP" in command.depends:
+        rule += "".join(f"\n{name}:\n" for name in needs[len(sources) :])
+    Path(command.depends.get("-MF") or output.with_suffix(".d")).write_text(rule, encoding="utf-8")
 
 
 def build(command: Command, output: Path) -> None:
-    """Write the program in the form of the output's suffix; without a known one, an executable."""
-    from irgrad.engine.codegen.objects import FORMATS, emit
+    """Write what the command line asks for, or what the output's suffix says; without a known one, an executable."""
+    from irgrad.engine.codegen.objects import FORMATS
+    from irgrad.interop.linking import link
 
     form = command.form or (output.suffix if output.suffix in FORMATS else "")
-    text = compiled(command, whole=not form)
     if form and form != ".so":
-        output.write_bytes(emit(text, None, form))
+        output.write_bytes(_image(command, command.sources, form, output, whole=False))
         return
     with tempfile.TemporaryDirectory(prefix="irgrad-ld-") as folder:
-        image = Path(folder, "program.o")
-        image.write_bytes(emit(text, None, ".o"))
-        _link(command, image, output, shared=form == ".so", libcxx=bool(_NEEDS_LIBCXX.search(text)))
+        images = []
+        if command.sources:
+            images = [Path(folder, "program.o")]
+            images[0].write_bytes(_image(command, command.sources, ".o", output, whole=not form))
+        link(command, images, output, shared=form == ".so")
 
 
-def _cpp_runtime() -> list[str]:
-    """Files of the system's C++ runtime (operator new, exceptions); empty where it has none."""
-    import ctypes
+def _image(command: Command, sources: Sequence[Source], form: str, output: Path, *, whole: bool) -> bytes:
+    """Object code, or text of the module, through the disk cache."""
+    from irgrad.engine.codegen.cache import default_cache, fingerprint
+    from irgrad.engine.codegen.llvm import host_cpu, host_features
+    from irgrad.engine.codegen.objects import emit
+    from irgrad.engine.own_sources import source_digest
 
-    found = []
-    for name in ("libstdc++.so.6", "libgcc_s.so.1"):
-        try:
-            ctypes.CDLL(name)
-        except OSError:
-            return []
-        rows = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
-        files = (row.split(maxsplit=5)[-1] for row in rows)
-        found.append(next((file for file in files if Path(file).name.startswith(name)), name))
-    return found
+    text, cpp = _module(command, sources, output)
+    if command.lazy and command.form == ".o":  # bitcode: it is lowered when the program is linked
+        return _bitcode(text)
+    disk = default_cache()
+    key = fingerprint("image-1", text, form, str(whole), command.cpu, host_cpu(), host_features(), source_digest())
+    known = disk.get("image", key)
+    if known is None:
+        known = emit(_lowered(text, whole=whole, cpp=cpp), None, form, cpu=command.cpu)
+        disk.put("image", key, known)
+    return known
 
 
-def _link(command: Command, image: Path, output: Path, *, shared: bool, libcxx: bool) -> None:
+def _bitcode(text: str) -> bytes:
+    from irgrad.engine.codegen.llvm import parse
+
+    module = parse(text)
+    try:
+        return bytes(module.as_bitcode())
+    finally:
+        module.close()
+
+
+def _answered(command: Command) -> int:
+    """What the compiler answers itself: its version, preprocessed source, make's rules. Its exit status."""
     from irgrad.engine.codegen.cache import default_root
-    from irgrad.interop.loaders.compiler import find_compiler
+    from irgrad.interop.loaders.compiler import find_compiler, standard_library
 
     compiler = find_compiler()
     environment = dict(os.environ)
-    if compiler.zig:  # it keeps what it builds of the C and C++ libraries
+    if compiler.zig:
         environment.setdefault("ZIG_GLOBAL_CACHE_DIR", str(default_root() / "zig"))
         environment.setdefault("ZIG_LOCAL_CACHE_DIR", str(default_root() / "zig"))
-    # zig builds libc++ from source when it is first linked, a minute's work; most numerical programs need none of it.
-    runtime = [] if libcxx or not compiler.zig or not command.cpp else _cpp_runtime()
-    language = "c++" if command.cpp and not runtime else "c"
-    tail = [str(image), "-o", str(output), *command.link, *runtime, "-lm", *(["-shared"] if shared else [])]
-    system = which("cc") if compiler.zig and language == "c" else None
-    if system and _run([system, *tail], environment).returncode == 0 and output.exists():
-        return  # at once: zig builds its start-up code and its C library's stubs first
-    done = _run([*compiler.command[language], *tail], environment)
-    if done.returncode or not output.exists():
-        raise CompileError(f"`{output.name}` does not link", where=" ".join(command.sources),
-                           because=done.stderr.strip() or f"the linker ended with status {done.returncode}",
-                           fix="add the libraries and files it needs: -lNAME, -LDIR, more sources")
+    words = ["-fopenmp-simd" if word.startswith("-fopenmp") else word for word in command.words]
+    language = "c++" if command.cpp else "c"
+    if compiler.zig:
+        words = standard_library(words, language)
+    flags = compiler.flags if command.sources else ()
+    sys.stdout.flush()
+    return subprocess.run([*compiler.command[language], *flags, *words], check=False, env=environment).returncode
 
 
-def _run(words: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-                          errors="replace", env=environment)
+def _prepared(words: Sequence[str], usage: str, *, run: bool) -> Command | int:
+    """The command line, or the exit status of what was answered at once."""
+    if not words or words[0] in ("-h", "--help"):
+        print(usage, file=sys.stdout if words else sys.stderr)
+        return 0 if words else 2
+    command = read_command(words, run=run)
+    if command.question:
+        return _answered(command)
+    for note in command.notes:
+        print(f"irgrad: {note}", file=sys.stderr)
+    return command
 
 
 def main_run(words: Sequence[str]) -> int:
-    """`irgrad run`: build the program in a scratch folder and run it; its exit status is the result."""
-    if not words or words[0] in ("-h", "--help"):
-        print(RUN_USAGE, file=sys.stdout if words else sys.stderr)
-        return 0 if words else 2
-    command = read_command(words)
+    """`irgrad run`: build the program in a scratch folder and run it; its exit status is the result, 128 + N after
+    signal N."""
+    command = _prepared(words, RUN_USAGE, run=True)
+    if isinstance(command, int):
+        return command
     with tempfile.TemporaryDirectory(prefix="irgrad-run-") as folder:
-        program = Path(folder, Path(command.sources[0]).stem or "program")
-        build(command, program.with_suffix(""))
+        name = Path(command.sources[0].path).stem if command.sources else ""
+        program = Path(folder, name if name.strip("-") else "program").with_suffix("")
+        command.form, command.output = "", ""
+        build(command, program)
         sys.stdout.flush()
-        done = subprocess.run([str(program), *command.args], check=False)
-    return done.returncode if done.returncode >= 0 else 128 - done.returncode  # as a shell tells a signal
+        status = _run_program([str(program), *command.args])
+    return status if status >= 0 else 128 - status  # as a shell tells a signal
+
+
+def _run_program(words: Sequence[str]) -> int:
+    """Run it on our own standard input and output; signals that are sent to us are for the program."""
+    with _signals() as to, subprocess.Popen(words) as process:
+        to.append(process)
+        while True:
+            try:
+                return process.wait()
+            except KeyboardInterrupt:  # the terminal sent it to the program as well, which decides what it means
+                continue
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Hands signals on to the program, while it runs."""
+    to: list[subprocess.Popen[bytes]] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield to
+        return
+    before = {number: signal.signal(number, lambda got, _: to[0].send_signal(got) if to else None)
+              for number in _FORWARDED}  # fmt: skip
+    try:
+        yield to
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def main_cc(words: Sequence[str]) -> int:
-    """`irgrad cc`: write the program."""
-    if not words or words[0] in ("-h", "--help"):
-        print(CC_USAGE, file=sys.stdout if words else sys.stderr)
-        return 0 if words else 2
-    command = read_command(words)
-    default = Path(command.sources[0]).stem + command.form if command.form else "a.out"
-    build(command, Path(command.output or default))
+    """`irgrad cc`: write the program, or with -c, -S one file for each source."""
+    command = _prepared(words, CC_USAGE, run=False)
+    if isinstance(command, int):
+        return command
+    if command.check_only:
+        for source in command.sources:
+            _compilation(command, source)
+        return 0
+    if command.form in ("", ".so"):
+        build(command, Path(command.output or "a.out"))
+        return 0
+    if not command.sources:
+        raise LoadError("there is no source file", because="objects and libraries are only read when linking",
+                        fix="leave out -c, -S or -emit-llvm")
+    if command.output or len(command.sources) == 1:
+        build(command, Path(command.output or Path(command.sources[0].path).stem + command.form))
+        return 0
+    for source in command.sources:  # as a compiler does it: an object for each
+        output = Path(Path(source.path).stem + command.form)
+        output.write_bytes(_image(command, [source], command.form, output, whole=False))
     return 0

@@ -24,7 +24,8 @@ from irgrad.rules.errors import CompileError, LimitExceeded, LoadError
 if TYPE_CHECKING:
     import subprocess
 
-__all__ = ["NEWEST_LLVM", "Compilation", "Compiler", "Options", "compile_source", "find_compiler"]
+__all__ = ["NEWEST_LLVM", "Compilation", "Compiler", "Options", "compile_source", "find_compiler", "libstdcxx_headers",
+           "standard_library"]
 
 NEWEST_LLVM = 22
 _HEADER_LINE = re.compile(r"^\.+ (.+)$")
@@ -39,6 +40,7 @@ _FLAGS = (
     "-Xclang", "-H",             # lists the headers read (zig loses the IR under -MD)
 )
 _SUFFIXES = {"c": (".c",), "c++": (".cc", ".cpp", ".cxx")}
+_LIBSTDCXX = Path("/usr/include/c++")
 _ZIG_FLAGS = ("-fno-sanitize=undefined", "-mcpu=baseline")
 
 
@@ -174,8 +176,33 @@ def _command(compiler: Compiler, language: str, options: Options) -> list[str]:
     command += _optimisation(options, language)
     command += [f"-I{folder}" for folder in options.include]
     command += [f"-D{name}={value}" if value else f"-D{name}" for name, value in options.define]
-    command += options.flags
+    command += standard_library(options.flags, language) if compiler.zig else options.flags
     return command
+
+
+def standard_library(flags: Sequence[str], language: str) -> list[str]:
+    """The flags, `-stdlib=libstdc++` as the folders of its headers: zig knows libc++ only."""
+    kept = [flag for flag in flags if not flag.startswith("-stdlib=")]
+    named = [flag for flag in flags if flag.startswith("-stdlib=")]
+    if language != "c++" or named[-1:] != ["-stdlib=libstdc++"]:
+        return kept
+    folders = libstdcxx_headers()
+    if not folders:
+        raise LoadError("libstdc++ is not installed",
+                        because=f"`{named[-1]}` is given, and {_LIBSTDCXX} has no headers",
+                        fix="install the system's C++ compiler   or   leave it out, for libc++")
+    return [*kept, "-nostdinc++", *(f"-I{folder}" for folder in folders)]  # -isystem would come behind those of C
+
+
+def libstdcxx_headers() -> list[str]:
+    """Folders of the newest libstdc++ whose headers the system has; empty where it has none."""
+    versions = [row for row in _LIBSTDCXX.glob("*") if row.name.isdigit() and (row / "vector").is_file()]
+    if not versions:
+        return []
+    newest = max(versions, key=lambda row: int(row.name))
+    machine = sorted(row.parent.parent for row in _LIBSTDCXX.parent.glob(f"*/c++/{newest.name}/bits/c++config.h"))
+    inside = sorted(row.parent.parent for row in newest.glob("*/bits/c++config.h"))
+    return [str(newest), *(str(row) for row in (machine + inside)[:1]), str(newest / "backward")]
 
 
 def _optimisation(options: Options, language: str) -> list[str]:

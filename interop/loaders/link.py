@@ -10,7 +10,7 @@ from typing import Any
 
 from irgrad.rules.errors import IRGradError, IRInvalid, IRSyntaxError, LoadError
 
-__all__ = ["link_inputs", "read_bitcode", "read_text"]
+__all__ = ["disassemble", "link_inputs", "read_bitcode", "read_text"]
 
 _PRODUCER = re.compile(r"LLVM(\d+)\.")
 _NEWEST = 22
@@ -35,7 +35,7 @@ def read_text(path: Path) -> str:
     """A .ll file as text. Raises LoadError for text that is not UTF-8 or holds a NUL (LLVM ignores what follows)."""
     data = path.read_bytes()
     if data.startswith((b"BC\xc0\xde", b"\xde\xc0\x17\x0b")):
-        return _disassemble(data, str(path))
+        return disassemble(data, str(path))
     if b"\0" in data:
         raise LoadError(f"`{path}` is not LLVM IR text", because="it contains a NUL byte",
                         fix="write it with `clang -S -emit-llvm` or `llvm-dis`")
@@ -52,10 +52,11 @@ def read_bitcode(path: Path) -> str:
     if not data.startswith((b"BC\xc0\xde", b"\xde\xc0\x17\x0b")):
         raise LoadError(f"`{path}` is not bitcode", because="it does not start with `BC 0xC0DE`",
                         fix='load(path, language="ll") if it is text')
-    return _disassemble(data, str(path))
+    return disassemble(data, str(path))
 
 
-def _disassemble(data: bytes, name: str) -> str:
+def disassemble(data: bytes, name: str) -> str:
+    """Bitcode as text; `name` is for messages. Raises LoadError for what this LLVM cannot read."""
     newest = max((int(found) for found in _bitcode_producers(data)), default=0)
     if newest > _NEWEST:
         raise _too_new(name, f"it was written by LLVM {newest}")

@@ -10,7 +10,7 @@ from irgrad.interop.loaders.compiler import Compilation, Options, compile_source
 from irgrad.interop.loaders.library import Library
 from irgrad.rules.errors import LoadError
 
-__all__ = ["load"]
+__all__ = ["load", "missing"]
 
 Source = str | os.PathLike[str]
 
@@ -110,7 +110,7 @@ def _one(source: Source, options: Options, language: str | None) -> tuple[str, C
         return _STRING_NAME, _from_string(source, options, kind or "c")
     path = Path(source)
     if not path.is_file():
-        raise _missing(path)
+        raise missing(path)
     if kind in ("ll", "bc"):
         from irgrad.interop.loaders.link import read_bitcode, read_text
 
@@ -139,7 +139,8 @@ def _from_string(source: str, options: Options, language: str) -> Compilation:
         return compile_source(path, language, options, display=_STRING_NAME)
 
 
-def _missing(path: Path) -> LoadError:
+def missing(path: Path) -> LoadError:
+    """The error for a source that does not exist, with names that are near."""
     import difflib
 
     if path.is_dir():
@@ -168,7 +169,7 @@ def _open_shared(path: Path) -> None:
     import ctypes
 
     if path.parent != Path() and not path.is_file():
-        raise _missing(path)
+        raise missing(path)
     try:
         ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)  # never closed
     except OSError as error:

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import shutil
+import signal
+import struct
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from irgrad.interop.cli import main
-from irgrad.interop.driver import read_command
-from irgrad.rules.errors import LoadError
+from irgrad.interop.driver import main_cc
+from irgrad.interop.loaders.compiler import libstdcxx_headers
+from irgrad.rules.errors import IRGradError
 
 PROGRAMS = Path(__file__).parent / "notation_programs"
+PROJECT = Path(__file__).parent / "project"
+IRGRAD = f"{sys.executable} -m irgrad.interop.cli cc"
 SMALL = """#include <stdio.h>
 #include <stdlib.h>
 double __enzyme_autodiff(void *, double);
@@ -74,11 +82,163 @@ def test_errors_are_printed_with_their_line(tmp_path: Path, capsys: pytest.Captu
     assert "wrong.c:3:" in told
 
 
-def test_a_command_line_in_any_order() -> None:
-    command = read_command(["-O2", "a.c", "-I", "inc", "-lm", "b.cpp", "-DN=3", "-o", "x", "--", "-v", "--"])
-    assert command.sources == ["a.c", "b.cpp"]
-    assert command.flags == ["-I", "inc", "-DN=3"]
-    assert (command.link, command.opt, command.output, command.args) == (["-lm"], "O2", "x", ["-v", "--"])
-    assert command.cpp
-    with pytest.raises(LoadError, match="no source file"):
-        read_command(["-lm"])
+def test_objects_archives_and_languages_are_mixed(small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("twice.cpp").write_text('extern "C" double slope(double);\ntemplate <class T> T two(T a) { return 2 * a; }\n'
+                                 'extern "C" double twice(double x) { return two(slope(x)); }\n')
+    Path("lib.c").write_text("double __enzyme_autodiff(void *, double);\n"
+                             "static double f(double x) { return x * x * x; }\n"
+                             "double slope(double x) { return __enzyme_autodiff((void *)f, x); }\n")
+    Path("main.c").write_text("double twice(double);\nint main(void) { return (int)twice(2.0); }\n")
+    assert main(["cc", "-c", "-std=c++17", "-std=c11", "lib.c", "twice.cpp", "-O2", "-g"]) == 0
+    assert main(["run", "main.c", "lib.o", "twice.o"]) == 24
+    assert main(["cc", "lib.o", "twice.o", "-shared", "-o", "libtwice.so"]) == 0
+    assert main(["cc", "-o", "prog", "main.c", "-L.", "-ltwice", "-Wl,-rpath,."]) == 0
+    assert subprocess.run(["./prog"], check=False).returncode == 24
+
+
+def test_objects_of_flto_are_differentiated_across_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("f.c").write_text("double f(double x) { return x * x * x; }\n")
+    Path("main.c").write_text("double f(double);\ndouble __enzyme_autodiff(void *, double);\n"
+                              "int main(void) { return (int)__enzyme_autodiff((void *)f, 3.0); }\n")
+    with pytest.raises(IRGradError, match=r"`f` has no body"):
+        main_cc(["-c", "main.c"])
+    assert main(["cc", "-c", "-flto", "main.c", "f.c"]) == 0
+    assert main(["run", "main.o", "f.o"]) == 27
+
+
+@pytest.mark.parametrize("body", ["raise(SIGTERM)", "abort()"])
+def test_a_signal_is_told_as_a_shell_tells_it(body: str, tmp_path: Path) -> None:
+    path = tmp_path / "dies.c"
+    path.write_text(f"#include <signal.h>\n#include <stdlib.h>\nint main(void) {{ {body}; }}\n")
+    assert main(["run", str(path)]) == 128 + (signal.SIGTERM if "raise" in body else signal.SIGABRT)
+
+
+def test_signals_and_streams_are_the_programs(tmp_path: Path) -> None:
+    path = tmp_path / "waits.c"
+    path.write_text("""#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void stop(int n) { (void)n; _Exit(write(1, "stopped\\n", 8) - 3); }
+int main(void) { char line[9]; signal(SIGTERM, stop); fputs(fgets(line, 9, stdin), stdout); fputs("err", stderr);
+                 fflush(stdout); for (;;) ; }
+""")
+    command = [sys.executable, "-m", "irgrad.interop.cli", "run", str(path)]
+    with subprocess.Popen(command, stdin=-1, stdout=-1, stderr=-1, text=True) as process:
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        process.stdin.write("hello\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "hello\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.stdout.read() == "stopped\n"
+        assert process.wait() == 5
+        assert process.stderr.read().endswith("err")
+
+
+def test_standard_input_is_a_source(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "irgrad.interop.cli", "run", "-x", "c", "-", "-DSTATUS=9", "--", "a"]
+    source = "int main(int n, char **v) { return STATUS + n + (v[1][0] == 'a'); }"
+    done = subprocess.run(command, input=source, text=True, check=False)
+    assert done.returncode == 12
+
+
+@pytest.mark.parametrize(("words", "told"), [
+    (["--version"], "clang version"), (["-dumpversion"], "."), (["-E", "-DX=31", "small.c"], "slope"),
+    (["-M", "small.c"], "stdio.h"), (["-E", "-dM", "small.c"], "__clang__"), (["-print-search-dirs"], "libraries:"),
+])  # fmt: skip
+def test_questions_of_build_systems(words: list[str], told: str, small: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["cc", *(small if word == "small.c" else word for word in words)]) == 0
+    assert told in capfd.readouterr().out
+
+
+def test_rules_for_make(small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a b.h").write_text("#define N 3\n")
+    Path("user.c").write_text('#include <math.h>\n#include "a b.h"\nint f(void) { return N; }\n')
+    assert main(["cc", "-c", "user.c", "-MMD", "-MP", "-o", "sub.o"]) == 0
+    assert Path("sub.d").read_text() == "sub.o: user.c \\\n  a\\ b.h\n\na\\ b.h:\n"
+    assert main(["cc", "-c", "user.c", "-MD", "-MF", "x.dep", "-MT", "one", "-MT", "two", "-o", "sub.o"]) == 0
+    assert Path("x.dep").read_text().startswith("one two: user.c \\\n") and "math.h" in Path("x.dep").read_text()
+
+
+def test_make_builds_with_it(tmp_path: Path) -> None:
+    make = shutil.which("make")
+    if make is None:
+        pytest.skip("make is not installed")
+    shutil.copytree(PROJECT, tmp_path / "p")
+    _built([make, f"CC={IRGRAD}", f"CXX={IRGRAD}"], tmp_path / "p")
+    assert subprocess.run([tmp_path / "p/prog"], check=False).returncode == 0
+    (tmp_path / "p/vec.h").write_text((PROJECT / "vec.h").read_text() + "/* changed */\n")
+    told = _built([make, f"CC={IRGRAD}", f"CXX={IRGRAD}"], tmp_path / "p")
+    assert "grad.c" in told and "norm.cpp" not in told  # by the rules that -MMD wrote
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["Unix Makefiles", "Ninja"])
+def test_cmake_builds_with_it(kind: str, tmp_path: Path) -> None:
+    """Feature tests, a static and a shared library, C and C++."""
+    cmake = shutil.which("cmake")
+    if cmake is None or (kind == "Ninja" and shutil.which("ninja") is None):
+        pytest.skip(f"cmake or {kind} is not installed")
+    _built([cmake, "-G", kind, "-S", str(PROJECT), "-B", str(tmp_path)], tmp_path)
+    _built([cmake, "--build", str(tmp_path)], tmp_path)
+    assert subprocess.run([tmp_path / "prog"], check=False).returncode == 0
+
+
+def _built(words: list[str], folder: Path) -> str:
+    environment = {**os.environ, "CC": IRGRAD, "CXX": IRGRAD}
+    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_a_static_program(small: str, tmp_path: Path) -> None:
+    if not list(Path("/usr/lib").glob("**/libc.a")):
+        pytest.skip("this system has no static C library")
+    assert main(["cc", small, "-static", "-o", str(tmp_path / "prog")]) == 0
+    image = (tmp_path / "prog").read_bytes()
+    at, size, count = *struct.unpack_from("<Q", image, 32), *struct.unpack_from("<HH", image, 54)
+    kinds = {struct.unpack_from("<I", image, at + size * number)[0] for number in range(count)}
+    assert 3 not in kinds  # PT_INTERP: no dynamic linker
+    assert subprocess.run([str(tmp_path / "prog"), "2"], check=False).returncode == 12
+
+
+def test_openmp_is_told_and_sanitizers_are_refused(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "-fopenmp", small, "--", "2"]) == 12
+    assert "one thread" in capsys.readouterr().err
+    assert main(["run", "-fsanitize=undefined", small]) == 1
+    assert "`-fsanitize=undefined` is not supported" in capsys.readouterr().err
+
+
+def test_syntax_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "bad.c").write_text("int main(void) { return }\n")
+    assert main(["cc", "-fsyntax-only", str(tmp_path / "bad.c")]) == 1
+    assert "bad.c:1:25: error" in capsys.readouterr().err
+
+
+def test_a_program_is_compiled_once(small: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert main(["run", small, "--", "2"]) == 12
+    monkeypatch.setattr("irgrad.interop.driver._lowered", lambda *_, **__: pytest.fail("it is in the cache"))
+    assert main(["run", small, "--", "3"]) == 27
+
+
+def test_libstdcxx_in_place_of_libcxx(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    if not libstdcxx_headers():
+        pytest.skip("libstdc++ is not installed")
+    path = tmp_path / "which.cpp"
+    path.write_text("""#include <iostream>
+#include <vector>
+double __enzyme_autodiff(void *, double);
+static double f(double x) { std::vector<double> v(3, x); double s = 0; for (double d : v) s += d * d; return s; }
+int main() {
+#ifdef __GLIBCXX__
+  std::cout << "libstdc++ " << __enzyme_autodiff((void *)f, 2.0) << std::endl;
+#endif
+}
+""")
+    assert main(["run", "-stdlib=libstdc++", str(path)]) == 0
+    assert capfd.readouterr().out == "libstdc++ 12\n"
+    assert main(["cc", "-stdlib=libstdc++", "-E", "-dM", str(path)]) == 0
+    assert "__GLIBCXX__" in capfd.readouterr().out

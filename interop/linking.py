@@ -1,0 +1,122 @@
+"""The link step of `irgrad cc`: objects and libraries to a program or a shared library."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from shutil import which
+
+from irgrad.interop.command_line import Command
+from irgrad.rules.errors import CompileError
+
+__all__ = ["link", "undefined", "wants_cpp", "wants_libcxx"]
+
+_CPP_SYMBOL = re.compile(r"\bU (_Z|__cxa_|__gxx_|__dynamic_cast)")
+_LIBCXX_SYMBOL = re.compile(r"\bU _Z(?:GV|T[A-Z])?N?[VKRO]*St3__1")  # of the library, not with one in its parameters
+_NO_SYSTEM = re.compile(r"crt[1in]\.o|cannot find -l(c|m|gcc|gcc_s)\b|unable to find library -l(c|m)\b")
+
+
+def link(command: Command, images: Sequence[Path], output: Path, *, shared: bool) -> None:
+    """Link the object files and what the command line names for the linker. Raises CompileError with its messages."""
+    from irgrad.engine.codegen.cache import default_root
+    from irgrad.interop.loaders.compiler import find_compiler
+
+    compiler = find_compiler()
+    environment = dict(os.environ)
+    if compiler.zig:  # it keeps what it builds of the C and C++ libraries
+        environment.setdefault("ZIG_GLOBAL_CACHE_DIR", str(default_root() / "zig"))
+        environment.setdefault("ZIG_LOCAL_CACHE_DIR", str(default_root() / "zig"))
+    files = [*map(str, images), *(word for word in command.link if not word.startswith("-") and Path(word).is_file())]
+    wanted = undefined(files)
+    libcxx = wants_libcxx(wanted) and not command.libstdcxx
+    cpp = wants_cpp(wanted)
+    tail = [*map(str, images), "-o", str(output), *command.link, *(["-shared"] if shared else [])]
+    # zig builds libc++ from source when it is first linked, a minute's work; most numerical programs need none of it.
+    system = _system(cpp) if compiler.zig and not libcxx else None
+    if system:
+        done = _run([*system[0], *tail, *system[1], "-lm"], environment)
+        if done.returncode == 0 and output.exists():
+            print(done.stderr, end="", file=sys.stderr)
+            return
+        if not _NO_SYSTEM.search(done.stderr):
+            raise _failed(command, output, done)
+    done = _linked(compiler.command["c++" if cpp else "c"], [*tail, "-lm"], environment, libcxx)
+    if done.returncode or not output.exists():
+        raise _failed(command, output, done)
+    print(done.stderr, end="", file=sys.stderr)
+
+
+def _linked(compiler: Sequence[str], tail: Sequence[str], environment: Mapping[str, str],
+            libcxx: bool) -> subprocess.CompletedProcess[str]:
+    from irgrad.engine.progress import Progress
+
+    with Progress("linking with libc++ (the first time, it is built)" if libcxx else "linking"):
+        return _run([*compiler, *tail], environment)
+
+
+def _failed(command: Command, output: Path, done: subprocess.CompletedProcess[str]) -> CompileError:
+    return CompileError(f"`{output.name}` does not link", where=" ".join(source.path for source in command.sources),
+                        because=done.stderr.strip() or f"the linker ended with status {done.returncode}",
+                        fix="add the libraries and files it needs: -lNAME, -LDIR, more sources")
+
+
+def wants_libcxx(wanted: str) -> bool:
+    """Whether symbols of libc++ are among those of `undefined`."""
+    return _LIBCXX_SYMBOL.search(wanted) is not None
+
+
+def wants_cpp(wanted: str) -> bool:
+    """Whether symbols of C++ are among those of `undefined`: some runtime has to be linked."""
+    return _CPP_SYMBOL.search(wanted) is not None
+
+
+def undefined(files: Sequence[str]) -> str:
+    """What the objects and archives want from elsewhere, as `nm -u` prints it; shared libraries bring it themselves."""
+    files = [file for file in files if file.endswith((".o", ".a", ".obj"))]
+    nm = which("nm")
+    if not files:
+        return ""
+    if nm is None:  # the names alone: too many rather than too few
+        names = re.findall(rb"_Z\w+|__cxa_\w+|__gxx_\w+", b"".join(Path(file).read_bytes() for file in files))
+        return "\n".join(f"U {name.decode()}" for name in names)
+    done = _run([nm, "-u", *files], os.environ)
+    own = _run([nm, "--defined-only", "-A", *files], os.environ) if len(files) > 1 else None
+    defined = {row.split()[-1] for row in own.stdout.splitlines() if row.strip()} if own else set()
+    return "\n".join(row for row in done.stdout.splitlines() if row.split()[-1:] and row.split()[-1] not in defined)
+
+
+@cache
+def _system(cpp: bool) -> tuple[list[str], list[str]] | None:
+    """The system's compiler for linking, at once: zig builds its start-up code and its C library's stubs first. Words
+    before and behind those of the link; None where it has none, or no C++ runtime."""
+    driver = which("c++" if cpp else "cc")
+    if driver:
+        return [driver], []
+    driver, runtime = which("cc"), _cpp_runtime()
+    return ([driver], runtime) if driver and runtime else None
+
+
+def _cpp_runtime() -> list[str]:
+    """Files of the system's C++ runtime (operator new, exceptions); empty where it has none."""
+    import ctypes
+
+    found = []
+    for name in ("libstdc++.so.6", "libgcc_s.so.1"):
+        try:
+            ctypes.CDLL(name)
+        except OSError:
+            return []
+        rows = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
+        files = (row.split(maxsplit=5)[-1] for row in rows)
+        found.append(next((file for file in files if Path(file).name.startswith(name)), name))
+    return found
+
+
+def _run(words: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                          errors="replace", env=environment)

@@ -1,0 +1,72 @@
+"""The link step: which C++ library objects want, and what a linker's complaint looks like."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from irgrad.interop import linking
+from irgrad.interop.cli import main
+from irgrad.interop.command_line import read_command
+from irgrad.rules.errors import CompileError
+
+PROGRAM = "int f(void);\nint main(void) { return f(); }\n"
+
+
+def _object(folder: Path, name: str, source: str) -> str:
+    (folder / name).write_text(source)
+    image = folder / f"{name}.o"
+    assert main(["cc", "-c", str(folder / name), "-o", str(image)]) == 0
+    return str(image)
+
+
+@pytest.mark.parametrize(("source", "library", "cpp"), [
+    ("int f(void) { return 1; }", False, False),
+    ("void *operator new(unsigned long);\nint *f() { return new int(3); }", False, True),
+    ("namespace std { inline namespace __1 { struct V {}; } }\nint g(std::V &);\nint f(std::V &v) { return g(v); }",
+     False, True),
+    ("namespace std { inline namespace __1 { struct V { int get() const; }; } }\nint f(std::V &v) { return v.get(); }",
+     True, True),
+])  # fmt: skip
+def test_the_library_is_linked_that_the_objects_want(source: str, library: bool, cpp: bool, tmp_path: Path) -> None:
+    wanted = linking.undefined([_object(tmp_path, "a.cpp" if cpp else "a.c", source)])
+    assert linking.wants_libcxx(wanted) is library
+    assert linking.wants_cpp(wanted) is cpp
+
+
+def test_what_one_object_defines_the_others_need_not(tmp_path: Path) -> None:
+    source = "namespace std { inline namespace __1 { struct V { int get() const; }; } }\n"
+    user = _object(tmp_path, "user.cpp", source + "int f(std::V &v) { return v.get(); }")
+    giver = _object(tmp_path, "giver.cpp", source + "int std::V::get() const { return 3; }")
+    assert linking.wants_libcxx(linking.undefined([user]))
+    assert not linking.wants_libcxx(linking.undefined([user, giver]))
+
+
+def test_without_nm_the_names_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    image = _object(tmp_path, "a.cpp", "int *f() { return new int(3); }")
+    monkeypatch.setattr(linking, "which", lambda _: None)
+    assert linking.wants_cpp(linking.undefined([image]))
+
+
+def test_the_linkers_complaint_is_shown(tmp_path: Path) -> None:
+    image = _object(tmp_path, "main.c", PROGRAM)
+    with pytest.raises(CompileError, match="does not link") as caught:
+        linking.link(read_command([image]), [], tmp_path / "prog", shared=False)
+    assert "undefined" in caught.value.because
+
+
+@pytest.mark.parametrize("runtime", [True, False])
+def test_a_program_of_cpp_links_with_the_systems_runtime(runtime: bool, tmp_path: Path,
+                                                         monkeypatch: pytest.MonkeyPatch) -> None:
+    if linking.which("cc") is None:
+        pytest.skip("this system has no compiler driver to link with")
+    image = _object(tmp_path, "a.cpp", "int main() { try { throw 3; } catch (int i) { return *new int(i); } }")
+    if runtime:  # as where there is a C compiler only: the libraries are files
+        found = linking.which
+        monkeypatch.setattr(linking, "which", lambda name: None if name == "c++" else found(name))
+        linking._system.cache_clear()
+    linking.link(read_command([image]), [], tmp_path / "prog", shared=False)
+    linking._system.cache_clear()
+    assert subprocess.run([str(tmp_path / "prog")], check=False).returncode == 3
