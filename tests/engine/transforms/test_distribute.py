@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,22 @@ def test_the_same_derivatives(name: str, n: int) -> None:
     inputs = {"x": x, "y": np.ones_like(x)} if name == "pairs" else {"x": x}
     for mode in MODES:
         assert not compare(kernel, inputs, ["x"], 4, mode, 1e-4 if name == "single" else 1e-12)
+
+
+@pytest.mark.parametrize("width", [8, 16, 24])
+@pytest.mark.parametrize("name", ["map", "pairs", "single"])
+def test_chunks_of_lanes_that_fill_cache_lines(name: str, width: int) -> None:
+    """They are 8 doubles or 16 floats long, whatever the width."""
+    kernel = _kernel(name)
+    for n in (1, 7, 8, 9, 15, 16, 17, 100):
+        x = np.random.default_rng(n).uniform(0.1, 1.0, n).astype(np.float32 if name == "single" else np.float64)
+        inputs = {"x": x, "y": np.ones_like(x)} if name == "pairs" else {"x": x}
+        for mode in MODES:
+            assert not compare(kernel, inputs, ["x"], width, mode, 1e-4 if name == "single" else 1e-12)
+    for mode in MODES:
+        buffers = set(re.findall(r"alloca \[(\d+) x (?:double|float)\], align 64", _program(name, mode, width).ir))
+        filled = width * (4 if name == "single" else 8) >= 64
+        assert buffers == {str(16 if name == "single" else 8) if filled else str(CHUNK)}
 
 
 @pytest.mark.parametrize("mode", MODES)
