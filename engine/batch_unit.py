@@ -157,12 +157,12 @@ def _widened(program: Program, uses: Sequence[str], serial: str, width: int | st
     lanes = width if isinstance(width, int) else bytes_ // largest
     module = read(text, roots=[name])
     try:
-        made = widen(module, name, varying(uses), sizes, lanes)
+        made = widen(module, name, varying(uses), sizes, lanes, paying=width == "auto")
     except Unsupported as error:
         if "is called" not in error.because or len(text) > _INLINED:
             raise
         module = read(prepare(_inlined(text, name), [name]), roots=[name])
-        made = widen(module, name, varying(uses), sizes, lanes)
+        made = widen(module, name, varying(uses), sizes, lanes, paying=width == "auto")
     packed = zlib.compress(f"{made}\n{to_text(module)}".encode("utf-8", "surrogateescape"), 1)
     return Strategy("lanes", "control flow is the same for all samples", serial, lanes, packed)
 

@@ -5,7 +5,8 @@
 Which values *vary* between samples follows from which arguments do: a load from memory that varies, and whatever is
 computed from it. Values that do not vary (sizes, counters, addresses, shared arguments) stay scalar, and so does
 control flow. Memory that varies, whether of arguments, local or of the tape, holds element by element the L values of
-its lanes: every byte offset into it is multiplied by L. Where a branch varies, both sides are computed and the right
+its lanes: every byte offset into it is multiplied by L. Where an address varies, each lane loads and stores by itself:
+lanes have memory of their own, so that stores never meet. Where a branch varies, both sides are computed and the right
 value is selected if they are short and without side effects.
 
 What cannot be widened is refused by an `Unsupported` that names the instruction; the caller then runs sample after
@@ -35,6 +36,7 @@ from irgrad.engine.ir.model import (
 from irgrad.engine.ir.reader import read
 from irgrad.engine.transforms.batch_flatten import flatten
 from irgrad.engine.transforms.batch_uniform import ALLOCATORS, IGNORED, MEMORY, Uniformity, math_intrinsic, refuse
+from irgrad.engine.transforms.batch_worth import check_worth
 
 __all__ = ["widen"]
 
@@ -62,16 +64,21 @@ out:
 """
 
 
-def widen(module: Module, fname: str, varying: Sequence[int], sizes: Sequence[int], lanes: int) -> str:
+def widen(
+    module: Module, fname: str, varying: Sequence[int], sizes: Sequence[int], lanes: int, *, paying: bool = False
+) -> str:
     """Add the function over `lanes` samples to the module; returns its name.
 
     varying: arguments whose memory holds the lanes of its elements interleaved
     sizes:   bytes of an element of each argument
+    paying:  refuse what is known to be slower than a loop over samples
     Raises Unsupported for what cannot be widened.
     """
     fn = module.functions[fname]
     flatten(fn, lambda: Uniformity(fn, varying, sizes, strict=False))
     facts = Uniformity(fn, varying, sizes, strict=True)
+    if paying:
+        check_worth(fn, facts)
     return _Widener(module, fn, facts, lanes).run()
 
 
@@ -84,6 +91,7 @@ class _Widener:
         self.target = Function(f"{fn.name}.lanes{lanes}", fn.ftype)
         self.scalar: dict[Value, Value] = dict(zip(fn.args, self.target.args, strict=True))
         self.vector: dict[Value, Value] = {}
+        self.offsets: dict[Value, tuple[Value, Value]] = {}  # address that varies -> base, bytes from it by lane
         self.blocks: dict[Block, Block] = {}
         self.b = Builder(Block())
 
@@ -154,6 +162,8 @@ class _Widener:
             self._load(instr)
         elif opcode == "store":
             self._store(instr)
+        elif opcode == "getelementptr" and instr in self.facts.varying:
+            self._varying_address(instr)
         elif opcode == "getelementptr" and self.facts.scaled(instr.operands[0]):
             self.scalar[instr] = self._address(instr)
         elif opcode == "alloca" and instr in self.facts.roots:
@@ -194,6 +204,13 @@ class _Widener:
             self._copy(instr)
             return
         type_ = ty.vector(self.lanes, _byte(instr.type))
+        if instr.operands[0] in self.offsets:
+            value: Value = ConstUndef(type_, poison=True)
+            for lane, place in enumerate(self._places(instr.operands[0], ty.store_size(instr.type))):
+                part = self.b.load(type_.elem, place, ty.store_size(instr.type))
+                value = self.b.insertelement(value, part, lane)
+            self.vector[instr] = self.b.cast("trunc", value, ty.vector(self.lanes, instr.type))
+            return
         value = self.b.load(type_, self._one(instr.operands[0]), ty.store_size(instr.type))
         self.vector[instr] = self.b.cast("trunc", value, ty.vector(self.lanes, instr.type))
 
@@ -201,6 +218,10 @@ class _Widener:
         value, pointer = instr.operands
         if self.facts.scaled(pointer):
             wide = self.b.cast("zext", self._wide(value), ty.vector(self.lanes, _byte(value.type)))
+            if pointer in self.offsets:
+                for lane, place in enumerate(self._places(pointer, ty.store_size(value.type))):
+                    self.b.store(self.b.extractelement(wide, lane), place, ty.store_size(value.type))
+                return
             self.b.store(wide, self._one(pointer), ty.store_size(value.type))
         else:
             self._copy(instr)
@@ -223,6 +244,37 @@ class _Widener:
             step = ty.array(ty.size_of(type_) * self.lanes, ty.I8)
             pointer = self.b.gep(step, pointer, self._one(index), flags=instr.flags)
         return pointer
+
+    def _varying_address(self, instr: Instruction) -> None:
+        """Base and offsets of a getelementptr with indices that vary, or from an address that does."""
+        base = instr.operands[0]
+        start, total = self.offsets.get(base) or (self._one(base), ConstZero(ty.vector(self.lanes, ty.I64)))
+        factor = self.lanes if self.facts.scaled(base) else 1
+        type_ = instr.elem
+        assert type_ is not None
+        for number, index in enumerate(instr.operands[1:]):
+            if number and isinstance(type_, ty.StructType):
+                assert isinstance(index, ConstInt) and type_.fields is not None
+                step = ty.field_offsets(type_)[index.value] * factor
+                type_ = type_.fields[index.value]
+                total = self.b.binary("add", total, self._wide(ConstInt(ty.I64, step)))
+                continue
+            if number:
+                assert isinstance(type_, ty.ArrayType | ty.VectorType)
+                type_ = type_.elem
+            wide = self._wide(index)
+            if index.type is not ty.I64:
+                wide = self.b.cast("sext", wide, ty.vector(self.lanes, ty.I64))
+            size = self._wide(ConstInt(ty.I64, ty.size_of(type_) * factor))
+            total = self.b.binary("add", total, self.b.binary("mul", wide, size))
+        self.offsets[instr] = start, total
+
+    def _places(self, pointer: Value, width: int) -> list[Value]:
+        """The address of each lane, of elements of `width` bytes."""
+        start, total = self.offsets[pointer]
+        apart = width if self.facts.scaled(pointer) else 0
+        return [self.b.gep(ty.I8, self.b.gep(ty.I8, start, self.b.extractelement(total, lane), flags=()), lane * apart,
+                           flags=()) for lane in range(self.lanes)]  # fmt: skip
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 

@@ -1,8 +1,8 @@
 """Which values vary between the samples of a batch, and which memory holds them (see `batch`).
 
 A forward analysis to a fixpoint: loads from memory that varies vary, and so does what is computed from what varies;
-memory varies once something that varies is stored to it. Addresses never vary: where one would, the function is
-refused.
+memory varies once something that varies is stored to it, or to an address that varies. An address may vary by its
+offsets; a base that varies is refused.
 """
 
 from __future__ import annotations
@@ -117,8 +117,10 @@ class Uniformity:
         if opcode == "load":
             if self._joined(instr.operands[0]) and not instr.type.is_ptr:
                 self.varying.add(instr)
+            if instr.operands[0] in self.varying:
+                self.varying.add(instr)
         elif opcode == "store":
-            if instr.operands[0] in self.varying or self.scaled(instr.operands[1]):
+            if any(v in self.varying for v in instr.operands) or self.scaled(instr.operands[1]):
                 self._spread(instr.operands[1])
         elif opcode == "call":
             self._visit_call(instr)
@@ -175,9 +177,11 @@ class Uniformity:
             if instr in self.roots and (instr.elem is None or ty.size_of(instr.elem) > _STACK):
                 raise refuse("a local array would take too much of the stack", instr)
         elif opcode in ("phi", "getelementptr", "ret", "unreachable"):
-            if instr.type.is_ptr and any(v in self.varying for v in instr.operands):
+            if opcode == "getelementptr":
+                self._check_address(instr)
+            elif instr.type.is_ptr and any(v in self.varying for v in instr.operands):
                 raise refuse("an address varies between samples", instr)
-            if instr in self.varying and not _plain_type(instr.type):
+            elif instr in self.varying and not _plain_type(instr.type):
                 raise refuse(f"a value of type {instr.type} varies between samples", instr)
         elif opcode in _ELEMENTWISE:
             self._check_elementwise(instr)
@@ -190,6 +194,14 @@ class Uniformity:
         if instr.opcode in ("ptrtoint", "ptrtoaddr") and self.scaled(instr.operands[0]):
             raise refuse("an address of memory that varies is used as a number", instr)
 
+    def _check_address(self, instr: Instruction) -> None:
+        """An address that varies is a base that does not and offsets that do."""
+        base = instr.operands[0]
+        if instr in self.varying and not instr.type.is_ptr:
+            raise refuse(f"a value of type {instr.type} varies between samples", instr)
+        if base in self.varying and not (isinstance(base, Instruction) and base.opcode == "getelementptr"):
+            raise refuse("an address varies between samples", instr)
+
     def _check_access(
         self, instr: Instruction, widths: dict[Value, set[int]], pairs: list[tuple[Instruction, frozenset[Value]]]
     ) -> None:
@@ -199,8 +211,8 @@ class Uniformity:
         bases = self.bases(pointer)
         if bases is None:
             raise refuse("the address comes from memory", instr)
-        if pointer in self.varying:
-            raise refuse("the address varies between samples", instr)
+        if pointer in self.varying and not _plain_type(value.type):
+            raise refuse(f"a value of type {value.type} is at an address that varies between samples", instr)
         if not bases & self.roots:
             return
         self._check_roots(bases, instr)

@@ -341,6 +341,29 @@ double f(double y, double a, long n) {
 }"""
 
 
+TABLE = """double f(const double *t, double x, double y, long m) {
+    double u = x * (m - 1); long i = (long)u; if (i > m - 2) i = m - 2;
+    double z = t[i] * (1 - (u - i)) + t[i + 1] * (u - i);
+    return exp(-z * y) * sin(x + y) + log(1 + z * z); }"""
+
+
+@pytest.mark.parametrize("width", ("auto", 1, 3))
+def test_tables_that_each_sample_reads_elsewhere(width: int | str) -> None:
+    """Loads at addresses that vary; the gradient of the table is added up in memory of each lane's own."""
+    kernel = irgrad.load("#include <math.h>\n" + TABLE).kernel("f", "f64(f64[m] t, f64 x, f64 y, i64 m)")
+    table, x, y = RNG.normal(size=9), RNG.uniform(0, 1, size=37), RNG.normal(size=37)
+    single = engine.value_and_grad(kernel, wrt=("t", "x"))
+    wanted = [single(table, *row) for row in zip(x, y, strict=True)]
+    made = engine.batch_value_and_grad(kernel, wrt=("t", "x"), in_axes=(None, 0, 0), width=width)
+    value, (dt, dx) = made(table, x, y)
+    np.testing.assert_allclose(value, [v for v, _ in wanted], rtol=1e-12)
+    np.testing.assert_allclose(dt, [g[0] for _, g in wanted], rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(dx, [g[1] for _, g in wanted], rtol=1e-11, atol=1e-12)
+    summed = engine.batch_grad(kernel, wrt="t", in_axes=(None, 0, 0), width=width, reduce="sum")(table, x, y)
+    np.testing.assert_allclose(summed, dt.sum(0), rtol=1e-12, atol=1e-12)
+    assert width != "auto" or "lanes: 16 samples" in engine.explain_batch(kernel, table, x, y)
+
+
 @pytest.mark.parametrize("width", ("auto", 4))
 def test_choices_inside_of_a_loop(width: int | str) -> None:
     """The choice of each sample is kept on the tape; the function called is inlined first."""

@@ -58,10 +58,9 @@ class Comparison:
             self._gradient(given)
         self.how = engine.explain_batch(made, *given)
 
-    def _one(self, data: list[Any], i: int, shared: list[Any] | None = None) -> list[Any]:
+    def _one(self, data: list[Any], i: int) -> list[Any]:
         """Sample i of the batched arguments, and the others as they are."""
-        return [x[i] if name in self.batched else y
-                for name, x, y in zip(self.names, data, shared or data, strict=True)]  # fmt: skip
+        return [x[i] if name in self.batched else x for name, x in zip(self.names, data, strict=True)]
 
     def _spread(self, name: str, n: int) -> Any:
         x = np.asarray(self.inputs[name])
@@ -87,7 +86,8 @@ class Comparison:
         self._near("value beside the tangent", again, values)
         singles = []
         for i, row in enumerate(rows):
-            one = self._one([t if t is None else self._first(t) for t in tangents], i, tangents)
+            one = self._one([self._first(t) if name in self.batched else t
+                             for name, t in zip(self.names, tangents, strict=True)], i)  # fmt: skip
             singles.append(_parts(engine.jvp(self.kernel, row, one)[1]))
         self._judge("tangent", moved, singles)
         self.floats = [m is not None for m in moved]
@@ -181,7 +181,7 @@ class Comparison:
     def _sum(self, what: str, got: Any, each: list[Any]) -> None:
         for a, b in zip(_parts(got), each, strict=True):
             rows = np.asarray(self._first(b), float)
-            scale = np.nanmax(np.abs(rows).sum(0), initial=1.0)
+            scale = np.nan_to_num(np.abs(rows).sum(0), posinf=0).max(initial=1.0)
             if not np.allclose(np.asarray(a, float), rows.sum(0), rtol=0, atol=self.tolerance * scale, equal_nan=True):
                 self.found.append(f"{self.what}, {what}: got {a}, want {rows.sum(0)}")
 

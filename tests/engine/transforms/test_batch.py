@@ -44,6 +44,19 @@ KERNELS: dict[str, tuple[str, str]] = {
     "spread": ("f64(f64 x, f64[4] y)", """double f(double x, const double *y) {
         double a[4], s = 0; memcpy(a, y, sizeof a);
         for (int k = 0; k < 30; k++) { a[k % 4] += x * a[(k + 1) % 4] / 9; s += a[(k * k) % 4]; } return s; }"""),
+    "gather": ("f64(f64[6] x, f64 y)", """static const double table[3] = {1.5, -2, 4};
+        double f(const double *x, double y) { int i = (int)(fabs(y) * 7); short j = (short)(i + 1);
+        return x[i % 6] * y + table[j % 3] * x[j % 6]; }"""),
+    "scatter": ("f64(f64[4] x, f64 y)", """double f(const double *x, double y) {
+        struct { double a, b[4]; } t[2] = {{1, {2, 3, 4, 5}}, {6, {7, 8, 9, 10}}};
+        for (int i = 0; i < 4; i++) {
+            unsigned k = (unsigned)(fabs(x[i] * y) * 9);
+            t[k & 1].b[k / 2 % 4] += x[i] * t[k % 2].a; }
+        return t[0].b[0] + t[1].b[1] * y + t[0].b[2] * t[1].b[3] + t[1].b[0]; }"""),
+    "bytes": ("f64(f64[4] x, f64 y)", """double f(const double *x, double y) {
+        char seen[40]; int n = 0; memset(seen, 0, 40);
+        for (int i = 0; i < 4; i++) { int k = (int)(fabs(x[i]) * 5) & 7; n += 1 - seen[k]; seen[k] = 1; }
+        return n * y; }"""),
     "heap": ("f64(f64[3] x, f64 y)", """double f(const double *x, double y) {
         double *a = malloc(24), s = 0; for (int i = 0; i < 3; i++) a[i] = x[i] * y;
         for (int k = 0; k < 30; k++) s += a[k % 3] * s + a[(k + 1) % 3]; free(a); return s; }"""),
@@ -91,8 +104,9 @@ def test_code_is_vector_code() -> None:
 
 REFUSED: dict[str, tuple[str, str, str]] = {
     "loop": ("f64(f64 x)", "double f(double x) { while (x < 9) x *= x + 2; return x; }", "different ways"),
-    "index": ("f64(f64[n] x, f64 y, i64 n)", "double f(const double *x, double y, long n) { return x[(long)y % n]; }",
-              "address varies"),
+    "pointer": ("f64(f64[4] x, f64[4] y, f64 z)", """double f(const double *x, const double *y, double z) {
+                const double *p = z > 0 ? x : y; double s = 0; for (int i = 0; i < 4; i++) s += p[i]; return s; }""",
+                "type ptr varies"),
     "global": ("f64(f64 x)", "double s[2]; double f(double x) { s[0] += x; s[1] = 2 * s[0]; return s[1]; }", "global"),
     "call": ("f64(f64 x)", "double f(double x) { return x < 1 ? x : 2 * f(x / 3) * f(x / 2); }", "`f` is called"),
     "pun": ("f64(f64[2] x)", """double f(const double *x) { double s = 0;
