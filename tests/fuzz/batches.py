@@ -2,7 +2,7 @@
 
 For each number of samples in `SIZES`, with the batch axis first or last: values, tangents and pullbacks against single
 calls; results in arrays that are passed in; sums over the samples; any number of threads to the bit; a NaN in one
-sample. Every second kernel shares one of its float arguments.
+sample. Every second kernel shares one of its float arguments, every third has indices of each sample's own.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class Comparison:
         self.names = [p.name for p in kernel.signature.arguments]
         self.rng = np.random.default_rng(seed)
         shared = self.wrt[seed // 2 % len(self.wrt)] if seed % 2 and len(self.wrt) > 1 else ""
-        self.batched = tuple(n for n in self.wrt if n != shared)
+        indices = ("idx",) if seed % 3 == 0 and "idx" in self.names else ()
+        self.batched = (*(n for n in self.wrt if n != shared), *indices)
         self.found: list[str] = []
         self.how = ""
 
@@ -66,6 +67,8 @@ class Comparison:
         x = np.asarray(self.inputs[name])
         if name not in self.batched:
             return self.inputs[name]
+        if x.dtype.kind == "i":  # the same numbers for each sample, in another order
+            return self.rng.permuted(np.broadcast_to(x, (n, *x.shape)), axis=-1)
         return (x * self.rng.uniform(0.9, 1.1, (n, *x.shape))).astype(x.dtype)
 
     def _turned(self, name: str, x: Any) -> Any:
@@ -86,8 +89,8 @@ class Comparison:
         self._near("value beside the tangent", again, values)
         singles = []
         for i, row in enumerate(rows):
-            one = self._one([self._first(t) if name in self.batched else t
-                             for name, t in zip(self.names, tangents, strict=True)], i)  # fmt: skip
+            one = [t if t is None or name not in self.batched else self._first(t)[i]
+                   for name, t in zip(self.names, tangents, strict=True)]  # fmt: skip
             singles.append(_parts(engine.jvp(self.kernel, row, one)[1]))
         self._judge("tangent", moved, singles)
         self.floats = [m is not None for m in moved]
