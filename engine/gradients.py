@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from irgrad.engine.kernel import Kernel, Prepared, plain
 from irgrad.engine.programs import Program
 from irgrad.engine.run import Run, like
 from irgrad.engine.select import Wrt, active_outputs, scalar_output, selected, structured
+from irgrad.engine.trees import TreeGradient, TreeKernel
 from irgrad.rules.errors import IRGradError, SignatureError
 
 __all__ = ["Gradient", "forward_over_reverse", "grad", "hvp", "jvp", "value_and_grad", "vjp"]
@@ -92,21 +93,43 @@ class Gradient:
         return f"<{self.__name__} of {self.kernel.signature}>"
 
 
-def grad(kernel: Kernel, wrt: Wrt = None, *, argnums: Wrt = None) -> Gradient:
+@overload
+def grad(kernel: Kernel, wrt: Wrt = None, *, argnums: Wrt = None) -> Gradient: ...
+
+
+@overload
+def grad(kernel: TreeKernel, wrt: Wrt = None, *, argnums: Wrt = None) -> TreeGradient: ...
+
+
+def grad(kernel: Kernel | TreeKernel, wrt: Wrt = None, *, argnums: Wrt = None) -> Gradient | TreeGradient:
     """The gradient of a scalar-valued kernel (reverse mode) as a function of the kernel's arguments.
 
-    kernel: returns a float, or has a single float output of shape () or [1]
+    kernel: returns a float, or has a single float output of shape () or [1]; also `kernel.tree(...)`, and kernels of
+            functions with structs
     wrt:    argument names or positions, one or several; argument 0 by default (`argnums` is the same by position)
 
-    Returns a function that gives one array, or a tuple of arrays when `wrt` is a tuple. Source of the method: reverse
+    Returns a function that gives one array, or a tuple of arrays when `wrt` is a tuple; of trees and structs it gives
+    trees (None for integers). Source of the method: reverse
     accumulation on optimised IR (Moses and Churavy, NeurIPS 2020). Raises ActivityError when the kernel is not
     scalar-valued or an argument is not floating-point, SignatureError for an unknown argument.
     """
+    if isinstance(kernel, TreeKernel):
+        return TreeGradient(kernel, grad, wrt, argnums)
     return Gradient(_kernel(kernel), wrt, argnums, with_value=False)
 
 
-def value_and_grad(kernel: Kernel, wrt: Wrt = None, *, argnums: Wrt = None) -> Gradient:
+@overload
+def value_and_grad(kernel: Kernel, wrt: Wrt = None, *, argnums: Wrt = None) -> Gradient: ...
+
+
+@overload
+def value_and_grad(kernel: TreeKernel, wrt: Wrt = None, *, argnums: Wrt = None) -> TreeGradient: ...
+
+
+def value_and_grad(kernel: Kernel | TreeKernel, wrt: Wrt = None, *, argnums: Wrt = None) -> Gradient | TreeGradient:
     """Like `grad`; the function returns `(value, gradient)` from one native call."""
+    if isinstance(kernel, TreeKernel):
+        return TreeGradient(kernel, value_and_grad, wrt, argnums)
     return Gradient(_kernel(kernel), wrt, argnums, with_value=True)
 
 
@@ -249,6 +272,9 @@ def _outputs(kernel: Kernel, program: Program, full: list[Array], *steps: int) -
 def _kernel(kernel: Any) -> Kernel:
     if isinstance(kernel, Kernel):
         return kernel
+    if isinstance(kernel, TreeKernel):
+        raise SignatureError("a kernel over trees, where only `grad` and `value_and_grad` take one",
+                             because=f"got {kernel!r}", fix="its attribute `kernel` takes the leaves as arguments")
     raise SignatureError("not a kernel", because=f"got {type(kernel).__name__}",
                          fix='lib.kernel("name", "f64(f64[n] x, i64 n)") makes one')
 

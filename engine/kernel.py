@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from irgrad.engine.signature import Signature
 from irgrad.engine.slots import RETURN
 from irgrad.engine.status import marked, status_table
 from irgrad.rules.errors import SignatureError
+
+if TYPE_CHECKING:
+    from irgrad.engine.trees import TreeKernel
 
 __all__ = ["Kernel", "Prepared"]
 
@@ -163,6 +166,25 @@ class Kernel:
             elif slot.role == "out" and slot.parameter.is_array:
                 reset.append((buffers[number], 0.0))
         return Prepared(self._primal, buffers, reset, [buffers[i] for i in self._outputs])
+
+    def tree(self, *templates: Any, returns: Any = None, fixed: Mapping[str, Any] | None = None) -> TreeKernel:
+        """The kernel as a function of trees: nested dicts, lists, tuples, named tuples and dataclasses of arguments.
+
+        templates: one per argument: a tree whose leaves are names of the kernel's arguments; a dataclass itself stands
+                   for the names of its fields, None for a part that is not used
+        returns:   a tree of names of outputs (the return value is `return`); without it, what the kernel returns
+        fixed:     values of arguments that are in no template, by name
+
+            advance = step.tree({"x": "pos", "v": "vel"}, returns={"x": "pos", "v": "vel"}, fixed={"dt": 0.1})
+            state = advance(state)
+
+        Works on NumPy arrays, and under `jax.jit`, `jax.grad`, `jax.vmap`, ... as a function of pytrees;
+        `engine.grad` and `value_and_grad` of it give trees. Raises SignatureError for names that the kernel does not
+        have, and for arguments without a leaf.
+        """
+        from irgrad.engine.trees import TreeKernel
+
+        return TreeKernel(self, templates, returns, fixed)
 
     @property
     def content_digest(self) -> str:

@@ -52,12 +52,14 @@ class Options:
     """Options of a kernel that change its code.
 
     strict_fp: derivative code keeps the order of every floating-point operation (slower: adjoint sums do not vectorise)
+    layout: of structs that a wrapper of the function brings together
     """
 
     strict_fp: bool = False
+    layout: str = ""
 
     def __str__(self) -> str:
-        return f"strict_fp={self.strict_fp}"
+        return f"strict_fp={self.strict_fp}" + (f" {self.layout}" if self.layout else "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from irgrad.engine.extents import BinaryExtent, ConstExtent, Extent, NameExtent
 from irgrad.engine.signature import Parameter
 from irgrad.rules.errors import SignatureError
 
-__all__ = ["parse_signature"]
+__all__ = ["Parser", "parse_signature"]
 
 _TOKEN = re.compile(r"\s*(?:(?P<int>\d+)|(?P<word>[A-Za-z_]\w*)|(?P<sign>[-+*/%()\[\],])|(?P<bad>\S))")
 _INTENTS = ("in", "out", "inout", "status")
@@ -20,10 +20,12 @@ def parse_signature(text: str) -> tuple[DType | None, list[Parameter], bool]:
     """The return type (None: void), the parameters, and whether the return value is a status. Raises SignatureError."""
     if not isinstance(text, str):
         raise SignatureError("a signature is a string", because=f"got {type(text).__name__}", fix=f'"{_EXAMPLE}"')
-    return _Parser(text).signature()
+    return Parser(text).signature()
 
 
-class _Parser:
+class Parser:
+    """Reads a signature token by token. Methods raise SignatureError with a caret."""
+
     __slots__ = ("at", "text", "tokens")
 
     def __init__(self, text: str) -> None:

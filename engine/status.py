@@ -14,10 +14,12 @@ from irgrad.rules.errors import KernelError, SignatureError
 if TYPE_CHECKING:
     from irgrad.engine.signature import Signature
 
-__all__ = ["Table", "failure", "marked", "sentence", "status_table"]
+__all__ = ["WRAPPED", "Table", "failure", "marked", "sentence", "shown_name", "status_table"]
 
 Table = tuple[tuple[int, str], ...]
 """Statuses and what they mean, in order."""
+WRAPPED = ".fields"
+"""What the name of a wrapper that packs structs adds to the function's."""
 _SHOWN = 8  # samples that a message lists
 
 
@@ -50,10 +52,15 @@ def marked(signature: Signature, name: str) -> Signature:
     return replace(signature, returns_status=True)
 
 
+def shown_name(name: str) -> str:
+    """A function's name for messages: that of the function in a wrapper of irgrad's own."""
+    return name.removesuffix(WRAPPED)
+
+
 def sentence(name: str, status: int, table: Table) -> str:
     """What went wrong, in one line."""
     message = dict(table).get(status)
-    return f"`{name}` failed with status {status}" + (f": {message}" if message else "")
+    return f"`{shown_name(name)}` failed with status {status}" + (f": {message}" if message else "")
 
 
 def failure(name: str, signature: Signature, table: Table, status: int, samples: Sequence[int] = ()) -> KernelError:

@@ -140,7 +140,9 @@ def _library(options: argparse.Namespace) -> Library:
 
 
 def _kernel(options: argparse.Namespace) -> Kernel:
-    return _library(options).kernel(options.function, options.sig)
+    made = _library(options).kernel(options.function, options.sig)
+    kernel: Kernel = getattr(made, "kernel", made)  # of a function with structs: the one that takes their fields
+    return kernel
 
 
 def _demo(options: argparse.Namespace) -> int:

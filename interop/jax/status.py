@@ -18,6 +18,7 @@ from jax.interpreters import mlir
 
 from irgrad.engine.batch_writer import Writer
 from irgrad.engine.programs import Program
+from irgrad.engine.status import shown_name
 
 __all__ = ["checked_text", "on_own_thread", "scan_call", "status_text"]
 
@@ -99,7 +100,7 @@ def status_text(program: Program) -> str:
         return ""
     dtype = program.slots[slot].dtype
     errors = program.source.errors
-    texts = [_constant("irgrad.status.none", ""), _constant("irgrad.status.name", program.source.name),
+    texts = [_constant("irgrad.status.none", ""), _constant("irgrad.status.name", shown_name(program.source.name)),
              _constant("irgrad.status.format", "`%s` failed with status %lld%s%s"),
              _constant("irgrad.status.one", " (sample %lld"), _constant("irgrad.status.first", " (sample [%lld"),
              _constant("irgrad.status.next", ", %lld"), _constant("irgrad.status.close", ")"),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from irgrad.engine.codegen.cache import fingerprint
 from irgrad.rules.errors import LoadError
 
 if TYPE_CHECKING:
     from irgrad.engine.kernel import Kernel
+    from irgrad.engine.signature import Signature
     from irgrad.rules.keys import Declared
 
 __all__ = ["Library"]
@@ -85,7 +86,15 @@ class Library:
         near = difflib.get_close_matches(name, self.functions(), n=1, cutoff=0.5)
         return f'lib.kernel("{near[0]}")' if near else "choose one of lib.functions()"
 
-    def kernel(self, name: str, signature: Any = None, *, errors: Mapping[int, str] | None = None) -> Kernel:
+    @overload
+    def kernel(
+        self, name: str, signature: str | Signature | None = None, *, errors: Mapping[int, str] | None = None
+    ) -> Kernel: ...
+
+    @overload
+    def kernel(self, name: str, signature: Any, *, errors: Mapping[int, str] | None = None) -> Any: ...
+
+    def kernel(self, name: str, signature: Any = None, *, errors: Mapping[int, str] | None = None) -> Any:
         """The function `name` as a Kernel; `signature` is its prototype with shapes (see `irgrad.Signature`).
 
         errors: the function returns a status, 0 for success, and these are the messages of other values:
@@ -93,11 +102,20 @@ class Library:
                 `jax.errors.JaxRuntimeError`) with the message. A signature may mark the status itself:
                 `status i32(...)`, or `status i32 info` for a parameter.
 
+        A signature that declares structs, `"struct body { f64[3] pos; f64 mass; }; f64(body[n] bodies, i64 n)"`, makes
+        a `StructKernel`, called with dicts of arrays or structured arrays (see `irgrad.engine.structs`).
+
         Raises LoadError (no such function) or SignatureError (none given where one is needed, or it contradicts
         the IR).
         """
         from irgrad.engine.kernel import Kernel
 
+        if isinstance(signature, str) and "struct" in signature:
+            from irgrad.engine.packing import struct_kernel
+            from irgrad.engine.structs import has_structs
+
+            if has_structs(signature):
+                return struct_kernel(self.text, self.resolve(name), signature, self.digest, errors)
         return Kernel(self.text, self.resolve(name), signature, errors=errors)
 
     def function(self, name: str) -> Declared:
