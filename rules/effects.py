@@ -97,6 +97,7 @@ _NO_DERIVATIVE = CallFacts("pure", inactive=True)
 _SILENT = CallFacts("inactive", inactive=True)
 _PRINTS = CallFacts("inactive", reads=None, inactive=True, writes_errno=True)
 _STOPS = CallFacts("inactive", reads=None, inactive=True, noreturn=True)
+_CONSTANT = CallFacts("inactive", reads=None, writes=None, inactive=True)
 _STREAM = CallFacts("inactive", reads=None, returns=0, inactive=True)
 _METHOD = CallFacts("inactive", reads=None, writes=(0, 1), inactive=True)
 
@@ -168,6 +169,8 @@ _GROUPS: tuple[tuple[CallFacts, str], ...] = (
      + " ".join(f"_Zd{form}Pv{tail}" for form in "la"
                 for tail in ("", "m", "j", "RKSt9nothrow_t", "St11align_val_t", "mSt11align_val_t", "jSt11align_val_t",
                              "St11align_val_tRKSt9nothrow_t"))),
+    # a number that each differentiation makes larger
+    (_NO_DERIVATIVE, " ".join(f"irgrad.iter.i{bits}" for bits in (8, 16, 32, 64))),
     # the tape of a derivative that is differentiated again: arenas, their memory, what is freed with them
     (CallFacts("allocator"), "irgrad.tape.acquire"),
     (CallFacts("allocator", sizes=(1,)), "irgrad.tape.alloc"),
@@ -263,6 +266,8 @@ def _intrinsic(symbol: str) -> CallFacts | None:
 
 
 def _by_pattern(symbol: str) -> CallFacts | None:
+    if symbol.startswith("irgrad.inactive."):  # what a program calls as a constant: anything, but without derivative
+        return _CONSTANT
     rust = _RUST.fullmatch(symbol)
     if rust is not None:
         return _table()["__" + rust.group(1).lstrip("_")]

@@ -1,6 +1,7 @@
 """What a derivative has to follow: active values, memory that needs a shadow, pointers whose shadow is used.
 
 Active = depends on a differentiated argument AND reaches one (the buffers of `dup` arguments are sources and sinks).
+Memory that leaves through an open argument (see `objects.OPEN`) counts as such a buffer.
 Both are reachability in the graph of `dataflow.py`, over the whole module, flow-insensitive in memory.
 
 Shadows: memory that holds active floats has one. A pointer has one where the derivative goes through it; then all
@@ -15,7 +16,7 @@ from collections.abc import Iterable
 from irgrad.engine.analyses.dataflow import Dataflow, Node, Returned
 from irgrad.engine.analyses.kinds import CONFLICT
 from irgrad.engine.analyses.memory_types import MemoryTypes
-from irgrad.engine.analyses.objects import Object, bits_of
+from irgrad.engine.analyses.objects import Object, bits_of, opened
 from irgrad.engine.analyses.pointers import Pointers
 from irgrad.engine.analyses.shadows import Shadows
 from irgrad.engine.ir import types as ty
@@ -42,13 +43,17 @@ class Activity:
             if inner is not None:
                 self.sources.append(pointers.objects[inner])
         self._varied = _reach(self.sources, self.flow.successors)
-        self._useful = _reach(self.sources, self.flow.predecessors)
+        self._open = 0  # memory that the program goes on using
+        for obj in self.sources:
+            self._open |= opened(obj) << obj.index
+        leaving = [o for o in objects_of(pointers, pointers.reachable(self._open)) if o.kind == "heap"]
+        self._useful = _reach([*self.sources, *leaving], self.flow.predecessors)
         floats = 0
         for obj in pointers.objects:
             if obj in self._varied and obj in self._useful:
                 floats |= 1 << obj.index
         self.active_objects = floats
-        self._shadows = Shadows(pointers, self.flow, self.value, floats, function_shadows)
+        self._shadows = Shadows(pointers, self.flow, self.value, floats, function_shadows, self._open)
         self.scratch = {
             obj.site.index
             for obj in pointers.objects

@@ -21,6 +21,10 @@ from irgrad.engine.ir.model import (
 OVERLAPS = '"irgrad-overlaps"'
 """Attribute of a root's argument whose memory may be that of another argument, or of a variable."""
 
+OPEN = '"irgrad-open"'
+"""Attribute of a root's argument whose memory a program goes on using: what pointers stored there lead to leaves the
+function, its shadow too."""
+
 COPIES = frozenset(
     "phi freeze bitcast addrspacecast ptrtoint ptrtoaddr inttoptr zext sext trunc insertvalue extractvalue "
     "insertelement extractelement shufflevector add and or xor".split()
@@ -66,6 +70,11 @@ def overlap_mask(objects: Sequence[Object]) -> int:
         if overlaps(obj) or (isinstance(obj.site, GlobalVariable) and not obj.site.constant):
             mask |= 1 << obj.index
     return mask | 1 if any(map(overlaps, objects)) else 0
+
+
+def opened(obj: Object) -> bool:
+    """An argument of the root that is marked as open, or what pointers in it lead to."""
+    return isinstance(obj.site, Argument) and OPEN in obj.site.attrs
 
 
 def bits_of(mask: int) -> Iterator[int]:

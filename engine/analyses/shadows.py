@@ -23,12 +23,15 @@ class Shadows:
         active: Callable[[Value], bool],
         floats: int,
         function_shadows: bool,
+        opened: int = 0,
     ) -> None:
+        """opened: memory that a program goes on using: the shadow pointers that belong into its shadow are stored."""
         self._pointers = pointers
         self._flow = flow
         self._active = active
         self._floats = floats
         self._function_shadows = function_shadows
+        self._opened = opened
         self.mask = floats
         self.pointer_mask = 0
         self._functions = 0  # functions whose addresses have shadows: descriptors of their derivatives
@@ -163,6 +166,8 @@ class Shadows:
                 self._back(self._work.pop())
             before = (len(self.needed), self.mask, self.pointer_mask)
             for value, address in self._pointer_stores:
+                if self._pointers.of(address) & self._opened and self._pointers.of(value) & self.mask:
+                    self.pointer_mask |= self._pointers.of(address) & self._opened
                 if self._pointers.of(address) & self.pointer_mask:
                     self._need(address)
                     if self._pointers.of(value) & (self.mask | self._functions):
@@ -181,6 +186,8 @@ class Shadows:
     def _close_copy(self, target: Value, source: Value) -> None:
         """Shadows are copied along with floats, and along with pointers whose shadows are read from the target."""
         into, out_of = self._pointers.of(target), self._pointers.of(source)
+        if into & self._opened and self._leads_to_shadows(out_of):
+            self.pointer_mask |= into & self._opened
         if into & (self.pointer_mask | self._floats):
             self._need(target)
             if out_of & self.mask:
@@ -190,6 +197,10 @@ class Shadows:
                 if self._pointers.contents(self._pointers.objects[bit]) & (self.mask | self._functions):
                     self.pointer_mask |= 1 << bit
                     self._need(source)
+
+    def _leads_to_shadows(self, mask: int) -> bool:
+        contents = (self._pointers.contents(self._pointers.objects[bit]) for bit in bits_of(mask))
+        return any(found & self.mask for found in contents)
 
     def _back(self, value: Value) -> None:
         """The shadow of `value` is computed from the shadows of what it was computed from."""

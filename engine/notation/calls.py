@@ -1,7 +1,9 @@
 """The calls `__enzyme_autodiff(f, ...)` of a program, read: which function, and what is said about each argument.
 
-The names are recognised inside the callee's name, so that one program may declare several prototypes and C++ may mangle
-them. What an argument is for is said by a global in front of it (`enzyme_const, n`), of which only the name matters.
+What is read are the calls that become calls of a derivative; `plain.py` has those that do not. In a call stand, in this
+order: the function; for each of its parameters the value and, where the parameter is dup, the shadow (with
+enzyme_width W of them, or one and a stride); in the second half of split mode the result's cotangent and the tape.
+Annotations stand in front of what they speak about.
 """
 
 from __future__ import annotations
@@ -13,110 +15,123 @@ from irgrad.engine.analyses.locations import locate
 from irgrad.engine.analyses.objects import resolve
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
-    ConstExpr,
+    Argument,
+    ConstInt,
     Function,
-    GlobalVariable,
     Instruction,
     Module,
     Value,
 )
 from irgrad.engine.ir.printer import instruction_to_text
+from irgrad.engine.notation.names import (
+    ACTIVITIES,
+    BATCH,
+    DERIVATIVES,
+    PLAIN,
+    PREFIX,
+    SWITCHES,
+    VALUED,
+    annotation,
+    family,
+)
+from irgrad.engine.notation.results import Result, result_of
+from irgrad.engine.transforms.lanes import MOST
 from irgrad.rules.errors import IRGradError, Unsupported
 
-__all__ = ["PREFIX", "DerivativeCall", "Parameter", "family", "find", "parse"]
+__all__ = ["PREFIX", "DerivativeCall", "Parameter", "Reader", "family", "find", "parse", "used"]
 
-PREFIX = "__enzyme_"
-_MODES = {"__enzyme_autodiff": "reverse", "__enzyme_fwddiff": "forward"}
-_ACTIVITIES = {"const", "dup", "dupnoneed", "out"}
-_SWITCHES = {"primal_return", "noret", "const_return"}
-_CASTS = frozenset({"sext", "zext", "trunc", "bitcast", "inttoptr", "ptrtoint", "freeze", "addrspacecast"})
-_KNOWN = "enzyme_const enzyme_dup enzyme_dupnoneed enzyme_out enzyme_primal_return enzyme_noret enzyme_const_return"
+_POINTER = 8  # bytes of the tape that a program sees
+_LATER = {
+    "runtime_activity": "a shadow that is its value's own memory is not told apart when the program runs; "
+                        "give enzyme_const to what has no derivative",
+    "strong_zero": "products with a zero adjoint are ordinary products; branch around what is not finite",
+}  # fmt: skip
+"""Annotations that are known and not done, each with what to do instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """One parameter of the differentiated function: its activity, and the call's arguments that carry its value and
-    its shadow or tangent (-1: none)."""
+    its shadows or tangents.
+
+    `stride`: the argument that says how many bytes lie between the shadows, of which only the first is given; `byref`:
+    the value is given by its address; `kept`: nobody writes its memory between the halves of split mode.
+    """
 
     activity: str
     value: int
-    shadow: int = -1
+    shadows: tuple[int, ...] = ()
+    stride: int = -1
+    byref: bool = False
+    kept: bool = False
+
+
+@dataclass(slots=True)
+class _Said:
+    """What the annotations in front of an argument say."""
+
+    activity: str = ""
+    stride: int = -1
+    byref: bool = False
+    kept: bool = False
 
 
 @dataclass(slots=True)
 class DerivativeCall:
-    """One call: `function` differentiated in `mode` ("forward" or "reverse"); `result`: the call's sret argument."""
+    """One call: `function` differentiated in `mode` (see names.py); `sret`: the call's argument for its result."""
 
     instr: Instruction
     function: Function
     mode: str
     where: str
+    result: Result
     parameters: list[Parameter] = field(default_factory=list)
     switches: set[str] = field(default_factory=set)
-    result: int = -1
+    sret: int = -1
+    width: int = 1
+    seed: int = -1  # the argument with the result's cotangent
+    tape: int = -1  # the argument with the tape, or with its address
+    tape_in_memory: bool = False
+
+    @property
+    def forward(self) -> bool:
+        """Tangents are computed."""
+        return self.mode == "forward"
 
 
-def family(name: str | None) -> str | None:
-    """The name of the notation that a callee's name contains: `__enzyme_autodiff` in `_Z17__enzyme_autodiffPvz`."""
-    at = name.find(PREFIX) if name else -1
-    if at < 0 or name is None:
-        return None
-    return next((known for known in _MODES if name.startswith(known, at)), name[at:])
+def is_float(type_: ty.Type) -> bool:
+    """A number of floating point, or a vector of them (two floats of a struct in one register)."""
+    return isinstance(type_.scalar, ty.FloatType) and not isinstance(type_, ty.StructType | ty.ArrayType)
 
 
-def annotation(value: Value) -> str:
-    """`dup` for the global `enzyme_dup`, its value or address, through casts; "" for an ordinary argument."""
-    while True:
-        opcode = value.opcode if isinstance(value, Instruction | ConstExpr) else ""
-        if isinstance(value, Instruction | ConstExpr) and (opcode in _CASTS or opcode == "load"):
-            value = value.operands[0]
-        else:
-            break
-    if not isinstance(value, GlobalVariable) or not value.name:
-        return ""
-    at = value.name.find("enzyme_")
-    mangled = value.name.startswith("_Z")
-    if at < 0 or (at > 0 and not mangled):
-        return ""
-    name = value.name[at:]
-    if mangled and at > 0:  # a C++ static or inline variable: the length stands before the name
-        digits = ""
-        while at > len(digits) and value.name[at - 1 - len(digits)].isdigit():
-            digits = value.name[at - 1 - len(digits)] + digits
-        name = name[: int(digits)] if digits else name
-    return name.removeprefix("enzyme_")
+def argument_name(formal: Argument, function: Function) -> str:
+    """A parameter in messages."""
+    return f"parameter {formal.index + 1}{f' `{formal.name}`' if formal.name else ''} of `{function.name}`"
 
 
-def _is_float(type_: ty.Type) -> bool:
-    return isinstance(type_, ty.FloatType)
-
-
-class _Parser:
-    """Reads one call."""
+class Reader:
+    """Goes through the arguments of one call of the notation."""
 
     def __init__(self, module: Module, caller: Function, instr: Instruction) -> None:
         line = locate(module, instr)
+        self.module = module
+        self.caller = caller
         self.where = f"@{caller.name}{f' ({line})' if line else ''}"
         self.instr = instr
-        self.family = family(instr.callee_name)
+        self.args: Sequence[Value] = instr.args
+        self.family = family(instr.callee_name) or ""
         self.at = 0
+        self.end = len(self.args)
+        self.shadow_at = -1  # with enzyme_interleave: where the next shadow stands
 
     def refuse(self, what: str, because: str, fix: str) -> IRGradError:
+        """The error for this call."""
         return Unsupported(what, where=self.where, which=instruction_to_text(self.instr).strip(), because=because,
                            fix=fix)
 
-    def parse(self) -> DerivativeCall:
-        """The call, or an error that names its source line."""
-        args = self.instr.args
-        mode = _MODES.get(self.family or "")
-        if mode is None:
-            raise self.refuse(f"`{self.family}` is not supported", f"supported are {' and '.join(_MODES)}",
-                              "write the call with one of those")
-        assert self.instr.call is not None
-        attrs = self.instr.call.arg_attrs
-        result = 0 if attrs and "sret" in attrs[0] else -1
-        self.at = result + 1
-        function = resolve(args[self.at]) if self.at < len(args) else None
+    def function(self) -> Function:
+        """The differentiated function, which is the first argument."""
+        function = resolve(self.args[self.at]) if self.at < self.end else None
         if not isinstance(function, Function):
             raise self.refuse("the differentiated function is not known when compiling",
                               "the first argument of the call is not the name of a function",
@@ -125,77 +140,233 @@ class _Parser:
             raise self.refuse(f"`{function.name}` has no body", "it is only declared in this program",
                               f"add the file that defines it: irgrad run main.c {function.name}.c")
         self.at += 1
-        call = DerivativeCall(self.instr, function, mode, self.where, result=result)
-        self._parameters(call, args)
-        return call
+        return function
 
-    def _parameters(self, call: DerivativeCall, args: Sequence[Value]) -> None:
-        for formal in call.function.args:
-            said = self._annotation(call, args)
-            name = f"parameter {formal.index + 1}{f' `{formal.name}`' if formal.name else ''} of `{call.function.name}`"
-            type_ = formal.type
-            if "sret" in formal.attrs or not (_is_float(type_) or isinstance(type_, ty.PtrType | ty.IntType)):
-                raise self.refuse(f"{name} cannot be differentiated in this notation",
-                                  "it is a struct result" if "sret" in formal.attrs else f"it is a `{type_}`",
-                                  "pass numbers by value and everything else by pointer")
-            if formal.name and ".coerce" in formal.name and said not in ("", "const", "out"):
-                raise self.refuse(f"{name} cannot have a shadow", "it is part of a struct that is passed by value",
-                                  "pass the struct by pointer")
-            activity = self._activity(call, said, type_, name)
-            value = self._take(args, f"the value of {name}")
-            shadow = self._take(args, f"the shadow of {name}") if activity.startswith("dup") else -1
-            if shadow >= 0 and isinstance(args[shadow].type, ty.PtrType) is not isinstance(type_, ty.PtrType):
-                raise self.refuse(f"the shadow of {name} is a `{args[shadow].type}`",
-                                  f"the parameter is a `{type_}`", "put the shadow right behind the value")
-            call.parameters.append(Parameter(activity, value, shadow))
-        said = self._annotation(call, args)
-        if said or self.at < len(args):
-            raise self.refuse(f"too many arguments for `{call.function.name}`",
-                              f"{len(args) - self.at} are left behind its {len(call.function.args)} parameters",
-                              "a pointer takes its shadow with it, unless enzyme_const stands before it")
-
-    def _activity(self, call: DerivativeCall, said: str, type_: ty.Type, name: str) -> str:
-        default = "const" if isinstance(type_, ty.IntType) else "dup"
-        if _is_float(type_) and call.mode == "reverse":
-            default = "out"
-        activity = said or default
-        if activity == "const":
-            return activity
-        if isinstance(type_, ty.IntType):
-            raise self.refuse(f"{name} has no derivative", f"it is an integer, and enzyme_{activity} stands before it",
-                              "enzyme_const")
-        wanted = "out" if _is_float(type_) and call.mode == "reverse" else "dup"
-        if not activity.startswith(wanted):
-            raise self.refuse(
-                f"enzyme_{activity} does not fit {name}",
-                f"in {call.mode} mode a {'number' if _is_float(type_) else 'pointer'} is enzyme_{wanted} or "
-                "enzyme_const",
-                f"enzyme_{wanted}")
-        return activity
-
-    def _take(self, args: Sequence[Value], what: str) -> int:
-        if self.at >= len(args):
+    def take(self, what: str) -> int:
+        """The number of the next argument."""
+        if self.at >= self.end:
             raise self.refuse("too few arguments", f"{what} is missing",
                               "pass each parameter's value, and its shadow behind it unless it is enzyme_const")
-        if annotation(args[self.at]):
-            raise self.refuse(f"enzyme_{annotation(args[self.at])} stands where an argument is wanted",
+        if annotation(self.args[self.at]):
+            raise self.refuse(f"enzyme_{annotation(self.args[self.at])} stands where an argument is wanted",
                               f"{what} is missing", "pass each parameter's value, and its shadow behind it")
         self.at += 1
         return self.at - 1
 
-    def _annotation(self, call: DerivativeCall, args: Sequence[Value]) -> str:
-        """The activity said about the next argument; switches on the way are noted."""
-        while self.at < len(args):
-            said = annotation(args[self.at])
-            if not said:
-                return ""
+    def take_shadow(self, what: str) -> int:
+        """The number of the next shadow's argument."""
+        if self.shadow_at < 0:
+            return self.take(what)
+        if self.shadow_at >= len(self.args):
+            raise self.refuse("too few arguments", f"{what} is missing",
+                              "behind enzyme_interleave stand the shadows of all parameters that are not enzyme_const")
+        self.shadow_at += 1
+        return self.shadow_at - 1
+
+    def constant(self, what: str) -> int:
+        """The next argument, a number that is known when compiling."""
+        value = self.args[self.take(what)]
+        if not isinstance(value, ConstInt):
+            raise self.refuse(f"{what} is not known when compiling", f"it is a `{value.type}` that is computed",
+                              "write a number")
+        return value.value
+
+
+class _Parser(Reader):
+    """Reads one call that becomes a call of a derivative."""
+
+    def parse(self) -> DerivativeCall:
+        """The call, or an error that names its source line."""
+        mode = DERIVATIVES.get(self.family)
+        if mode is None:
+            raise self.refuse(f"`{self.family}` is not supported",
+                              f"supported are {', '.join((*DERIVATIVES, *PLAIN))}", "write the call with one of those")
+        assert self.instr.call is not None
+        attrs = self.instr.call.arg_attrs
+        sret = 0 if attrs and "sret" in attrs[0] else -1
+        self.at = sret + 1
+        function = self.function()
+        call = DerivativeCall(self.instr, function, mode, self.where, result_of(function, self.module), sret=sret)
+        self._ahead(call)
+        self._parameters(call)
+        self._behind(call)
+        if all(p.activity == "const" for p in call.parameters):
+            raise self.refuse("there is nothing to differentiate", f"all parameters of `{function.name}` are constant: "
+                              "integers are, and what enzyme_const stands before" if call.parameters else
+                              f"`{function.name}` has no parameters",
+                              "leave out enzyme_const before what the derivative is wanted of")
+        return call
+
+    def _ahead(self, call: DerivativeCall) -> None:
+        """What is said about the call as a whole, wherever it stands."""
+        words = [annotation(arg) for arg in self.args]
+        if words.count("width") > 1:
+            raise self.refuse("enzyme_width stands twice", "a call has one number of lanes", "leave one of them out")
+        if "width" in words:
+            start, self.at = self.at, words.index("width") + 1
+            call.width = self.constant("the number behind enzyme_width")
+            self.at = start
+            if not 1 <= call.width <= MOST:
+                raise self.refuse(f"enzyme_width is {call.width}", f"it is a number from 1 to {MOST}",
+                                  "make several calls")
+            if call.width > 1 and call.mode in ("augment", "sweep"):
+                raise self.refuse("split mode with enzyme_width is not supported",
+                                  "its two halves carry one shadow each", "make one pair of calls for each shadow")
+        if "interleave" in words:
+            self.end = words.index("interleave")
+            self.shadow_at = self.end + 1
+        call.switches |= {word for word in words if word.endswith("_return") or word == "noret"} & SWITCHES
+
+    def _parameters(self, call: DerivativeCall) -> None:
+        """All parameters; the registers of one struct stand next to each other, values first."""
+        formals = [f for f in call.function.args if "sret" not in f.attrs]
+        at = 0
+        while at < len(formals):
+            group = [formals[at], *(f for f in formals[at + 1:] if _of_one(formals[at], f))]
+            for formal in group:
+                self._supported(formal, call.function)
+            at += len(group)
+            self._group(call, group)
+
+    def _supported(self, formal: Argument, function: Function) -> None:
+        type_ = formal.type
+        if not (is_float(type_) or isinstance(type_, ty.PtrType | ty.IntType)):
+            raise self.refuse(f"{argument_name(formal, function)} cannot be differentiated in this notation",
+                              f"it is a `{type_}`", "pass numbers by value and everything else by pointer")
+
+    def _group(self, call: DerivativeCall, group: list[Argument]) -> None:
+        said = self._annotations(call)
+        names = [argument_name(formal, call.function) for formal in group]
+        kinds = [self._activity(call, said.activity, formal, name)
+                 for formal, name in zip(group, names, strict=True)]  # fmt: skip
+        values = [self.take(f"the value of {name}") for name in names]
+        with_shadow = any(kind.startswith("dup") for kind in kinds)
+        shadows: list[tuple[int, ...]] = [() for _ in group]
+        if with_shadow:
+            lanes = 1 if said.stride >= 0 else call.width
+            rows = [[self.take_shadow(f"the shadow of {name}") for name in names] for _ in range(lanes)]
+            shadows = [tuple(row[i] for row in rows) for i in range(len(group))]
+        for formal, name, kind, value, own in zip(group, names, kinds, values, shadows, strict=True):
+            self._check_shadows(call, formal, name, own, said.stride)
+            call.parameters.append(Parameter(kind, value, own, said.stride if own else -1, said.byref,
+                                             said.kept))  # fmt: skip
+
+    def _check_shadows(
+        self, call: DerivativeCall, formal: Argument, name: str, own: Sequence[int], stride: int
+    ) -> None:
+        pointer = isinstance(formal.type, ty.PtrType)
+        for shadow in own:
+            if isinstance(self.args[shadow].type, ty.PtrType) is not pointer:
+                raise self.refuse(f"the shadow of {name} is a `{self.args[shadow].type}`",
+                                  f"the parameter is a `{formal.type}`", "put the shadow right behind the value")
+            assert self.instr.call is not None
+            attrs = self.instr.call.arg_attrs
+            if pointer and not call.forward and shadow < len(attrs) and "byval" in attrs[shadow]:
+                raise self.refuse(f"the gradient of {name} would be lost",
+                                  "the struct that receives it is passed by value, which is a copy",
+                                  "pass the struct by pointer")
+        if stride >= 0 and own and not pointer:
+            raise self.refuse(f"{name} has a stride and is a `{formal.type}`", "enzyme_dupv is for pointers",
+                              "enzyme_dup and one value for each lane")
+
+    def _activity(self, call: DerivativeCall, said: str, formal: Argument, name: str) -> str:
+        type_, part = formal.type, ".coerce" in (formal.name or "")
+        default = "const" if isinstance(type_, ty.IntType) else "dup"
+        if is_float(type_) and not call.forward:
+            default = "out"
+        activity = (said or default).removesuffix("v")
+        if isinstance(type_, ty.IntType) and type_.bits > 32 and part and said != "const" and not call.forward:
+            raise self.refuse(f"{name} cannot receive a gradient",
+                              "it is part of a struct that is passed by value, in a register for integers",
+                              "pass the struct by pointer, or enzyme_const before it")
+        if isinstance(type_, ty.IntType) and part and said != "const" and call.forward:
+            return "dup"  # it may hold numbers
+        if activity == "const":
+            return activity
+        if isinstance(type_, ty.IntType):
+            if part:
+                return "const"
+            raise self.refuse(f"{name} has no derivative", f"it is an integer, and enzyme_{activity} stands before it",
+                              "enzyme_const")
+        wanted = "out" if is_float(type_) and not call.forward else "dup"
+        if not activity.startswith(wanted):
+            raise self.refuse(
+                f"enzyme_{activity} does not fit {name}",
+                f"in {'forward' if call.forward else 'reverse'} mode a {'number' if is_float(type_) else 'pointer'} is "
+                f"enzyme_{wanted} or enzyme_const",
+                f"enzyme_{wanted}")
+        return activity
+
+    def _annotations(self, call: DerivativeCall) -> _Said:
+        """What is said about the next argument; what is said about the call on the way is noted."""
+        said = _Said()
+        while self.at < self.end and (word := annotation(self.args[self.at])):
             self.at += 1
-            if said in _ACTIVITIES:
-                return said
-            if said not in _SWITCHES:
-                raise self.refuse(f"`enzyme_{said}` is not supported", f"supported are {_KNOWN}", "leave it out")
-            call.switches.add(said)
-        return ""
+            if word in ACTIVITIES:
+                said.activity = word
+                if word.endswith("v"):
+                    said.stride = self.take(f"the stride behind enzyme_{word}")
+            elif word == "not_overwritten":
+                said.kept = True
+            elif word == "byref":
+                said.byref = self.constant("the number of bytes behind enzyme_byref") > 0
+            elif word in VALUED:
+                self._valued(call, word)
+            elif word in SWITCHES:
+                call.switches.add(word)
+            else:
+                self._unknown(word)
+        return said
+
+    def _unknown(self, word: str) -> None:
+        if word in _LATER:
+            because, _, fix = _LATER[word].partition("; ")
+            raise self.refuse(f"`enzyme_{word}` is not supported", because, fix)
+        if word in BATCH:
+            raise self.refuse(f"`enzyme_{word}` does not belong to `{self.family}`",
+                              "it is an annotation of __enzyme_batch", "leave it out")
+        known = sorted(ACTIVITIES | SWITCHES | VALUED | {"interleave", "not_overwritten"})
+        raise self.refuse(f"`enzyme_{word}` is not an annotation", f"known are {', '.join(known)}",
+                          "correct its name, or leave it out")
+
+    def _valued(self, call: DerivativeCall, word: str) -> None:
+        if word == "width":
+            self.at += 1
+        elif word == "tape":
+            call.tape, call.tape_in_memory = self.take("the address of the tape"), True
+            if not isinstance(self.args[call.tape].type, ty.PtrType):
+                raise self.refuse("enzyme_tape is not followed by an address",
+                                  f"it is followed by a `{self.args[call.tape].type}`", "enzyme_tape, &tape")
+        elif word == "allocated":
+            size = self.args[self.take("the number of bytes behind enzyme_allocated")]
+            if isinstance(size, ConstInt) and size.value < _POINTER:
+                raise self.refuse("the memory for the tape is too small",
+                                  f"enzyme_allocated says {size.value} bytes, and {_POINTER} are needed",
+                                  "as many bytes as __enzyme_augmentsize returns")
+
+    def _behind(self, call: DerivativeCall) -> None:
+        """The cotangent of the result and the tape; nothing else is left."""
+        self._annotations(call)
+        if call.mode == "sweep":
+            seeded = call.result.active and "const_return" not in call.switches and self.at < self.end
+            if seeded and not isinstance(self.args[self.at].type, ty.PtrType):
+                call.seed = self.take("the cotangent of the result")
+            self._annotations(call)
+            if call.tape < 0:
+                call.tape = self.take("the tape that __enzyme_augmentfwd returned")
+            self._annotations(call)
+        left = (len(self.args) - self.shadow_at if self.shadow_at >= 0 else 0) + self.end - self.at
+        if left:
+            raise self.refuse(f"too many arguments for `{call.function.name}`",
+                              f"{left} {'is' if left == 1 else 'are'} left behind its "
+                              f"{len(call.function.args)} parameters",
+                              "a pointer takes its shadow with it, unless enzyme_const stands before it")
+
+
+def _of_one(first: Argument, other: Argument) -> bool:
+    """Registers of one struct: the compiler calls them `p.coerce0`, `p.coerce1`."""
+    name, _, number = (first.name or "").partition(".coerce")
+    return number == "0" and (other.name or "").startswith(f"{name}.coerce")
 
 
 def used(function: Function, instr: Instruction) -> bool:

@@ -8,7 +8,7 @@ declarations, since other parts of the program may write them.
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Hashable
 from typing import Any
 
 from irgrad.engine.ir import types as ty
@@ -16,8 +16,11 @@ from irgrad.engine.ir.entities import cut, reachable, restrict
 from irgrad.engine.ir.lexer import bare_name
 from irgrad.engine.ir.model import CallInfo, ConstZero, Function, Module
 from irgrad.engine.notation.calls import PREFIX, DerivativeCall, find, parse
+from irgrad.engine.notation.names import PLAIN, family, spelled_out
+from irgrad.engine.notation.plain import HIDDEN, lower_plain, one_more
 from irgrad.engine.notation.registered import Said, said_about
-from irgrad.engine.notation.thunks import active, root_text, thunk_text
+from irgrad.engine.notation.splitting import kept
+from irgrad.engine.notation.thunks import active, declarations, derivatives, formals_of, root_text, thunk_text
 from irgrad.rules.errors import IRGradError, Unsupported
 
 __all__ = ["lower"]
@@ -43,6 +46,7 @@ def lower(text: str, *, whole: bool = False) -> str:
     """
     if PREFIX not in text:
         return text
+    text = spelled_out(text)
     said = said_about(text)
     with said.in_force():
         return _Program(_simplified(said.untouched(text), whole), said).run()
@@ -90,7 +94,7 @@ class _Program:
         self.text = text
         self.said = said
         self.count = 0
-        self.known: dict[tuple[str, str, tuple[str, ...]], str] = {}  # root, mode, activity -> derivative
+        self.known: dict[tuple[Hashable, ...], str] = {}  # root, mode, activity, ... -> derivative
         self.statics: set[str] = set()
 
     def run(self) -> str:
@@ -98,6 +102,7 @@ class _Program:
 
         module = read(self.text, [])
         self._own_statics(module)
+        self._plain()
         while self._round():
             pass
         return self._settled()
@@ -117,6 +122,20 @@ class _Program:
                 fn.head = " ".join(word for word in words if word not in ("internal", "private"))
                 self.statics.add(fn.name or "")
         self.text = to_text(module)
+
+    def _plain(self) -> None:
+        """Replace the calls that need no derivative."""
+        from irgrad.engine.ir.printer import to_text
+        from irgrad.engine.ir.reader import materialise, read
+
+        module = read(self.text, [])
+        parts: dict[str, None] = {}
+        for fn in [fn for fn in module.functions.values() if fn.lazy is not None and PREFIX in fn.lazy]:
+            materialise(fn, module)
+            for instr in [instr for instr in find(fn) if family(instr.callee_name) in PLAIN]:
+                self.count += 1
+                parts[lower_plain(module, fn, instr, self.count)] = None
+        self.text = "\n".join([to_text(module), *parts])
 
     def _round(self) -> bool:
         """Lower all calls that reach no other call; False when none was left."""
@@ -153,8 +172,8 @@ class _Program:
         """Point the call to its thunk; the text of the thunk, and of the derivative if it is a new one."""
         self.count += 1
         thunk, root = f"irgrad.call.{self.count}", "irgrad.root"
-        body, kinds = root_text(call, root), tuple(active(call))
-        key = (body, call.mode, kinds)
+        mode = call.mode.replace("sweep", "augment")  # both halves are made at once
+        key = (root_text(call, root), mode, tuple(active(call)), call.width, kept(call))
         parts = []
         if key not in self.known:
             name = f"irgrad.root.{self.count}"
@@ -165,10 +184,8 @@ class _Program:
             self.known[key] = derivative
             parts.append(part)
         derivative = self.known[key]
-        slots = ", ".join(["ptr"] * (len(kinds) + kinds.count("dup")))
         types = "".join(f"{name} = type {type_.body}\n" for name, type_ in module.types.items())
-        declared = f"declare void @{derivative}({slots})\n"
-        parts.append(types + declared + thunk_text(call, caller, thunk, derivative))
+        parts.append(types + declarations(call, derivative) + thunk_text(call, caller, thunk, derivative))
         info = call.instr.call
         assert info is not None
         ftype = ty.function(call.instr.type, tuple(arg.type for arg in call.instr.args))
@@ -197,6 +214,9 @@ def _outside(text: str) -> tuple[str, set[str | None]]:
     from irgrad.engine.ir.reader import read
 
     module = read(_SPECIAL.sub("", text), [])
+    for fn in module.functions.values():
+        if (fn.name or "").startswith(HIDDEN) and not fn.is_declaration:
+            fn.blocks, fn.lazy, fn.head = [], None, ""
     defined = {var.name for var in module.globals.values() if var.init is not None}
     for var in module.globals.values():
         if not var.constant:
@@ -214,27 +234,33 @@ def _derivative(
     from irgrad.engine.ir.printer import to_text
     from irgrad.engine.ir.reader import read
     from irgrad.engine.limits import within_time
-    from irgrad.engine.transforms.derive import derive
+    from irgrad.engine.transforms.derive import Derived, derive
+    from irgrad.engine.transforms.split import derive_split
     from irgrad.engine.transforms.unwinding import has_exceptions, lower_exceptions
 
     apart = said.kept_apart(outside)
-    text = restrict(outside, [call.function.name or "", *_functions(call)]) + body
+    text = one_more(restrict(outside, [call.function.name or "", *_functions(call)])) + body
     text = prepare(text, [name], apart.__contains__ if apart else None)
     if has_exceptions(text):
         module = read(text, [name])
         lower_exceptions(module, module.functions[name], apart)
         text = prepare(to_text(module), [name], apart.__contains__ if apart else None)
     module = read(text, [name])
-    book = said.rulebook(module, call.mode)
+    book = said.rulebook(module, "forward" if call.forward else "reverse")
     kinds = active(call)
     workspace = [var for var in module.globals.values() if var.init is None and _numbers(var.value_type)
                  and var.name in defined and not var.constant]  # fmt: skip
     for var in workspace:  # the program defines it: it is memory like any other, and gets a shadow
         var.init = ConstZero(var.value_type)
-    derived = within_time(lambda: derive(module, name, call.mode, kinds, rules=book),
-                          f"differentiating `{call.function.name}`")
+
+    def differentiated() -> Derived:
+        if call.mode in ("augment", "sweep"):
+            return derive_split(module, name, kinds, kept=kept(call), rules=book)
+        return derive(module, name, call.mode, kinds, width=call.width, rules=book)
+
+    derived = within_time(differentiated, f"differentiating `{call.function.name}`")
     if derived.scratch:
-        formal = call.function.args[derived.scratch[0]]
+        formal = formals_of(call)[derived.scratch[0]]
         raise Unsupported(
             f"active values go through parameter {formal.index + 1} of `{call.function.name}`",
             which=f"`{formal.name}`" if formal.name else "",
@@ -242,9 +268,11 @@ def _derivative(
             fix="enzyme_dup (or enzyme_dupnoneed) with a shadow of zeros")
     for var in workspace:
         var.init = None
-    for arg in module.functions[derived.name].args:
-        arg.attrs = ""  # pointers of a program may overlap
-    return derived.name, _private(to_text(module), derived.name)
+    names = derivatives(call, derived.name)
+    for made in names:
+        for arg in module.functions[made].args:
+            arg.attrs = ""  # pointers of a program may overlap
+    return derived.name, _private(to_text(module), names)
 
 
 def _numbers(type_: ty.Type) -> bool:
@@ -265,12 +293,12 @@ def _functions(call: DerivativeCall) -> list[str]:
     return [arg.name or "" for arg in call.instr.args if isinstance(arg, Function)]
 
 
-def _private(text: str, name: str) -> str:
+def _private(text: str, names: Container[str]) -> str:
     from irgrad.engine.codegen.llvm import parse
 
     module = parse(text)
     for value in (*module.functions, *module.global_variables):
-        if not value.is_declaration and value.name != name and not value.name.startswith("llvm."):
+        if not value.is_declaration and value.name not in names and not value.name.startswith("llvm."):
             value.linkage = "internal"
     result = str(module)
     module.close()

@@ -8,57 +8,63 @@ what the call returns.
 
 from __future__ import annotations
 
-from irgrad.engine.analyses.objects import OVERLAPS
+from irgrad.engine.analyses.objects import OPEN, OVERLAPS
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.lexer import quoted_name
-from irgrad.engine.ir.model import Function
+from irgrad.engine.ir.model import Argument, Function
 from irgrad.engine.ir.types import Type
-from irgrad.engine.notation.calls import DerivativeCall, used
-from irgrad.rules.errors import Unsupported
+from irgrad.engine.notation.calls import DerivativeCall, Parameter, used
+from irgrad.engine.notation.results import floats_of, ones
+from irgrad.engine.transforms.split import REVERSE
+from irgrad.rules.errors import IRGradError, Unsupported
 
-__all__ = ["active", "root_text", "thunk_text"]
+__all__ = ["Thunk", "active", "declarations", "derivatives", "formals_of", "passing", "root_text", "thunk_text"]
 
-_ONE = {"double": "1.0", "float": "1.0", "half": "0xH3C00", "bfloat": "0xR3F80",
-        "x86_fp80": "0xK3FFF8000000000000000"}  # fmt: skip
+Slot = tuple[Type, str]
+"""A value that the call returns: its type, and the memory that holds it."""
 
 
 def active(call: DerivativeCall) -> list[str]:
     """What `derive` is told about each argument of the root, its result's slot included."""
     kinds = ["const" if p.activity == "const" else "dup" for p in call.parameters]
-    if _result(call) is not None:
-        kinds.append("dup")
+    if call.result.kind is not None:
+        kinds.append("dup" if call.result.active or call.result.pointer else "const")
     return kinds
 
 
-def _result(call: DerivativeCall) -> Type | None:
-    """The type of the function's result where that is a number."""
-    ret = call.function.ftype.ret
-    return ret if isinstance(ret, ty.FloatType) else None
+def formals_of(call: DerivativeCall) -> list[Argument]:
+    """The parameters of the differentiated function, without that for its result."""
+    return [formal for formal in call.function.args if "sret" not in formal.attrs]
 
 
 def root_text(call: DerivativeCall, name: str) -> str:
     """The function in normal form. A function that is given as a constant argument is called directly."""
     params, loads, args = [], [], []
     actual = call.instr.args
-    for formal, said in zip(call.function.args, call.parameters, strict=True):
+    leaves = "" if call.mode == "reverse" else f" {OPEN}"  # the adjoints of fresh memory are zero after the call
+    for formal, said in zip(formals_of(call), call.parameters, strict=True):
         i, type_ = formal.index, formal.type
         if isinstance(type_, ty.PtrType):
-            params.append(f"ptr {OVERLAPS} %a{i}")
+            params.append(f"ptr {OVERLAPS}{leaves} %a{i}")
             given = actual[said.value]
             known = f"@{quoted_name(given.name or '')}" if isinstance(given, Function) else f"%a{i}"
-            args.append(f"ptr {_passing(formal.attrs)}{known}")
+            args.append(f"ptr {passing(formal.attrs)}{known}")
         else:
             params.append(f"ptr noalias %a{i}")
             loads.append(f"  %v{i} = load {type_}, ptr %a{i}, align {ty.align_of(type_)}")
-            args.append(f"{type_} {_passing(formal.attrs)}%v{i}")
-    ret = call.function.ftype.ret
+            args.append(f"{type_} {passing(formal.attrs)}%v{i}")
+    ret, result = call.function.ftype.ret, call.result
+    if result.memory:
+        args.insert(0, f"ptr {_sret(call.function)}%ret")
     target = f"@{quoted_name(call.function.name or '')}({', '.join(args)})"
     lines = [*loads]
-    if _result(call) is not None:
-        params.append("ptr noalias %ret")
-        lines += [f"  %r = call {ret} {target}", f"  store {ret} %r, ptr %ret, align {ty.align_of(ret)}"]
+    if result.kind is not None:
+        params.append(f"ptr noalias{leaves} %ret")
+    if ret is ty.VOID:
+        lines.append(f"  call {_prototype(call.function)} {target}")
     else:
-        lines.append(f"  {'' if ret is ty.VOID else '%r = '}call {_prototype(call.function)} {target}")
+        lines.append(f"  %r = call {_prototype(call.function)} {target}")
+        lines.append(f"  store {ret} %r, ptr %ret, align {ty.align_of(ret)}")
     body = "\n".join(lines)
     return f"define void @{quoted_name(name)}({', '.join(params)}) {{\n{body}\n  ret void\n}}\n"
 
@@ -67,7 +73,11 @@ def _prototype(function: Function) -> str:
     return str(function.ftype) if function.ftype.vararg else str(function.ftype.ret)
 
 
-def _passing(attrs: str) -> str:
+def _sret(function: Function) -> str:
+    return f"sret({function.args[0].attrs.split('sret(', 1)[1].split(')', 1)[0]}) "
+
+
+def passing(attrs: str) -> str:
     """Those attributes of a parameter that say how it is passed."""
     words = attrs.replace(", ", ",").split()
     kept = [word for word in words if word in ("signext", "zeroext") or word.startswith("byval(")]
@@ -75,112 +85,185 @@ def _passing(attrs: str) -> str:
     return "".join(f"{word} " for word in (*kept, *aligned))
 
 
-class _Thunk:
+class Thunk:
     """Builds the text of one thunk."""
 
     def __init__(self, call: DerivativeCall, caller: Function) -> None:
         self.call = call
         self.caller = caller
         self.lines: list[str] = []
+        self.slots: list[str] = []  # the derivative's arguments
 
     def text(self, name: str, derivative: str) -> str:
-        call, info = self.call, self.call.instr.call
+        """The definition of the function that takes the place of the call."""
+        gradients = self.arguments()
+        returned = self.results(gradients)
+        self.lines.append(f"  call void @{quoted_name(derivative)}({', '.join(self.slots)})")
+        self.give_back(returned)
+        return self.define(name)
+
+    def define(self, name: str) -> str:
+        """What was written, as a function with the call's prototype."""
+        call = self.call
+        info = call.instr.call
         assert info is not None
         params = []
         for i, arg in enumerate(call.instr.args):
             attrs = info.arg_attrs[i] if i < len(info.arg_attrs) else ""
-            kept = f"{attrs} " if i == call.result else _passing(attrs)
-            params.append(f"{arg.type} {kept}%a{i}")
-        slots: list[str] = []
-        gradients: list[tuple[Type, str]] = []
-        for formal, said in zip(call.function.args, call.parameters, strict=True):
+            params.append(f"{arg.type} {f'{attrs} ' if i == call.sret else passing(attrs)}%a{i}")
+        stack = [line for line in self.lines if " = alloca " in line]  # before any branch: once for each call
+        body = "\n".join([*stack, *(line for line in self.lines if " = alloca " not in line)])
+        return f"define {call.instr.type} @{quoted_name(name)}({', '.join(params)}) alwaysinline {{\n{body}\n}}\n"
+
+    def refuse(self, what: str, because: str, fix: str) -> IRGradError:
+        """The error for this call."""
+        return Unsupported(what, where=self.call.where, because=because, fix=fix)
+
+    # -- what goes in ------------------------------------------------------------------------------------------------
+
+    def arguments(self) -> list[Slot]:
+        """Adds the slots of the parameters; those of gradients that the call returns, in order."""
+        gradients: list[Slot] = []
+        for formal, said in zip(formals_of(self.call), self.call.parameters, strict=True):
             type_ = formal.type
+            value = self.value(said.value, type_, byref=said.byref)
             if isinstance(type_, ty.PtrType):
-                slots += [f"ptr {self._value(i, type_)}" for i in (said.value, said.shadow) if i >= 0]
+                self.slots.append(f"ptr {value}")
+                if said.activity != "const":
+                    self.lanes(self._shadows(said, type_))
                 continue
-            slots.append(f"ptr {self._slot(f's{formal.index}', type_, self._value(said.value, type_))}")
+            self.slots.append(f"ptr {self.slot(f's{formal.index}', type_, value)}")
             if said.activity == "const":
                 continue
-            start = self._value(said.shadow, type_) if said.shadow >= 0 else _nought(type_)
-            slots.append(f"ptr {self._slot(f'd{formal.index}', type_, start)}")
+            starts = self._shadows(said, type_) if said.shadows else [nought(type_)] * self.call.width
+            names = [self.slot(f"d{formal.index}.{lane}", type_, start) for lane, start in enumerate(starts)]
+            self.lanes(names)
             if said.activity == "out":
-                gradients.append((type_, f"%d{formal.index}"))
-        returned = self._returned(slots, gradients)
-        self.lines.append(f"  call void @{quoted_name(derivative)}({', '.join(slots)})")
-        self._return(returned)
-        ret = call.instr.type
-        body = "\n".join(self.lines)
-        return f"define {ret} @{quoted_name(name)}({', '.join(params)}) alwaysinline {{\n{body}\n}}\n"
+                gradients += [(type_, name) for name in names]
+        return gradients
 
-    def _value(self, number: int, type_: Type) -> str:
+    def _shadows(self, said: Parameter, type_: Type) -> list[str]:
+        """The shadow of each lane."""
+        found = [self.value(shadow, type_) for shadow in said.shadows]
+        if said.stride < 0:
+            return found
+        step = self.value(said.stride, ty.I64)
+        rows = [found[0]]
+        for lane in range(1, self.call.width):
+            number = len(self.lines)
+            self.lines += [f"  %k{number} = mul i64 {step}, {lane}",
+                           f"  %w{number} = getelementptr i8, ptr {found[0]}, i64 %k{number}"]  # fmt: skip
+            rows.append(f"%w{number}")
+        return rows
+
+    def lanes(self, shadows: list[str]) -> None:
+        """Adds a shadow to the derivative's arguments: a pointer, or with several lanes an array of them."""
+        if len(shadows) == 1:
+            self.slots.append(f"ptr {shadows[0]}")
+            return
+        type_, whole = f"[{len(shadows)} x ptr]", "poison"
+        for lane, shadow in enumerate(shadows):
+            name = f"%l{len(self.lines)}"
+            self.lines.append(f"  {name} = insertvalue {type_} {whole}, ptr {shadow}, {lane}")
+            whole = name
+        self.slots.append(f"{type_} {whole}")
+
+    def value(self, number: int, type_: Type, *, byref: bool = False) -> str:
         """An argument of the call, as the parameter's type: numbers behind `...` come promoted."""
         have = self.call.instr.args[number].type
+        name = f"%c{number}.{len(self.lines)}"
+        if byref:
+            if not isinstance(have, ty.PtrType):
+                raise self.refuse(f"argument {number + 1} is a `{have}`", "enzyme_byref stands before it",
+                                  "pass the address of the value")
+            self.lines.append(f"  {name} = load {type_}, ptr %a{number}, align 1")
+            return name
         if have is type_:
             return f"%a{number}"
         if isinstance(have, ty.FloatType) and isinstance(type_, ty.FloatType):
             op = "fptrunc" if ty.store_size(have) > ty.store_size(type_) else "fpext"
         elif isinstance(have, ty.IntType) and isinstance(type_, ty.IntType):
             op = "trunc" if have.bits > type_.bits else "sext"
+        elif not have.is_aggregate and not type_.is_aggregate and ty.size_of(have) == ty.size_of(type_) and not (
+            isinstance(have, ty.PtrType) or isinstance(type_, ty.PtrType)
+        ):  # two floats of a struct, in registers of another kind
+            op = "bitcast"
         else:
-            raise Unsupported(f"argument {number + 1} is a `{have}`", where=self.call.where,
-                              because=f"`{self.call.function.name}` takes a `{type_}` there",
-                              fix="convert it in the call")  # fmt: skip
-        name = f"%c{number}.{len(self.lines)}"
+            raise self.refuse(f"argument {number + 1} is a `{have}`",
+                              f"`{self.call.function.name}` takes a `{type_}` there", "convert it in the call")
         self.lines.append(f"  {name} = {op} {have} %a{number} to {type_}")
         return name
 
-    def _slot(self, name: str, type_: Type, start: str) -> str:
+    def slot(self, name: str, type_: Type, start: str) -> str:
+        """Memory on the stack that holds a value."""
         align = ty.align_of(type_)
         self.lines.append(f"  %{name} = alloca {type_}, align {align}")
         self.lines.append(f"  store {type_} {start}, ptr %{name}, align {align}")
         return f"%{name}"
 
-    def _returned(self, slots: list[str], gradients: list[tuple[Type, str]]) -> list[tuple[Type, str]]:
+    # -- what comes out ----------------------------------------------------------------------------------------------
+
+    def results(self, gradients: list[Slot]) -> list[Slot]:
         """Adds the slots of the result; the values that the call returns, in order."""
-        kind, switches = _result(self.call), self.call.switches
-        forward = self.call.mode == "forward"
+        kind, switches, forward = self.call.result.kind, self.call.switches, self.call.forward
         if kind is None:
             if "primal_return" in switches:
-                raise Unsupported("enzyme_primal_return has no value to return", where=self.call.where,
-                                  because=f"`{self.call.function.name}` returns `{self.call.function.ftype.ret}`",
-                                  fix="leave it out, or differentiate a function that returns a number")  # fmt: skip
+                raise self.refuse("enzyme_primal_return has no value to return",
+                                  f"`{self.call.function.name}` returns `{self.call.function.ftype.ret}`",
+                                  "leave it out, or differentiate a function that returns a number")  # fmt: skip
             return gradients
-        seed = "0.0" if forward or "const_return" in switches else _ONE.get(str(kind), "1.0")
-        slots.append(f"ptr {self._slot('r', kind, _nought(kind))}")
-        slots.append(f"ptr {self._slot('dr', kind, _nought(kind) if seed == '0.0' else seed)}")
-        primal = [(kind, "%r")] if "primal_return" in switches else []
-        tangent = [(kind, "%dr")] if forward and not switches & {"noret", "const_return"} else []
-        return [*primal, *tangent, *gradients]
+        primal, shadows = self.result_slots(kind, seeded=not forward and "const_return" not in switches)
+        shown = [(kind, primal)] if "primal_return" in switches else []
+        tangents = [(kind, shadow) for shadow in shadows]
+        if not forward or switches & {"noret", "const_return"}:
+            tangents = []
+        return [*shown, *tangents, *gradients]
 
-    def _return(self, values: list[tuple[Type, str]]) -> None:
+    def result_slots(self, kind: Type, *, seeded: bool, seed: str = "") -> tuple[str, list[str]]:
+        """The result's slot and those of its tangents or cotangents, which `seeded` ones start from 1."""
+        primal = self.slot("r", kind, nought(kind))
+        self.slots.append(f"ptr {primal}")
+        if not (self.call.result.active or self.call.result.pointer):
+            return primal, []
+        shadows = [self.slot(f"dr.{lane}", kind, seed or nought(kind)) for lane in range(self.call.width)]
+        for shadow in shadows if seeded and not seed else ():
+            for offset, part in floats_of(kind):
+                at = f"{shadow}.at{offset}"
+                self.lines += [f"  {at} = getelementptr i8, ptr {shadow}, i64 {offset}",
+                               f"  store {part} {ones(part)}, ptr {at}, align {ty.align_of(part)}"]  # fmt: skip
+        self.lanes(shadows)
+        return primal, shadows
+
+    def give_back(self, values: list[Slot], *, more: bool = False) -> None:
+        """Ends the thunk with these values; `more`: the declared result may have room for others."""
         call = self.call
         ret = call.instr.type
         kind = ty.struct(tuple(type_ for type_, _ in values)) if len(values) != 1 else values[0][0]
-        if call.result >= 0:
-            info = call.instr.call
-            assert info is not None
+        if call.sret >= 0:
+            assert call.instr.call is not None
             self._check(bool(values), "a struct", values)
-            self._gather(kind, values, f"%a{call.result}")
+            self._gather(kind, values, f"%a{call.sret}")
             self.lines.append("  ret void")
             return
         if ret is ty.VOID:
-            self._check(call.mode == "forward" or not values, "nothing", values)
+            self._check(more or call.forward or not values, "nothing", values)
             self.lines.append("  ret void")
             return
         if not values and not used(self.caller, call.instr):
-            self.lines.append(f"  ret {ret} {_nought(ret)}")
+            self.lines.append(f"  ret {ret} {nought(ret)}")
             return
         size = ty.size_of(kind) if values else 0
-        fits = bool(values) and -(-size // 8) == -(-ty.size_of(ret) // 8) and (
+        exact = -(-size // 8) == -(-ty.size_of(ret) // 8)
+        fits = bool(values) and (exact or (more and size < ty.size_of(ret))) and (
             size == ty.size_of(ret) or not isinstance(ret, ty.FloatType))  # fmt: skip
-        self._check(fits, f"a `{ret}`", values)
+        self._check(fits or not used(self.caller, call.instr), f"a `{ret}`", values)
         room = ret if ty.size_of(ret) > size else kind
         self.lines.append(f"  %out = alloca {room}, align 16")
         self._gather(kind, values, "%out")
         self.lines += [f"  %whole = load {ret}, ptr %out, align 16", f"  ret {ret} %whole"]
 
-    def _gather(self, kind: Type, values: list[tuple[Type, str]], where: str) -> None:
-        offsets = ty.field_offsets(kind) if isinstance(kind, ty.StructType) else [0]
+    def _gather(self, kind: Type, values: list[Slot], where: str) -> None:
+        offsets = ty.field_offsets(kind) if isinstance(kind, ty.StructType) and len(values) != 1 else [0]
         for i, ((type_, slot), at) in enumerate(zip(values, offsets, strict=False)):
             align = ty.align_of(type_)
             self.lines += [
@@ -189,19 +272,41 @@ class _Thunk:
                 f"  store {type_} %g{i}, ptr %p{i}, align {align}",
             ]
 
-    def _check(self, fits: bool, result: str, values: list[tuple[Type, str]]) -> None:
+    def _check(self, fits: bool, result: str, values: list[Slot]) -> None:
         if fits:
             return
         found = ", ".join(f"`{type_}`" for type_, _ in values) or "nothing"
-        raise Unsupported(f"the result of the call is {result}", where=self.call.where,
-                          because=f"the derivative of `{self.call.function.name}` returns {found}",
-                          fix="declare the call with a result of that type: one number, or a struct of them in order")
+        raise self.refuse(f"the result of the call is {result}",
+                          f"the derivative of `{self.call.function.name}` returns {found}",
+                          "declare the call with a result of that type: one number, or a struct of them in order")
 
 
-def _nought(type_: Type) -> str:
+def derivatives(call: DerivativeCall, derivative: str) -> list[str]:
+    """The functions that one derivation makes for a call."""
+    return [derivative, derivative + REVERSE] if call.mode in ("augment", "sweep") else [derivative]
+
+
+def declarations(call: DerivativeCall, derivative: str) -> str:
+    """Their declarations."""
+    slots = []
+    shadow = "ptr" if call.width == 1 else f"[{call.width} x ptr]"
+    for kind in active(call):
+        slots += ["ptr", shadow] if kind == "dup" else ["ptr"]
+    if call.mode not in ("augment", "sweep"):
+        return f"declare void @{derivative}({', '.join(slots)})\n"
+    tail = ", ".join([*slots, "ptr"])
+    return f"declare {{ ptr }} @{derivative}({tail})\ndeclare void @{derivative}{REVERSE}({tail})\n"
+
+
+def nought(type_: Type) -> str:
+    """A zero."""
     return "zeroinitializer" if not isinstance(type_, ty.PtrType) else "null"
 
 
 def thunk_text(call: DerivativeCall, caller: Function, name: str, derivative: str) -> str:
     """What takes the place of the call. Raises Unsupported where the call's result does not fit."""
-    return _Thunk(call, caller).text(name, derivative)
+    if call.mode in ("augment", "sweep"):
+        from irgrad.engine.notation.splitting import split_text
+
+        return split_text(call, caller, name, derivative)
+    return Thunk(call, caller).text(name, derivative)

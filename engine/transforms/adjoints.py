@@ -312,6 +312,8 @@ def call(r: Reverse, instr: Instruction) -> None:
         if effect.fill is not None:
             fill(r, instr, effect.fill)
             return
+        if effect.allocates and effect.zeroed and r.unit.between:
+            _zero_again(r, instr, effect.sizes)
         if effect.allocates or effect.frees is not None:
             return
     if not r.unit.activity.call(instr):
@@ -327,6 +329,18 @@ def call(r: Reverse, instr: Instruction) -> None:
         if application(r.unit, instr) is None:
             raise missing(r.unit, instr)
         by_row(r, instr)
+
+
+def _zero_again(r: Reverse, instr: Instruction, sizes: tuple[int, ...]) -> None:
+    """The reverse sweep of a tape that is used again finds the shadow of zeroed memory as it was."""
+    if not r.sweep.shadowed(instr):
+        return
+    total: Value = ConstInt(ty.I64, 1)
+    for i in sizes:
+        total = r.b.mul(total, r.b.to_i64(r.recall.value(instr.args[i]), signed=False), ())
+    fn = r.unit.declare("llvm.memset.p0.i64", ty.function(ty.VOID, (ty.PTR, ty.I8, ty.I64, ty.I1)))
+    wide = lanes.scaled(r.b, total, r.unit.width)
+    r.b.call(fn, [r.recall.shadow(instr), ConstInt(ty.I8, 0), wide, ConstInt(ty.I1, 0)])
 
 
 def copy(r: Reverse, instr: Instruction, where: tuple[int, int, int]) -> None:

@@ -50,25 +50,9 @@ def derive(
     then holds that many lanes for each element, side by side (see lanes.py). Raises an IRGradError that names the
     source line for what has no derivative.
     """
-    from irgrad.engine.transforms.canonical import canonicalise_module
-
-    root = module.functions[fname]
-    if rules is not None:
-        module.rules = rules
-        rules.hide()
-    canonicalise_module(module, root)
-    dup = {i for i, a in enumerate(args) if a == "dup"}
-    unit = analysed(module, root, dup, buffers, mode, strict_fp, discard, width)
-    facts = unit.facts
-    scratch = tuple(sorted(facts.activity.scratch))
-    refuse_undecidable(unit)
-    screen(unit)
-    refuse_puns(unit, buffers)
-    refuse_parts(unit)
-    shadowed = [a == "dup" or i in facts.activity.scratch for i, a in enumerate(args)]
-    abi = Abi(root)
-    abi.shadow = list(shadowed)
-    unit.abis[root] = abi
+    unit, abi = prepared(module, fname, mode, args, buffers, strict_fp, discard, width, rules)
+    root, shadowed = unit.root, abi.shadow
+    scratch = tuple(sorted(unit.activity.scratch))
     letter = ("T" if discard else "J") if mode == "forward" else "R" if discard else "V"
     strip = f"{width}x" if width > 1 else ""
     name = f"{fname}.{letter}{strip}{''.join('1' if s else '0' for s in shadowed)}"
@@ -80,12 +64,36 @@ def derive(
     else:
         _reverse_root(unit, root, target, abi)
     drain(unit)
-    _clear_shadow_globals(unit, target)
+    forget_globals(unit, target)
     if width > 1 and unit.plain:
         target.tail += f" {LANES}"
     if rules is not None:
         rules.restore()
     return Derived(name, scratch)
+
+
+def prepared(
+    module: Module, fname: str, mode: str, args: Sequence[str], buffers: Sequence[str] = (), strict_fp: bool = False,
+    discard: Sequence[int] = (), width: int = 1, rules: Rulebook | None = None,
+) -> tuple[Unit, Abi]:  # fmt: skip
+    """The module ready for its derivative: canonical, analysed, and found to have one; the convention of the root."""
+    from irgrad.engine.transforms.canonical import canonicalise_module
+
+    root = module.functions[fname]
+    if rules is not None:
+        module.rules = rules
+        rules.hide()
+    canonicalise_module(module, root)
+    dup = {i for i, a in enumerate(args) if a == "dup"}
+    unit = analysed(module, root, dup, buffers, mode, strict_fp, discard, width)
+    refuse_undecidable(unit)
+    screen(unit)
+    refuse_puns(unit, buffers)
+    refuse_parts(unit)
+    abi = Abi(root)
+    abi.shadow = [a == "dup" or i in unit.activity.scratch for i, a in enumerate(args)]
+    unit.abis[root] = abi
+    return unit, abi
 
 
 def analysed(
@@ -170,7 +178,7 @@ def fill_descriptor(unit: Unit, fn: Function) -> None:
     var.init = ConstAggregate(var.value_type, entries)
 
 
-def _clear_shadow_globals(unit: Unit, target: Function) -> None:
+def forget_globals(unit: Unit, target: Function) -> None:
     """Derivatives of mutable globals start from zero in every call."""
     b = Builder(target.blocks[0], at=0)
     ftype = ty.function(ty.VOID, (ty.PTR, ty.I8, ty.I64, ty.I1))

@@ -62,7 +62,7 @@ class Reverse:
         loose = unit.quiet and unit.flags
         self.free_sums = free_sums(fn, self.loops) if loose else set()
         self.induction = Induction(fn, self.cfg, self.loops)
-        outside = unit.every_write if self.split else unit.outside_root
+        outside = unit.every_write | unit.between if self.split else unit.outside_root
         self.clobber = Clobber(self.cfg, unit.pointers, self.induction, outside)
         self.sweep = Augment(self, primal)
         self.storage = Storage(self)

@@ -1,13 +1,24 @@
-"""Split reverse mode of callees: the augmented function, the tape, the reverse function."""
+"""Split reverse mode: the augmented function, the tape, the reverse function; of callees, and of a root whose two
+halves a program calls itself."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import Function
+from irgrad.engine.ir.model import Function, Module
 from irgrad.engine.ir.types import Type
 from irgrad.engine.transforms.augment import augmented_type
 from irgrad.engine.transforms.lanes import wide
 from irgrad.engine.transforms.unit import Abi, Unit
+
+if TYPE_CHECKING:
+    from irgrad.engine.analyses.rulebook import Rulebook
+    from irgrad.engine.transforms.derive import Derived
+
+REVERSE = ".reverse"
+"""Ending of the name of the second half of a derivative in split mode."""
 
 
 def reverse_type(fn_type: ty.FunctionType, abi: Abi, width: int = 1) -> ty.FunctionType:
@@ -41,3 +52,44 @@ def split_functions(unit: Unit, fn: Function) -> tuple[Function, Function]:
 
         unit.queue.append(generate)
     return unit.derived[fn, "augmented"], unit.derived[fn, "reverse"]
+
+
+def derive_split(
+    module: Module, fname: str, args: Sequence[str], *, kept: Sequence[int] = (), rules: Rulebook | None = None
+) -> Derived:
+    """Add both halves of the reverse derivative of `fname` to `module`, for a program that calls them one by one.
+
+    `{ptr} NAME(A a, A a', arena)` runs the function, `void NAME.reverse(A a, A a', tape)` the reverse sweep. Between
+    the two the program may write any memory that it can reach, apart from that of the arguments in `kept`.
+    """
+    from irgrad.engine.transforms.derive import REVERSE_TAIL, Derived, drain, forget_globals, prepared
+    from irgrad.engine.transforms.reverse import Reverse
+
+    unit, abi = prepared(module, fname, "reverse", args, rules=rules)
+    scratch = tuple(sorted(unit.activity.scratch))
+    unit.between = _open_memory(unit, kept)
+    root = unit.root
+    name = f"{fname}.S{''.join('1' if s else '0' for s in abi.shadow)}"
+    augmented = Function(name, augmented_type(root.ftype, abi))
+    reverse = Function(name + REVERSE, reverse_type(root.ftype, abi))
+    augmented.tail, reverse.tail = "nounwind", REVERSE_TAIL
+    module.functions[name], module.functions[name + REVERSE] = augmented, reverse
+    Reverse(unit, root, abi, augmented, reverse).generate()
+    drain(unit)
+    forget_globals(unit, reverse)
+    if rules is not None:
+        rules.restore()
+    return Derived(name, scratch)
+
+
+def _open_memory(unit: Unit, kept: Sequence[int]) -> int:
+    """Objects that a program can write while it holds the tape: all but locals, their address never given away."""
+    pointers = unit.pointers
+    promised = [unit.root.args[i] for i in kept]
+    mask = still = 0
+    for obj in pointers.objects:
+        if obj.site in promised:
+            still |= 1 << obj.index
+        elif obj.kind not in ("alloca", "heap", "function"):
+            mask |= 1 << obj.index
+    return (pointers.reachable(mask) | 1) & ~still

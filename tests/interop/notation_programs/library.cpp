@@ -42,8 +42,8 @@ int main() {
   __enzyme_autodiff((void *)loss, enzyme_dup, &m, &dm, enzyme_const, x.data());
   near("model w", dm.w_[2], 9);
   big b{{1, 2, 3, 4}}, db{};
-  double ds = __enzyme_autodiff((void *)onbig, enzyme_dup, b, db, enzyme_out, 2.0);
-  near("ds", ds, 30);
+  double ds = __enzyme_autodiff((void *)onbig, enzyme_dup, &b, &db, enzyme_out, 2.0);
+  near("ds", ds, 30); near("db", db.a[3], 16);
   ds = __enzyme_autodiff((void *)onbig, enzyme_const, b, enzyme_out, 2.0);
   near("ds", ds, 30);
   duo p = __enzyme_autodiff_duo((void *)pairval, std::array<double, 2>{3, 4});

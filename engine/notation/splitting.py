@@ -1,0 +1,127 @@
+"""Thunks of split mode: `__enzyme_augmentfwd` runs the function and returns a tape, `__enzyme_reverse` consumes it.
+
+The tape that a program sees is a pointer to a record {arena, tape of the derivative, number of the derivative}. The
+number is compared when the tape is consumed: a tape of another function would be read as something that it is not.
+"""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.lexer import quoted_name
+from irgrad.engine.ir.model import Function
+from irgrad.engine.ir.types import Type
+from irgrad.engine.notation.calls import DerivativeCall
+from irgrad.engine.notation.thunks import Slot, Thunk
+from irgrad.engine.transforms.split import REVERSE
+
+__all__ = ["kept", "split_text"]
+
+_RUNTIME = """declare noalias ptr @irgrad.tape.acquire()
+declare noalias ptr @irgrad.tape.alloc(ptr, i64)
+declare void @irgrad.tape.finish(ptr)
+declare void @abort()
+declare i32 @puts(ptr)
+"""
+_MESSAGE = "irgrad: this tape belongs to another function, or to a call with other annotations"
+
+
+class _Augment(Thunk):
+    """The first half: {tape, value, shadow of the value}."""
+
+    def text(self, name: str, derivative: str) -> str:
+        call, lines = self.call, self.lines
+        self.arguments()
+        kind = call.result.kind
+        values: list[Slot] = []
+        if kind is not None:
+            primal, shadows = self.result_slots(kind, seeded=False)
+            if not call.switches & {"noret"}:
+                values.append((kind, primal))
+                values += [(kind, s) for s in shadows if call.result.pointer and "const_return" not in call.switches]
+        lines += [
+            "  %arena = call ptr @irgrad.tape.acquire()",
+            f"  %both = call {{ ptr }} @{quoted_name(derivative)}({', '.join([*self.slots, 'ptr %arena'])})",
+            "  %inner = extractvalue { ptr } %both, 0",
+            "  %tape = call ptr @irgrad.tape.alloc(ptr %arena, i64 24)",
+            "  store ptr %arena, ptr %tape, align 8",
+            "  %inner.at = getelementptr i8, ptr %tape, i64 8",
+            "  store ptr %inner, ptr %inner.at, align 8",
+            "  %number.at = getelementptr i8, ptr %tape, i64 16",
+            f"  store i64 {_number(derivative)}, ptr %number.at, align 8",
+        ]
+        if call.tape >= 0:
+            lines.append(f"  store ptr %tape, ptr %a{call.tape}, align 1")
+        else:
+            shown = (ty.PTR, self.slot("tape.slot", ty.PTR, "%tape"))
+            values = [*values, shown] if self._tape_last(values) else [shown, *values]
+        self.give_back(values, more=True)
+        return self.define(name)
+
+    def _tape_last(self, values: list[Slot]) -> bool:
+        """Whether the program declares the value in front of the tape."""
+        fields = _fields(self.call)
+        return len(values) == 1 == len(fields) - 1 and fields[1] is ty.PTR and fields[0] is values[0][0] is not ty.PTR
+
+
+class _Sweep(Thunk):
+    """The second half: gradients, as `__enzyme_autodiff` returns them."""
+
+    def text(self, name: str, derivative: str) -> str:
+        call, lines = self.call, self.lines
+        gradients = self.arguments()
+        kind = call.result.kind
+        if kind is not None:
+            seed = self.value(call.seed, kind) if call.seed >= 0 else ""
+            self.result_slots(kind, seeded="const_return" not in call.switches, seed=seed)
+        if call.instr.args[call.tape].type is not ty.PTR:
+            raise self.refuse(f"the tape is a `{call.instr.args[call.tape].type}`",
+                              "what __enzyme_augmentfwd returns first is a pointer", "void *tape")
+        tape = f"%a{call.tape}"
+        if call.tape_in_memory:
+            lines.append(f"  %tape = load ptr, ptr {tape}, align 1")
+            tape = "%tape"
+        lines += [
+            f"  %number.at = getelementptr i8, ptr {tape}, i64 16",
+            "  %number = load i64, ptr %number.at, align 8",
+            f"  %own = icmp eq i64 %number, {_number(derivative)}",
+            "  br i1 %own, label %go, label %stop",
+            "stop:",
+            "  %told = call i32 @puts(ptr @irgrad.tape.other)",
+            "  call void @abort()",
+            "  unreachable",
+            "go:",
+            f"  %inner.at = getelementptr i8, ptr {tape}, i64 8",
+            "  %inner = load ptr, ptr %inner.at, align 8",
+            f"  call void @{quoted_name(derivative + REVERSE)}({', '.join([*self.slots, 'ptr %inner'])})",
+        ]
+        if "nofree" not in call.switches:
+            lines += [f"  %arena = load ptr, ptr {tape}, align 8", "  call void @irgrad.tape.finish(ptr %arena)"]
+        self.give_back(gradients)
+        return self.define(name)
+
+
+def _fields(call: DerivativeCall) -> tuple[Type, ...]:
+    """The fields of the declared result."""
+    ret = call.instr.type
+    return ret.fields or () if isinstance(ret, ty.StructType) else ()
+
+
+def _number(derivative: str) -> int:
+    return crc32(derivative.encode())
+
+
+def kept(call: DerivativeCall) -> tuple[int, ...]:
+    """The root's arguments of which nobody writes the memory between the two halves. Numbers are passed again."""
+    if call.mode not in ("augment", "sweep"):
+        return ()
+    return tuple(i for i, said in enumerate(call.parameters) if said.kept)
+
+
+def split_text(call: DerivativeCall, caller: Function, name: str, derivative: str) -> str:
+    """What takes the place of a call of split mode."""
+    thunk = (_Augment if call.mode == "augment" else _Sweep)(call, caller)
+    size = len(_MESSAGE) + 1
+    message = f'@irgrad.tape.other = private unnamed_addr constant [{size} x i8] c"{_MESSAGE}\\00"\n'
+    return _RUNTIME + message + thunk.text(name, derivative)
