@@ -32,12 +32,12 @@ CC_USAGE = """usage: irgrad cc [options of a C compiler] FILE... [-o OUT]
 Writes a program; with -c .o, with -S .s, with -shared .so, with -S -emit-llvm .ll, or what the suffix of OUT says.
 Objects of -c -flto are differentiated when they are linked, so that a derivative may cross files."""
 _LIBRARY_ALIAS = re.compile(r'^(@_ZNK?St[\w$.]+ = )(?:\w+ )*?((?:unnamed_addr )?alias )', re.M)
-_REGISTERS = re.compile(rb"__enzyme_(?:re|inactive|function_like|allocation_like)")
+_REGISTERS = re.compile(rb"__enzyme_(?:register|inactive|function_like|allocation_like)")
 _UNTOUCHED = ("-Xclang", "-disable-llvm-passes", "-fkeep-persistent-storage-variables")
 # Attributes of functions that clang does not know become annotations, which it hands on.
 _ATTRIBUTES = (
     *(f'-D{word}=annotate("{word}")' for word in (
-        "enzyme_inactive", "enzyme_inactive_noblock", "enzyme_nofree", "enzyme_shouldrecompute",
+        "enzyme_inactive", "enzyme_inactive_noblock", "enzyme_shouldrecompute",  # enzyme_nofree is a variable too
         "enzyme_no_escaping_allocation", "enzyme_sparse_accumulate")),
     '-Denzyme_function_like(name)=annotate("enzyme_function_like=" name)',
 )

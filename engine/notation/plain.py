@@ -110,7 +110,7 @@ class _Plain(Reader):
 
     def _ignored(self, number: int) -> tuple[str, str]:
         given = self.args[0].type if len(self.args) == 1 else None
-        if given is not self.instr.type or given.is_aggregate or given.is_ptr:
+        if given is None or given is not self.instr.type or given.is_aggregate or given.is_ptr:
             raise self.refuse("this value cannot be taken out of the derivative",
                               f"__enzyme_ignore_derivatives gets {len(self.args)} arguments and returns a "
                               f"`{self.instr.type}`; it takes one number and returns it", "call it for each number")
