@@ -6,7 +6,13 @@ import runpy
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
+from jax.test_util import check_grads
+
+import irgrad
 
 # name: (steps or cells, last loss over first loss at most)
 TRAINED = {"heat_control": (60, 0.6), "fit_ode": (25, 0.1), "residual": (120, 0.1)}
@@ -36,3 +42,27 @@ def test_flow_map(repository: Path, tmp_path: Path) -> None:
 def test_nbody(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _main(repository, "nbody")()
     assert "the derivatives agree" in capsys.readouterr().out
+
+
+RNG = np.random.default_rng(3)
+# example, function, signature: active and other arguments
+KERNELS: dict[tuple[str, str, str], tuple[tuple[Any, ...], tuple[Any, ...]]] = {
+    ("heat_control", "heat", "void(f64[n] power, out f64[n] u, i64 n, i32 steps)"): ((RNG.normal(size=6),), (30,)),
+    ("fit_ode", "misfit", "f64(f64[6] p, f64[n,2] data, i64 n, f64 dt)"): (
+        (np.array([1.1, 0.4, 0.1, 0.4, 2.0, 1.0]), RNG.normal(size=(4, 2)), np.float64(0.2)), ()),
+    ("flow_map", "flow", "void(f64[2] start, out f64[2] end, f64 time, i32 steps)"): (
+        (np.array([0.4, 0.3]), np.float64(2.0)), (8,)),
+    ("residual", "trial", "f64(f64[192] p, f64 x)"): ((RNG.normal(size=192), np.float64(0.4)), ()),
+    ("nbody", "energy", "f64(f64[n,3] pos, f64[n] mass, i64 n)"): (
+        (RNG.normal(size=(4, 3)), RNG.uniform(0.5, 1.5, 4)), ()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k[0])
+def test_derivatives_of_both_orders(kernel: tuple[str, str, str], repository: Path) -> None:
+    jax.config.update("jax_enable_x64", True)
+    example, name, signature = kernel
+    source = runpy.run_path(str(repository / "examples" / f"{example}.py"))["SOURCE"]
+    function = irgrad.load(source).kernel(name, signature)
+    active, rest = KERNELS[kernel]
+    check_grads(lambda *a: function(*a, *rest), tuple(map(jnp.asarray, active)), order=2, atol=1e-4, rtol=1e-4)
