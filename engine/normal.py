@@ -37,7 +37,8 @@ def normal_text(
     params, loads, args = [], [], []
     for index, p in enumerate(signature.parameters):
         align = p.dtype.size
-        params.append(f"ptr noalias noundef nonnull align {align} %a{index}")
+        said = "" if p.is_array or p.dtype.kind == "f" else ' "irgrad-number"'  # no addresses there
+        params.append(f"ptr noalias noundef nonnull align {align}{said} %a{index}")
         if p.is_array:
             args.append(f"ptr noundef %{'c' if index in copied else 'a'}{index}")
         elif p.dtype.kind == "b":  # memory holds a byte, the call wants i1

@@ -251,11 +251,12 @@ class Program:
         return stage
 
     def _primal_stage(self) -> _Stage:
+        from irgrad.engine.ir.assembly import plain_assembly
         from irgrad.engine.ir.entities import restrict
         from irgrad.engine.ir.validate import validate
 
         source, name = self.source, normal_name(self.source.name)
-        own = restrict(source.text, [source.name])
+        own = plain_assembly(restrict(source.text, [source.name]))
         text = own + normal_text(source.name, source.signature)
         validate(_read(text, name))  # before LLVM sees it: what LLVM accepts may still end the process
         return _Stage.of(name, (), _prepared(source, own))

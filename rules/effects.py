@@ -126,7 +126,7 @@ _GROUPS: tuple[tuple[CallFacts, str], ...] = (
      "_gfortran_error_stop_string _gfortran_runtime_error _gfortran_runtime_error_at _gfortran_os_error "
      "_gfortran_os_error_at __cxa_deleted_virtual"),
     (_SILENT,
-     "rand random lrand48 mrand48 drand48 srand srandom srand48 arc4random clock usleep sleep sched_yield "
+     "irgrad.cpuid rand random lrand48 mrand48 drand48 srand srandom srand48 arc4random clock usleep sleep sched_yield "
      "getpid getppid "
      "omp_get_thread_num omp_get_num_threads omp_get_max_threads omp_get_wtime omp_get_num_procs omp_in_parallel "
      "omp_set_num_threads __errno_location __error __ctype_b_loc __ctype_tolower_loc __ctype_toupper_loc "

@@ -25,6 +25,9 @@ OPEN = '"irgrad-open"'
 """Attribute of a root's argument whose memory a program goes on using: what pointers stored there lead to leaves the
 function, its shadow too."""
 
+NUMBER = '"irgrad-number"'
+"""Attribute of a root's argument whose memory is a number of the user's, never an address."""
+
 COPIES = frozenset(
     "phi freeze bitcast addrspacecast ptrtoint ptrtoaddr inttoptr zext sext trunc insertvalue extractvalue "
     "insertelement extractelement shufflevector add and or xor".split()
@@ -60,6 +63,11 @@ class Object:
 def overlaps(obj: Object) -> bool:
     """A marked argument of the root, or what pointers in it lead to."""
     return isinstance(obj.site, Argument) and OVERLAPS in obj.site.attrs
+
+
+def may_be_addresses(obj: Object) -> bool:
+    """An argument of the root whose memory may hold addresses, as pointers or as integers."""
+    return obj.kind == "argument" and isinstance(obj.site, Argument) and NUMBER not in obj.site.attrs
 
 
 def overlap_mask(objects: Sequence[Object]) -> int:

@@ -13,9 +13,11 @@ to an unknown function belongs to it.
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Literal
 
 from irgrad.engine.analyses.cells import Cells, residues
 from irgrad.engine.analyses.effects import OPAQUE, Effect, effect_of
+from irgrad.engine.analyses.inclusion import Inclusion
 from irgrad.engine.analyses.objects import (
     COPIES,
     Object,
@@ -26,11 +28,13 @@ from irgrad.engine.analyses.objects import (
     has_pointer,
     heap_size,
     is_closed,
+    may_be_addresses,
     may_hold_pointer,
     overlap_mask,
     overlaps,
     resolve,
 )
+from irgrad.engine.analyses.tbaa import AccessTypes
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
     CALLS,
@@ -47,6 +51,7 @@ from irgrad.engine.ir.model import (
 )  # fmt: skip
 
 Where = tuple[Value, int]  # an address and a distance from it
+Sort = Literal["pointer", "number", "bits"]  # what a load takes its bytes for
 
 class Pointers:
     """The points-to sets of every value reachable from `root`. See the module's docstring for what they mean."""
@@ -64,18 +69,19 @@ class Pointers:
         self.effects: dict[Instruction, Effect] = {}  # calls that may leave the module
         self._node: dict[Value, int] = {}
         self._ret: dict[Function, int] = {}
-        self._points: list[int] = []
-        self._done: list[int] = []
-        self._successors: list[set[int]] = []
-        self._loads: dict[int, list[tuple[int, bool, Where | None]]] = {}
+        self._graph = graph = Inclusion()
+        self._new_node, self._add, self._edge = graph.new, graph.add, graph.edge
+        self._points, self._done, self._work = graph.points, graph.done, graph.work
+        self._loads: dict[int, list[tuple[int, Sort, Where | None]]] = {}
         self._stores: dict[int, list[tuple[int, Where | None]]] = {}
         self._calls: dict[int, list[Instruction]] = {}
         self._content: list[int] = []
-        self._work: list[int] = []
         self._queue: list[Function] = []
         self._seen: set[Function] = set()
         self._inttoptr: list[Instruction] = []
         self._shared = self._new_node()  # pointers stored in one of the arguments that overlap
+        self._numbers = self._new_node()  # pointers stored where the source says that an integer is
+        self._said = AccessTypes(module)
         self.unknown = self._object("unknown", None, None, None)
         self._unknown_node = self._content[0]
         self._add(self._unknown_node, 1)
@@ -195,12 +201,6 @@ class Pointers:
                     self._copy(part, fresh)
         return fresh
 
-    def _new_node(self) -> int:
-        self._points.append(0)
-        self._done.append(0)
-        self._successors.append(set())
-        return len(self._points) - 1
-
     def _object(self, kind: str, site: Value | None, size: int | None, function: Function | None) -> Object:
         obj = Object(kind, site, size, len(self.objects), function)
         self.objects.append(obj)
@@ -265,6 +265,8 @@ class Pointers:
             if may_hold_pointer(instr.operands[0].type):
                 where = self._where(instr.operands[1], instr.operands[0].type)
                 self._store(self.node(instr.operands[1]), self.node(instr.operands[0]), where)
+                if self._said.keeps_number(instr):
+                    self._edge(self.node(instr.operands[0]), self._numbers)
         elif op == "ret":
             if instr.operands and may_hold_pointer(instr.operands[0].type):
                 self._edge(self.node(instr.operands[0]), self._return(function_of(instr)))
@@ -273,7 +275,8 @@ class Pointers:
                 self._store(self.node(instr.operands[0]), self.node(instr.operands[1]))
         elif op == "load":
             where = self._where(instr.operands[0], instr.type)
-            self._load(self.node(instr.operands[0]), self.node(instr), has_pointer(instr.type), where)
+            sort: Sort = "pointer" if has_pointer(instr.type) else "number" if self._said.is_number(instr) else "bits"
+            self._load(self.node(instr.operands[0]), self.node(instr), sort, where)
         elif op == "alloca":
             obj = self._object("alloca", instr, alloca_size(instr), function_of(instr))
             self._add(self.node(instr), 1 << obj.index)
@@ -298,7 +301,7 @@ class Pointers:
             self._copy(instr.operands[0], node)
         elif op in ("atomicrmw", "cmpxchg"):
             pointer = self.node(instr.operands[0])
-            self._load(pointer, node, has_pointer(instr.type))
+            self._load(pointer, node, "pointer" if has_pointer(instr.type) else "bits")
             self._store(pointer, self.node(instr.operands[-1]))
         elif has_pointer(instr.type):  # va_arg, landingpad and whatever else makes pointers
             self._add(node, 1)
@@ -366,7 +369,7 @@ class Pointers:
                 self._add(node, 1 << self._object("heap", call, heap_size(call, effect), function_of(call)).index)
             if effect.moves is not None:
                 (content,) = self._into(self.object_of[call].index)
-                self._load(self.node(args[effect.moves]), content, False)
+                self._load(self.node(args[effect.moves]), content, "bits")
         elif effect.returns is not None:
             self._copy(args[effect.returns], node)
         elif has_pointer(call.type):
@@ -376,16 +379,6 @@ class Pointers:
                 self._copy(arg, node)
 
     # -- solving ------------------------------------------------------------------------------------------------------
-
-    def _add(self, node: int, mask: int) -> None:
-        if mask & ~self._points[node]:
-            self._points[node] |= mask
-            self._work.append(node)
-
-    def _edge(self, source: int, target: int) -> None:
-        if source != target and target not in self._successors[source]:
-            self._successors[source].add(target)
-            self._add(target, self._points[source])
 
     def _where(self, address: Value, type_: ty.Type) -> Where | None:
         """Where an access to one pointer goes; None for wider values, and while objects are not split."""
@@ -404,22 +397,26 @@ class Pointers:
         steps = None if self._cells is None else self._cells.steps(source, target)
         if self._cells is None or steps is None:
             middle = self._new_node()
-            self._load(self.node(source), middle, False)
+            self._load(self.node(source), middle, "bits")
             self._store(self.node(target), middle)
             return
         for step in steps:
             middle = self._new_node()
-            self._load(self.node(source), middle, False, (source, step))
+            self._load(self.node(source), middle, "bits", (source, step))
             self._store(self.node(target), middle, (target, step))
 
-    def _load(self, pointer: int, target: int, typed: bool, where: Where | None = None) -> None:
-        self._loads.setdefault(pointer, []).append((target, typed, where))
+    def _load(self, pointer: int, target: int, sort: Sort, where: Where | None = None) -> None:
+        self._loads.setdefault(pointer, []).append((target, sort, where))
         for bit in bits_of(self._done[pointer]):
-            self._load_from(bit, target, typed, where)
+            self._load_from(bit, target, sort, where)
 
-    def _load_from(self, bit: int, target: int, typed: bool, where: Where | None) -> None:
-        if typed and self.objects[bit].kind in ("argument", "pointee"):
+    def _load_from(self, bit: int, target: int, sort: Sort, where: Where | None) -> None:
+        kind = self.objects[bit].kind
+        if sort == "pointer" and kind in ("argument", "pointee"):
             self._open(bit)
+        if sort == "number" and kind in ("alloca", "heap"):
+            self._edge(self._numbers, target)
+            return
         for node in self._out_of(bit, where):
             self._edge(node, target)
 
@@ -430,6 +427,7 @@ class Pointers:
         obj = self.objects[bit]
         inner = obj if obj.kind == "pointee" else self._object("pointee", obj.site, None, obj.function)
         self.pointee_of[bit] = inner.index
+        self._edge(self._content[bit], self._numbers)
         self._add(self._content[bit], 1 << inner.index | (not overlaps(obj)))  # overlapping ones come with all shadows
 
     def _store(self, pointer: int, source: int, where: Where | None = None) -> None:
@@ -464,8 +462,8 @@ class Pointers:
             calls = self._calls.get(node, ())
             if loads or stores or calls:
                 for bit in bits_of(delta):
-                    for target, typed, where in tuple(loads):
-                        self._load_from(bit, target, typed, where)
+                    for target, sort, where in tuple(loads):
+                        self._load_from(bit, target, sort, where)
                     for source, where in tuple(stores):
                         self._store_to(bit, source, where)
                     for call in tuple(calls):
@@ -474,7 +472,7 @@ class Pointers:
                 for bit in bits_of(delta & ~1):  # memory that outsiders reach holds what they may store there
                     self._edge(self._content[bit], node)
                     self._edge(node, self._into(bit)[0])
-            for target in self._successors[node]:
+            for target in self._graph.successors[node]:
                 if delta & ~self._points[target]:
                     self._points[target] |= delta
                     self._work.append(target)
@@ -482,17 +480,18 @@ class Pointers:
     def _settle(self) -> bool:
         """Pointers made from integers that carry none: first from argument memory read as integers, else unknown."""
         empty = [i for i in self._inttoptr if not self._points[self.node(i)] and not is_zero(i.operands[0])]
-        untyped = [t for targets in self._loads.values() for t, typed, _ in targets if typed and not self._points[t]]
+        untyped = {t for ts in self._loads.values() for t, sort, _ in ts if sort == "pointer" and not self._points[t]}
+        wanted = untyped.union(map(self.node, empty))
         changed = False
-        if empty or untyped:
-            for obj in tuple(self.objects):
-                if (
-                    obj.kind == "argument"
-                    and obj.index not in self.pointee_of
-                    and any(self._points[p] >> obj.index & 1 for p in self._loads)
-                ):
-                    self._open(obj.index)
-                    changed = True
+        for obj in tuple(self.objects) if wanted else ():
+            if (
+                may_be_addresses(obj)
+                and obj.index not in self.pointee_of
+                and any(self._points[p] >> obj.index & 1 for p in self._loads)
+                and self._graph.flows(self._content[obj.index], wanted)
+            ):
+                self._open(obj.index)
+                changed = True
         if not changed:
             for instr in empty:
                 self._add(self.node(instr), 1)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from irgrad.engine.analyses.kinds import INT, PTR, Kind
+from irgrad.engine.analyses.objects import function_of, has_pointer
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import Module
+from irgrad.engine.ir.model import Function, Instruction, Module
 
 _NAMES: dict[str, Kind] = {
     "double": ty.F64, "float": ty.F32, "long double": ty.F80, "_Float16": ty.HALF, "__fp16": ty.HALF, "half": ty.HALF,
@@ -54,3 +55,33 @@ class Tbaa:
                 found.append((int(at.split()[1]), int(size.split()[1]), self.kind(tag)))
             self._structs[node] = tuple(found)
         return self._structs[node]
+
+
+class AccessTypes:
+    """Which integers the source holds for numbers. Under strict aliasing such an integer is a pointer only where one
+    was stored as an integer."""
+
+    def __init__(self, module: Module) -> None:
+        self._tbaa = Tbaa(module)
+        self._typed: dict[Function, bool] = {}
+
+    def is_number(self, load: Instruction) -> bool:
+        """The load reads what the source calls an integer."""
+        return self._kind(load) is INT
+
+    def keeps_number(self, store: Instruction) -> bool:
+        """The store may write a pointer where an integer is read. Without its type's name: unless it writes a pointer,
+        in a function that names the types of others."""
+        kind = self._kind(store)
+        if kind is not None:
+            return kind is INT
+        return not has_pointer(store.operands[0].type) or not self._names(function_of(store))
+
+    def _kind(self, access: Instruction) -> Kind | None:
+        tag = access.metadata.get("tbaa")
+        return self._tbaa.kind(tag) if tag else None
+
+    def _names(self, fn: Function) -> bool:
+        if fn not in self._typed:
+            self._typed[fn] = any("tbaa" in instr.metadata for instr in fn.instructions())
+        return self._typed[fn]

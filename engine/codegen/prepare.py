@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from irgrad.engine.codegen.llvm import binding, check_text, parse, target_machine
+from irgrad.engine.ir.assembly import plain_assembly
 from irgrad.rules.errors import LoadError
 
 __all__ = ["out_of_line", "prepare", "strip_target"]
@@ -61,7 +62,7 @@ def prepare(text: str, roots: Sequence[str], keep: Callable[[str], bool] | None 
     body, IRSyntaxError or IRInvalid when LLVM refuses the text.
     """
     check_text(text)
-    text = _own_aliases(strip_target(text))
+    text = plain_assembly(_own_aliases(strip_target(text)))
     module = parse(_pure_libm(out_of_line(text, keep) if keep is not None else text))
     _expose(module, roots, keep)
     machine = target_machine(_PREPARE_CPU.get(_architecture(), ""), opt=2, jit=True)

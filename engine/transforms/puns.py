@@ -62,10 +62,11 @@ def _problems(unit: Unit, fn: Function, buffers: Sequence[str]) -> Iterator[Unsu
 
 
 def _partly_stored(last: tuple[Value, Value] | None, value: Value, pointer: Value) -> bool:
-    """Whether a load of floats reads what the store right before it wrote in part only."""
+    """Whether a load of floats reads what the store right before it wrote in part only; whole lanes are no part."""
     if last is None or last[0] is not pointer or not value.type.is_fp:
         return False
-    return ty.store_size(last[1].type) < ty.store_size(value.type)
+    size = ty.store_size(last[1].type)
+    return size < ty.store_size(value.type) and size % ty.store_size(value.type.scalar) != 0
 
 
 def _declared(unit: Unit, pointer: Value, scalar: ty.Type, buffers: Sequence[str]) -> str:

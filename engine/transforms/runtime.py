@@ -14,6 +14,7 @@ import re
 from functools import cache
 
 from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.assembly import link_assembly
 from irgrad.engine.ir.types import Type
 from irgrad.engine.transforms.idle import link_idle
 
@@ -381,7 +382,7 @@ def uses_tape(text: str) -> bool:
 
 def link_runtime(text: str) -> str:
     """The module with the arena's definitions in place of their declarations; unchanged when it uses no arena."""
-    text = link_idle(text)
+    text = link_assembly(link_idle(text))
     if not uses_tape(text) or "define internal noalias ptr @irgrad.tape.alloc" in text:
         return text
     runtime = _TAPE + "declare i64 @llvm.umax.i64(i64, i64)\ndeclare void @llvm.memset.p0.i64(ptr, i8, i64, i1)\n"

@@ -219,3 +219,55 @@ def test_memcpy_carries_pointers() -> None:
     assert all(kinds(facts.pointers, i.operands[0]) == {"argument %0"} for i in loads) or all(
         len(kinds(facts.pointers, i.operands[0])) == 1 for i in loads
     )
+
+
+SIZES = """
+struct map { const double *data; long rows; };
+__attribute__((noinline)) static double first(const struct map *m, long *left) {
+  *left = m->rows - 1;
+  return m->data ? m->data[0] : 0;
+}
+void f(const double *restrict x, const long *restrict n, double *restrict y) {
+  struct map m = {x, *n};
+  struct map *null = 0, *at = *n > 3 ? &m : null;
+  long left;
+  *y = first(at, &left) * left;
+}
+"""
+
+
+def test_an_argument_of_sizes_is_not_taken_for_pointers() -> None:
+    """A pointer that is read from nowhere (a null pointer's memory) has nothing to do with the sizes."""
+    pointers = facts_of_c(SIZES, "f", {0, 2}).pointers
+    assert not pointers.pointee_of
+    assert all(pointers.of(load) & 1 == 0 for f in pointers.functions for load in f.instructions())
+
+
+HELD = """
+define void @f(ptr noalias %a, ptr noalias %b) {
+entry:
+  %slot = alloca [2 x i64]
+  %i = load i64, ptr %b, !tbaa !0
+  store ptr %a, ptr %slot, !tbaa !4
+  %at = getelementptr [2 x i64], ptr %slot, i64 0, i64 %i
+  STORE
+  %n = load i64, ptr %at, !tbaa !0
+  %p = load ptr, ptr %slot, !tbaa !4
+  ret void
+}
+!0 = !{!1, !1, i64 0}
+!1 = !{!"long", !2, i64 0}
+!2 = !{!"omnipotent char", !3, i64 0}
+!3 = !{!"Simple C/C++ TBAA"}
+!4 = !{!5, !5, i64 0}
+!5 = !{!"any pointer", !2, i64 0}
+"""
+
+
+def test_an_integer_is_a_pointer_where_one_was_stored_as_an_integer() -> None:
+    root = facts_of(HELD.replace("STORE", ""), "f", {0}).pointers
+    assert kinds(root, named(root.root, "n")) == set()
+    assert kinds(root, named(root.root, "p")) == {"argument %a"}
+    for how in ("store i64 %w, ptr %at, !tbaa !0", "store i64 %w, ptr %at"):
+        stored = facts_of(HELD.replace("STORE", f"%w = ptrtoint ptr %a to i64\n  {how}"), "f", {0}).pointers
+        assert kinds(stored, named(stored.root, "n")) == {"argument %a"}

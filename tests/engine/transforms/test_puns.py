@@ -22,6 +22,13 @@ FINE = {
         union { double d; float f; } u; double r;
         if (x[0] > 0) { u.d = x[0] * 2; r = u.d; } else { u.f = (float)x[1]; r = u.f; }
         return r * r;""",
+    "a lane of a vector replaced": """
+        typedef double two __attribute__((vector_size(16)));
+        union { double d[2]; two v; } u;
+        double *volatile at = u.d, *lanes = at;
+        lanes[1] = x[1] * x[1]; lanes[0] = x[0] * x[1];
+        two w = *(two *)lanes;
+        return w[0] * w[1] + w[0];""",
     "bits copied": """
         double a = x[0] * x[1], b; unsigned long l;
         memcpy(&l, &a, 8); memcpy(&b, &l, 8);

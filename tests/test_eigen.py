@@ -1,0 +1,99 @@
+"""Eigen as it is installed, without any define: gradients of 20 x 20 problems against their formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from headers import EIGEN, header_folder
+
+import irgrad as ig
+
+SIZE = 20
+SOURCE = r"""
+#include <Eigen/Dense>
+using namespace Eigen;
+#define F(name, body) extern "C" double name(const double *a, const double *b, long n) { \
+    Map<const MatrixXd> A(a, n, n), B(b, n, n); body }
+F(product, MatrixXd C = A * B; return C.squaredNorm();)
+F(llt, MatrixXd S = A * A.transpose() + MatrixXd::Identity(n, n); return S.llt().solve(B.col(0)).squaredNorm();)
+F(lu, VectorXd x = A.partialPivLu().solve(B.col(0)); return x.squaredNorm();)
+F(qr, VectorXd x = A.householderQr().solve(B.col(0)); return x.squaredNorm();)
+F(norms, return A.norm() * B.norm() + A.lpNorm<1>() + (A - B).colwise().squaredNorm().maxCoeff();)
+extern "C" double fixed(const double *a, const double *b) {
+  Map<const Matrix3d> A(a), B(b);
+  return (A * B).squaredNorm() + (A.inverse() * B.col(0)).squaredNorm() + A.determinant();
+}
+"""
+Pair = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
+
+
+def product(a: np.ndarray, b: np.ndarray) -> Pair:
+    """|A B|^2."""
+    return 2 * a @ b @ b.T, 2 * a.T @ a @ b
+
+
+def solve(a: np.ndarray, b: np.ndarray) -> Pair:
+    """|A^-1 b|^2 for the first column of B."""
+    x, gradient = np.linalg.solve(a, b[:, 0]), np.zeros_like(b)
+    gradient[:, 0] = np.linalg.solve(a.T, 2 * x)
+    return -np.outer(gradient[:, 0], x), gradient
+
+
+def cholesky(a: np.ndarray, b: np.ndarray) -> Pair:
+    """The same of A A' + 1."""
+    inner, gradient = solve(a @ a.T + np.eye(len(a)), b)
+    return (inner + inner.T) @ a, gradient
+
+
+def norms(a: np.ndarray, b: np.ndarray) -> Pair:
+    """|A| |B| + sum |a_ij| + the largest |column of A - B|^2."""
+    column = np.zeros_like(a)
+    j = np.argmax(((a - b) ** 2).sum(0))
+    column[:, j] = 2 * (a - b)[:, j]
+    size_a, size_b = np.linalg.norm(a), np.linalg.norm(b)
+    return a / size_a * size_b + np.sign(a) + column, b / size_b * size_a - column
+
+
+def fixed(a: np.ndarray, b: np.ndarray) -> Pair:
+    """Products, inverse and determinant of 3 x 3."""
+    (pa, pb), (sa, sb) = product(a, b), solve(a, b)
+    return pa + sa + np.linalg.det(a) * np.linalg.inv(a).T, pb + sb
+
+
+FORMULAS: dict[str, Callable[[np.ndarray, np.ndarray], Pair]] = {
+    "product": product, "llt": cholesky, "lu": solve, "qr": solve, "norms": norms, "fixed": fixed}  # fmt: skip
+
+
+def check(name: str, level: str, *flags: str) -> None:
+    library = ig.load(SOURCE, language="c++", opt=level, flags=list(flags), include=[header_folder(*EIGEN)])
+    size = 3 if name == "fixed" else SIZE
+    signature = "f64(f64[3,3] a, f64[3,3] b)" if name == "fixed" else "f64(f64[n,n] a, f64[n,n] b, i64 n)"
+    kernel = library.kernel(name, signature)
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(size=(size, size)) + 4 * np.eye(size), rng.normal(size=(size, size))
+    value, (left, right) = ig.engine.value_and_grad(kernel, argnums=(0, 1))(a.T.copy(), b.T.copy())  # by columns
+    assert value == pytest.approx(kernel(a.T.copy(), b.T.copy()), rel=1e-13)
+    for got, want in zip((left.T, right.T), FORMULAS[name](a, b), strict=True):
+        assert np.abs(got - want).max() <= 1e-10 * np.abs(want).max()
+
+
+@pytest.mark.parametrize("name", ["lu", "norms", "fixed"])
+def test_gradients(name: str) -> None:
+    check(name, "O2")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", ["O1", "O2", "O3"])
+@pytest.mark.parametrize("name", FORMULAS)
+def test_gradients_at_every_level(name: str, level: str) -> None:
+    check(name, level)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["product", "lu"])
+def test_gradients_with_wide_vectors(name: str) -> None:
+    """Eigen writes its products in assembly where the processor multiplies and adds at once."""
+    check(name, "O2", "-mavx2", "-mfma")
