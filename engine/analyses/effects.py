@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from irgrad.engine.ir.model import Function, Instruction, Module
+from irgrad.engine.ir.model import Function, InlineAsm, Instruction, Module
 from irgrad.rules.effects import CallFacts, facts
 
 _MEMORY = re.compile(r"memory\(([^)]*)\)")
@@ -60,6 +60,18 @@ class Effect:
 
 
 OPAQUE = Effect(reads=None, writes=None, captures=None)
+COMPARES = '"irgrad-compares"'
+"""Attribute of a call of a comparison (of qsort, bsearch): it reads what it is given, and its result is an order."""
+_COMPARISON = Effect(reads=(0, 1), inactive=True)
+
+
+def of_unknown(call: Instruction) -> Effect:
+    """The effect of a call through a pointer that may mean any function."""
+    if isinstance(call.callee, InlineAsm):
+        from irgrad.engine.analyses.assembly import effect_of_assembly
+
+        return effect_of_assembly(call)
+    return _COMPARISON if call.call is not None and COMPARES in call.call.fn_attrs else OPAQUE
 
 
 def effect_of(module: Module, call: Instruction, callee: Function) -> Effect:

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Literal
 
 from irgrad.engine.analyses.cells import Cells, residues
-from irgrad.engine.analyses.effects import OPAQUE, Effect, effect_of
+from irgrad.engine.analyses.effects import OPAQUE, Effect, effect_of, of_unknown
 from irgrad.engine.analyses.inclusion import Inclusion
 from irgrad.engine.analyses.objects import (
     COPIES,
@@ -43,7 +43,7 @@ from irgrad.engine.ir.model import (
     Function,
     GlobalAlias,
     GlobalVariable,
-    Instruction,
+    InlineAsm, Instruction,
     MetadataValue,
     Module,
     Value,
@@ -187,9 +187,10 @@ class Pointers:
         found = self._node.get(value)
         if found is not None:
             return found
-        fresh = self._new_node()
-        self._node[value] = fresh
+        fresh = self._node[value] = self._new_node()
         match value:
+            case InlineAsm():
+                self._add(fresh, 1)
             case Function():
                 self._add(fresh, 1 << self._object("function", value, None, value).index)
             case GlobalVariable():
@@ -318,15 +319,14 @@ class Pointers:
         if isinstance(direct, Function):
             self._bind(call, direct)
             return
-        node = self.node(call.callee)
-        self._calls.setdefault(node, []).append(call)
+        self._calls.setdefault(node := self.node(call.callee), []).append(call)
         for bit in bits_of(self._done[node]):
             self._indirect(call, bit)
 
     def _indirect(self, call: Instruction, bit: int) -> None:
         site = self.objects[bit].site
         if bit == 0 or overlaps(self.objects[bit]):
-            self._external(call, OPAQUE)
+            self._external(call, of_unknown(call))
         elif isinstance(site, Function) and fits(call, site):
             self._bind(call, site)
 
@@ -349,7 +349,7 @@ class Pointers:
             self._edge(self._return(fn), self.node(call))
 
     def _external(self, call: Instruction, effect: Effect) -> None:
-        self.effects[call] = effect if call not in self.effects else OPAQUE
+        self.effects[call] = effect if self.effects.get(call, effect) is effect else OPAQUE
         args = call.args
         if effect.copy is not None:
             self._copy_memory(args[effect.copy[0]], args[effect.copy[1]])

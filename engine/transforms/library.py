@@ -2,11 +2,13 @@
 
     qsort(base, n, size, compare)   a stable merge sort (glibc sorts so too), one copy per call: its element size and
                                     comparison are known in most programs, and so is what it moves
+    bsearch(key, base, n, size, compare)    the same for a search
     &sin, &exp, ...                 a function that only calls the one whose address is taken, which has a rule
 """
 
 from __future__ import annotations
 
+from irgrad.engine.analyses.effects import COMPARES
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import (
@@ -60,7 +62,7 @@ ask:
   %pa = getelementptr i8, ptr %base, i64 %ia
   %ja = mul i64 %j, {size}
   %pb = getelementptr i8, ptr %base, i64 %ja
-  %order = call i32 {compare}(ptr %pa, ptr %pb)
+  %order = call i32 {compare}(ptr %pa, ptr %pb) {compares}
   %first = icmp sle i32 %order, 0
   br label %taken
 taken:
@@ -95,13 +97,50 @@ out:
 declare i64 @llvm.umin.i64(i64, i64)
 """
 
+_BSEARCH = """
+{declared}
+define internal ptr @{name}(ptr %key, ptr %base, i64 %n, i64 %bytes, ptr %compare) {{
+entry:
+  br label %next
+next:
+  %low = phi i64 [ 0, %entry ], [ %low1, %moved ]
+  %high = phi i64 [ %n, %entry ], [ %high1, %moved ]
+  %left = icmp ult i64 %low, %high
+  br i1 %left, label %ask, label %none
+ask:
+  %sum = add i64 %low, %high
+  %mid = lshr i64 %sum, 1
+  %offset = mul i64 %mid, {size}
+  %p = getelementptr i8, ptr %base, i64 %offset
+  %order = call i32 {compare}(ptr %key, ptr %p) {compares}
+  %same = icmp eq i32 %order, 0
+  br i1 %same, label %found, label %moved
+moved:
+  %below = icmp slt i32 %order, 0
+  %mid1 = add i64 %mid, 1
+  %low1 = select i1 %below, i64 %low, i64 %mid1
+  %high1 = select i1 %below, i64 %mid, i64 %high
+  br label %next
+found:
+  br label %out
+none:
+  br label %out
+out:
+  %result = phi ptr [ %p, %found ], [ null, %none ]
+  ret ptr %result
+}}
+"""
+_WITH_CALLBACK = {"qsort": (_QSORT, 4), "bsearch": (_BSEARCH, 5)}  # text, number of arguments
+
 
 def expand_library(module: Module) -> None:
     """Give bodies to the library functions that the module calls with callbacks or takes the address of."""
     for fn in list(module.functions.values()):
         for instr in list(fn.instructions()) if fn.blocks else ():
-            if instr.opcode == "call" and instr.callee_name == "qsort" and len(instr.args) == 4:
-                instr.operands[-1] = _sorter(module, instr)
+            if instr.opcode == "call" and instr.callee_name in _WITH_CALLBACK:
+                text, count = _WITH_CALLBACK[instr.callee_name]
+                if len(instr.args) == count:
+                    instr.operands[-1] = _expanded(module, instr, text)
     _wrap_addressed(module)
 
 
@@ -122,16 +161,18 @@ def adopt(module: Module, text: str) -> None:
             instr.operands = [replaced.get(o, o) for o in instr.operands]
 
 
-def _sorter(module: Module, call: Instruction) -> Function:
-    size, compare = call.args[2], call.args[3]
+def _expanded(module: Module, call: Instruction, template: str) -> Function:
+    """The function for one call: the last two arguments are the size of an element and the comparison."""
+    size, compare = call.args[-2], call.args[-1]
     number = 0
-    while (name := f"irgrad.qsort.{number}") in module.functions:
+    while (name := f"irgrad.{call.callee_name}.{number}") in module.functions:
         number += 1
     known = isinstance(compare, Function)
-    text = _QSORT.format(
+    text = template.format(
         name=name,
         size=size.value if isinstance(size, ConstInt) else "%bytes",
         compare=f'@"{compare.name}"' if known else "%compare",
+        compares=COMPARES,
         declared=f'declare i32 @"{compare.name}"(ptr, ptr)' if known else "",
     )
     adopt(module, text)

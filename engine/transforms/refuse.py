@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from irgrad.engine.ir.model import Function, Instruction
+from irgrad.engine.ir.model import Function, InlineAsm, Instruction
 from irgrad.rules.errors import MissingRuleError, Unsupported
 
 if TYPE_CHECKING:
@@ -43,6 +43,12 @@ def missing(unit: Unit, instr: Instruction) -> MissingRuleError:
     callee = instr.callee
     name = callee.name if isinstance(callee, Function) else None
     because = unit.activity.why(instr) or "an active value flows through it"
+    if isinstance(callee, InlineAsm):
+        return MissingRuleError(
+            "inline assembly that active values go through",
+            where=place(unit, instr), which=instruction_to_text(instr).strip(), because=because,
+            fix='write it in C, or put it into a function that is __attribute__((annotate("enzyme_inactive")))',
+        )  # fmt: skip
     if name is None:
         return MissingRuleError(
             "an active call through a pointer whose targets are not known",

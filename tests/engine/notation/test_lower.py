@@ -61,3 +61,14 @@ double a(double x) { return __enzyme_autodiff((void *)g, x); }
     assert "`state`" in str(caught.value)
     assert "<string>" in caught.value.where
     assert "more than floats" in caught.value.because
+
+
+def test_a_long_jump_is_refused() -> None:
+    with pytest.raises(Unsupported, match=r"(?s)`_setjmp` in code.*cannot follow a long jump.*return an error code"):
+        lower(load(HEAD + """
+#include <setjmp.h>
+static jmp_buf back;
+static void inner(double x) { if (x > 10) longjmp(back, 1); }
+double f(double x) { if (setjmp(back)) return -1; inner(x); return x * x; }
+double a(double x) { return __enzyme_autodiff((void *)f, x); }
+""").text)  # fmt: skip
