@@ -57,6 +57,7 @@ class Command:
               "" is a program
     question: the compiler answers itself (`--version`, `-E`, `-M`, ...); `words` is the whole command line
     text:     what was read from standard input
+    rules:    Python modules and files that define rules
     depends:  the file of make's rule that -MD and -MMD ask for, by the words that asked
     """
 
@@ -77,6 +78,7 @@ class Command:
     text: bytes = b""
     notes: list[str] = field(default_factory=list)
     args: list[str] = field(default_factory=list)
+    rules: list[str] = field(default_factory=list)
 
     @property
     def cpp(self) -> bool:
@@ -205,6 +207,8 @@ class _Reader:
             command.check_only = True
         elif word == "-flto" or word.startswith("-flto="):
             command.lazy = True
+        elif word == "--rules" and self.rest:
+            command.rules.append(self.rest.pop(0))
         elif word == "-o" and self.rest:
             command.output = self.rest.pop(0)
         elif word.startswith("-o") and len(word) > 2 and not word.startswith("-objc"):

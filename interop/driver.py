@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CC_USAGE", "RUN_USAGE", "build", "compiled", "main_cc", "main_run"]
 
-RUN_USAGE = "usage: irgrad run [-O0..-O3] [-I DIR] [-D NAME[=VALUE]] [-l LIB] [-L DIR] [-std=...] FILE... [-- ARGS]"
+RUN_USAGE = """usage: irgrad run [-O0..-O3] [-I DIR] [-D NAME[=VALUE]] [-l LIB] [-L DIR] [-std=...] [--rules FILE.py]
+                  FILE... [-- ARGS]"""
 CC_USAGE = """usage: irgrad cc [options of a C compiler] FILE... [-o OUT]
 Writes a program; with -c .o, with -S .s, with -shared .so, with -S -emit-llvm .ll, or what the suffix of OUT says.
 Objects of -c -flto are differentiated when they are linked, so that a derivative may cross files."""
@@ -66,11 +67,14 @@ def _module(command: Command, sources: Sequence[Source], depends: Path | None = 
     """The linked IR of some sources, and whether C++ is among them; writes make's rule where it is asked for."""
     from irgrad.engine.notation.registered import speaks
     from irgrad.interop.archives import archives_of, wanted
+    from irgrad.interop.hints import import_rules
     from irgrad.interop.loaders.libcxx import complete
     from irgrad.interop.loaders.link import link_inputs
 
+    import_rules(command.rules)
     parts = [_compilation(command, source) for source in sources]
-    if any(speaks(part.text) for part in parts) or any(map(_registers, sources)):
+    files = [*(source.path for source in sources), *(name for part in parts for name in part.dependencies)]
+    if command.rules or any(speaks(part.text) for part in parts) or any(map(_registers, files)):
         # What is registered is looked up before anything is inlined or dropped.
         parts = [_compilation(command, source, _UNTOUCHED) for source in sources]
     for part in parts:
@@ -91,11 +95,12 @@ def _module(command: Command, sources: Sequence[Source], depends: Path | None = 
     return (complete(text) if cpp else text), cpp
 
 
-def _registers(source: Source) -> bool:
-    """Whether a source file may register something, perhaps in a static variable that the compiler would leave out."""
-    if source.language not in ("c", "c++") or not Path(source.path).is_file():
+def _registers(name: str) -> bool:
+    """Whether a source or header may register something, perhaps in a static variable that the compiler leaves out."""
+    if name.startswith(_SYSTEM_HEADERS) or "/ziglang/" in name or name.endswith((".ll", ".bc", ".o")):
         return False
-    return _REGISTERS.search(Path(source.path).read_bytes()) is not None
+    path = Path(name)
+    return path.is_file() and _REGISTERS.search(path.read_bytes()) is not None
 
 
 def _compilation(command: Command, source: Source, more: Sequence[str] = ()) -> Compilation:
@@ -154,13 +159,15 @@ def _image(command: Command, sources: Sequence[Source], form: str, output: Path,
     from irgrad.engine.codegen.cache import default_cache, fingerprint
     from irgrad.engine.codegen.llvm import host_cpu, host_features
     from irgrad.engine.codegen.objects import emit
+    from irgrad.engine.notation.registered import rules_digest
     from irgrad.engine.own_sources import source_digest
 
     text, cpp = _module(command, sources, output)
     if command.lazy and command.form == ".o":  # bitcode: it is lowered when the program is linked
         return _bitcode(text)
     disk = default_cache()
-    key = fingerprint("image-1", text, form, str(whole), command.cpu, host_cpu(), host_features(), source_digest())
+    key = fingerprint("image-1", text, form, str(whole), command.cpu, host_cpu(), host_features(), source_digest(),
+                      rules_digest(text))
     known = disk.get("image", key)
     if known is None:
         known = emit(_lowered(text, whole=whole, cpp=cpp), None, form, cpu=command.cpu)

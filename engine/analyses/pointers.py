@@ -43,7 +43,8 @@ from irgrad.engine.ir.model import (
     Function,
     GlobalAlias,
     GlobalVariable,
-    InlineAsm, Instruction,
+    InlineAsm,
+    Instruction,
     MetadataValue,
     Module,
     Value,
@@ -116,8 +117,7 @@ class Pointers:
         mask = self.of(call.callee)
         if mask & 1 or mask == 0:
             return None
-        sites = [self.objects[i].site for i in bits_of(mask)]
-        return [s for s in sites if isinstance(s, Function) and fits(call, s)] or None
+        return [s for i in bits_of(mask) if isinstance(s := self.objects[i].site, Function) and fits(call, s)] or None
 
     def escaped(self, obj: Object) -> bool:
         """Code outside the module may know a pointer to it."""

@@ -18,7 +18,7 @@ from irgrad.engine.ir.model import CallInfo, ConstZero, Function, Module
 from irgrad.engine.notation.calls import PREFIX, DerivativeCall, find, parse
 from irgrad.engine.notation.names import PLAIN, family, spelled_out
 from irgrad.engine.notation.plain import HIDDEN, lower_plain, one_more
-from irgrad.engine.notation.registered import Said, said_about
+from irgrad.engine.notation.registered import Said, defined_functions, said_about
 from irgrad.engine.notation.splitting import kept
 from irgrad.engine.notation.thunks import active, declarations, derivatives, formals_of, root_text, thunk_text
 from irgrad.rules.errors import IRGradError, Unsupported
@@ -116,11 +116,7 @@ class _Program:
             if not var.constant and {"internal", "private"} & set(words) and not (var.name or "").startswith("llvm."):
                 var.head = " ".join(word for word in words if word not in ("internal", "private"))
                 self.statics.add(var.name or "")
-        for fn in module.functions.values():
-            words = fn.head.split()
-            if fn.name in self.said.visible and {"internal", "private"} & set(words):
-                fn.head = " ".join(word for word in words if word not in ("internal", "private"))
-                self.statics.add(fn.name or "")
+        self._own_functions(module)
         self.text = to_text(module)
 
     def _plain(self) -> None:
@@ -136,6 +132,15 @@ class _Program:
                 self.count += 1
                 parts[lower_plain(module, fn, instr, self.count)] = None
         self.text = "\n".join([to_text(module), *parts])
+
+    def _own_functions(self, module: Module) -> None:
+        """The same for static functions that derivatives call."""
+        for name in sorted(self.said.visible):
+            fn = module.functions.get(name)
+            words = fn.head.split() if fn is not None else []
+            if fn is not None and {"internal", "private"} & set(words):
+                fn.head = " ".join(word for word in words if word not in ("internal", "private"))
+                self.statics.add(name)
 
     def _round(self) -> bool:
         """Lower all calls that reach no other call; False when none was left."""
@@ -163,6 +168,7 @@ class _Program:
         parts = []
         for fn, call in ready:
             parts += self._lower(module, outside, fn, call)
+        self._own_functions(module)
         self.text = _linked(to_text(module), parts)
         return True
 
@@ -238,7 +244,7 @@ def _derivative(
     from irgrad.engine.transforms.split import derive_split
     from irgrad.engine.transforms.unwinding import has_exceptions, lower_exceptions
 
-    apart = said.kept_apart(outside)
+    apart, programs = said.kept_apart(outside), defined_functions(outside)
     text = one_more(restrict(outside, [call.function.name or "", *_functions(call)])) + body
     text = prepare(text, [name], apart.__contains__ if apart else None)
     if has_exceptions(text):
@@ -246,7 +252,7 @@ def _derivative(
         lower_exceptions(module, module.functions[name], apart)
         text = prepare(to_text(module), [name], apart.__contains__ if apart else None)
     module = read(text, [name])
-    book = said.rulebook(module, "forward" if call.forward else "reverse")
+    book = said.rulebook(module, "forward" if call.forward else "reverse", programs)
     kinds = active(call)
     workspace = [var for var in module.globals.values() if var.init is None and _numbers(var.value_type)
                  and var.name in defined and not var.constant]  # fmt: skip
@@ -259,6 +265,7 @@ def _derivative(
         return derive(module, name, call.mode, kinds, width=call.width, rules=book)
 
     derived = within_time(differentiated, f"differentiating `{call.function.name}`")
+    said.visible |= book.wanted if book is not None else set()
     if derived.scratch:
         formal = formals_of(call)[derived.scratch[0]]
         raise Unsupported(

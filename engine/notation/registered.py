@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from irgrad.rules.layers import Layer
     from irgrad.rules.row import Row
 
-__all__ = ["Said", "said_about", "speaks"]
+__all__ = ["Said", "defined_functions", "rules_digest", "said_about", "speaks"]
 
 _SPEAKS = re.compile(
     r'^@[^\n=]*__enzyme_\w+"? = |^@llvm\.global\.annotations = |^attributes #\d+ = \{[^\n]*"enzyme_', re.M
@@ -44,6 +44,7 @@ _SPEAKS = re.compile(
 _HINTS = ("nofree", "shouldrecompute", "no_escaping_allocation", "pure", "elementwise_read")
 """What tells an optimiser something that this engine finds out or does not need: no derivative changes."""
 _DEFINED = re.compile(r'^define\b[^@\n]*@(?:"([^"\n]*)"|([-a-zA-Z$._0-9]+))\(', re.M)
+_NAMED = re.compile(r'^(?:define|declare)\b[^@\n]*@(?:"([^"\n]*)"|([-a-zA-Z$._0-9]+))\(', re.M)
 _DONE = re.compile(r'"enzyme_(\w+)"(?:="([^"]*)")?')
 
 
@@ -91,20 +92,33 @@ class Said:
         rules = current()
         if not rules.layers:
             return frozenset()
-        found = {m[1] or m[2] for m in _DEFINED.finditer(text)}
-        return frozenset(name for name in found if any(not table.builtin for table in rules.find(name)))
+        return frozenset(n for n in defined_functions(text) if any(not table.builtin for table in rules.find(n)))
 
-    def rulebook(self, module: Module, mode: str) -> Rulebook | None:
-        """The rules in force for the functions of a module; None where nothing is said about it."""
+    def rulebook(self, module: Module, mode: str, symbols: frozenset[str]) -> Rulebook | None:
+        """The rules in force for the functions of a module; None where nothing is said about it. symbols: all functions
+        that the program defines, which bodies of rules may call."""
         from irgrad.engine.analyses.rulebook import Rulebook
         from irgrad.rules.layers import current
 
         rules = current()
         if not self.inactive and not any(rules.find(name) for name in module.functions):
             return None
-        book = Rulebook(rules, "", module, mode=mode)
+        book = Rulebook(rules, "", module, symbols, mode)
         book.inactive_globals = frozenset(self.inactive)
         return book
+
+
+def defined_functions(text: str) -> frozenset[str]:
+    """Names of the functions that have a body."""
+    return frozenset(m[1] or m[2] for m in _DEFINED.finditer(text))
+
+
+def rules_digest(text: str) -> str:
+    """What the rules in force say about the functions of a program; "" for nothing."""
+    from irgrad.rules.layers import current
+
+    rules = current()
+    return rules.digest({m[1] or m[2] for m in _NAMED.finditer(text)}) if rules.layers else ""
 
 
 def said_about(text: str) -> Said:

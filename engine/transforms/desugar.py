@@ -9,7 +9,6 @@ simple ones.
     vector.reduce.op       the chain of scalar operations
     fshl, fshr             two shifts and an or, where whole bytes move
     atomicrmw, cmpxchg on floats   load, operation, store (differentiated code runs a call in one thread)
-    asm "" : "+x"(v)       v: it only keeps an optimiser from looking through
     byval arguments        an explicit copy on the caller's stack
 """
 
@@ -18,10 +17,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from irgrad.engine.analyses.assembly import passed_through
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
-from irgrad.engine.ir.model import Block, ConstInt, ConstZero, Function, InlineAsm, Instruction, Module, Value, const_float
+from irgrad.engine.ir.model import Block, ConstInt, ConstZero, Function, Instruction, Module, Value, const_float
 from irgrad.engine.transforms.emit import PURE, type_suffix
 
 BYVAL = re.compile(r"\bbyval\(([^()]*(?:\([^()]*\))?[^()]*)\)\s*")
@@ -86,8 +84,6 @@ def _rewrite_of(instr: Instruction) -> Rewrite | None:
                 return _reduce
             if name.startswith(("llvm.fshl.i", "llvm.fshr.i")) and _by_bytes(instr.args[2]):
                 return _funnel
-        if isinstance(instr.callee, InlineAsm) and passed_through(instr) is not None:
-            return _pass_through
         if instr.call is not None and any("byval(" in a for a in instr.call.arg_attrs):
             return _byval
     elif instr.opcode == "atomicrmw" and instr.type.is_float and instr.pred in ATOMIC:
@@ -95,10 +91,6 @@ def _rewrite_of(instr: Instruction) -> Rewrite | None:
     elif instr.opcode == "cmpxchg" and _float_bits(instr.operands[2]):
         return _compare_exchange
     return None
-
-
-def _pass_through(module: Module, b: Builder, instr: Instruction) -> Value | None:
-    return passed_through(instr)
 
 
 def _float_bits(value: Value) -> bool:

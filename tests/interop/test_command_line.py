@@ -129,3 +129,9 @@ def test_sanitizers_are_refused_and_openmp_is_told() -> None:
 def test_nothing_to_do() -> None:
     with pytest.raises(LoadError, match="no source file"):
         read_command(["-O2"])
+
+
+def test_rules_are_kept_apart() -> None:
+    command = read_command(["--rules", "mine.py", "a.c", "--rules", "package.rules"])
+    assert command.rules == ["mine.py", "package.rules"]
+    assert not command.flags

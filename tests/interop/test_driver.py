@@ -12,11 +12,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from blas_cases import library as blas_library
 
 from irgrad.interop.cli import main
 from irgrad.interop.driver import main_cc
 from irgrad.interop.loaders.compiler import libstdcxx_headers
 from irgrad.rules.errors import IRGradError
+from irgrad.rules.layers import layer
 
 PROGRAMS = Path(__file__).parent / "notation_programs"
 PROJECT = Path(__file__).parent / "project"
@@ -242,3 +244,68 @@ int main() {
     assert capfd.readouterr().out == "libstdc++ 12\n"
     assert main(["cc", "-stdlib=libstdc++", "-E", "-dM", str(path)]) == 0
     assert "__GLIBCXX__" in capfd.readouterr().out
+RULES = """
+from irgrad import rule, rules
+
+@rule("damp")
+def _(x): return 100 * x
+
+rules.foreign("weigh", reverse="weigh_back")
+
+@rule("total", mode="reverse")
+def _(ctx, x, n): ctx.foreign("spread", "void(f64*, i32, f64)")(x.d, n, 7 * ctx.result.d)
+"""
+RULED = """
+double __enzyme_autodiff(void *, ...);
+static double damp(double x) { return 2 * x; }
+static double weigh(const double *x, double w) { return x[0] * w; }
+void weigh_back(const double *x, double *dx, double w, double *dw, double dy) {
+  dx[0] += 30 * w * dy; *dw += 40 * x[0] * dy;
+}
+__attribute__((used)) static void spread(double *d, int n, double v) { for (int i = 0; i < n; i++) d[i] += v; }
+static double total(const double *x, int n) { double s = 0; for (int i = 0; i < n; i++) s += x[i]; return s; }
+double f(double x) { return damp(x) * x; }
+double g(double x) { return weigh(&x, 2 * x); }
+double h(double x) { double t[2] = {x, x * x}; return total(t, 2); }
+int main(void) {
+  return __enzyme_autodiff((void *)f, 3.0) == 906 && __enzyme_autodiff((void *)g, 3.0) == 420
+      && __enzyme_autodiff((void *)h, 3.0) == 49 ? 42 : 1;
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+def test_rules_of_the_user(tmp_path: Path, level: str) -> None:
+    (tmp_path / "rules.py").write_text(RULES)
+    (tmp_path / "ruled.c").write_text(RULED)
+    with layer():
+        assert main(["run", level, "--rules", str(tmp_path / "rules.py"), str(tmp_path / "ruled.c")]) == 42
+    assert main(["run", level, str(tmp_path / "ruled.c")]) == 1
+
+
+BLAS = """
+extern int enzyme_const, enzyme_dup;
+void __enzyme_autodiff(void *, ...);
+double scipy_cblas_ddot(int, const double *, int, const double *, int);
+void scipy_dgesv_(int *n, int *nrhs, double *a, int *lda, int *ipiv, double *b, int *ldb, int *info);
+double solve(const double *a, const double *x, int n) {
+  double m[4] = {a[0], a[1], a[2], a[3]}, b[2] = {x[0], x[1]};
+  int p[2], one = 1, info;
+  scipy_dgesv_(&n, &one, m, &n, p, b, &n, &info);
+  return scipy_cblas_ddot(n, b, 1, x, 1);
+}
+int main(void) {
+  double a[4] = {4, 1, 2, 3}, x[2] = {1, 2}, da[4] = {0}, dx[2] = {0};  /* the inverse: [3, -2; -1, 4] / 10 */
+  __enzyme_autodiff((void *)solve, enzyme_dup, a, da, enzyme_dup, x, dx, enzyme_const, 2);
+  double u = 0.3 * 1 - 0.2 * 2, v = -0.1 * 1 + 0.4 * 2, s = 0.3 * 1 - 0.1 * 2, t = -0.2 * 1 + 0.4 * 2;
+  double wrong = 0, got[6] = {da[0] + s * u, da[1] + t * u, da[2] + s * v, da[3] + t * v, dx[0] - u - s, dx[1] - v - t};
+  for (int i = 0; i < 6; i++) wrong += got[i] * got[i];
+  return wrong < 1e-24 ? 42 : 1;
+}
+"""
+
+
+def test_programs_that_call_blas(tmp_path: Path) -> None:
+    library = Path(blas_library())
+    (tmp_path / "solve.c").write_text(BLAS)
+    assert main(["run", "-O2", str(tmp_path / "solve.c"), str(library), f"-Wl,-rpath,{library.parent}"]) == 42
