@@ -240,6 +240,7 @@ def _derivative(
     from irgrad.engine.ir.printer import to_text
     from irgrad.engine.ir.reader import read
     from irgrad.engine.limits import within_time
+    from irgrad.engine.transforms.apart import Apart
     from irgrad.engine.transforms.derive import Derived, derive
     from irgrad.engine.transforms.split import derive_split
     from irgrad.engine.transforms.unwinding import has_exceptions, lower_exceptions
@@ -262,7 +263,7 @@ def _derivative(
     def differentiated() -> Derived:
         if call.mode in ("augment", "sweep"):
             return derive_split(module, name, kinds, kept=kept(call), rules=book)
-        return derive(module, name, call.mode, kinds, width=call.width, rules=book)
+        return derive(module, name, call.mode, kinds, width=Apart(call.width) if call.width > 1 else 1, rules=book)
 
     derived = within_time(differentiated, f"differentiating `{call.function.name}`")
     said.visible |= book.wanted if book is not None else set()

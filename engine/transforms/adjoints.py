@@ -25,7 +25,7 @@ from irgrad.engine.ir.model import (
     Instruction,
     Value,
 )
-from irgrad.engine.transforms import lanes
+from irgrad.engine.transforms import apart, lanes
 from irgrad.engine.transforms.augment import augmented_type
 from irgrad.engine.transforms.carried import BITS, adjoint_of_bits, kinds_of
 from irgrad.engine.transforms.carried import add as add_adjoints
@@ -297,8 +297,9 @@ def store(r: Reverse, instr: Instruction) -> None:
     size = ty.store_size(value.type)
     for offset, kind in r.unit.types.access(target, size):
         if isinstance(kind, ty.FloatType):
-            at = r.b.gep(ty.I8, r.recall.shadow(target), offset * r.unit.width)
-            r.b.store(zero_of(r.unit.wide(kind)), at, align=1)
+            for at in apart.each(r.b, r.recall.shadow(target), r.unit.width):
+                place = r.b.gep(ty.I8, at, offset * lanes.scale(r.unit.width))
+                r.b.store(zero_of(lanes.wide(kind, lanes.scale(r.unit.width))), place, align=1)
 
 
 def call(r: Reverse, instr: Instruction) -> None:
@@ -340,7 +341,8 @@ def _zero_again(r: Reverse, instr: Instruction, sizes: tuple[int, ...]) -> None:
         total = r.b.mul(total, r.b.to_i64(r.recall.value(instr.args[i]), signed=False), ())
     fn = r.unit.declare("llvm.memset.p0.i64", ty.function(ty.VOID, (ty.PTR, ty.I8, ty.I64, ty.I1)))
     wide = lanes.scaled(r.b, total, r.unit.width)
-    r.b.call(fn, [r.recall.shadow(instr), ConstInt(ty.I8, 0), wide, ConstInt(ty.I1, 0)])
+    for at in apart.each(r.b, r.recall.shadow(instr), r.unit.width):
+        r.b.call(fn, [at, ConstInt(ty.I8, 0), wide, ConstInt(ty.I1, 0)])
 
 
 def copy(r: Reverse, instr: Instruction, where: tuple[int, int, int]) -> None:
@@ -356,15 +358,16 @@ def copy(r: Reverse, instr: Instruction, where: tuple[int, int, int]) -> None:
     length = r.recall.value(size)
     shadow = r.recall.shadow(target)
     if to_source and len(moved) > 1 and "memmove" in (instr.callee.name or ""):
-        _move(r, shadow, r.recall.shadow(source), length, period, moved)
+        for into, out_of in apart.rows(r.b, [shadow, r.recall.shadow(source)], r.unit.width):
+            _move(r, into, out_of, length, period, moved)
         return
     width = r.unit.width
+    pointers = apart.rows(r.b, [shadow, r.recall.shadow(source)] if to_source else [shadow], width)
     for offset, kind in moved:
         for name, extra in lanes.helpers(r.b, kind, length, period, offset, width):
-            if to_source:
-                r.b.call(r.unit.runtime(f"irgrad.adjoint.copy.{name}"), [shadow, r.recall.shadow(source), *extra])
-            else:
-                r.b.call(r.unit.runtime(f"irgrad.adjoint.clear.{name}"), [shadow, *extra])
+            fn = r.unit.runtime(f"irgrad.adjoint.{'copy' if to_source else 'clear'}.{name}")
+            for row in pointers:
+                r.b.call(fn, [*row, *extra])
 
 
 def _move(
@@ -396,7 +399,8 @@ def fill(r: Reverse, instr: Instruction, where: tuple[int, int, int]) -> None:
     clear = r.unit.declare("llvm.memset.p0.i64", ftype)
     wide = lanes.scaled(r.b, r.b.to_i64(length), r.unit.width)
     r.unit.swept(wide)
-    r.b.call(clear, [r.recall.shadow(target), ConstInt(ty.I8, 0), wide, ConstInt(ty.I1, 0)])
+    for at in apart.each(r.b, r.recall.shadow(target), r.unit.width):
+        r.b.call(clear, [at, ConstInt(ty.I8, 0), wide, ConstInt(ty.I1, 0)])
 
 
 def ruled_call(r: Reverse, instr: Instruction, site: Site) -> None:
@@ -436,7 +440,8 @@ def derived_call(r: Reverse, instr: Instruction) -> None:
     if isinstance(callee, Function):
         entry: Value = split_functions(r.unit, callee)[1]
     else:
-        entry = r.b.load(ty.PTR, r.b.gep(ty.PTR, r.recall.shadow(instr.callee), 2))
+        descriptor = apart.first(r.b, r.recall.shadow(instr.callee), r.unit.width)
+        entry = r.b.load(ty.PTR, r.b.gep(ty.PTR, descriptor, 2))
     result = r.b.insert(Instruction("call", ftype.ret, [*args, entry], call=CallInfo(ftype)))
     position = 0
     for i, arg in enumerate(instr.args):

@@ -16,7 +16,7 @@ from irgrad.engine.ir.model import (
     Value,
 )
 from irgrad.engine.ir.types import Type
-from irgrad.engine.transforms import lanes
+from irgrad.engine.transforms import apart, lanes
 from irgrad.engine.transforms.copies import layout_of_copy
 from irgrad.engine.transforms.forward import allocation_bytes
 from irgrad.engine.transforms.idle import PREFIX
@@ -107,10 +107,13 @@ class Augment(Sweep):
 
     def _zeroed(self, size: Value, align: Value) -> Value:
         """Shadow memory for `size` bytes of the primal's."""
-        if self.unit.width > 1:
+        if lanes.scale(self.unit.width) > 1:
             size = lanes.scaled(self.b, size, self.unit.width)
             align = lanes.at_least(self.b, align)
-        pointer = self._room(size, align)
+        if isinstance(self.unit.width, apart.Apart):
+            pointer = apart.join(self.b, ty.PTR, [self._room(size, align) for _ in range(self.unit.width)])
+        else:
+            pointer = self._room(size, align)
         self.zero_memory(pointer, size)
         return pointer
 
@@ -208,7 +211,7 @@ class Augment(Sweep):
         for offset in offsets:
             fn = self.unit.runtime(f"irgrad.copy.pointers{lanes.suffix(self.unit.width)}")
             extra = lanes.places(self.b, size, period, offset, self.unit.width)
-            self.b.call(fn, [self.shadow(target), self.shadow(source), *extra])
+            self._each(fn, [self.shadow(target), self.shadow(source)], extra)
 
     def _fill_pointers(self, instr: Instruction, where: tuple[int, int, int]) -> None:
         target = instr.args[where[0]]
@@ -224,7 +227,12 @@ class Augment(Sweep):
         size = self.value(instr.args[where[2]])
         for offset in offsets:
             fn = self.unit.runtime(f"irgrad.clear.pointers{lanes.suffix(self.unit.width)}")
-            self.b.call(fn, [self.shadow(target), *lanes.places(self.b, size, period, offset, self.unit.width)])
+            self._each(fn, [self.shadow(target)], lanes.places(self.b, size, period, offset, self.unit.width))
+
+    def _each(self, fn: Function, shadows: list[Value], more: list[Value]) -> None:
+        """Call a copy helper, once for each lane that lies apart."""
+        for row in apart.rows(self.b, shadows, self.unit.width):
+            self.b.call(fn, [*row, *more])
 
     def ruled_call(self, instr: Instruction, site: Site) -> None:
         """The call, with a record of what its rule wants in the reverse sweep."""
@@ -259,7 +267,8 @@ class Augment(Sweep):
 
             entry: Value = split_functions(self.unit, callee)[0]
         else:
-            entry = self.b.load(ty.PTR, self.b.gep(ty.PTR, self.shadow(instr.callee), 1))
+            descriptor = apart.first(self.b, self.shadow(instr.callee), self.unit.width)
+            entry = self.b.load(ty.PTR, self.b.gep(ty.PTR, descriptor, 1))
         call = self.b.insert(Instruction("call", ftype.ret, [*args, entry], call=CallInfo(ftype)))
         position = 0
         if instr.type is not ty.VOID:

@@ -15,6 +15,7 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import ConstAggregate, ConstInt, Instruction, Value, is_zero
 from irgrad.engine.ir.types import Type
+from irgrad.engine.transforms.apart import Apart
 from irgrad.engine.transforms.lanes import shuffle
 from irgrad.engine.transforms.leaves import add as add_floats
 from irgrad.engine.transforms.leaves import fields_of, has_float, zero_of
@@ -122,6 +123,7 @@ def _add_bits(b: Builder, kinds: frozenset[Type], x: Value, y: Value) -> Value:
 def shadow_of_bits(sweep: Sweep, instr: Instruction) -> None:
     """Shadow of an integer operation on carried pointers or floats."""
     unit = sweep.unit
+    refuse_apart(unit, instr)
     pointers = [o for o in instr.operands if o.type.scalar.is_int and unit.activity.pointer(o)]
     floats = [o for o in instr.operands if unit.activity.value(o)] if sweep.tangents else []
     if pointers and not floats and instr.type.is_int:
@@ -144,6 +146,13 @@ def shadow_of_bits(sweep: Sweep, instr: Instruction) -> None:
     amounts = [sweep.shadow(o) for o in instr.operands]
     result = _moved(unit, sweep.b, instr, amounts, sweep.value)
     sweep.shadows[instr] = result
+
+
+def refuse_apart(unit: Unit, instr: Instruction) -> None:
+    """Raises Unsupported where lanes that lie apart would have to be moved as bits."""
+    if isinstance(unit.width, Apart):
+        raise refuse(unit, instr, f"numbers are handled as integers in a derivative of width {unit.width}",
+                     fix="one call for each shadow, without enzyme_width")  # fmt: skip
 
 
 def _moved(unit: Unit, b: Builder, instr: Instruction, shadows: list[Value], primal: object) -> Value:
@@ -284,6 +293,7 @@ def adjoint_of_bits(r: Reverse, instr: Instruction) -> None:
     amount = r.take(instr)
     if amount is None:
         return
+    refuse_apart(r.unit, instr)
     op, first = instr.opcode, instr.operands[0]
     if op in ("zext", "sext"):
         _hand(r, instr, first, r.b.cast("trunc", amount, r.unit.wide(first.type)))

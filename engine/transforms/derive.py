@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import ConstInt, Function, Module
+from irgrad.engine.transforms import lanes
+from irgrad.engine.transforms.apart import Apart
 from irgrad.engine.transforms.canonical import canonicalise_function
 from irgrad.engine.transforms.distribute import LANES
 from irgrad.engine.transforms.partial import refuse_parts
@@ -47,16 +49,17 @@ def derive(
     `mode` is "forward" or "reverse"; `args[i]` is "dup" for the arguments that are differentiated, else "const".
     `buffers[i]` names the float type that argument i holds all over ("double", ...), "" where that is not known.
     `discard`: arguments whose final contents nobody asks for. `width`: tangents or cotangents at once; shadow memory
-    then holds that many lanes for each element, side by side (see lanes.py). Raises an IRGradError that names the
+    then holds that many lanes for each element, side by side (see lanes.py); with an `Apart` width each shadow is an
+    array of pointers to memories of their own (see apart.py). Raises an IRGradError that names the
     source line for what has no derivative.
     """
     unit, abi = prepared(module, fname, mode, args, buffers, strict_fp, discard, width, rules)
     root, shadowed = unit.root, abi.shadow
     scratch = tuple(sorted(unit.activity.scratch))
     letter = ("T" if discard else "J") if mode == "forward" else "R" if discard else "V"
-    strip = f"{width}x" if width > 1 else ""
+    strip = f"{width}{'a' if isinstance(width, Apart) else 'x'}" if width > 1 else ""
     name = f"{fname}.{letter}{strip}{''.join('1' if s else '0' for s in shadowed)}"
-    target = _root_function(module, name, shadowed)
+    target = _root_function(module, name, shadowed, lanes.wide(ty.PTR, width))
     if mode != "forward":
         target.tail = REVERSE_TAIL
     if mode == "forward":
@@ -118,11 +121,13 @@ def analysed(
             canonicalise_function(module, fn)
 
 
-def _root_function(module: Module, name: str, shadowed: list[bool]) -> Function:
-    count = len(shadowed) + sum(shadowed)
-    target = Function(name, ty.function(ty.VOID, (ty.PTR,) * count))
+def _root_function(module: Module, name: str, shadowed: list[bool], shadow: ty.Type) -> Function:
+    params: list[ty.Type] = []
+    for with_shadow in shadowed:
+        params += [ty.PTR, shadow] if with_shadow else [ty.PTR]
+    target = Function(name, ty.function(ty.VOID, tuple(params)))
     for arg in target.args:
-        arg.attrs = "noalias"
+        arg.attrs = "noalias" if arg.type is ty.PTR else ""
     target.tail = "nounwind"
     module.functions[name] = target
     return target

@@ -21,7 +21,8 @@ from irgrad.engine.ir.model import (
     Value,
 )
 from irgrad.engine.ir.types import Type
-from irgrad.engine.transforms import idle, lanes
+from irgrad.engine.transforms import apart, idle, lanes
+from irgrad.engine.transforms.apart import Apart
 from irgrad.engine.transforms.refuse import missing, refuse
 from irgrad.engine.transforms.rows import application
 from irgrad.engine.transforms.ruled import ruled_site
@@ -158,6 +159,13 @@ class Forward(Sweep):
             byte = args[effect.fill[1]]
             args[effect.fill[1]] = ConstInt(byte.type, 0)
         length = effect.copy or effect.fill
+        if isinstance(self.unit.width, Apart):
+            places = [target, effect.copy[1]] if effect.copy is not None else [target]
+            each = [apart.each(self.b, args[i], self.unit.width) for i in places]
+            for pointers in zip(*each, strict=True):
+                own = dict(zip(places, pointers, strict=True))
+                self.like_call(instr, [own.get(i, arg) for i, arg in enumerate(args)])
+            return
         if length is not None and self.unit.width > 1:
             self._scaled_call(instr, args, length[2])
             return
@@ -182,7 +190,7 @@ class Forward(Sweep):
         if size is None:
             raise refuse(self.unit, instr, "the size of this allocation is not known")
         size = lanes.scaled(self.b, size, self.unit.width)
-        if self.unit.width > 1 and instr.callee_name in ("malloc", "calloc"):
+        if lanes.scale(self.unit.width) > 1 and instr.callee_name in ("malloc", "calloc"):
             self.shadows[instr] = self._aligned(size)
             self.zero_memory(self.shadows[instr], size)
             return
@@ -191,7 +199,10 @@ class Forward(Sweep):
             args = [size]
         elif instr.callee_name == "calloc":
             args = [size, ConstInt(ty.I64, 1)]
-        twin = self.like_call(instr, args)
+        if isinstance(self.unit.width, Apart):
+            twin: Value = apart.join(self.b, ty.PTR, [self.like_call(instr, args) for _ in range(self.unit.width)])
+        else:
+            twin = self.like_call(instr, args)
         self.shadows[instr] = twin
         self.zero_memory(twin, size)
 
@@ -207,7 +218,7 @@ class Forward(Sweep):
         from irgrad.rules import effects
 
         facts = effects.facts(instr.callee_name or "")
-        if self.unit.width > 1 and facts is not None:
+        if lanes.scale(self.unit.width) > 1 and facts is not None:
             at = facts.sizes[0]
             args[at] = lanes.scaled(self.b, args[at], self.unit.width)
         return args
@@ -234,7 +245,7 @@ class Forward(Sweep):
         if isinstance(callee, Function):
             entry: Value = forward_function(self.unit, callee)
         else:
-            entry = self.b.load(ty.PTR, self.shadow(instr.callee))
+            entry = self.b.load(ty.PTR, apart.first(self.b, self.shadow(instr.callee), self.unit.width))
         call = self.b.insert(Instruction("call", ftype.ret, [*args, entry], call=CallInfo(ftype)))
         if abi.ret_adjoint or abi.ret_shadow:
             self.values[instr] = self.b.extractvalue(call, 0)

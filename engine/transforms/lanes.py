@@ -32,6 +32,8 @@ from irgrad.engine.ir.model import (
     is_zero,
 )
 from irgrad.engine.ir.types import Type
+from irgrad.engine.transforms import apart
+from irgrad.engine.transforms.apart import Apart
 from irgrad.engine.transforms.leaves import fields_of, zero_of
 
 if TYPE_CHECKING:
@@ -42,9 +44,11 @@ ALIGN = 64  # of shadow memory that the derivative allocates itself: a vector of
 SHADOW_METADATA = frozenset(("tbaa", "dbg"))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096, typed=True)
 def wide(type_: Type, width: int) -> Type:
     """Type of the shadow or adjoint of a value."""
+    if isinstance(width, Apart) and not (type_ is ty.VOID or type_.is_aggregate or type_.is_fp):
+        return apart.widened(type_, width)
     if width == 1 or type_ is ty.VOID or type_.scalar.is_ptr:
         return type_
     if isinstance(type_, ty.FloatType):
@@ -153,17 +157,22 @@ def _spread_mask(mask: Value, type_: Type, width: int) -> Value:
     return ConstUndef(ty.vector(type_.count * width, ty.I32), poison=True)
 
 
+def scale(width: int) -> int:
+    """How many times as large shadow memory is as the primal's."""
+    return 1 if isinstance(width, Apart) else width
+
+
 # -- addresses ---------------------------------------------------------------------------------------------------------
 
 
 def scaled(b: Builder, size: Value, width: int) -> Value:
     """A length or an offset in bytes of the primal's memory, in its shadow."""
-    return size if width == 1 else b.mul(b.to_i64(size), ConstInt(ty.I64, width))
+    return size if scale(width) == 1 else b.mul(b.to_i64(size), ConstInt(ty.I64, width))
 
 
 def places(b: Builder, size: Value, period: int, offset: int, width: int) -> list[Value]:
     """Arguments of a copy helper (see runtime.py): bytes, period and offset in shadow memory."""
-    return [scaled(b, size, width), ConstInt(ty.I64, period * width), ConstInt(ty.I64, offset * width)]
+    return [scaled(b, size, width), ConstInt(ty.I64, period * scale(width)), ConstInt(ty.I64, offset * scale(width))]
 
 
 def helpers(
@@ -171,7 +180,7 @@ def helpers(
 ) -> list[tuple[str, list[Value]]]:
     """Endings of the copy helpers for floats of this type, and their arguments; one for all lanes, apart from long
     doubles, whose lanes are 16 bytes apart."""
-    if width > 1 and kind is ty.F80:
+    if scale(width) > 1 and kind is ty.F80:
         first, step = offset * width, ConstInt(ty.I64, period * width)
         return [(str(kind), [scaled(b, size, width), step, ConstInt(ty.I64, first + 16 * j)]) for j in range(width)]
     return [(f"{kind}{suffix(width)}", places(b, size, period, offset, width))]
@@ -179,7 +188,7 @@ def helpers(
 
 def suffix(width: int) -> str:
     """Ending of the name of a copy helper."""
-    return "" if width == 1 else f".x{width}"
+    return "" if scale(width) == 1 else f".x{width}"
 
 
 def at_least(b: Builder, align: Value) -> Value:
@@ -192,6 +201,8 @@ def at_least(b: Builder, align: Value) -> Value:
 
 def gep(b: Builder, instr: Instruction, operands: list[Value], width: int) -> Value:
     """The shadow of a getelementptr on these operands: each index moves by W times as many bytes."""
+    if isinstance(width, Apart):
+        return apart.lanewise(b, instr, operands, (0,), width)
     if width == 1:
         return b.insert(Instruction("getelementptr", instr.type, operands, elem=instr.elem, flags=instr.flags))
     assert instr.elem is not None
@@ -264,6 +275,8 @@ def load(
     b: Builder, type_: Type, pointer: Value, width: int, align: int = 0, metadata: dict[str, str] | None = None
 ) -> Value:
     """The shadow of a value of this (primal) type, from shadow memory. `align` is that of the primal's access."""
+    if isinstance(width, Apart):
+        return apart.load(b, type_, pointer, width, align, metadata or {})
     if width > 1 and type_ is ty.F80:
         result: Value = ConstUndef(wide(type_, width), poison=True)
         for j in range(width):
@@ -287,6 +300,9 @@ def store(
     metadata: dict[str, str] | None = None,
 ) -> None:  # fmt: skip
     """Store the shadow of a value of this (primal) type."""
+    if isinstance(width, Apart):
+        apart.store(b, type_, value, pointer, width, align, metadata or {})
+        return
     if width > 1 and type_ is ty.F80:
         for j in range(width):
             at = b.gep(ty.I8, pointer, 16 * j)
@@ -335,9 +351,12 @@ def _align(type_: Type, align: int, width: int) -> int:
 # -- instructions that move shadows ------------------------------------------------------------------------------------
 
 
-def structural(sweep: Sweep, instr: Instruction, operands: list[Value]) -> Value:
+def structural(sweep: Sweep, instr: Instruction, operands: list[Value], moved: Sequence[int]) -> Value:
     """The shadow of a data movement, on operands of which the moved ones are shadows."""
     b, width, op = sweep.b, sweep.unit.width, instr.opcode
+    numbers = instr.type.is_fp and all(instr.operands[i].type.is_fp for i in moved)
+    if isinstance(width, Apart) and not numbers and op not in ("extractvalue", "insertvalue"):
+        return apart.lanewise(b, instr, operands, moved, width)
     if op == "getelementptr":
         return gep(b, instr, operands, width)
     if op == "select":

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Instruction, Value
+from irgrad.engine.transforms.apart import Apart
 from irgrad.engine.transforms.cells import cell_of
 from irgrad.engine.transforms.leaves import add, zero_of
 
@@ -48,7 +49,7 @@ class Neighbours:
         self.owner = owner
         self.group: dict[Instruction, Group] = {}
         self.of_loop: dict[Loop, list[Group]] = {}
-        for loop in owner.loops.all:
+        for loop in owner.loops.all if not isinstance(owner.unit.width, Apart) else ():
             if loop.children or loop.latch is None or loop.exiting != [loop.latch]:
                 continue
             for members in self._windows(loop):

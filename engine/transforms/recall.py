@@ -23,7 +23,7 @@ from irgrad.engine.ir.model import (
     Instruction,
     Value,
 )
-from irgrad.engine.transforms import lanes
+from irgrad.engine.transforms import apart, lanes
 from irgrad.engine.transforms.liveness import at_one_level, computed_anyway
 from irgrad.engine.transforms.plan import LOOP_WEIGHT, choose
 from irgrad.engine.transforms.rows import libm_cost, pure_call
@@ -170,7 +170,8 @@ class Recall:
         base = recall(start)  # type: ignore[operator]
         if phi.type.is_ptr:
             offset = lanes.scaled(b, b.mul(count, self.value(step)), width)
-            return b.gep(ty.I8, base, offset, flags=())
+            return apart.moved(b, base, offset, width) if isinstance(width, apart.Apart) else (
+                b.gep(ty.I8, base, offset, flags=()))
         assert isinstance(phi.type, ty.IntType)
         if phi.type.bits < 64:
             count = b.cast("trunc", count, phi.type)
@@ -352,7 +353,7 @@ class Recall:
             cond = self.value(value.operands[0])
             return b.select(cond, self.shadow(value.operands[1]), self.shadow(value.operands[2]))
         if value.opcode == "load" and not self.owner.clobber.clobbered(value) and value.type.is_ptr:
-            return b.load(ty.PTR, self.shadow(value.operands[0]))
+            return lanes.load(b, ty.PTR, self.shadow(value.operands[0]), self.owner.unit.width)
         return None
 
 

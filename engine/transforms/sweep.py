@@ -24,7 +24,7 @@ from irgrad.engine.ir.model import (
     MetadataValue,
     Value,
 )
-from irgrad.engine.transforms import lanes
+from irgrad.engine.transforms import apart, lanes
 from irgrad.engine.transforms.carried import BITS, shadow_of_bits
 from irgrad.engine.transforms.lanes import SHADOW_METADATA
 from irgrad.engine.transforms.leaves import has_float, has_pointer, zero_of
@@ -183,9 +183,10 @@ class Sweep:
             return
         operands = [self.value(o) for o in instr.operands]
         moved = {"select": (1, 2), "insertvalue": (0, 1), "insertelement": (0, 1), "shufflevector": (0, 1)}
-        for i in moved.get(instr.opcode, (0,)):
+        chosen = moved.get(instr.opcode, (0,))
+        for i in chosen:
             operands[i] = self.shadow(instr.operands[i])
-        self.shadows[instr] = lanes.structural(self, instr, operands)
+        self.shadows[instr] = lanes.structural(self, instr, operands, chosen)
 
     def float_cast(self, instr: Instruction) -> None:
         """fptrunc, fpext: linear."""
@@ -240,8 +241,12 @@ class Sweep:
         """Stack memory and its zeroed shadow."""
         new = self.copy(instr)
         if self.shadowed(instr):
-            twin = self.like(instr, [self.value(o) for o in instr.operands])
-            lanes.widen_alloca(twin, self.unit.width)
+            if isinstance(self.unit.width, apart.Apart):
+                twin: Value = apart.alloca(self, instr)
+            else:
+                one = self.like(instr, [self.value(o) for o in instr.operands])
+                lanes.widen_alloca(one, self.unit.width)
+                twin = one
             self.shadows[instr] = twin
             self.zero_memory(twin, lanes.scaled(self.b, self.alloca_size(new), self.unit.width))
 
@@ -253,13 +258,14 @@ class Sweep:
         return self.b.mul(self.b.to_i64(instr.operands[0]), ConstInt(ty.I64, ty.size_of(instr.elem)))
 
     def zero_memory(self, pointer: Value, size: Value) -> None:
-        """memset(pointer, 0, size)."""
+        """memset(pointer, 0, size), of each lane that lies apart."""
         from irgrad.engine.ir.model import ConstInt
 
         self.unit.swept(size)
         ftype = ty.function(ty.VOID, (ty.PTR, ty.I8, ty.I64, ty.I1))
         fn = self.unit.declare("llvm.memset.p0.i64", ftype)
-        self.b.call(fn, [pointer, ConstInt(ty.I8, 0), size, ConstInt(ty.I1, 0)])
+        for at in apart.each(self.b, pointer, self.unit.width):
+            self.b.call(fn, [at, ConstInt(ty.I8, 0), size, ConstInt(ty.I1, 0)])
 
     def atomic(self, instr: Instruction) -> None:
         """Atomic read-modify-write; desugared before unless inactive."""

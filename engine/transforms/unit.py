@@ -27,6 +27,7 @@ from irgrad.engine.ir.model import (
 )
 from irgrad.engine.ir.types import Type
 from irgrad.engine.transforms import lanes
+from irgrad.engine.transforms.apart import Apart, join_constants
 from irgrad.engine.transforms.leaves import REASSOCIATE, has_float, has_pointer, zero_of
 from irgrad.rules.errors import Unsupported
 
@@ -77,7 +78,8 @@ class Unit:
         self.abis: dict[Function, Abi] = {}
         self.queue: list[Callable[[], None]] = []
         self.derived: dict[tuple[Function, str], Function] = {}
-        self.shadow_globals: dict[GlobalVariable, GlobalVariable] = {}
+        self.shadow_globals: dict[tuple[GlobalVariable, int], GlobalVariable] = {}  # of each lane that lies apart
+        self._lane = 0
         self.descriptors: dict[Function, GlobalVariable] = {}
         self.addressed: list[Function] = []
         self.leaf_kinds: dict[tuple[Type, tuple[int, ...]], frozenset[Type]] = {}  # see carried.py
@@ -94,6 +96,7 @@ class Unit:
     def accessed(self, type_: Type) -> None:
         """Note that the shadow of a value of this type is loaded or stored."""
         self.plain &= type_.is_ptr or (type_.is_float and type_ is not ty.F80)
+        self.plain &= not isinstance(self.width, Apart)
 
     def swept(self, size: Value, *, copied: bool = False) -> None:
         """Note that so many bytes of shadow memory are copied or filled: LLVM makes integers of a few, and of structs
@@ -248,24 +251,36 @@ class Unit:
 
     def shadow_constant(self, value: Value) -> Value:
         """Shadow of a pointer-carrying constant: the shadow global, a function's descriptor, or itself for null."""
+        if not isinstance(self.width, Apart):
+            return self._shadow_constant(value)
+        parts: list[Constant] = []
+        for lane in range(self.width):
+            self._lane = lane
+            part = self._shadow_constant(value)
+            assert isinstance(part, Constant)
+            parts.append(part)
+        return join_constants(value.type, parts)
+
+    def _shadow_constant(self, value: Value) -> Value:
+        """The shadow in one lane."""
         if isinstance(value, GlobalVariable):
             return value if self._inactive_external(value) else self.shadow_global(value)
         if isinstance(value, GlobalAlias):
-            return self.shadow_constant(value.target)
+            return self._shadow_constant(value.target)
         if isinstance(value, Function):
             return self.descriptor(value)
         if isinstance(value, ConstZero | ConstUndef | ConstInt):
             return value
         if isinstance(value, ConstExpr):
             operands = [
-                self.shadow_constant(op) if i == 0 or value.opcode == "select" else op
+                self._shadow_constant(op) if i == 0 or value.opcode == "select" else op
                 for i, op in enumerate(value.operands)
             ]
-            if self.width > 1 and value.opcode == "getelementptr":
+            if self._scale > 1 and value.opcode == "getelementptr":
                 return self._scaled_address(value, operands)
             return ConstExpr(value.opcode, value.type, operands, value.flags, value.elem)
         if isinstance(value, ConstAggregate):
-            return ConstAggregate(self.wide(value.type), [self._shadow_part(e) for e in value.elems])
+            return ConstAggregate(self._scaled(value.type), [self._shadow_part(e) for e in value.elems])
         if isinstance(value, ConstText):
             return value
         raise Unsupported(
@@ -288,12 +303,20 @@ class Unit:
 
     def _shadow_part(self, value: Constant) -> Constant:
         if has_pointer(value.type):
-            shadow = self.shadow_constant(value)
+            shadow = self._shadow_constant(value)
             assert isinstance(shadow, Constant)
             return shadow
         if isinstance(value, ConstAggregate):
-            return ConstAggregate(self.wide(value.type), [self._shadow_part(e) for e in value.elems])
-        return zero_of(self.wide(value.type)) if has_float(value.type) or self.width > 1 else value
+            return ConstAggregate(self._scaled(value.type), [self._shadow_part(e) for e in value.elems])
+        return zero_of(self._scaled(value.type)) if has_float(value.type) or self._scale > 1 else value
+
+    @property
+    def _scale(self) -> int:
+        return lanes.scale(self.width)
+
+    def _scaled(self, type_: Type) -> Type:
+        """Type of what shadow memory holds in one place."""
+        return lanes.wide(type_, self._scale)
 
     def _inactive_external(self, var: GlobalVariable) -> bool:
         """A global of another module that holds nothing active, like the type descriptors that vtables point to."""
@@ -302,22 +325,23 @@ class Unit:
 
     def shadow_global(self, var: GlobalVariable) -> GlobalVariable:
         """The global that holds tangents (or adjoints) of `var`, made on first use."""
-        if var in self.shadow_globals:
-            return self.shadow_globals[var]
+        key = (var, self._lane)
+        if key in self.shadow_globals:
+            return self.shadow_globals[key]
         if var.init is None:
             raise Unsupported(
                 f"the external global `{var.name}` needs a shadow",
                 because="active values are stored in it, but it is defined outside of the module",
                 fix='load(..., link=["the file that defines it"])',
             )
-        name = f"{self._prefix}.shadow.{var.name}"
-        kind = var.value_type if self.width == 1 else ty.array(ty.size_of(var.value_type) * self.width, ty.I8)
+        name = f"{self._prefix}.shadow.{var.name}{f'.{self._lane}' if self._lane else ''}"
+        kind = var.value_type if self._scale == 1 else ty.array(ty.size_of(var.value_type) * self.width, ty.I8)
         shadow = GlobalVariable(name, kind, None, False, "internal", "")
-        self.shadow_globals[var] = shadow
+        self.shadow_globals[key] = shadow
         self.module.globals[name] = shadow
         shadow.init = ConstZero(kind)
         if has_pointer(var.value_type):
-            shadow.init = self._shadow_part(var.init) if self.width == 1 else self._scaled_init(var.init)
+            shadow.init = self._shadow_part(var.init) if self._scale == 1 else self._scaled_init(var.init)
             shadow.value_type = shadow.init.type
         known = re.search(r"\balign (\d+)", var.tail)
         shadow.tail = f", align {max(16, int(known[1]) if known else ty.align_of(var.value_type))}"
@@ -330,7 +354,7 @@ class Unit:
         fields: list[Constant] = []
         end = 0
         for offset, pointer in _pointers_of(init, 0):
-            shadow = self.shadow_constant(pointer)
+            shadow = self._shadow_constant(pointer)
             assert isinstance(shadow, Constant)
             fields += [ConstZero(ty.array(offset * self.width - end, ty.I8)), shadow]
             end = offset * self.width + 8
@@ -349,7 +373,7 @@ class Unit:
 
     def mutable_float_shadows(self) -> list[GlobalVariable]:
         """Shadow globals that must start a derivative call from zero."""
-        return [s for v, s in self.shadow_globals.items() if not v.constant and not has_pointer(v.value_type)]
+        return [s for (v, _), s in self.shadow_globals.items() if not v.constant and not has_pointer(v.value_type)]
 
 
 def _pointers_of(init: Constant, offset: int) -> Iterator[tuple[int, Constant]]:
