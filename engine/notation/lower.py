@@ -64,10 +64,10 @@ def _simplified(text: str, whole: bool) -> str:
     passes.add_instruction_combine_pass()
     passes.run(module, llvm.create_pass_builder(target_machine(), llvm.create_pipeline_tuning_options(speed_level=1)))
     for _ in range(_WRAPPERS):
-        wrappers = [fn for fn in module.functions if not fn.is_declaration and _hands_on(str(fn))]
-        if not wrappers:
+        names = _wrappers(str(module))
+        if not names:
             break
-        for fn in wrappers:
+        for fn in (fn for fn in module.functions if fn.name in names):
             fn.add_function_attribute("alwaysinline")
             if whole or fn.linkage.name.startswith("linkonce"):
                 fn.linkage = "internal"
@@ -82,9 +82,14 @@ def _simplified(text: str, whole: bool) -> str:
     return result
 
 
-def _hands_on(body: str) -> bool:
-    """Whether a function differentiates what it is given (a C++ template around the call): it has to be inlined."""
-    return PREFIX in body and _GIVEN.search(body) is not None
+def _wrappers(text: str) -> set[str]:
+    """Functions that differentiate what they are given (C++ templates around the call): they have to be inlined."""
+    found = set()
+    for entity in cut(text):
+        if entity.body is not None and text.find(PREFIX, *entity.body) >= 0 and _GIVEN.search(text, *entity.body):
+            symbol = _SYMBOL.search(text, entity.start, entity.end)
+            found.add(bare_name(symbol[0]) if symbol else "")
+    return found
 
 
 class _Program:
