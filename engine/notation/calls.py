@@ -44,7 +44,6 @@ _POINTER = 8  # bytes of the tape that a program sees
 _LATER = {
     "runtime_activity": "a shadow that is its value's own memory is not told apart when the program runs; "
                         "give enzyme_const to what has no derivative",
-    "strong_zero": "products with a zero adjoint are ordinary products; branch around what is not finite",
 }  # fmt: skip
 """Annotations that are known and not done, each with what to do instead."""
 
@@ -215,7 +214,7 @@ class _Parser(Reader):
         if "interleave" in words:
             self.end = words.index("interleave")
             self.shadow_at = self.end + 1
-        call.switches |= {word for word in words if word.endswith("_return") or word == "noret"} & SWITCHES
+        call.switches |= set(words) & SWITCHES
 
     def _parameters(self, call: DerivativeCall) -> None:
         """All parameters; the registers of one struct stand next to each other, values first."""

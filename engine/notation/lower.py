@@ -21,7 +21,7 @@ from irgrad.engine.notation.plain import HIDDEN, lower_plain, one_more
 from irgrad.engine.notation.registered import Said, defined_functions, said_about
 from irgrad.engine.notation.splitting import kept
 from irgrad.engine.notation.thunks import active, declarations, derivatives, formals_of, root_text, thunk_text
-from irgrad.rules.errors import IRGradError, Unsupported
+from irgrad.rules.errors import IRGradError, MissingRuleError, Unsupported
 
 __all__ = ["lower"]
 
@@ -32,6 +32,7 @@ _LINKAGE = frozenset(
 )  # fmt: skip
 _SPECIAL = re.compile(r"^@llvm\.(?:global_ctors|global_dtors|used|compiler\.used|global\.annotations) = [^\n]*\n", re.M)
 _GIVEN = re.compile(r"call [^@\n]*@[\w.]*__enzyme_\w*\((?:ptr [^,()]*sret[^,%]*%[^,]*, )?ptr (?:noundef )?%")
+_UNKNOWN = re.compile(r"`(\w+)` has neither a body nor a rule")
 _WRAPPERS = 4  # templates around templates around the call
 _COMDAT = re.compile(r",? comdat(?:\([^)]*\))?")
 
@@ -184,7 +185,7 @@ class _Program:
         self.count += 1
         thunk, root = f"irgrad.call.{self.count}", "irgrad.root"
         mode = call.mode.replace("sweep", "augment")  # both halves are made at once
-        key = (root_text(call, root), mode, tuple(active(call)), call.width, kept(call))
+        key = (root_text(call, root), mode, tuple(active(call)), call.width, kept(call), strong(call))
         parts = []
         if key not in self.known:
             name = f"irgrad.root.{self.count}"
@@ -267,8 +268,9 @@ def _derivative(
 
     def differentiated() -> Derived:
         if call.mode in ("augment", "sweep"):
-            return derive_split(module, name, kinds, kept=kept(call), rules=book)
-        return derive(module, name, call.mode, kinds, width=Apart(call.width) if call.width > 1 else 1, rules=book)
+            return derive_split(module, name, kinds, kept=kept(call), rules=book, strong_zero=strong(call))
+        width = Apart(call.width) if call.width > 1 else 1
+        return derive(module, name, call.mode, kinds, width=width, rules=book, strong_zero=strong(call))
 
     derived = within_time(differentiated, f"differentiating `{call.function.name}`")
     said.visible |= book.wanted if book is not None else set()
@@ -286,6 +288,11 @@ def _derivative(
         for arg in module.functions[made].args:
             arg.attrs = ""  # pointers of a program may overlap
     return derived.name, _private(to_text(module), names)
+
+
+def strong(call: DerivativeCall) -> bool:
+    """Whether zero times anything is to be zero."""
+    return "strong_zero" in call.switches
 
 
 def _numbers(type_: ty.Type) -> bool:
@@ -337,6 +344,13 @@ def _placed(error: IRGradError, call: DerivativeCall, name: str) -> IRGradError:
     if error.what.startswith("the external global"):
         error.because = "active values are stored in it; it holds more than floats, or the program does not define it"
         error.fix = "keep active values in local variables, arguments or variables of floats"
+    called = _UNKNOWN.search(error.because) if isinstance(error, MissingRuleError) else None
+    if called is not None:
+        f = called[1]
+        error.fix = (f"void *__enzyme_register_gradient_{f}[] = {{(void *){f}, (void *){f}_augmented, "
+                     f"(void *){f}_reverse}};\n"
+                     f"or void *__enzyme_register_derivative_{f}[] = {{(void *){f}, (void *){f}_forward}}; "
+                     f"or void *__enzyme_inactivefn_{f}[] = {{(void *){f}}};\nor add the file that defines it")
     where = f"{error.where}, " if error.where else ""
     error.where = f"{where}differentiated by {call.where}"
     error.args = (error.what,)

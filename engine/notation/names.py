@@ -31,7 +31,7 @@ PLAIN = (
 """Calls that need no derivative."""
 
 ACTIVITIES = frozenset({"const", "dup", "dupnoneed", "dupv", "dupnoneedv", "out"})
-SWITCHES = frozenset("primal_return noret const_return active_return dup_return nofree".split())
+SWITCHES = frozenset("primal_return noret const_return active_return dup_return nofree strong_zero".split())
 VALUED = frozenset("width tape allocated byref".split())
 """Annotations that take the argument behind them."""
 BATCH = frozenset("scalar vector buffer".split())

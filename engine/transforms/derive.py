@@ -43,6 +43,7 @@ class Derived:
 def derive(
     module: Module, fname: str, mode: str, args: Sequence[str], *, buffers: Sequence[str] = (),
     strict_fp: bool = False, discard: Sequence[int] = (), width: int = 1, rules: Rulebook | None = None,
+    strong_zero: bool = False,
 ) -> Derived:  # fmt: skip
     """Add the derivative of `fname` to `module`.
 
@@ -50,10 +51,12 @@ def derive(
     `buffers[i]` names the float type that argument i holds all over ("double", ...), "" where that is not known.
     `discard`: arguments whose final contents nobody asks for. `width`: tangents or cotangents at once; shadow memory
     then holds that many lanes for each element, side by side (see lanes.py); with an `Apart` width each shadow is an
-    array of pointers to memories of their own (see apart.py). Raises an IRGradError that names the
+    array of pointers to memories of their own (see apart.py). `strong_zero`: a zero tangent or adjoint times an
+    infinite derivative is zero. Raises an IRGradError that names the
     source line for what has no derivative.
     """
     unit, abi = prepared(module, fname, mode, args, buffers, strict_fp, discard, width, rules)
+    unit.strong_zero = strong_zero
     root, shadowed = unit.root, abi.shadow
     scratch = tuple(sorted(unit.activity.scratch))
     letter = ("T" if discard else "J") if mode == "forward" else "R" if discard else "V"

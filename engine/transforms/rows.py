@@ -131,8 +131,11 @@ class Application:
         if unit.flags:
             self._share_reciprocal(partial, emitter, args, results, memo)
         value = emit(partial, emitter, args, results, memo)
-        return b.binary("fmul", factor, lanes.splat(b, value, unit.width))
-
+        product = b.binary("fmul", factor, lanes.splat(b, value, unit.width))
+        if not unit.strong_zero:
+            return product
+        nothing = zero_of(factor.type)
+        return b.select(b.fcmp("oeq", factor, nothing), nothing, product)
 
     def _share_reciprocal(
         self, partial: Expr, emitter: Emitter, args: dict[int, Value], results: dict[int, Value],

@@ -55,8 +55,9 @@ def split_functions(unit: Unit, fn: Function) -> tuple[Function, Function]:
 
 
 def derive_split(
-    module: Module, fname: str, args: Sequence[str], *, kept: Sequence[int] = (), rules: Rulebook | None = None
-) -> Derived:
+    module: Module, fname: str, args: Sequence[str], *, kept: Sequence[int] = (), rules: Rulebook | None = None,
+    strong_zero: bool = False,
+) -> Derived:  # fmt: skip
     """Add both halves of the reverse derivative of `fname` to `module`, for a program that calls them one by one.
 
     `{ptr} NAME(A a, A a', arena)` runs the function, `void NAME.reverse(A a, A a', tape)` the reverse sweep. Between
@@ -67,6 +68,7 @@ def derive_split(
 
     unit, abi = prepared(module, fname, "reverse", args, rules=rules)
     scratch = tuple(sorted(unit.activity.scratch))
+    unit.strong_zero = strong_zero
     unit.between = _open_memory(unit, kept)
     root = unit.root
     name = f"{fname}.S{''.join('1' if s else '0' for s in abi.shadow)}"

@@ -6,9 +6,9 @@ import pytest
 
 from irgrad.engine.notation.lower import lower
 from irgrad.interop.loaders import load
-from irgrad.rules.errors import IRGradError, Unsupported
+from irgrad.rules.errors import IRGradError, MissingRuleError, Unsupported
 
-HEAD = """extern int enzyme_const, enzyme_dup, enzyme_out, enzyme_width, enzyme_primal_return, enzyme_strong_zero;
+HEAD = """extern int enzyme_const, enzyme_dup, enzyme_out, enzyme_width, enzyme_primal_return, enzyme_runtime_activity;
 extern int enzyme_scalar, enzyme_dupv, enzyme_wdith, enzyme_interleave;
 void __enzyme_truncate(void *, ...);
 struct large { double a[4]; };
@@ -44,8 +44,8 @@ void none(double x) { (void)x; }
      "enzyme_out does not fit", "in forward mode a number is enzyme_dup or enzyme_const"),
     ("double r(double x) { return __enzyme_fwddiff((void *)square, enzyme_wdith, x, 1.0); }",
      "`enzyme_wdith` is not an annotation", "known are active_return, allocated,"),
-    ("double r(double x) { return __enzyme_fwddiff((void *)square, enzyme_strong_zero, x, 1.0); }",
-     "`enzyme_strong_zero` is not supported", "ordinary products"),
+    ("double r(double x) { return __enzyme_fwddiff((void *)square, enzyme_runtime_activity, x, 1.0); }",
+     "`enzyme_runtime_activity` is not supported", "is not told apart"),
     ("double r(double x) { return __enzyme_autodiff((void *)square, enzyme_scalar, x); }",
      "`enzyme_scalar` does not belong to `__enzyme_autodiff`", "annotation of __enzyme_batch"),
     ("double r(double x) { return __enzyme_fwddiff((void *)square, enzyme_width, 65, x, 1.0); }",
@@ -90,6 +90,16 @@ def test_what_is_not_supported_names_the_line(body: str, what: str, because: str
     assert because in error.because
     assert f":{HEAD.count(chr(10)) + 1}:" in error.where
     assert error.fix
+
+
+def test_a_missing_derivative_says_how_to_register_one() -> None:
+    text = load(HEAD + "double r(double x) { return __enzyme_autodiff((void *)mystery, x); }").text
+    with pytest.raises(MissingRuleError) as caught:
+        lower(text)
+    assert caught.value.where.startswith("@mystery (<string>:")  # the call of `other`
+    assert f"differentiated by @r (<string>:{HEAD.count(chr(10)) + 1}:" in caught.value.where
+    assert "void *__enzyme_register_gradient_other[] = {(void *)other, " in caught.value.fix
+    assert "__enzyme_inactivefn_other" in caught.value.fix
 
 
 def test_a_function_of_that_name_with_a_body_is_the_programs_own() -> None:

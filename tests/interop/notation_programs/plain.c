@@ -1,6 +1,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+/* calls that need no derivative */
 int enzyme_dup, enzyme_const, enzyme_width, enzyme_vector, enzyme_scalar, enzyme_buffer;
 struct four { double a, b, c, d; };
 struct two { double a, b; };
