@@ -92,6 +92,9 @@ _PRIMITIVES: dict[str, Callable[..., Any]] = {
                     lambda eqn, x, *_: x),
 }  # fmt: skip
 
+# Functions of JAX that are written with the bits of numbers, by name.
+_NAMED: dict[str, Callable[..., Expr]] = {"exp_neg_sq": lambda x: call("exp", -(x * x))}
+
 
 def trace_partials(
     body: Callable[..., Any], letters: str, key: str, place: str, *, takes_result: bool
@@ -142,6 +145,9 @@ def _evaluate(jaxpr: Any, consts: Sequence[Any], inputs: Sequence[Any], key: str
 def _equation(eqn: Any, operands: list[Any], key: str) -> list[Any]:
     name = eqn.primitive.name
     inner = eqn.params.get("jaxpr") or eqn.params.get("call_jaxpr") or eqn.params.get("fun_jaxpr")
+    named = _NAMED.get(_function_of(inner)) if name == "custom_jvp_call" else None
+    if named is not None:
+        return [named(*operands)]
     if inner is not None and name not in ("while", "scan", "cond"):
         jaxpr = getattr(inner, "jaxpr", inner)
         return _evaluate(jaxpr, getattr(inner, "consts", ()), operands[: len(jaxpr.invars)], key)
@@ -152,6 +158,12 @@ def _equation(eqn: Any, operands: list[Any], key: str) -> list[Any]:
                         because="C has no counterpart" if scalar else "partials are expressions of single numbers",
                         fix="scalar arithmetic, functions of the C library, jnp.where")  # fmt: skip
     return [handler(eqn, *operands)]
+
+
+def _function_of(closed: Any) -> str:
+    """The Python function that a jaxpr was traced from."""
+    info = getattr(getattr(closed, "jaxpr", closed), "debug_info", None)
+    return str(getattr(info, "func_name", ""))
 
 
 def _constant(value: Any) -> Any:

@@ -75,7 +75,7 @@ def _call(pool: _Pool, helpers: int = 15) -> np.ndarray[Any, Any]:
     libc.malloc.restype = ctypes.c_void_p
     counts = np.zeros(N)
     head = {"samples": N, "rows": 1, "chunk": 1, "chunks": N, "block": 1, "scratch": 64, "axes": 0, "slots": 1,
-            "lanes": 0}  # fmt: skip
+            "lanes": 0, "lead": 0}  # fmt: skip
     record = {"place": 1, "source_sample": 8, "source_element": 8, "count": 1, "size": 8}
     meta = [head[k] for k in HEAD] + [record.get(k, 0) for k in FIELDS]
     memory = libc.malloc(8 * 400)
