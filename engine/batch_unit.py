@@ -16,7 +16,7 @@ from irgrad.engine.batch_blocks import BLOCK, BYTES, LANES, lanes_text, loop_tex
 from irgrad.engine.batch_driver import WORK, driver_text
 from irgrad.engine.host import refuse_hosted
 from irgrad.engine.programs import Program
-from irgrad.rules.errors import Unsupported
+from irgrad.rules.errors import IRGradError, Unsupported
 
 __all__ = ["Strategy", "Unit", "block_ir", "strategy_of", "unit_of", "varying", "work"]
 
@@ -25,7 +25,10 @@ _DRAIN = "irgrad_tape_drain"
 _GLOBAL = re.compile(r"^@(?P<name>\"[^\"]+\"|[\w.$-]+) = (?P<head>[^\n]*?\bglobal) ", re.M)
 _NO_INLINE = re.compile(r"^attributes #\d+ = \{[^\n]* noinline[^\n]*$", re.M)
 _INLINED = 1 << 20  # characters of a module whose functions are not inlined: they might multiply
+_TWICE = 1 << 18  # characters of a derivative that is not made a second time, as that of a widened function
 _OWN = ("llvm.", "irgrad.tape.", "irgrad_tape_")
+_LEFT = "control flow is the same for all samples, and loops run until the last sample has left"
+_MASKED = "the function is widened before it is differentiated: loops run until the last sample has left"
 _LOCK = threading.RLock()
 
 
@@ -137,9 +140,31 @@ def _choose(program: Program, uses: Sequence[str], width: int | str) -> Strategy
     try:
         return _widened(program, uses, serial, width)
     except Unsupported as error:
+        made = _widened_first(program, uses, serial, width)
+        if made is not None:
+            return made
         if width != "auto":
             raise
         return Strategy("loop", f"{error.because}: {error.which.strip()}", serial)
+
+
+def _widened_first(program: Program, uses: Sequence[str], serial: str, width: int | str) -> Strategy | None:
+    """A derivative of the widened function; None where there is none."""
+    from irgrad.engine.batch_first import widened_first
+
+    if program.parent is None or len(program.stage.text) > _TWICE:
+        return None
+    largest = max((s.dtype.size for s in program.slots if s.differentiable), default=8)
+    lanes = width if isinstance(width, int) else BYTES // largest
+    try:
+        name, text = widened_first(program, uses, lanes, paying=width == "auto")
+    except IRGradError:
+        return None
+    return Strategy("lanes", _MASKED, serial, lanes, _packed(name, text))
+
+
+def _packed(name: str, text: str) -> bytes:
+    return zlib.compress(f"{name}\n{text}".encode("utf-8", "surrogateescape"), 1)
 
 
 def _widened(program: Program, uses: Sequence[str], serial: str, width: int | str) -> Strategy:
@@ -163,8 +188,9 @@ def _widened(program: Program, uses: Sequence[str], serial: str, width: int | st
             raise
         module = read(prepare(_inlined(text, name), [name]), roots=[name])
         made = widen(module, name, varying(uses), sizes, lanes, paying=width == "auto")
-    packed = zlib.compress(f"{made}\n{to_text(module)}".encode("utf-8", "surrogateescape"), 1)
-    return Strategy("lanes", "control flow is the same for all samples", serial, lanes, packed)
+    wide = to_text(module)
+    why = _LEFT if f"@llvm.vector.reduce.or.v{lanes}i1(" in wide else "control flow is the same for all samples"
+    return Strategy("lanes", why, serial, lanes, _packed(made, wide))
 
 
 def _inlined(text: str, name: str) -> str:

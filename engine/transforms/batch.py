@@ -35,7 +35,17 @@ from irgrad.engine.ir.model import (
 )
 from irgrad.engine.ir.reader import read
 from irgrad.engine.transforms.batch_flatten import flatten
-from irgrad.engine.transforms.batch_uniform import ALLOCATORS, IGNORED, MEMORY, Uniformity, math_intrinsic, refuse
+from irgrad.engine.transforms.batch_masks import mask_loop
+from irgrad.engine.transforms.batch_uniform import (
+    ALLOCATORS,
+    ANY,
+    BORROW,
+    IGNORED,
+    MEMORY,
+    Uniformity,
+    math_intrinsic,
+    refuse,
+)
 from irgrad.engine.transforms.batch_worth import check_worth
 
 __all__ = ["widen"]
@@ -75,11 +85,20 @@ def widen(
     Raises Unsupported for what cannot be widened.
     """
     fn = module.functions[fname]
-    flatten(fn, lambda: Uniformity(fn, varying, sizes, strict=False))
+    def analyse() -> Uniformity:
+        return Uniformity(fn, varying, sizes, strict=False)
+
+    flatten(fn, analyse)
+    while mask_loop(module, fn, analyse()):
+        flatten(fn, analyse)
     facts = Uniformity(fn, varying, sizes, strict=True)
     if paying:
         check_worth(fn, facts)
-    return _Widener(module, fn, facts, lanes).run()
+    name = _Widener(module, fn, facts, lanes).run()
+    if any(f.startswith((ANY, BORROW)) for f in module.functions):
+        for marked in [f for f in module.functions if f == fname or f.startswith((ANY, BORROW))]:
+            del module.functions[marked]  # what the markers mean is in the widened function alone
+    return name
 
 
 class _Widener:
@@ -282,7 +301,9 @@ class _Widener:
         name = instr.callee_name or ""
         if name.startswith(IGNORED):
             return
-        if name.startswith(MEMORY) and self.facts.spreads(instr):
+        if name.startswith((ANY, BORROW)):
+            self._marker(instr, name)
+        elif name.startswith(MEMORY) and self.facts.spreads(instr):
             self._spread(instr)
         elif name.startswith(MEMORY) and self.facts.scaled(instr.operands[0]):
             copy = self._copy(instr)
@@ -297,6 +318,28 @@ class _Widener:
             self._intrinsic(instr, name)
         else:
             self._lane_by_lane(instr)
+
+    def _marker(self, instr: Instruction, name: str) -> None:
+        """Is it so for any lane; the value of a lane for which it is so, in place of those for which it is not."""
+        value, condition = instr.operands[0], instr.operands[-2]
+        if condition not in self.facts.varying or value not in self.facts.varying:
+            known = self.vector if value in self.facts.varying else self.scalar
+            known[instr] = self.vector[value] if value in self.facts.varying else self._one(value)
+            return
+        if name == ANY:
+            type_ = ty.function(ty.I1, (ty.vector(self.lanes, ty.I1),))
+            reduce = self._declared(f"llvm.vector.reduce.or.v{self.lanes}i1", type_)
+            self.scalar[instr] = self.b.call(reduce, [self.vector[value]])
+            return
+        wide, mask = self.vector[value], self.vector[condition]
+        some: Value = self.b.extractelement(wide, 0)
+        for lane in range(1, self.lanes):
+            holds, part = self.b.extractelement(mask, lane), self.b.extractelement(wide, lane)
+            some = self.b.select(holds, part, some)
+        first = self.b.insertelement(ConstUndef(wide.type, poison=True), some, 0)
+        same = Instruction("shufflevector", wide.type, [first, ConstUndef(wide.type, poison=True),
+                                                        ConstZero(ty.vector(self.lanes, ty.I32))])
+        self.vector[instr] = self.b.select(mask, wide, self.b.insert(same))
 
     def _spread(self, instr: Instruction) -> None:
         """A copy whose source is the same for all lanes."""

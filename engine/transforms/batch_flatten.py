@@ -15,14 +15,16 @@ from irgrad.engine.ir.model import CASTS, FLOAT_BINARY, INT_BINARY, Block, Funct
 from irgrad.engine.transforms.batch_uniform import Uniformity, math_intrinsic
 from irgrad.rules.effects import facts as effects_of
 
-__all__ = ["flatten"]
+__all__ = ["FREE", "TRAPS", "flatten", "predecessors", "pure"]
 
 _COST = 200
 """The most that both sides of a branch may cost together: an operation is 1, a call 20."""
 _LOW = 40
 """The same for branches that do not vary."""
-_TRAPS = frozenset(("udiv", "sdiv", "urem", "srem"))
-_FREE = (FLOAT_BINARY | INT_BINARY | CASTS | {"fneg", "freeze", "icmp", "fcmp", "select", "getelementptr"}) - _TRAPS
+TRAPS = frozenset(("udiv", "sdiv", "urem", "srem"))
+"""Opcodes that may fault."""
+FREE = (FLOAT_BINARY | INT_BINARY | CASTS | {"fneg", "freeze", "icmp", "fcmp", "select", "getelementptr"}) - TRAPS
+"""Opcodes of instructions that may run for samples that do not need them."""
 
 
 def flatten(fn: Function, analyse: Callable[[], Uniformity]) -> None:
@@ -41,7 +43,7 @@ def flatten(fn: Function, analyse: Callable[[], Uniformity]) -> None:
 
 def _join(fn: Function) -> None:
     """Blocks that follow each other without a choice become one."""
-    preds = _predecessors(fn)
+    preds = predecessors(fn)
     replaced: dict[Value, Value] = {}
     gone: set[Block] = set()
     for block in fn.blocks:
@@ -77,7 +79,7 @@ def _flatten_at(fn: Function, block: Block, limit: int) -> bool:
     yes, no = end.blocks
     if yes is no:
         return False
-    preds = _predecessors(fn)
+    preds = predecessors(fn)
     sides = [side if _is_side(side, preds) else None for side in (yes, no)]
     ends = [side.successors[0] if side is not None else to for side, to in zip(sides, (yes, no), strict=True)]
     if ends[0] is not ends[1]:  # a triangle whose other side also looks like one
@@ -93,7 +95,8 @@ def _flatten_at(fn: Function, block: Block, limit: int) -> bool:
     return True
 
 
-def _predecessors(fn: Function) -> dict[Block, list[Block]]:
+def predecessors(fn: Function) -> dict[Block, list[Block]]:
+    """The blocks from which each block is reached."""
     out: dict[Block, list[Block]] = {block: [] for block in fn.blocks}
     for block in fn.blocks:
         for to in block.successors:
@@ -108,16 +111,17 @@ def _is_side(block: Block, preds: dict[Block, list[Block]]) -> bool:
 def _cost(block: Block) -> int:
     total = 0
     for instr in block.instructions[:-1]:
-        if instr.opcode in _FREE:
+        if instr.opcode in FREE:
             total += 1
-        elif instr.opcode == "call" and _pure(instr):
+        elif instr.opcode == "call" and pure(instr):
             total += 20
         else:
             return _COST + 1
     return total
 
 
-def _pure(instr: Instruction) -> bool:
+def pure(instr: Instruction) -> bool:
+    """Whether a call neither reads nor writes memory and may be made for samples that do not need it."""
     name = instr.callee_name or ""
     if math_intrinsic(name):
         return True

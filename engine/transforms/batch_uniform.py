@@ -25,10 +25,13 @@ from irgrad.engine.ir.printer import instruction_to_text
 from irgrad.rules.effects import facts as effects_of
 from irgrad.rules.errors import Unsupported
 
-__all__ = ["ALLOCATORS", "IGNORED", "MEMORY", "Uniformity", "math_intrinsic", "refuse"]
+__all__ = ["ALLOCATORS", "ANY", "BORROW", "IGNORED", "MEMORY", "Uniformity", "math_intrinsic", "refuse"]
 
 ALLOCATORS = {"irgrad.tape.alloc": 1, "malloc": 0, "calloc": 0}
 """Functions that return fresh memory, and the argument that is its size."""
+ANY, BORROW = "irgrad.any", "irgrad.borrow"
+"""Markers: whether a condition holds for one of the samples; a value, or that of a sample for which a condition holds
+(see `batch_masks`)."""
 MEMORY = ("llvm.memcpy.", "llvm.memmove.", "llvm.memset.")
 IGNORED = ("llvm.lifetime.", "llvm.assume", "llvm.experimental.noalias.scope.decl", "llvm.dbg.", "llvm.donothing")
 _FREE = ("irgrad.tape.acquire", "irgrad.tape.finish", "irgrad.tape.free_later", "free")
@@ -133,6 +136,10 @@ class Uniformity:
             if "memset" not in name and self._joined(instr.operands[1]):
                 self._spread(instr.operands[0])
             self._joined(instr.operands[0])
+        elif name == ANY:
+            return
+        elif name.startswith(BORROW):
+            self.varying |= {instr} if instr.operands[0] in self.varying else set()
         elif instr.type is not ty.VOID and not instr.type.is_ptr and any(v in self.varying for v in instr.args):
             self.varying.add(instr)
 
@@ -246,6 +253,8 @@ class Uniformity:
             if together & self.roots:
                 self._check_roots(together, instr)
                 pairs.append((instr, together))
+            return
+        if name.startswith((ANY, BORROW)):
             return
         if math_intrinsic(name):
             if instr in self.varying and not _plain_type(instr.type):

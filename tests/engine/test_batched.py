@@ -262,6 +262,10 @@ def test_large_results_lie_in_cache_lines_as_the_argument_does(offset: int) -> N
     assert value.shape == (9000,) and value.flags.carray and np.allclose(value, np.sin(0.5), rtol=1e-15)
 
 
+EXITS = """#include <math.h>
+double f(double x, double y) {
+    for (;;) { y = sin(y); if (y < x) { y = exp(y); break; } y *= x; if (y > 1) return y; }
+    return cos(y); }"""
 WRONG: dict[str, tuple[Any, type[Exception], str]] = {
     "no batch": (lambda k, x: engine.batch(k)(x[0], 2.0), irgrad.ShapeError, "no argument is batched"),
     "all None": (lambda k, x: engine.batch(k, in_axes=(None, None))(x[0], 2.0), irgrad.ShapeError, "every entry"),
@@ -286,7 +290,8 @@ WRONG: dict[str, tuple[Any, type[Exception], str]] = {
     "tangent": (lambda k, x: engine.batch_jvp(k, (x, 2.0), (x[:2], None)), irgrad.ShapeError, "tangent of `x`"),
     "cotangent": (lambda k, x: engine.batch_vjp(k, x, 2.0)[1](np.ones(3)), irgrad.ShapeError, "cotangent of `return`"),
     "width": (lambda k, x: engine.batch(k, width=0), irgrad.SignatureError, "width = 0"),
-    "no lanes": (lambda k, x: engine.batch(sample("power"), width=4)(x[0], INDEX), irgrad.Unsupported, "lanes"),
+    "no lanes": (lambda k, x: engine.batch(irgrad.load(EXITS).kernel("f"), width=4)(x[0], 0.5), irgrad.Unsupported,
+                 "different ways"),
     "integers": (lambda k, x: engine.batch(sample("count"), reduce="sum")(x), irgrad.DTypeError, "cannot be summed"),
     "sizes": (lambda k, x: engine.batch(sample("ramp"), in_axes=(0, None))(np.arange(3), 1), irgrad.ShapeError, "`n`"),
 }  # fmt: skip
@@ -387,7 +392,9 @@ def test_one_can_see_how_samples_run() -> None:
     assert "16 lanes would hold 640128 bytes" in engine.explain_batch(sample("cubes"), many, 0.5)
     text = engine.explain_batch(engine.batch_grad(sample("cubes"), threads=2, width=1), x, 0.5)
     assert "sample after sample" in text and "because width=1" in text and "threads: 2" in text
-    assert "different samples: br i1" in engine.explain_batch(sample("power"), np.ones(9), np.arange(9, dtype=np.int32))
+    assert "different samples: br i1" in engine.explain_batch(irgrad.load(EXITS).kernel("f"), np.ones(9), 0.5)
+    text = engine.explain_batch(sample("power"), np.ones(9), np.arange(9, dtype=np.int32))
+    assert "lanes: 16 samples" in text and "loops run until the last sample has left" in text
 
 
 def test_kernels_with_global_state_stay_on_one_thread() -> None:

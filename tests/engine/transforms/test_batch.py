@@ -57,6 +57,20 @@ KERNELS: dict[str, tuple[str, str]] = {
         char seen[40]; int n = 0; memset(seen, 0, 40);
         for (int i = 0; i < 4; i++) { int k = (int)(fabs(x[i]) * 5) & 7; n += 1 - seen[k]; seen[k] = 1; }
         return n * y; }"""),
+    "trips": ("f64(f64 x, f64 y)", """double f(double x, double y) {
+        double d; long n = 0; y = 2 + y * y;
+        do { d = (x * x * x + exp(0.1 * x) - y) / (3 * x * x + 0.2 * exp(0.1 * x)); x -= d; n++; }
+        while (fabs(d) > 1e-9 && n < 50);
+        return x * n; }"""),
+    "entered": ("f64(f64 x, f64 y)", """double f(double x, double y) {
+        while (x < 1) x = 0.1 + fabs(x) * (1 + y * y); return x + y; }"""),
+    "nested": ("f64(f64 x, f64 y)", """double f(double x, double y) {
+        double s = 0; for (int i = 0; i < (int)(5 * fabs(x)); i++) {
+            double z = y; int k = 0; do { z = z * z + x / (i + 1); k++; } while (fabs(z) < 4 && k < 30);
+            s += k + fmin(fabs(z), 5); }
+        return s; }"""),
+    "walk": ("f64(f64[6] x, f64 y)", """double f(const double *x, double y) {
+        int i = 0; double s = y; do { s += x[i]; i++; } while (s < 1 && i < 6); return s * i; }"""),
     "heap": ("f64(f64[3] x, f64 y)", """double f(const double *x, double y) {
         double *a = malloc(24), s = 0; for (int i = 0; i < 3; i++) a[i] = x[i] * y;
         for (int k = 0; k < 30; k++) s += a[k % 3] * s + a[(k + 1) % 3]; free(a); return s; }"""),
@@ -103,7 +117,8 @@ def test_code_is_vector_code() -> None:
 
 
 REFUSED: dict[str, tuple[str, str, str]] = {
-    "loop": ("f64(f64 x)", "double f(double x) { while (x < 9) x *= x + 2; return x; }", "different ways"),
+    "loop": ("void(inout f64[9] x)", "void f(double *x) { for (int i = 0; x[i] > 1 && i < 9; i++) x[i] /= 2; }",
+             "different ways"),
     "pointer": ("f64(f64[4] x, f64[4] y, f64 z)", """double f(const double *x, const double *y, double z) {
                 const double *p = z > 0 ? x : y; double s = 0; for (int i = 0; i < 4; i++) s += p[i]; return s; }""",
                 "type ptr varies"),

@@ -1,0 +1,143 @@
+"""Loops that samples leave at different times run until the last sample has left.
+
+    loop:  %x = phi [%a, before], [%y, loop]          loop:  %x = phi [%a, before], [%kept, loop]
+           ...                                               ...
+           br %c, loop, out                                  %kept = select %c, %y, %x
+                                                             %more = call @irgrad.any(%c)
+                                                             br %more, loop, out
+
+A sample that has left keeps the values with which its last iteration began, and so does that iteration again: what the
+loop computes, `%c` included, comes out as it did, and nothing is computed that the sample would not have computed. So
+neither faults nor infinities appear that a single call does not have, in derivatives neither. It holds for loops
+without side effects; others are left as they are.
+
+A loop that some samples do not enter (`br %g, loop, out` in front of it) runs if one does; the others *borrow* what it
+reads from one that does, and their results are not used.
+
+In the function of one sample the markers mean what they do there: `any(c)` is c, `borrow(v, g)` is v.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from irgrad.engine.analyses.cfg import Cfg
+from irgrad.engine.analyses.loops import Loop, Loops
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.builder import Builder
+from irgrad.engine.ir.model import Block, ConstInt, Function, Instruction, Module, Value
+from irgrad.engine.transforms.batch_flatten import FREE, TRAPS, predecessors, pure
+from irgrad.engine.transforms.batch_uniform import ANY, BORROW, IGNORED, Uniformity
+
+__all__ = ["mask_loop"]
+
+
+def mask_loop(module: Module, fn: Function, facts: Uniformity) -> bool:
+    """Mask one loop that samples leave, or enter, differently, innermost first. Returns whether there was one that can
+    be masked; changes `fn`."""
+    loops = Loops(Cfg(fn))
+    if loops.irreducible:
+        return False
+    if any(_mask_exit(module, loop, facts) for loop in reversed(loops.all)):
+        return True
+    preds = predecessors(fn)
+    return any(_mask_entry(module, loop, preds, facts) for loop in reversed(loops.all))
+
+
+def _mask_exit(module: Module, loop: Loop, facts: Uniformity) -> bool:
+    latch = loop.latch
+    if latch is None or loop.exiting != [latch] or not all(_harmless(i) for b in loop.blocks for i in b.instructions):
+        return False
+    branch = latch.terminator
+    if branch.opcode != "br" or not branch.operands or branch.operands[0] not in facts.varying:
+        return False
+    b = Builder(latch, at=len(latch.instructions) - 1)
+    stays = _condition(b, branch, loop.header)
+    for phi in loop.header.phis:
+        number = phi.blocks.index(latch)
+        phi.operands[number] = b.select(stays, phi.operands[number], phi)
+    _uniform(module, b, branch, stays, loop.header)
+    return True
+
+
+def _mask_entry(module: Module, loop: Loop, preds: dict[Block, list[Block]], facts: Uniformity) -> bool:
+    before, exits = loop.preheader, loop.exits
+    if before is None or len(exits) != 1 or len(preds[before]) != 1 or before.phis:
+        return False
+    guard, after = preds[before][0], exits[0]
+    branch = guard.terminator
+    if branch.opcode != "br" or len(branch.blocks) != 2 or branch.operands[0] not in facts.varying:
+        return False
+    out = branch.blocks[1 - branch.blocks.index(before)]
+    region = [before, *loop.blocks, after]
+    if out is before or after.successors != [out] or len(preds[after]) != 1 or out in region:
+        return False
+    if any(b.terminator.operands and b.terminator.operands[0] in facts.varying for b in region):
+        return False
+    if not all(_harmless(i) and (b is before or i.opcode != "load" or i not in facts.varying) and i.opcode not in TRAPS
+               for b in region for i in b.instructions):  # fmt: skip
+        return False
+    b = Builder(guard, at=len(guard.instructions) - 1)
+    enters = _condition(b, branch, before)
+    _borrow(module, region, enters)
+    b.at = len(guard.instructions) - 1
+    _uniform(module, b, branch, enters, before)
+    b = Builder(after, at=len(after.instructions) - 1)
+    for phi in out.phis:
+        number = phi.blocks.index(after)
+        phi.operands[number] = b.select(enters, phi.operands[number], phi.operands[phi.blocks.index(guard)])
+    return True
+
+
+def _condition(b: Builder, branch: Instruction, to: Block) -> Value:
+    """The condition under which a branch goes to a block."""
+    condition = branch.operands[0]
+    return condition if branch.blocks[0] is to else b.binary("xor", condition, ConstInt(ty.I1, 1))
+
+
+def _uniform(module: Module, b: Builder, branch: Instruction, condition: Value, to: Block) -> None:
+    """Let all samples take a branch to a block if one does."""
+    other = branch.blocks[1] if branch.blocks[0] is to else branch.blocks[0]
+    branch.operands[0] = b.call(_marker(module, ANY, (ty.I1,)), [condition])
+    branch.blocks = [to, other]
+
+
+def _borrow(module: Module, region: list[Block], enters: Value) -> None:
+    """What the region reads of values and memory from before it, as samples that enter have them.
+
+    An address that is right for one sample can be read for all: their memory is of one size.
+    """
+    inside, before = set(region), region[0]
+    b = Builder(before, at=0)
+    borrowed: dict[Value, Value] = {}
+    instructions = [i for block in region for i in block.instructions]
+    for value in {v: None for i in instructions for v in i.operands}:
+        if isinstance(value, Instruction) and value.block not in inside and not value.type.is_ptr:
+            borrowed[value] = _borrowed(module, b, value, enters)
+    for load in [i for i in before.instructions if i.opcode == "load" and not i.type.is_ptr]:
+        b.at = before.instructions.index(load) + 1
+        borrowed[load] = _borrowed(module, b, load, enters)
+    for instr in instructions:
+        instr.operands = [borrowed.get(v, v) for v in instr.operands]
+
+
+def _borrowed(module: Module, b: Builder, value: Value, enters: Value) -> Value:
+    return b.call(_marker(module, f"{BORROW}.{value.type}", (value.type, ty.I1)), [value, enters])
+
+
+def _marker(module: Module, name: str, types: Iterable[ty.Type]) -> Function:
+    rows = tuple(types)
+    found = module.functions.get(name)
+    if found is None:
+        found = module.functions[name] = Function(name, ty.function(rows[0], rows))
+    return found
+
+
+def _harmless(instr: Instruction) -> bool:
+    """Whether an instruction may be done again."""
+    if instr.opcode == "call":
+        name = instr.callee_name or ""
+        return name.startswith((ANY, BORROW, *IGNORED)) or pure(instr)
+    if instr.opcode == "load":
+        return not instr.volatile and not instr.ordering
+    return instr.opcode in FREE or instr.opcode in TRAPS or instr.opcode in ("br", "phi")
