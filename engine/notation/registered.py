@@ -374,16 +374,18 @@ class _Collector:
             raise Unsupported(f"a derivative is registered for `{fn.name}`", which=place,
                               because="the function takes or returns a struct through a hidden pointer, or has `...`",
                               fix="hand structs over by pointer")  # fmt: skip
-        wanted = set()
-        tangents = "reverse" not in functions
+        groups, wanted = _groups(fn), set()
         for role, made in functions.items():
             number = made.hidden
-            for i, type_ in enumerate(fn.ftype.params):
-                number += 1
-                if type_.is_ptr and number < len(made.used) and made.used[number]:
-                    wanted.add(i)
-                number += int(type_.is_ptr or (tangents and role != "augmented" and type_.is_fp))
-        self._add(place, fn, "registered", mode, shadows=tuple(sorted(wanted)), **functions)
+            for group in groups:
+                number += len(group)
+                for i in group:
+                    if fn.ftype.params[i].is_ptr:
+                        wanted |= {i} if number < len(made.used) and made.used[number] else set()
+                        number += 1
+                    elif role in ("forward", "split"):
+                        number += int(fn.ftype.params[i].is_fp or len(group) > 1)
+        self._add(place, fn, "registered", mode, shadows=tuple(sorted(wanted)), groups=groups, **functions)
 
     def _add(
         self, place: str, fn: Function, form: Form, mode: str | None = None, row: Row | None = None, **options: Any
@@ -403,6 +405,15 @@ _VARIABLES = {
     "function_like": "function_like", "allocation_like": "allocation_like",
     "nofree": "hint", "shouldrecompute": "hint", "no_escaping_allocation": "hint",
 }  # fmt: skip
+
+
+def _groups(fn: Function) -> tuple[tuple[int, ...], ...]:
+    """Parameters that belong together: clang names the pieces of a struct that is passed by value after it."""
+    groups: dict[str, list[int]] = {}
+    for arg in fn.args:
+        whole, piece, number = (arg.name or "").rpartition(".coerce")
+        groups.setdefault(whole if piece and number.isdigit() else str(arg.index), []).append(arg.index)
+    return tuple(map(tuple, groups.values()))
 
 
 def _elements(value: Value | None) -> Sequence[Value]:

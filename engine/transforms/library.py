@@ -4,6 +4,7 @@
                                     comparison are known in most programs, and so is what it moves
     bsearch(key, base, n, size, compare)    the same for a search
     &sin, &exp, ...                 a function that only calls the one whose address is taken, which has a rule
+                                    (of the tables, or of the user)
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import (
     Block,
+    CallInfo,
     ConstAggregate,
     Constant,
     ConstExpr,
@@ -188,7 +190,8 @@ def _wrap_addressed(module: Module) -> None:
 
     def changed(value: Value) -> Value:
         if isinstance(value, Function):
-            return made.setdefault(value, _wrapper(module, value)) if _is_maths(value) else value
+            wanted = _is_maths(value) or _is_ruled(module, value)
+            return made.setdefault(value, _wrapper(module, value)) if wanted else value
         if isinstance(value, ConstAggregate):
             elems = [changed(e) for e in value.elems]
             same = all(a is b for a, b in zip(elems, value.elems, strict=True))
@@ -226,6 +229,11 @@ def _is_maths(fn: Function) -> bool:
     return lookup.find(fn.name) is not None
 
 
+def _is_ruled(module: Module, fn: Function) -> bool:
+    """A function whose body a rule hides: the rule is looked up where it is called by name."""
+    return module.rules is not None and fn in module.rules.hidden and not fn.ftype.vararg
+
+
 def _wrapper(module: Module, fn: Function) -> Function:
     name = f"irgrad.address.{fn.name}"
     if name in module.functions:
@@ -233,11 +241,15 @@ def _wrapper(module: Module, fn: Function) -> Function:
     wrapper = Function(name, fn.ftype)
     wrapper.head = "internal"
     wrapper.tail = "nounwind"
+    wrapper.ret_attrs = fn.ret_attrs
+    for arg, same in zip(wrapper.args, fn.args, strict=True):
+        arg.attrs = same.attrs
     block = Block("entry")
     block.function = wrapper
     wrapper.blocks.append(block)
     b = Builder(block)
     result = b.call(fn, list(wrapper.args))
+    result.call = CallInfo(fn.ftype, ret_attrs=fn.ret_attrs, arg_attrs=[arg.attrs for arg in fn.args])
     if fn.ftype.ret is ty.VOID:
         b.ret()
     else:

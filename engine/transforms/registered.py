@@ -188,12 +188,15 @@ class _Call:
         self.args: list[Value] = []
         self.wanted: list[str] = []
         tangents = role in ("forward", "split")
-        for i, value in enumerate(frame.values):
-            self.take(writer.name(i), value)
-            if value.type.is_ptr:
-                self.take(f"{writer.name(i)}_d", self._shadow(i, frame.shadows.get(i), value))
-            elif tangents and (value.type.is_fp or value.type.is_aggregate):
-                self.take(f"{writer.name(i)}_d", frame.shadows.get(i) or zero(value.type))
+        for group in writer.site.rule.options["groups"]:
+            for i in group:
+                self.take(writer.name(i), frame.values[i])
+            for i in group:
+                type_ = frame.values[i].type
+                if type_.is_ptr:
+                    self.take(f"{writer.name(i)}_d", self._shadow(i, frame.shadows.get(i), frame.values[i]))
+                elif tangents and (type_.is_fp or len(group) > 1):
+                    self.take(f"{writer.name(i)}_d", frame.shadows.get(i) or zero(type_))
 
     @property
     def _next(self) -> ty.Type | None:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import ctypes
+from typing import Any
 
 import numpy as np
 import pytest
 
+import irgrad
+from irgrad import rule
+from irgrad.engine import grad, jvp
 from irgrad.engine.codegen.jit import compile_module
 from irgrad.engine.ir.printer import to_text
 from irgrad.engine.ir.reader import read
 from irgrad.engine.transforms.library import adopt, expand_library
+from irgrad.rules.layers import layer
 
 from .made import OUT, gradient, make, module_of
 
@@ -89,3 +94,26 @@ def test_what_the_module_has_is_not_replaced() -> None:
                   "define double @h(double %x) {\n  %r = call double @g(double %x)\n  ret double %r\n}\n")  # fmt: skip
     assert module.functions["mine"] is before["mine"]
     assert module.functions["h"].blocks[0].instructions[0].callee is before["g"]
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_a_rule_holds_behind_a_pointer(mode: str) -> None:
+    lib = irgrad.load("""
+__attribute__((noinline)) static double square(double x) { return x * x; }
+__attribute__((noinline)) static double triple(double x) { return 3 * x; }
+static double (*const table[2])(double) = {square, triple};
+double picked(double x, int i) { return table[i](x) * x; }
+""")  # fmt: skip
+    picked = lib.kernel("picked")
+    with layer():
+
+        @rule("square")
+        def _(x: Any) -> Any:
+            return 100 * x
+
+        for i, want in ((0, 100 * 0.5 * 0.5 + 0.25), (1, 6 * 0.5)):
+            if mode == "reverse":
+                got = grad(picked, argnums=0)(0.5, i)
+            else:
+                got = jvp(picked, (0.5, i), (1.0, None))[1]
+            assert got == pytest.approx(want, rel=1e-14)
