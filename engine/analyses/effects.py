@@ -21,8 +21,8 @@ class Effect:
     """The memory behaviour of one external callee. Sets of argument numbers; `None` is all memory it can reach."""
 
     __slots__ = (
-        "allocates", "captures", "copy", "fill", "frees", "inactive", "moves", "nothing", "reads", "returns", "sizes",
-        "stores_fresh", "writes", "zeroed",
+        "allocates", "captures", "copy", "deep", "fill", "frees", "inactive", "moves", "nothing", "reads", "returns",
+        "sizes", "stores_fresh", "writes", "zeroed",
     )  # fmt: skip
 
     def __init__(
@@ -42,6 +42,7 @@ class Effect:
         returns: int | None = None,
         inactive: bool = False,
         nothing: bool = False,
+        deep: bool = False,
     ) -> None:
         self.reads = None if reads is None else frozenset(reads)  # pointer arguments it reads through
         self.writes = None if writes is None else frozenset(writes)  # pointer arguments it writes through
@@ -56,6 +57,7 @@ class Effect:
         self.zeroed = zeroed  # the fresh memory is zero
         self.returns = returns  # returns this argument (perhaps displaced)
         self.inactive = inactive  # no derivative flows through it
+        self.deep = deep  # reads and writes mean also what pointers in that memory lead to, and so on
         self.nothing = nothing  # neither reads nor writes memory that a program can see
 
 
@@ -76,6 +78,8 @@ def of_unknown(call: Instruction) -> Effect:
 
 def effect_of(module: Module, call: Instruction, callee: Function) -> Effect:
     """The effect of calling the declaration `callee` from `call`."""
+    if module.rules is not None and module.rules.registered(callee):
+        return _handed_over(_from_attributes(module, call, callee), call)
     known = facts_of(module, callee)
     return _from_facts(known) if known is not None else _from_attributes(module, call, callee)
 
@@ -106,6 +110,14 @@ def _from_facts(known: CallFacts) -> Effect:
         inactive=known.inactive,
         nothing=quiet,
     )
+
+
+def _handed_over(effect: Effect, call: Instruction) -> Effect:
+    """A callee whose derivative is registered: that deals with what it is handed, and with all that this leads to."""
+    pointers = [i for i, arg in enumerate(call.args) if arg.type.is_ptr]
+    reads, writes = effect.reads, effect.writes
+    return Effect(reads=pointers if reads is None else reads, writes=pointers if writes is None else writes,
+                  nothing=effect.nothing, deep=True)  # fmt: skip
 
 
 def attribute_text(module: Module, text: str) -> str:

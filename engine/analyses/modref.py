@@ -79,7 +79,7 @@ def _external(pointers: Pointers, call: Instruction, effect: Effect) -> tuple[in
         mask = pointers.expand(pointers.of(arg))
         if not mask:
             continue
-        if effect.reads is None or effect.writes is None:
+        if effect.reads is None or effect.writes is None or effect.deep:
             mask = pointers.reachable(mask)
         # What an opaque callee touches directly is what it is given; the rest of what it reaches is what escaped.
         if effect.reads is None or i in effect.reads or (effect.moves == i):

@@ -196,17 +196,18 @@ class Rulebook:
             writes = tuple(i for i, p in enumerate(prototype.params) if p.writes)
             return CallFacts("pure", reads=reads, writes=writes)
         if fn in self.hidden:
-            registered = all(rule.form == "registered" for rule in rules)
-            from irgrad.engine.analyses.effects import attribute_text
-
-            if not registered or "memory(" in attribute_text(self.module, fn.tail):
-                return None
-            return CallFacts("pure", reads=pointers, writes=pointers)  # what it does besides, its derivative does
+            return None
         if all(rule.form in ("partials", "linear") for rule in rules):
             from irgrad.rules.effects import facts
 
             return facts(name) or CallFacts("pure")
         return CallFacts("pure", reads=pointers, writes=pointers)
+
+    def registered(self, fn: Function) -> bool:
+        """The derivative of this function is one that the program has registered."""
+        if fn in self.shown or not (tables := self.tables(fn.name or "")):
+            return False
+        return all(rule.form == "registered" for table in tables for rule in table.rules)
 
     def shadows_wanted(self, call: Instruction) -> tuple[Value, ...]:
         """Pointers whose shadow a registered derivative uses, active or not."""

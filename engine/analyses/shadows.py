@@ -140,16 +140,28 @@ class Shadows:
         return any(isinstance(site, Function) and bool(site.blocks) for site in sites)
 
     def _seed_external(self, call: Instruction) -> None:
-        touched = False
         for arg in call.args:
             if may_hold_pointer(arg.type) and self._pointers.of(arg) & self._floats:
                 self._need(arg)
-                touched = True
         rules = self._pointers.module.rules
-        if rules is not None and (touched or self._active(call)):
-            for arg in rules.shadows_wanted(call):
+        wanted = rules.shadows_wanted(call) if rules is not None else ()
+        if wanted and (self._active(call) or any(self._leads_to_floats(arg) for arg in call.args)):
+            for arg in wanted:
                 if not self._integers(arg):
                     self._need(arg)
+                    self._follow(self._pointers.of(arg))
+
+    def _leads_to_floats(self, arg: Value) -> bool:
+        mask = self._pointers.of(arg) if may_hold_pointer(arg.type) else 0
+        return bool(mask & ~1 and self._pointers.reachable(mask & ~1) & self._floats)
+
+    def _follow(self, mask: int) -> None:
+        """The shadows of this memory hold shadow pointers wherever the memory holds pointers, and so on."""
+        for bit in bits_of(self._pointers.reachable(mask & ~1) & ~1):
+            contents = self._pointers.contents(self._pointers.objects[bit]) & ~1
+            if contents:
+                self.pointer_mask |= 1 << bit
+                self._cover(contents)
 
     def _integers(self, pointer: Value) -> bool:
         """Memory that holds integers, as far as is known."""

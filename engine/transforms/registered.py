@@ -190,7 +190,7 @@ class _Call:
         tangents = role in ("forward", "split")
         for group in writer.site.rule.options["groups"]:
             for i in group:
-                self.take(writer.name(i), frame.values[i])
+                self.take(writer.name(i), self._contents(i) if role == "reverse" else frame.values[i])
             for i in group:
                 type_ = frame.values[i].type
                 if type_.is_ptr:
@@ -203,6 +203,19 @@ class _Call:
         """The type of the next parameter."""
         number = self.fn.hidden + len(self.args)
         return self.fn.ftype.params[number] if number < len(self.fn.ftype.params) else None
+
+    def _contents(self, i: int) -> Value:
+        """An argument for the reverse function. Memory of known size that may be overwritten until then (a loop's
+        variable, a vector that a destructor empties) is kept as it was when the function returned."""
+        writer, number = self.writer, self.fn.hidden + len(self.args)
+        used = number < len(self.fn.used) and self.fn.used[number]
+        if not writer.params[i].is_ptr or not used or not writer.overwritten(i, "after"):
+            return writer.values[i]
+        places = writer.unit.types.ranges.places(writer.site.call.args[i])
+        objects = writer.unit.pointers.objects
+        rooms = {(objects[bit].size or 0) - at.start if at.exact else 0 for bit, at in places.items()}
+        size = rooms.pop() if len(rooms) == 1 else 0
+        return writer.contents(i, "after", size, ty.I8) if size > 0 else writer.values[i]
 
     def _shadow(self, i: int, shadow: Value | None, value: Value) -> Value:
         """The shadow of a pointer. For a Const one: null if nobody looks, itself if it holds no floats."""
