@@ -41,11 +41,6 @@ from irgrad.rules.errors import IRGradError, Unsupported
 __all__ = ["PREFIX", "DerivativeCall", "Parameter", "Reader", "family", "find", "parse", "used"]
 
 _POINTER = 8  # bytes of the tape that a program sees
-_LATER = {
-    "runtime_activity": "a shadow that is its value's own memory is not told apart when the program runs; "
-                        "give enzyme_const to what has no derivative",
-}  # fmt: skip
-"""Annotations that are known and not done, each with what to do instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +86,7 @@ class DerivativeCall:
     seed: int = -1  # the argument with the result's cotangent
     tape: int = -1  # the argument with the tape, or with its address
     tape_in_memory: bool = False
+    scratch: tuple[int, ...] = ()  # constant parameters whose own memory is their shadow, under runtime activity
 
     @property
     def forward(self) -> bool:
@@ -318,9 +314,6 @@ class _Parser(Reader):
         return said
 
     def _unknown(self, word: str) -> None:
-        if word in _LATER:
-            because, _, fix = _LATER[word].partition("; ")
-            raise self.refuse(f"`enzyme_{word}` is not supported", because, fix)
         if word in BATCH:
             raise self.refuse(f"`enzyme_{word}` does not belong to `{self.family}`",
                               "it is an annotation of __enzyme_batch", "leave it out")

@@ -100,7 +100,8 @@ class _Program:
         self.text = text
         self.said = said
         self.count = 0
-        self.known: dict[tuple[Hashable, ...], str] = {}  # root, mode, activity, ... -> derivative
+        # root, mode, activity, ... -> derivative, and the constant parameters that it wants a shadow for
+        self.known: dict[tuple[Hashable, ...], tuple[str, tuple[int, ...]]] = {}
         self.statics: set[str] = set()
 
     def run(self) -> str:
@@ -185,17 +186,17 @@ class _Program:
         self.count += 1
         thunk, root = f"irgrad.call.{self.count}", "irgrad.root"
         mode = call.mode.replace("sweep", "augment")  # both halves are made at once
-        key = (root_text(call, root), mode, tuple(active(call)), call.width, kept(call), strong(call))
+        key = (root_text(call, root), mode, tuple(active(call)), call.width, kept(call), strong(call), loose(call))
         parts = []
         if key not in self.known:
             name = f"irgrad.root.{self.count}"
             try:
-                derivative, part = _derivative(*outside, call, root_text(call, name), name, self.said)
+                derivative, part, scratch = _derivative(*outside, call, root_text(call, name), name, self.said)
             except IRGradError as error:
                 raise _placed(error, call, name) from None
-            self.known[key] = derivative
+            self.known[key] = derivative, scratch
             parts.append(part)
-        derivative = self.known[key]
+        derivative, call.scratch = self.known[key]
         types = "".join(f"{name} = type {type_.body}\n" for name, type_ in module.types.items())
         parts.append(types + declarations(call, derivative) + thunk_text(call, caller, thunk, derivative))
         info = call.instr.call
@@ -240,8 +241,9 @@ def _outside(text: str) -> tuple[str, set[str | None]]:
 
 def _derivative(
     outside: str, defined: Container[str | None], call: DerivativeCall, body: str, name: str, said: Said
-) -> tuple[str, str]:
-    """Name and text of the derivative of one root; `defined`: the variables that the program defines."""
+) -> tuple[str, str, tuple[int, ...]]:
+    """Name and text of the derivative of one root, and the constant parameters that need a shadow; `defined`: the
+    variables that the program defines."""
     from irgrad.engine.codegen.prepare import prepare
     from irgrad.engine.ir.printer import to_text
     from irgrad.engine.ir.reader import read
@@ -267,14 +269,17 @@ def _derivative(
         var.init = ConstZero(var.value_type)
 
     def differentiated() -> Derived:
+        zero, aliased = strong(call), loose(call)
         if call.mode in ("augment", "sweep"):
-            return derive_split(module, name, kinds, kept=kept(call), rules=book, strong_zero=strong(call))
+            return derive_split(module, name, kinds, kept=kept(call), rules=book, strong_zero=zero,
+                                runtime_activity=aliased)  # fmt: skip
         width = Apart(call.width) if call.width > 1 else 1
-        return derive(module, name, call.mode, kinds, width=width, rules=book, strong_zero=strong(call))
+        return derive(module, name, call.mode, kinds, width=width, rules=book, strong_zero=zero,
+                      runtime_activity=aliased)  # fmt: skip
 
     derived = within_time(differentiated, f"differentiating `{call.function.name}`")
     said.visible |= book.wanted if book is not None else set()
-    if derived.scratch:
+    if derived.scratch and not loose(call):
         formal = formals_of(call)[derived.scratch[0]]
         raise Unsupported(
             f"active values go through parameter {formal.index + 1} of `{call.function.name}`",
@@ -287,12 +292,17 @@ def _derivative(
     for made in names:
         for arg in module.functions[made].args:
             arg.attrs = ""  # pointers of a program may overlap
-    return derived.name, _private(to_text(module), names)
+    return derived.name, _private(to_text(module), names), derived.scratch
 
 
 def strong(call: DerivativeCall) -> bool:
     """Whether zero times anything is to be zero."""
     return "strong_zero" in call.switches
+
+
+def loose(call: DerivativeCall) -> bool:
+    """Whether a shadow may be the value's own memory."""
+    return "runtime_activity" in call.switches
 
 
 def _numbers(type_: ty.Type) -> bool:

@@ -31,7 +31,9 @@ PLAIN = (
 """Calls that need no derivative."""
 
 ACTIVITIES = frozenset({"const", "dup", "dupnoneed", "dupv", "dupnoneedv", "out"})
-SWITCHES = frozenset("primal_return noret const_return active_return dup_return nofree strong_zero".split())
+SWITCHES = frozenset(
+    "primal_return noret const_return active_return dup_return nofree strong_zero runtime_activity".split()
+)
 VALUED = frozenset("width tape allocated byref".split())
 """Annotations that take the argument behind them."""
 BATCH = frozenset("scalar vector buffer".split())

@@ -124,13 +124,15 @@ class Thunk:
     def arguments(self) -> list[Slot]:
         """Adds the slots of the parameters; those of gradients that the call returns, in order."""
         gradients: list[Slot] = []
-        for formal, said in zip(formals_of(self.call), self.call.parameters, strict=True):
+        for position, (formal, said) in enumerate(zip(formals_of(self.call), self.call.parameters, strict=True)):
             type_ = formal.type
             value = self.value(said.value, type_, byref=said.byref)
             if isinstance(type_, ty.PtrType):
                 self.slots.append(f"ptr {value}")
                 if said.activity != "const":
                     self.lanes(self._shadows(said, type_))
+                elif position in self.call.scratch:  # its own memory: nothing there has a derivative
+                    self.lanes([value] * self.call.width)
                 continue
             self.slots.append(f"ptr {self.slot(f's{formal.index}', type_, value)}")
             if said.activity == "const":
@@ -290,8 +292,8 @@ def declarations(call: DerivativeCall, derivative: str) -> str:
     """Their declarations."""
     slots = []
     shadow = "ptr" if call.width == 1 else f"[{call.width} x ptr]"
-    for kind in active(call):
-        slots += ["ptr", shadow] if kind == "dup" else ["ptr"]
+    for i, kind in enumerate(active(call)):
+        slots += ["ptr", shadow] if kind == "dup" or i in call.scratch else ["ptr"]
     if call.mode not in ("augment", "sweep"):
         return f"declare void @{derivative}({', '.join(slots)})\n"
     tail = ", ".join([*slots, "ptr"])

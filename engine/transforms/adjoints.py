@@ -25,7 +25,7 @@ from irgrad.engine.ir.model import (
     Instruction,
     Value,
 )
-from irgrad.engine.transforms import apart, lanes
+from irgrad.engine.transforms import aliased, apart, lanes
 from irgrad.engine.transforms.augment import augmented_type
 from irgrad.engine.transforms.carried import BITS, adjoint_of_bits, kinds_of
 from irgrad.engine.transforms.carried import add as add_adjoints
@@ -257,8 +257,10 @@ def load(r: Reverse, instr: Instruction) -> None:
         return
     pointer = r.recall.shadow(instr.operands[0])
     r.b.flags = r.unit.flags
-    total = add_adjoints(r.unit, r.b, instr, load_shadow(r, instr, instr.type, pointer), amount)
+    before = load_shadow(r, instr, instr.type, pointer)
+    total = add_adjoints(r.unit, r.b, instr, before, amount)
     r.b.flags = ()
+    total = _kept(r, instr.operands[0], pointer, instr.type, total, before)
     store_shadow(r, instr, instr.type, pointer, total)
 
 
@@ -285,21 +287,37 @@ def store(r: Reverse, instr: Instruction) -> None:
         return
     if has_float(value.type) or r.active(value):
         pointer = r.recall.shadow(target)
+        nothing: Value = zero_of(r.unit.wide(value.type))
         if r.active(value):
             amount = load_shadow(r, instr, value.type, pointer)
-            store_shadow(r, instr, value.type, pointer, zero_of(r.unit.wide(value.type)))
+            store_shadow(r, instr, value.type, pointer, _kept(r, target, pointer, value.type, nothing, amount))
+            if r.unit.runtime_activity:
+                amount = aliased.read(r.unit, r.b, value.type, r.recall.value(target), pointer, amount)
             r.give(value, amount)
         elif not has_pointer(value.type):
-            store_shadow(r, instr, value.type, pointer, zero_of(r.unit.wide(value.type)))
+            if r.unit.runtime_activity:
+                before = load_shadow(r, instr, value.type, pointer)
+                nothing = _kept(r, target, pointer, value.type, nothing, before)
+            store_shadow(r, instr, value.type, pointer, nothing)
         return
     if has_pointer(value.type):
         return
     size = ty.store_size(value.type)
+    if r.unit.runtime_activity:
+        aliased.clear(r.unit, r.b, r.recall.value(target), r.recall.shadow(target), ConstInt(ty.I64, size))
+        return
     for offset, kind in r.unit.types.access(target, size):
         if isinstance(kind, ty.FloatType):
             for at in apart.each(r.b, r.recall.shadow(target), r.unit.width):
                 place = r.b.gep(ty.I8, at, offset * lanes.scale(r.unit.width))
                 r.b.store(zero_of(lanes.wide(kind, lanes.scale(r.unit.width))), place, align=1)
+
+
+def _kept(r: Reverse, address: Value, shadow: Value, type_: ty.Type, new: Value, before: Value) -> Value:
+    """What to write to shadow memory, which under runtime activity may be the primal's."""
+    if not r.unit.runtime_activity:
+        return new
+    return aliased.kept(r.unit, r.b, type_, r.recall.value(address), shadow, new, before)
 
 
 def call(r: Reverse, instr: Instruction) -> None:
@@ -357,6 +375,9 @@ def copy(r: Reverse, instr: Instruction, where: tuple[int, int, int]) -> None:
         return
     length = r.recall.value(size)
     shadow = r.recall.shadow(target)
+    if r.unit.runtime_activity:
+        aliased.reverse_copy(r, instr, where, length, moved, period)
+        return
     if to_source and len(moved) > 1 and "memmove" in (instr.callee.name or ""):
         for into, out_of in apart.rows(r.b, [shadow, r.recall.shadow(source)], r.unit.width):
             _move(r, into, out_of, length, period, moved)
@@ -398,6 +419,9 @@ def fill(r: Reverse, instr: Instruction, where: tuple[int, int, int]) -> None:
     ftype = ty.function(ty.VOID, (ty.PTR, ty.I8, ty.I64, ty.I1))
     clear = r.unit.declare("llvm.memset.p0.i64", ftype)
     wide = lanes.scaled(r.b, r.b.to_i64(length), r.unit.width)
+    if r.unit.runtime_activity:
+        aliased.clear(r.unit, r.b, r.recall.value(target), r.recall.shadow(target), wide)
+        return
     r.unit.swept(wide)
     for at in apart.each(r.b, r.recall.shadow(target), r.unit.width):
         r.b.call(clear, [at, ConstInt(ty.I8, 0), wide, ConstInt(ty.I1, 0)])

@@ -16,7 +16,7 @@ from irgrad.engine.ir.model import (
     Value,
 )
 from irgrad.engine.ir.types import Type
-from irgrad.engine.transforms import apart, lanes
+from irgrad.engine.transforms import aliased, apart, lanes
 from irgrad.engine.transforms.copies import layout_of_copy
 from irgrad.engine.transforms.forward import allocation_bytes
 from irgrad.engine.transforms.idle import PREFIX
@@ -211,7 +211,7 @@ class Augment(Sweep):
         for offset in offsets:
             fn = self.unit.runtime(f"irgrad.copy.pointers{lanes.suffix(self.unit.width)}")
             extra = lanes.places(self.b, size, period, offset, self.unit.width)
-            self._each(fn, [self.shadow(target), self.shadow(source)], extra)
+            self._each(fn, [self.shadow(target), self.shadow(source)], extra, target)
 
     def _fill_pointers(self, instr: Instruction, where: tuple[int, int, int]) -> None:
         target = instr.args[where[0]]
@@ -227,12 +227,16 @@ class Augment(Sweep):
         size = self.value(instr.args[where[2]])
         for offset in offsets:
             fn = self.unit.runtime(f"irgrad.clear.pointers{lanes.suffix(self.unit.width)}")
-            self._each(fn, [self.shadow(target)], lanes.places(self.b, size, period, offset, self.unit.width))
+            extra = lanes.places(self.b, size, period, offset, self.unit.width)
+            self._each(fn, [self.shadow(target)], extra, target)
 
-    def _each(self, fn: Function, shadows: list[Value], more: list[Value]) -> None:
+    def _each(self, fn: Function, shadows: list[Value], more: list[Value], target: Value) -> None:
         """Call a copy helper, once for each lane that lies apart."""
-        for row in apart.rows(self.b, shadows, self.unit.width):
-            self.b.call(fn, [*row, *more])
+        for i, row in enumerate(apart.rows(self.b, shadows, self.unit.width)):
+            size = more[0]
+            if self.unit.runtime_activity:
+                size = aliased.sizes(self.unit, self.b, size, [self.value(target)], shadows[:1])[i][0]
+            self.b.call(fn, [*row, size, *more[1:]])
 
     def ruled_call(self, instr: Instruction, site: Site) -> None:
         """The call, with a record of what its rule wants in the reverse sweep."""

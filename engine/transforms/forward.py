@@ -21,7 +21,7 @@ from irgrad.engine.ir.model import (
     Value,
 )
 from irgrad.engine.ir.types import Type
-from irgrad.engine.transforms import apart, idle, lanes
+from irgrad.engine.transforms import aliased, apart, idle, lanes
 from irgrad.engine.transforms.apart import Apart
 from irgrad.engine.transforms.refuse import missing, refuse
 from irgrad.engine.transforms.rows import application
@@ -152,12 +152,18 @@ class Forward(Sweep):
             source = instr.args[effect.copy[1]]
             if not self.activity.pointer(source):
                 size = self.b.to_i64(args[effect.copy[2]])
+                if self.unit.runtime_activity:
+                    aliased.clear(self.unit, self.b, self.value(pointer), args[target], size)
+                    return
                 self.zero_memory(args[target], lanes.scaled(self.b, size, self.unit.width))
                 return
             args[effect.copy[1]] = self.shadow(source)
         elif effect.fill is not None:
             byte = args[effect.fill[1]]
             args[effect.fill[1]] = ConstInt(byte.type, 0)
+        if self.unit.runtime_activity:
+            aliased.memory_call(self, instr, effect, args)
+            return
         length = effect.copy or effect.fill
         if isinstance(self.unit.width, Apart):
             places = [target, effect.copy[1]] if effect.copy is not None else [target]

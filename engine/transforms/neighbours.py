@@ -42,6 +42,11 @@ class Group:
         self.pending: list[Instruction] = []
 
 
+def _side_by_side(owner: Reverse) -> bool:
+    """Whether shadow memory is accessed as the primal's is: the lanes of a number together, and always."""
+    return not isinstance(owner.unit.width, Apart) and not owner.unit.runtime_activity
+
+
 class Neighbours:
     """The groups of one function and their pending sums."""
 
@@ -49,7 +54,7 @@ class Neighbours:
         self.owner = owner
         self.group: dict[Instruction, Group] = {}
         self.of_loop: dict[Loop, list[Group]] = {}
-        for loop in owner.loops.all if not isinstance(owner.unit.width, Apart) else ():
+        for loop in owner.loops.all if _side_by_side(owner) else ():
             if loop.children or loop.latch is None or loop.exiting != [loop.latch]:
                 continue
             for members in self._windows(loop):

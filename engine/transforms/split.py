@@ -56,7 +56,7 @@ def split_functions(unit: Unit, fn: Function) -> tuple[Function, Function]:
 
 def derive_split(
     module: Module, fname: str, args: Sequence[str], *, kept: Sequence[int] = (), rules: Rulebook | None = None,
-    strong_zero: bool = False,
+    strong_zero: bool = False, runtime_activity: bool = False,
 ) -> Derived:  # fmt: skip
     """Add both halves of the reverse derivative of `fname` to `module`, for a program that calls them one by one.
 
@@ -68,7 +68,7 @@ def derive_split(
 
     unit, abi = prepared(module, fname, "reverse", args, rules=rules)
     scratch = tuple(sorted(unit.activity.scratch))
-    unit.strong_zero = strong_zero
+    unit.strong_zero, unit.runtime_activity = strong_zero, runtime_activity
     unit.between = _open_memory(unit, kept)
     root = unit.root
     name = f"{fname}.S{''.join('1' if s else '0' for s in abi.shadow)}"

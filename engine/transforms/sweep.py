@@ -24,7 +24,7 @@ from irgrad.engine.ir.model import (
     MetadataValue,
     Value,
 )
-from irgrad.engine.transforms import apart, lanes
+from irgrad.engine.transforms import aliased, apart, lanes
 from irgrad.engine.transforms.carried import BITS, shadow_of_bits
 from irgrad.engine.transforms.lanes import SHADOW_METADATA
 from irgrad.engine.transforms.leaves import has_float, has_pointer, zero_of
@@ -152,13 +152,19 @@ class Sweep:
         """What shadow memory holds where `instr` loads."""
         self.unit.accessed(instr.type)
         pointer = self.shadow(instr.operands[0])
-        return lanes.load(self.b, instr.type, pointer, self.unit.width, instr.align, shadow_metadata(instr))
+        found = lanes.load(self.b, instr.type, pointer, self.unit.width, instr.align, shadow_metadata(instr))
+        if self.unit.runtime_activity:
+            return aliased.read(self.unit, self.b, instr.type, self.value(instr.operands[0]), pointer, found)
+        return found
 
     def store_shadow(self, instr: Instruction) -> None:
         """Store the shadow of what `instr` stores."""
         value, pointer = instr.operands
         self.unit.accessed(value.type)
         shadow = self.shadow(value)
+        if self.unit.runtime_activity:
+            shadow = aliased.kept(self.unit, self.b, value.type, self.value(pointer), self.shadow(pointer), shadow,
+                                  self.value(value))  # fmt: skip
         lanes.store(self.b, value.type, shadow, self.shadow(pointer), self.unit.width, instr.align,
                     shadow_metadata(instr))  # fmt: skip
 

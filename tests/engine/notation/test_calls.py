@@ -8,7 +8,7 @@ from irgrad.engine.notation.lower import lower
 from irgrad.interop.loaders import load
 from irgrad.rules.errors import IRGradError, MissingRuleError, Unsupported
 
-HEAD = """extern int enzyme_const, enzyme_dup, enzyme_out, enzyme_width, enzyme_primal_return, enzyme_runtime_activity;
+HEAD = """extern int enzyme_const, enzyme_dup, enzyme_out, enzyme_width, enzyme_primal_return;
 extern int enzyme_scalar, enzyme_dupv, enzyme_wdith, enzyme_interleave;
 void __enzyme_truncate(void *, ...);
 struct large { double a[4]; };
@@ -44,8 +44,6 @@ void none(double x) { (void)x; }
      "enzyme_out does not fit", "in forward mode a number is enzyme_dup or enzyme_const"),
     ("double r(double x) { return __enzyme_fwddiff((void *)square, enzyme_wdith, x, 1.0); }",
      "`enzyme_wdith` is not an annotation", "known are active_return, allocated,"),
-    ("double r(double x) { return __enzyme_fwddiff((void *)square, enzyme_runtime_activity, x, 1.0); }",
-     "`enzyme_runtime_activity` is not supported", "is not told apart"),
     ("double r(double x) { return __enzyme_autodiff((void *)square, enzyme_scalar, x); }",
      "`enzyme_scalar` does not belong to `__enzyme_autodiff`", "annotation of __enzyme_batch"),
     ("double r(double x) { return __enzyme_fwddiff((void *)square, enzyme_width, 65, x, 1.0); }",
