@@ -44,6 +44,9 @@ void chained(const double *x, double *y, long n) {          /* a float from one 
     double s = 0.3;
     for (long i = 0; i < n; i++) { s = sin(s) + exp(x[i]); y[i] = s; }
 }
+void moved(const double *x, double *y, long n) {
+    for (long i = 0; i < n; i++) y[i] = x[i] + 3;
+}
 void linear(const double *x, double *y, long n) {           /* nothing to be had */
     for (long i = 0; i < n; i++) y[i] = 3 * x[i];
 }
@@ -107,11 +110,12 @@ def test_loops_that_are_cut(name: str, mode: str) -> None:
             assert not (maths and any(i.type.is_vector for i in block.instructions))
 
 
-@pytest.mark.parametrize("name", ["chained", "linear"])
+@pytest.mark.parametrize("name", ["chained", "linear", "moved"])
 def test_loops_that_stay_whole(name: str) -> None:
     program = _program(name, "forward", 4)
     text = program.stage.text
-    assert distributed_text(text, program.stage.name, prepare) is text
+    assert distribute(read(prepare(text, [program.stage.name]))) == 0
+    assert (distributed_text(text, program.stage.name, prepare) is text) == (name == "moved"), "it has no products"
 
 
 def test_only_plain_shadows() -> None:
