@@ -16,6 +16,7 @@ from irgrad.engine.ir.entities import cut, reachable, restrict
 from irgrad.engine.ir.lexer import bare_name
 from irgrad.engine.ir.model import CallInfo, ConstZero, Function, Module
 from irgrad.engine.notation.calls import PREFIX, DerivativeCall, find, parse
+from irgrad.engine.notation.dispatch import ADDRESS, addresses, dispatched
 from irgrad.engine.notation.names import PLAIN, family, spelled_out
 from irgrad.engine.notation.plain import HIDDEN, lower_plain, one_more
 from irgrad.engine.notation.registered import Said, defined_functions, said_about
@@ -102,6 +103,7 @@ class _Program:
         self.count = 0
         # root, mode, activity, ... -> derivative, and the constant parameters that it wants a shadow for
         self.known: dict[tuple[Hashable, ...], tuple[str, tuple[int, ...]]] = {}
+        self.reached: dict[str, None] = {}  # functions of which derivatives compare the addresses
         self.statics: set[str] = set()
 
     def run(self) -> str:
@@ -172,11 +174,12 @@ class _Program:
                               because=f"`{call.function.name}` reaches this call again",
                               fix="split the function, so that what is differentiated does not contain the call")
         outside = _outside(self.text)
-        parts = []
+        parts, before = [], list(self.reached)
         for fn, call in ready:
             parts += self._lower(module, outside, fn, call)
         self._own_functions(module)
-        self.text = _linked(to_text(module), parts)
+        fresh = addresses(name for name in self.reached if name not in before)
+        self.text = _linked(f"{to_text(module)}\n{fresh}", parts)
         return True
 
     def _lower(
@@ -191,9 +194,10 @@ class _Program:
         if key not in self.known:
             name = f"irgrad.root.{self.count}"
             try:
-                derivative, part, scratch = _derivative(*outside, call, root_text(call, name), name, self.said)
+                derivative, part, scratch, reached = _derivative(*outside, call, root_text(call, name), name, self.said)
             except IRGradError as error:
                 raise _placed(error, call, name) from None
+            self.reached.update(dict.fromkeys(reached))
             self.known[key] = derivative, scratch
             parts.append(part)
         derivative, call.scratch = self.known[key]
@@ -232,7 +236,7 @@ def _outside(text: str) -> tuple[str, set[str | None]]:
             fn.blocks, fn.lazy, fn.head = [], None, ""
     defined = {var.name for var in module.globals.values() if var.init is not None}
     for var in module.globals.values():
-        if not var.constant:
+        if not var.constant or (var.name or "").startswith(ADDRESS):
             var.init = None
             var.head = " ".join(["external", *(word for word in var.head.split() if word not in _LINKAGE)])
             var.tail = _COMDAT.sub("", var.tail)
@@ -241,25 +245,50 @@ def _outside(text: str) -> tuple[str, set[str | None]]:
 
 def _derivative(
     outside: str, defined: Container[str | None], call: DerivativeCall, body: str, name: str, said: Said
-) -> tuple[str, str, tuple[int, ...]]:
-    """Name and text of the derivative of one root, and the constant parameters that need a shadow; `defined`: the
-    variables that the program defines."""
+) -> tuple[str, str, tuple[int, ...], tuple[str, ...]]:
+    """Name and text of the derivative of one root, the constant parameters that need a shadow, and the functions of
+    which it compares addresses; `defined`: the variables that the program defines."""
+    apart = said.kept_apart(outside)
+    roots = [call.function.name or "", *_functions(call)]
+    text = _ready(one_more(restrict(outside, roots)) + body, name, apart)
+    try:
+        return *_differentiated(outside, defined, call, text, name, said), ()
+    except IRGradError:
+        again = dispatched(outside, text, roots)
+        if again is None:
+            raise
+    text = _ready(one_more(again[0]) + body, name, apart)
+    return *_differentiated(outside, defined, call, text, name, said), tuple(again[1])
+
+
+def _ready(text: str, name: str, apart: frozenset[str]) -> str:
+    """Optimised for differentiation, without exceptions."""
     from irgrad.engine.codegen.prepare import prepare
+    from irgrad.engine.ir.printer import to_text
+    from irgrad.engine.ir.reader import read
+    from irgrad.engine.transforms.unwinding import has_exceptions, lower_exceptions
+
+    keep = apart.__contains__ if apart else None
+    text = prepare(text, [name], keep)
+    if not has_exceptions(text):
+        return text
+    module = read(text, [name])
+    lower_exceptions(module, module.functions[name], apart)
+    return prepare(to_text(module), [name], keep)
+
+
+def _differentiated(
+    outside: str, defined: Container[str | None], call: DerivativeCall, text: str, name: str, said: Said
+) -> tuple[str, str, tuple[int, ...]]:
+    """The same of a root that is ready."""
     from irgrad.engine.ir.printer import to_text
     from irgrad.engine.ir.reader import read
     from irgrad.engine.limits import within_time
     from irgrad.engine.transforms.apart import Apart
     from irgrad.engine.transforms.derive import Derived, derive
     from irgrad.engine.transforms.split import derive_split
-    from irgrad.engine.transforms.unwinding import has_exceptions, lower_exceptions
 
-    apart, programs = said.kept_apart(outside), defined_functions(outside)
-    text = one_more(restrict(outside, [call.function.name or "", *_functions(call)])) + body
-    text = prepare(text, [name], apart.__contains__ if apart else None)
-    if has_exceptions(text):
-        module = read(text, [name])
-        lower_exceptions(module, module.functions[name], apart)
-        text = prepare(to_text(module), [name], apart.__contains__ if apart else None)
+    programs = defined_functions(outside)
     module = read(text, [name])
     book = said.rulebook(module, "forward" if call.forward else "reverse", programs)
     kinds = active(call)

@@ -71,6 +71,8 @@ class _Plain(Reader):
                 return self._ignored(number)
             case "__enzyme_iter":
                 return self._iter()
+            case "__enzyme_virtualreverse":
+                return name, self._virtual(name)
             case _:
                 return name, self._define(name, [], nought(self.instr.type))
 
@@ -116,6 +118,14 @@ class _Plain(Reader):
                               f"`{self.instr.type}`; it takes one number and returns it", "call it for each number")
         name = f"irgrad.inactive.{number}"
         return name, self._define(name, [], "%a0").replace(" alwaysinline", ' memory(none)')
+
+    def _virtual(self, name: str) -> str:
+        """What is called is said by the program's own pointer, never by its shadow: any address will do there."""
+        if len(self.args) != 1 or self.args[0].type is not self.instr.type:
+            raise self.refuse("__enzyme_virtualreverse takes a function and returns its shadow",
+                              f"here it takes {len(self.args)} arguments and returns a `{self.instr.type}`",
+                              "void *__enzyme_virtualreverse(void *)")
+        return self._define(name, [], "%a0")
 
     def _iter(self) -> tuple[str, str]:
         kinds = [arg.type for arg in self.args]

@@ -22,7 +22,7 @@ _RUNTIME = """declare noalias ptr @irgrad.tape.acquire()
 declare noalias ptr @irgrad.tape.alloc(ptr, i64)
 declare void @irgrad.tape.finish(ptr)
 declare void @abort()
-declare i32 @puts(ptr)
+declare i64 @write(i32, ptr, i64)
 """
 _MESSAGE = "irgrad: this tape belongs to another function, or to a call with other annotations"
 
@@ -88,7 +88,7 @@ class _Sweep(Thunk):
             f"  %own = icmp eq i64 %number, {_number(derivative)}",
             "  br i1 %own, label %go, label %stop",
             "stop:",
-            "  %told = call i32 @puts(ptr @irgrad.tape.other)",
+            f"  %told = call i64 @write(i32 2, ptr @irgrad.tape.other, i64 {len(_MESSAGE) + 1})",
             "  call void @abort()",
             "  unreachable",
             "go:",
@@ -123,5 +123,5 @@ def split_text(call: DerivativeCall, caller: Function, name: str, derivative: st
     """What takes the place of a call of split mode."""
     thunk = (_Augment if call.mode == "augment" else _Sweep)(call, caller)
     size = len(_MESSAGE) + 1
-    message = f'@irgrad.tape.other = private unnamed_addr constant [{size} x i8] c"{_MESSAGE}\\00"\n'
+    message = f'@irgrad.tape.other = private unnamed_addr constant [{size} x i8] c"{_MESSAGE}\\0A"\n'
     return _RUNTIME + message + thunk.text(name, derivative)
