@@ -3,6 +3,9 @@
 Where samples leave loops at different times, the function of one sample runs until the last has left
 (`transforms.batch_masks`), and is then an ordinary function of vectors with one control flow, which is differentiated
 like any other. A derivative made first has a tape of another length for each sample, and goes back from another end.
+
+Lanes also compute sides of branches that their samples do not take. What is infinite there meets an adjoint that is
+zero: such products are zero (`strong_zero`).
 """
 
 from __future__ import annotations
@@ -74,7 +77,7 @@ def _derived(parent: Program, child: Program, name: str, text: str) -> tuple[str
         module, name, "forward" if step.mode in ("J", "T") else "reverse",
         ["dup" if number in step.active else "const" for number in range(len(parent.slots))],
         buffers=[slot.dtype.memory if slot.dtype.is_float else "" for slot in parent.slots],
-        strict_fp=parent.source.options.strict_fp,
+        strict_fp=parent.source.options.strict_fp, strong_zero=True,  # 0 x inf in lanes whose value is not used
         discard=outputs if step.mode in ("R", "T") else (),
     )  # fmt: skip
     if tuple(made.scratch) != tuple(child.stage.scratch):

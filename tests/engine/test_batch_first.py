@@ -27,7 +27,9 @@ WALK = """double f(double x, double c, long most) {
     return s; }"""
 OVERFLOWS = """double f(double x, double c, long most) {
     double s = 0; do { s += exp(x); x *= c; } while (x < 700); return log(s); }"""
-SOURCES = {"newton": NEWTON, "entered": ENTERED, "walk": WALK, "overflows": OVERFLOWS}
+UNTAKEN = """double f(double x, double c, long most) {
+    double s = 0; do { if (x < 3) s += exp(x * x); else s += 1 / x; x *= c; } while (x < 100); return s; }"""
+SOURCES = {"newton": NEWTON, "entered": ENTERED, "walk": WALK, "overflows": OVERFLOWS, "untaken": UNTAKEN}
 SIGNATURE = "f64(f64 x, f64 c, i64 most)"
 
 
@@ -38,7 +40,8 @@ def _kernel(name: str) -> Any:
 @pytest.mark.parametrize("width", ("auto", 3))
 @pytest.mark.parametrize("name", SOURCES)
 def test_samples_leave_loops_at_different_times(name: str, width: int | str) -> None:
-    """Also where one more iteration would overflow, and the derivative of what is thrown away be infinite."""
+    """Also where one more iteration, or the side of a branch that is not taken, overflows: the derivative of what is
+    thrown away is infinite, and must not become 0 x inf."""
     kernel, n = _kernel(name), 43
     x, c = RNG.uniform(0.5, 3, size=n), RNG.uniform(1.5, 6, size=n)
     single = engine.value_and_grad(kernel, wrt=("x", "c"))
