@@ -135,12 +135,27 @@ def as_array(value: Any, p: Parameter) -> Array:
         try:
             array = np.asarray(value)
         except (TypeError, ValueError) as error:
+            _refuse_tracer(value, p)
             raise DTypeError(f"`{p.name}` is not an array", where=f"`{p}`",
                              because=f"got {type(value).__name__}: {error}",
                              fix=f"pass a NumPy array of {dtype.name}") from None
+        if array.dtype.kind in "OUS":
+            raise DTypeError(f"`{p.name}` is not an array of numbers", where=f"`{p}`",
+                             because=f"got {type(value).__name__}, of dtype {array.dtype}",
+                             fix=f"pass a NumPy array of {dtype.name}")
     if array.dtype != dtype:
         raise _dtype_error(p, array.dtype, f"{p.name}.astype(np.{dtype.name})")
     return np.array(array, dtype=dtype, order="C", copy=True) if p.is_output else np.require(array, dtype, ["C", "A"])
+
+
+def _refuse_tracer(value: Any, p: Parameter) -> None:
+    """Raise SignatureError for a value of JAX that is known at run time only."""
+    kind = type(value)
+    if kind.__module__.startswith("jax") and "Tracer" in kind.__name__:
+        raise SignatureError(f"`{p.name}` is traced by JAX", where=f"`{p}`",
+                             because=f"got {kind.__name__}, wanted numbers: this function is one for NumPy",
+                             fix="inside of jax.jit and the like call the kernel itself, it is a JAX function: "
+                                 "jax.grad(kernel), jax.vmap(kernel), ...")
 
 
 def _from_python(value: Any, p: Parameter) -> Array:
@@ -191,6 +206,7 @@ def _numpy_scalar(value: Any, p: Parameter) -> Array:
     try:
         array = np.asarray(value)
     except (TypeError, ValueError):
+        _refuse_tracer(value, p)
         array = np.asarray(None)
     if array.ndim and array.dtype.kind in "iufb":
         raise ShapeError(f"`{p.name}` is an array of shape {array.shape}, wanted a scalar", where=f"`{p}`",

@@ -61,7 +61,6 @@ class Gradient:
 
         Gradients have shape and dtype of their arguments. Raises as the kernel does.
         """
-        _refuse_tracers(args)
         bound = self.kernel.bind(args, kwargs)
         full = self._buffers(bound)
         self.program.run(full, bound.sizes)  # type: ignore[arg-type]
@@ -277,10 +276,3 @@ def _kernel(kernel: Any) -> Kernel:
                              because=f"got {kernel!r}", fix="its attribute `kernel` takes the leaves as arguments")
     raise SignatureError("not a kernel", because=f"got {type(kernel).__name__}",
                          fix='lib.kernel("name", "f64(f64[n] x, i64 n)") makes one')
-
-
-def _refuse_tracers(args: Sequence[Any]) -> None:
-    for value in args:
-        if type(value).__module__.startswith("jax") and not hasattr(type(value), "__array__"):
-            raise SignatureError("a JAX tracer in a NumPy derivative", because=f"got {type(value).__name__}",
-                                 fix="inside jax.jit and jax.grad use jax.grad(kernel): a kernel is a JAX function")

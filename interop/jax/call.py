@@ -52,7 +52,7 @@ def _traced(kernel: Kernel, *values: Any) -> Any:
         if p.name in extents and not p.is_array:
             constants[index[p.name]] = scalars[p.name] = _static(value, p)
             continue
-        operand = _operand(value, p)
+        operand = _operand(value, p, kernel)
         inputs.append(index[p.name])
         operands.append(operand)
         if p.is_array:
@@ -69,8 +69,11 @@ def _traced(kernel: Kernel, *values: Any) -> Any:
     return out[0] if len(out) == 1 else tuple(out) if out else None
 
 
-def _operand(value: Any, p: Parameter) -> Any:
+def _operand(value: Any, p: Parameter, kernel: Kernel) -> Any:
     dtype = p.dtype.numpy
+    if dtype.itemsize == 8 and not jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue]
+        raise _x64(f"`{p}`", kernel)  # an integer scalar that is no constant
+    value = _stacked(value, p)
     if not owns(value):
         checked = as_array(value, p) if p.is_array else as_scalar(value, p)
         return jax.numpy.asarray(checked)
@@ -80,6 +83,17 @@ def _operand(value: Any, p: Parameter) -> Any:
         return jax.lax.convert_element_type(value, dtype)
     raise DTypeError(f"`{p.name}` has dtype {value.dtype}, wanted {dtype.name}", where=f"`{p}`",
                      because="dtypes are never converted in silence", fix=f"{p.name}.astype(jnp.{dtype.name})")
+
+
+def _stacked(value: Any, p: Parameter) -> Any:
+    """A list with values of JAX in it as one array; anything else as it is."""
+    if type(value) not in (list, tuple) or not any(map(owns, jax.tree.leaves(value))):
+        return value
+    try:
+        return jax.numpy.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise ShapeError(f"`{p.name}` is no array", where=f"`{p}`", because=str(error).split("\n")[0],
+                         fix="pass rows of one length and dtype") from None
 
 
 def _static(value: Any, p: Parameter) -> int:

@@ -20,7 +20,7 @@ from irgrad.engine.slots import RETURN
 from irgrad.interop.jax.algebra import Spec, in_place, layout, operand_numbers, program_of, result_numbers
 from irgrad.interop.jax.batched import batch_strategy, batched_layout, register_batched, uses_of
 from irgrad.interop.jax.handler import register
-from irgrad.interop.jax.sharding import alike, call_target, several, varying
+from irgrad.interop.jax.sharding import alike, call_target, cut, several, varying
 from irgrad.interop.jax.status import on_own_thread
 from irgrad.rules.errors import IRGradError, Unsupported
 
@@ -63,7 +63,7 @@ def _abstract(*operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Sha
         if not fits or operand.shape[len(batch) :] != core or operand.dtype != slots[index].dtype.numpy:
             raise IRGradError("an operand of foreign_call does not fit", which=f"{operand} for `{slots[index].name}`",
                               because=f"wanted {slots[index].dtype}{list(core)} behind the batch axes {batch}")
-    return [varying(aval, operands) for aval in result_avals(spec, sizes, batch)]
+    return [varying(aval, operands, len(batch)) for aval in result_avals(spec, sizes, batch)]
 
 
 @cache
@@ -84,8 +84,11 @@ def _lower(ctx: Any, *operands: Any, spec: Spec, sizes: Any, constants: Any, bat
         if status is not None:  # one more result, which stays here
             kind = program.slots[status].dtype.numpy
             ctx = ctx.replace(avals_out=(*ctx.avals_out, jax.core.ShapedArray(batch, kind)))
-        target, words, places = _batched(spec, program, dict(sizes), dict(constants), batch, ctx.avals_in)
-        rows = call_target(ctx, target, operands, np.array(words, np.int64), len(batch), places)
+        call = cut(ctx, operands, batch)
+        avals = call.ctx.avals_in
+        target, words, places = _batched(spec, program, dict(sizes), dict(constants), call.batch, avals)
+        meta = np.array(words, np.int64)
+        rows = call.back(call_target(call.ctx, target, call.operands, meta, call.common, places))
         return rows if status is None else rows[:-1]
     target, words = register(program), layout(spec, program, dict(sizes), dict(constants))
     return call_target(ctx, target, operands, np.array(words, np.int64), 0, in_place(words))
