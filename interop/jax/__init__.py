@@ -7,5 +7,6 @@ from __future__ import annotations
 
 from irgrad.interop.jax.call import call, owns
 from irgrad.interop.jax.exporting import deserialize, export, serialize
+from irgrad.interop.jax.hiprims import hijax
 
-__all__ = ["call", "deserialize", "export", "owns", "serialize"]
+__all__ = ["call", "deserialize", "export", "hijax", "owns", "serialize"]

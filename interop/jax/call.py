@@ -13,7 +13,7 @@ from irgrad.engine.signature import Parameter
 from irgrad.interop.jax import rules, splitting  # noqa: F401 - they register the rules
 from irgrad.interop.jax.algebra import Spec
 from irgrad.interop.jax.eager import compiled_call
-from irgrad.interop.jax.primitive import bind
+from irgrad.interop.jax.primitive import BINDER, bind
 from irgrad.rules.errors import DTypeError, ShapeError, Unsupported
 
 __all__ = ["call", "owns"]
@@ -34,7 +34,7 @@ def call(kernel: Kernel, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     status; a call whose results nobody uses is not made, as ever in JAX.
     """
     values = kernel.ordered(args, kwargs)
-    compiled = compiled_call(kernel, values, _traced)
+    compiled = compiled_call(kernel, values, _traced) if BINDER.get() is None else None
     return _traced(kernel, *values) if compiled is None else compiled(*values)
 
 

@@ -7,6 +7,8 @@ not batched along one has size 1 there). All are hashable, and equal for equal p
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from functools import cache, partial
 from typing import Any
 
@@ -24,12 +26,16 @@ from irgrad.interop.jax.sharding import alike, call_target, cut, several, varyin
 from irgrad.interop.jax.status import on_own_thread
 from irgrad.rules.errors import IRGradError, Unsupported
 
-__all__ = ["bind", "foreign_call", "result_avals"]
+__all__ = ["BINDER", "bind", "foreign_call", "result_avals"]
 
 Shape = tuple[int, ...]
 
 foreign_call = Primitive("foreign_call")
 foreign_call.multiple_results = True
+
+Binder = Callable[[Spec, Sequence[Any], Any, Any, Shape], list[Any]]
+BINDER: ContextVar[Binder | None] = ContextVar("irgrad_binder", default=None)
+"""What is bound in the place of `foreign_call`: another adapter (see `hiprims`), or None."""
 
 
 def bind(spec: Spec, operands: Any, sizes: Any, constants: Any, batch: Shape) -> list[Any]:
@@ -37,6 +43,9 @@ def bind(spec: Spec, operands: Any, sizes: Any, constants: Any, batch: Shape) ->
     if not spec.results:
         return []
     rows = alike(operands)
+    binder = BINDER.get()
+    if binder is not None:
+        return binder(spec, rows, sizes, constants, batch)
     out: list[Any] = foreign_call.bind(*rows, spec=spec, sizes=sizes, constants=constants, batch=batch)
     return out
 

@@ -19,15 +19,17 @@ from irgrad.interop.jax.lanes import best_width, widened
 from irgrad.interop.jax.primitive import bind, foreign_call
 from irgrad.rules.layers import using
 
-__all__: list[str] = []
+__all__ = ["batched", "jvp", "tangents_of", "transpose"]
+
 
 def _zero(value: Any) -> bool:
     return isinstance(value, ad.Zero) or getattr(value, "dtype", None) == jax.dtypes.float0
 
 
-def _jvp(primals: Any, tangents: Any, *, spec: Spec, sizes: Any, constants: Any, batch: Any) -> Any:
+def jvp(primals: Any, tangents: Any, *, spec: Spec, sizes: Any, constants: Any, batch: Any) -> Any:
+    """Results and their tangents."""
     params = (sizes, constants, batch)
-    moved, changes = operand_groups(spec, tangents)
+    moved, _ = operand_groups(spec, tangents)
     mask = tuple(i for i, t in zip(spec.inputs, moved, strict=True) if not _zero(t))
     dx = [t for t in moved if not _zero(t)]
     slots = spec.kernel.primal.slots
@@ -40,14 +42,26 @@ def _jvp(primals: Any, tangents: Any, *, spec: Spec, sizes: Any, constants: Any,
             out = rows[: len(spec.wanted)]
             return out, [_or_zero(tangent_of.get(i), y) for i, y in zip(spec.wanted, out, strict=True)]
     out = bind(spec, primals, *params)
+    rows = tangents_of(primals, tangents, spec=spec, sizes=sizes, constants=constants, batch=batch)
+    return out, [_or_zero(t, y) for t, y in zip(rows, out, strict=True)]
+
+
+def tangents_of(
+    primals: Any, given: Any, *, spec: Spec, sizes: Any, constants: Any, batch: Any
+) -> list[Any]:
+    """Tangents of the results alone; None for zero."""
+    params = (sizes, constants, batch)
+    slots = spec.kernel.primal.slots
+    moved, changes = operand_groups(spec, given)
+    mask = tuple(i for i, t in zip(spec.inputs, moved, strict=True) if not _zero(t))
+    dx = [t for t in moved if not _zero(t)]
     flow_of = _linear_part(spec, primals, mask, dx, changes, params)
     value_of: dict[int, Any] = {}
     values = tuple(i for i in spec.values if slots[i].differentiable)
     if values and mask:
         term = Spec(spec.kernel, spec.inputs, (mask,), wanted=values, rules=spec.rules)
         value_of = dict(zip(values, bind(term, [*primals[: len(spec.inputs)], *dx], *params), strict=True))
-    rows = [*(value_of.get(i) for i in spec.values), *(flow_of.get(i) for i in spec.wanted)]
-    return out, [_or_zero(t, y) for t, y in zip(rows, out, strict=True)]
+    return [*(value_of.get(i) for i in spec.values), *(flow_of.get(i) for i in spec.wanted)]
 
 
 def _linear_part(
@@ -89,7 +103,7 @@ def _with_group(spec: Spec, kind: str, which: int, members: tuple[int, ...]) -> 
     return replace(spec, directions=tuple(directions))
 
 
-def _transpose(cotangents: Any, *operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Any) -> Any:
+def transpose(cotangents: Any, *operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Any) -> Any:
     """Gradients of the operands that are undefined; they are members of one group, in which the call is linear."""
     cotangents, spec = cotangents[len(spec.values) :], spec.linear  # the values do not depend on what is linear
     inputs, groups = operand_groups(spec, operands)
@@ -171,7 +185,7 @@ def _single(spec: Spec) -> bool:
         return spec.kernel.primal.lane_by_lane
 
 
-def _batch(
+def batched(
     operands: Any, dims: Any, *, spec: Spec, sizes: Any, constants: Any, batch: Any
 ) -> tuple[list[Any], list[int | None]]:
     """One more axis. Where only the operands of one group have it, in which the call is linear, they share the primal:
@@ -190,13 +204,13 @@ def _batch(
     if alone and spec.values:  # they do not depend on the new axis
         given = list(operands[: len(inputs)])
         values = bind(spec.primal, given, sizes, constants, batch)
-        rest, at = _batch(operands, dims, spec=spec.linear, sizes=sizes, constants=constants, batch=batch)
+        rest, at = batched(operands, dims, spec=spec.linear, sizes=sizes, constants=constants, batch=batch)
         return [*values, *rest], [*([None] * len(values)), *at]
     rows = [x[None] if d is None else jax.numpy.moveaxis(x, d, 0) for x, d in zip(operands, dims, strict=True)]
     out = bind(spec, rows, sizes, constants, (size, *batch))
     return out, [0] * len(out)
 
 
-ad.primitive_jvps[foreign_call] = _jvp
-ad.primitive_transposes[foreign_call] = _transpose
-batching.primitive_batchers[foreign_call] = _batch
+ad.primitive_jvps[foreign_call] = jvp
+ad.primitive_transposes[foreign_call] = transpose
+batching.primitive_batchers[foreign_call] = batched

@@ -22,7 +22,7 @@ from jax.interpreters import partial_eval as pe
 from irgrad.interop.jax.algebra import Spec
 from irgrad.interop.jax.primitive import bind, foreign_call
 
-__all__: list[str] = []
+__all__ = ["inner", "is_scalar", "used_part", "value_and_gradient"]
 
 
 def _partial_eval(trace: Any, *tracers: Any, spec: Spec, sizes: Any, constants: Any, batch: Any) -> Any:
@@ -32,22 +32,34 @@ def _partial_eval(trace: Any, *tracers: Any, spec: Spec, sizes: Any, constants: 
     if all(known) or not spec.values or not all(known[:count]):
         return trace.default_process_primitive(foreign_call, tracers, params)
     inputs = [t.pval.get_known() for t in tracers[:count]]
-    if not _is_scalar(spec, sizes):
+    if not is_scalar(spec, sizes):
         values = bind(spec.primal, inputs, sizes, constants, batch)
         params["spec"] = spec.linear
         return [*values, *trace.default_process_primitive(foreign_call, tracers, params)]
-    (output,) = spec.wanted
-    dtype = spec.kernel.primal.slots[output].dtype.numpy
+    values, gradients = value_and_gradient(inputs, **params)
+    with set_current_trace(trace):
+        return [*values, inner(gradients, tracers[count:], spec, len(batch))]
+
+
+def value_and_gradient(
+    inputs: Any, *, spec: Spec, sizes: Any, constants: Any, batch: Any
+) -> tuple[list[Any], list[Any]]:
+    """Values, and the gradients of the scalar of which `spec` is a first derivative, from one call."""
     (mask,) = spec.directions
+    dtype = spec.kernel.primal.slots[spec.wanted[0]].dtype.numpy
     both = replace(spec, directions=(), cotangents=spec.wanted, wanted=mask, widths=())
     rows = bind(both, [*inputs, jnp.ones((1,) * len(batch), dtype)], sizes, constants, batch)
-    values, gradients = rows[: len(spec.values)], rows[len(spec.values) :]
-    with set_current_trace(trace):
-        terms = [_inner(g, t, len(batch), spec, dtype) for g, t in zip(gradients, tracers[count:], strict=True)]
-        return [*values, sum(terms[1:], terms[0])]
+    return rows[: len(spec.values)], rows[len(spec.values) :]
 
 
-def _is_scalar(spec: Spec, sizes: Any) -> bool:
+def inner(gradients: Any, tangents: Any, spec: Spec, axes: int) -> Any:
+    """The tangent of a scalar: the sum of <gradient, tangent>."""
+    dtype = spec.kernel.primal.slots[spec.wanted[0]].dtype.numpy
+    terms = [_inner(g, t, axes, spec, dtype) for g, t in zip(gradients, tangents, strict=True)]
+    return sum(terms[1:], terms[0])
+
+
+def is_scalar(spec: Spec, sizes: Any) -> bool:
     """A first derivative of one scalar result."""
     slots, names = spec.kernel.primal.slots, dict(sizes)
     one = spec.cotangents is None and len(spec.directions) == 1 and len(spec.wanted) == 1
@@ -103,16 +115,18 @@ def _dead_code(used: list[bool], *rest: Any) -> tuple[list[bool], Any]:
         return [False] * len(eqn.invars), None
     if all(used):
         return [True] * len(eqn.invars), eqn
-    values = tuple(i for i, use in zip(spec.values, used, strict=False) if use)
-    wanted = tuple(i for i, use in zip(spec.wanted, used[len(spec.values) :], strict=True) if use)
-    count = len(eqn.invars)
-    if not wanted:
-        spec, count = replace(spec.primal, wanted=values), len(spec.inputs)
-    else:
-        spec = replace(spec, values=values, wanted=wanted)
+    spec = used_part(spec, used)
+    count = len(spec.members)
     new = eqn.replace(invars=eqn.invars[:count], params={**eqn.params, "spec": spec},
                       outvars=[v for v, use in zip(eqn.outvars, used, strict=True) if use])
     return [n < count for n in range(len(eqn.invars))], new
+
+
+def used_part(spec: Spec, used: list[bool]) -> Spec:
+    """The program of some of the results, at least one."""
+    values = tuple(i for i, use in zip(spec.values, used, strict=False) if use)
+    wanted = tuple(i for i, use in zip(spec.wanted, used[len(spec.values) :], strict=True) if use)
+    return replace(spec, values=values, wanted=wanted) if wanted else replace(spec.primal, wanted=values)
 
 
 pe.custom_partial_eval_rules[foreign_call] = _partial_eval
