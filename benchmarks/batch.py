@@ -3,7 +3,7 @@
 For each kernel the time of its primal, and for jvp and vjp the speed-up of W tangents (cotangents) in one call over W
 calls with one: W t(1) / t(W). Each derivative is compared with separate ones first; a wrong one has no time. Times are
 minima of the native entries on buffers that exist already, on one thread. `--size` prints the bytes of each width's
-object file and the seconds that LLVM takes for it instead.
+object file and the seconds that LLVM takes for it instead, also of all kernels of `run.py`.
 """
 
 from __future__ import annotations
@@ -79,6 +79,14 @@ MANY: tuple[Many, ...] = (
 )  # fmt: skip
 
 
+def sized() -> list[Many]:
+    """What `--size` prints: the table's kernels, then those of the cases that it lacks."""
+    found = {(m.source, m.function): m for m in MANY}
+    for c in cases.CASES:
+        found.setdefault((c.source, c.function), Many(c.name, c.source, c.function, c.signature, c.wrt, c.inputs))
+    return list(found.values())
+
+
 class Timed:
     """The native entry of one width on its own buffers; `lanes(j)` are the derivatives of direction j."""
 
@@ -130,9 +138,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--size", action="store_true", help="code size and compile time instead of speed-up")
     options = parser.parse_args(arguments)
     widths = [int(w) for w in options.widths.split(",")]
-    print(f"{'kernel':<12} {'mode':<4} {'primal':>9} {'W = 1':>9} " + " ".join(f"{f'x{w}':>6}" for w in widths))
+    if not options.size:
+        print(f"{'kernel':<12} {'mode':<4} {'primal':>9} {'W = 1':>9} " + " ".join(f"{f'x{w}':>6}" for w in widths))
     right = True
-    for many in MANY:
+    for many in sized() if options.size else MANY:
         if not options.names or many.name in options.names:
             for mode in many.modes:
                 if options.size:

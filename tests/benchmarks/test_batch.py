@@ -32,3 +32,14 @@ def test_a_wrong_derivative_has_no_time(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(batch.Timed, "lane", doubled)
     text, good = batch.line(batch.MANY[2], "jvp", [2], quick=True)
     assert not good and "WRONG" in text
+
+
+def test_sizes_of_all_kernels(capsys: pytest.CaptureFixture[str]) -> None:
+    """`--size` knows the kernels of all cases, each function once, and prints no table of times."""
+    from benchmarks.cases import CASES
+
+    every = [(m.source, m.function) for m in batch.sized()]
+    assert len(every) == len(set(every)) and {(c.source, c.function) for c in CASES} <= set(every)
+    assert batch.main(["--size", "--widths", "2", "product"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:3] for line in lines] == [["product", "jvp", "W=1:"], ["product", "vjp", "W=1:"]]
