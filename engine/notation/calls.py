@@ -34,7 +34,7 @@ from irgrad.engine.notation.names import (
     annotation,
     family,
 )
-from irgrad.engine.notation.results import Result, result_of
+from irgrad.engine.notation.results import Result, result_of, room_of
 from irgrad.engine.transforms.lanes import MOST
 from irgrad.rules.errors import IRGradError, Unsupported
 
@@ -82,6 +82,7 @@ class DerivativeCall:
     parameters: list[Parameter] = field(default_factory=list)
     switches: set[str] = field(default_factory=set)
     sret: int = -1
+    room: int = 0  # bytes behind it
     width: int = 1
     seed: int = -1  # the argument with the result's cotangent
     tape: int = -1  # the argument with the tape, or with its address
@@ -133,7 +134,8 @@ class Reader:
                               "give the function itself: __enzyme_autodiff((void *)f, ...)")
         if function.is_declaration:
             raise self.refuse(f"`{function.name}` has no body", "it is only declared in this program",
-                              f"add the file that defines it: irgrad run main.c {function.name}.c")
+                              f"add the file that defines it: irgrad run main.c {function.name}.c"
+                              "   or   compile all files with -flto")
         self.at += 1
         return function
 
@@ -181,7 +183,8 @@ class _Parser(Reader):
         sret = 0 if attrs and "sret" in attrs[0] else -1
         self.at = sret + 1
         function = self.function()
-        call = DerivativeCall(self.instr, function, mode, self.where, result_of(function, self.module), sret=sret)
+        call = DerivativeCall(self.instr, function, mode, self.where, result_of(function, self.module), sret=sret,
+                              room=room_of(attrs[0], self.module) if sret == 0 else 0)
         self._ahead(call)
         self._parameters(call)
         self._behind(call)

@@ -11,7 +11,7 @@ from irgrad.engine.ir.model import Function, Module
 from irgrad.engine.ir.types import Type
 from irgrad.engine.transforms.leaves import has_float
 
-__all__ = ["Result", "floats_of", "ones", "result_of"]
+__all__ = ["Result", "floats_of", "ones", "result_of", "room_of"]
 
 _SRET = re.compile(r"\bsret\((%(?:\"[^\"]*\"|[-\w$.]+))\)")
 _ONE = {"double": "1.0", "float": "1.0", "half": "0xH3C00", "bfloat": "0xR3F80",
@@ -38,11 +38,22 @@ class Result:
 def result_of(function: Function, module: Module) -> Result:
     """The result of a function."""
     if function.args and "sret" in function.args[0].attrs:
-        found = _SRET.search(function.args[0].attrs)
-        kind = module.types.get(found[1]) if found is not None else None
+        kind = _stored(function.args[0].attrs, module)
         return Result(kind, kind is not None and has_float(kind), True)
     ret = function.ftype.ret
     return Result(None, False, False) if ret is ty.VOID else Result(ret, has_float(ret), False)
+
+
+def _stored(attributes: str, module: Module) -> Type | None:
+    """The type of a result that is stored through a parameter with these attributes."""
+    found = _SRET.search(attributes)
+    return module.types.get(found[1]) if found is not None else None
+
+
+def room_of(attributes: str, module: Module) -> int:
+    """Bytes that a call has for a result that is stored through an argument with these attributes; 0: not known."""
+    kind = _stored(attributes, module)
+    return ty.size_of(kind) if kind is not None else 0
 
 
 def floats_of(type_: Type, offset: int = 0) -> Iterator[tuple[int, ty.FloatType]]:

@@ -243,7 +243,9 @@ class Thunk:
         kind = ty.struct(tuple(type_ for type_, _ in values)) if len(values) != 1 else values[0][0]
         if call.sret >= 0:
             assert call.instr.call is not None
-            self._check(bool(values), "a struct", values)
+            size, room = ty.size_of(kind), call.room
+            fits = bool(values) and (not room or -(-size // 8) == -(-room // 8) or (more and size < room))
+            self._check(fits, f"a struct of {room} bytes" if room else "a struct", values)
             self._gather(kind, values, f"%a{call.sret}")
             self.lines.append("  ret void")
             return

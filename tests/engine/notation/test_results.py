@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.reader import read
-from irgrad.engine.notation.results import floats_of, ones, result_of
+from irgrad.engine.notation.results import floats_of, ones, result_of, room_of
 
 MODULE = read("""
 %struct.big = type { i64, [2 x double], float }
@@ -36,3 +36,9 @@ def test_floats_of_a_value_have_offsets() -> None:
     assert list(floats_of(ty.vector(2, ty.F32))) == [(0, ty.F32), (4, ty.F32)]
     assert list(floats_of(ty.I64)) == []
     assert ones(ty.F64) == "1.0"
+
+
+def test_the_room_of_a_call_for_a_stored_result() -> None:
+    assert room_of("noalias sret(%struct.big) align 8", MODULE) == ty.size_of(MODULE.types["%struct.big"])
+    assert room_of("noalias sret({ double, double })", MODULE) == 0
+    assert room_of("noundef", MODULE) == 0
