@@ -65,7 +65,7 @@ def test_a_call_without_derivative_says_how_to_register_one(tmp_path: Path, caps
     assert main(["cc", "-c", str(path), "-o", str(tmp_path / "wrong.o")]) == 1
     told = capsys.readouterr().err
     assert "@special (" in told and "wrong.c:11:39)" in told
-    assert "void *__enzyme_register_gradient_bessel[] = {bessel, " in told
+    assert "void *__enzyme_register_gradient_bessel[] = {(void *)bessel, " in told
 
 
 def test_a_registered_derivative_mends_it(tmp_path: Path) -> None:
