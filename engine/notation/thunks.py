@@ -261,8 +261,8 @@ class Thunk:
         fits = bool(values) and (exact or (more and size < ty.size_of(ret))) and (
             size == ty.size_of(ret) or not isinstance(ret, ty.FloatType))  # fmt: skip
         self._check(fits or not used(self.caller, call.instr), f"a `{ret}`", values)
-        room = ret if ty.size_of(ret) > size else kind
-        self.lines.append(f"  %out = alloca {room}, align 16")
+        wider = ret if ty.size_of(ret) > size else kind
+        self.lines.append(f"  %out = alloca {wider}, align 16")
         self._gather(kind, values, "%out")
         self.lines += [f"  %whole = load {ret}, ptr %out, align 16", f"  ret {ret} %whole"]
 
