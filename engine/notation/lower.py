@@ -307,7 +307,7 @@ def _differentiated(
                       runtime_activity=aliased)  # fmt: skip
 
     derived = within_time(differentiated, f"differentiating `{call.function.name}`")
-    said.visible |= book.wanted if book is not None else set()
+    said.called_by(book, module)
     if derived.scratch and not loose(call):
         formal = formals_of(call)[derived.scratch[0]]
         raise Unsupported(

@@ -39,10 +39,12 @@ if TYPE_CHECKING:
 __all__ = ["Said", "defined_functions", "rules_digest", "said_about", "speaks"]
 
 _SPEAKS = re.compile(
-    r'^@[^\n=]*__enzyme_\w+"? = |^@llvm\.global\.annotations = |^attributes #\d+ = \{[^\n]*"enzyme_', re.M
-)
+    r'^@[^\n=]*__enzyme_\w+"? = |^@llvm\.global\.annotations = |^attributes #\d+ = \{[^\n]*"enzyme_'
+    r"|call void @llvm\.var\.annotation", re.M
+)  # fmt: skip
 _HINTS = ("nofree", "shouldrecompute", "no_escaping_allocation", "pure", "elementwise_read")
 """What tells an optimiser something that this engine finds out or does not need: no derivative changes."""
+_LOCAL = re.compile(r"call void @llvm\.var\.annotation[^(\n]*\([^,\n]*, ptr [^@\n]*@([\w.$]+)")
 _DEFINED = re.compile(r'^define\b[^@\n]*@(?:"([^"\n]*)"|([-a-zA-Z$._0-9]+))\(', re.M)
 _NAMED = re.compile(r'^(?:define|declare)\b[^@\n]*@(?:"([^"\n]*)"|([-a-zA-Z$._0-9]+))\(', re.M)
 _DONE = re.compile(r'"enzyme_(\w+)"(?:="([^"]*)")?')
@@ -84,6 +86,15 @@ class Said:
             access = re.compile(rf"^(.*\b(?:load|store)) (?!volatile|atomic)([^\n]*, ptr {symbol}(?=[,\n]))", re.M)
             text = access.sub(r"\1 volatile \2", text)
         return text
+
+    def called_by(self, book: Rulebook | None, module: Module) -> None:
+        """Note what a derivative calls by name. Raises RuleError for Python, which is not there when a program runs."""
+        host = next((name for name in module.functions if name.startswith("irgrad.host.")), None)
+        if host is not None:
+            raise RuleError("a host rule in a program", which=host,
+                            because="its body is Python, and the program runs without it",
+                            fix="partials, a rule with `ctx`, or rules.foreign with functions in C")  # fmt: skip
+        self.visible |= book.wanted if book is not None else set()
 
     def kept_apart(self, text: str) -> frozenset[str]:
         """The functions with a body of which some rule in force speaks: they are looked up before they are inlined."""
@@ -207,6 +218,13 @@ class _Collector:
             if word is not None and word.startswith("enzyme_"):
                 name, _, value = word.removeprefix("enzyme_").partition("=")
                 self._property(f"@{resolve(subject).name}", resolve(subject), name, value)
+
+        for name in _LOCAL.findall(self.text):
+            word = _string(self.module.globals.get(name))
+            if word is not None and word.startswith("enzyme_"):
+                raise Unsupported(f"the annotation `{word}` of a local variable", which=f"@{name}",
+                                  because="it would be ignored: only functions and global variables are annotated",
+                                  fix="compute it in a function that is annotated")  # fmt: skip
 
     def attributes(self) -> None:
         """String attributes of functions, as other front ends write them."""

@@ -283,6 +283,18 @@ def test_rules_of_the_user(tmp_path: Path, level: str) -> None:
     assert main(["run", level, str(tmp_path / "ruled.c")]) == 1
 
 
+def test_rules_in_python_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "rules.py").write_text("from irgrad import rule\nfrom irgrad.rules import extern\n"
+        '@rule(extern("total", "f64(f64[n] x, i32 n)"), mode="reverse", host=True)\n'
+        "def _(ctx, x, n): x.d += 7 * ctx.result.d\n")  # fmt: skip
+    (tmp_path / "ruled.c").write_text(RULED)
+    with layer():
+        assert main(["run", "--rules", str(tmp_path / "rules.py"), str(tmp_path / "ruled.c")]) == 1
+    told = capsys.readouterr().err
+    assert "a host rule in a program" in told
+    assert "its body is Python, and the program runs without it" in told
+
+
 BLAS = """
 extern int enzyme_const, enzyme_dup;
 void __enzyme_autodiff(void *, ...);

@@ -102,6 +102,8 @@ def test_attributes_of_other_front_ends() -> None:
      "which would be ignored"),
     ('__attribute__((annotate("enzyme_elsewhere"))) double h(double x) { return x; }', Unsupported,
      "the annotation `enzyme_elsewhere` is not supported", "which would be ignored"),
+    ('double h(double x) { __attribute__((annotate("enzyme_inactive"))) double y = x; return y * x; }', Unsupported,
+     "the annotation `enzyme_inactive` of a local variable", "it would be ignored"),
     ("typedef struct { double a, b, c; } Big; Big big(double x) { return (Big){x, x, x}; }\n"
      "void *__enzyme_register_derivative_big[] = {(void *)big, (void *)big};", Unsupported,
      "a derivative is registered for `big`", "a struct through a hidden pointer"),
