@@ -156,12 +156,13 @@ def _grad(options: argparse.Namespace) -> int:
     from irgrad.engine.export import export_header, export_text
     from irgrad.engine.gradients import grad
     from irgrad.engine.progress import Progress
+    from irgrad.engine.status import shown_name
 
     kernel = _kernel(options)
     names = _names(options.wrt)
     gradient = grad(kernel, wrt=names[0] if len(names) == 1 else names)
-    name = options.name or f"{kernel.name}_grad"
-    with Progress(f"differentiating {kernel.name}"):
+    name = options.name or f"{shown_name(kernel.name)}_grad"
+    with Progress(f"differentiating {shown_name(kernel.name)}"):
         text = export_text(gradient, name)
     with Progress(f"writing {options.output}"):
         output = write(options.output, text, [name], cpu=options.cpu)
@@ -181,10 +182,11 @@ def _names(text: str) -> tuple[str, ...]:
 def _check(options: argparse.Namespace) -> int:
     from irgrad.engine.checking import check
     from irgrad.engine.progress import Progress
+    from irgrad.engine.status import shown_name
 
     kernel = _kernel(options)
     args = _random_arguments(kernel, _sizes(options.size), options.seed, options.range)
-    with Progress(f"checking {kernel.name}"):
+    with Progress(f"checking {shown_name(kernel.name)}"):
         report = check(kernel, *args, wrt=_names(options.wrt) if options.wrt else None, seed=options.seed)
     print(report)
     return 0 if report else 1

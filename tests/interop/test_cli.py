@@ -39,6 +39,21 @@ def test_grad_writes_a_library_and_its_header(source: str, tmp_path: Path) -> No
     assert value == 15.0 and dx.tolist() == [6, 12] and da.tolist() == [5]
 
 
+def test_functions_with_structs_take_their_fields(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, output = tmp_path / "p.c", tmp_path / "p.so"
+    path.write_text("struct p { double a; int k; }; double f(const struct p *q) { return q->k * q->a * q->a; }")
+    signature = "struct p { f64 a; i32 k; }; f64(p[] q)"
+    assert main(["check", str(path), "f", "--sig", signature]) == 0
+    assert "q_a" in capsys.readouterr().out
+    assert main(["grad", str(path), "f", "--sig", signature, "--wrt", "q_a", "-o", str(output)]) == 0
+    header = output.with_suffix(".h").read_text(encoding="utf-8")
+    assert "double f_grad(const double *q_a, double *q_a_grad, const int32_t *q_k);" in header
+    function = ctypes.CDLL(str(output)).f_grad
+    function.restype = ctypes.c_double
+    a, gradient, k = np.array([3.0]), np.zeros(1), np.array([2], np.int32)
+    assert function(*(ctypes.c_void_p(x.ctypes.data) for x in (a, gradient, k))) == 18 and gradient[0] == 12
+
+
 @pytest.mark.parametrize("suffix", [".ll", ".s", ".o"])
 def test_grad_writes_other_forms(source: str, tmp_path: Path, suffix: str) -> None:
     output = tmp_path / f"g{suffix}"
