@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from irgrad.engine.kernel import Kernel
     from irgrad.engine.rule_check import check_rule
     from irgrad.engine.signature import Signature
+    from irgrad.engine.tapes import explain_tape
 
 __all__ = [
     "Kernel",
@@ -44,6 +45,7 @@ __all__ = [
     "check_rule",
     "explain_batch",
     "explain_rules",
+    "explain_tape",
     "grad",
     "hessian",
     "hessian_sparse",
@@ -70,6 +72,7 @@ _HOMES: dict[str, str] = {
     **dict.fromkeys(("multi_jvp", "multi_vjp"), "irgrad.engine.directions"),
     "check": "irgrad.engine.checking",
     "explain_rules": "irgrad.engine.explain",
+    "explain_tape": "irgrad.engine.tapes",
     "check_rule": "irgrad.engine.rule_check",
 }
 

@@ -106,9 +106,9 @@ def _fill(record: Any, fields: Mapping[str, Any]) -> None:
 
 
 def struct_kernel(
-    text: str, name: str, signature: str, digest: str, errors: Mapping[int, str] | None = None
+    text: str, name: str, signature: str, digest: str, errors: Mapping[int, str] | None = None, tape: str = "auto"
 ) -> StructKernel:
-    """The function `name` of a module as a kernel over its structs. digest: of the module.
+    """The function `name` of a module as a kernel over its structs. digest: of the module; tape: see `Options`.
 
     Raises SignatureError for a signature that makes no sense or contradicts the function, also where the module knows a
     struct of that name with other fields.
@@ -124,7 +124,7 @@ def struct_kernel(
     known = set(re.findall(r"^(?:declare|define) [^@\n]*@\"?([\w.]+)", text, re.MULTILINE))
     declared = [line for symbol, line in _DECLARED.items() if symbol not in known and f"@{symbol}(" in wrapper]
     whole = "\n".join([text, wrapper, *declared, ""])
-    options = Options(layout=str(parsed))
+    options = Options(layout=str(parsed), tape=tape)
     return StructKernel(Kernel(whole, _wrapper_name(name), flat, options, digest=digest, errors=errors), parsed)
 
 

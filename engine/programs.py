@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irgrad.engine.normal import entry_name, entry_text, normal_name, normal_text
+from irgrad.engine.options import Options
 from irgrad.engine.pause import no_collections
 from irgrad.engine.slots import Slot, Step, derived_slots, primal_slots, word_text
 from irgrad.engine.status import Table, failure
@@ -48,21 +49,6 @@ Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """Options of a kernel that change its code.
-
-    strict_fp: derivative code keeps the order of every floating-point operation (slower: adjoint sums do not vectorise)
-    layout: of structs that a wrapper of the function brings together
-    """
-
-    strict_fp: bool = False
-    layout: str = ""
-
-    def __str__(self) -> str:
-        return f"strict_fp={self.strict_fp}" + (f" {self.layout}" if self.layout else "")
-
-
-@dataclass(frozen=True, slots=True)
 class Source:
     """What all programs of one kernel share: the module's text and its digest, the C function, its signature, what the
     values of its status mean."""
@@ -77,29 +63,33 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """A program before machine code: the name of its function, the scratch slots of its last step, compressed IR."""
+    """A program before machine code: the name of its function, the scratch slots of its last step, compressed IR.
+
+    note: what else there is to know of it (see `tapes`)
+    """
 
     name: str
     scratch: tuple[int, ...]
     packed: bytes
+    note: str = ""
 
     @property
     def text(self) -> str:
         return zlib.decompress(self.packed).decode("utf-8", "surrogateescape")
 
     @staticmethod
-    def of(name: str, scratch: Sequence[int], text: str) -> _Stage:
-        return _Stage(name, tuple(scratch), zlib.compress(text.encode("utf-8", "surrogateescape"), 1))
+    def of(name: str, scratch: Sequence[int], text: str, note: str = "") -> _Stage:
+        return _Stage(name, tuple(scratch), zlib.compress(text.encode("utf-8", "surrogateescape"), 1), note)
 
     def to_bytes(self) -> bytes:
-        head = [self.name, *map(str, self.scratch)]
+        head = [self.name, self.note, *map(str, self.scratch)]
         return "\0".join(head).encode("utf-8", "surrogateescape") + b"\n" + self.packed
 
     @staticmethod
     def from_bytes(data: bytes) -> _Stage:
         head, _, packed = data.partition(b"\n")
-        name, *scratch = head.decode("utf-8", "surrogateescape").split("\0")
-        return _Stage(name, tuple(map(int, scratch)), packed)
+        name, note, *scratch = head.decode("utf-8", "surrogateescape").split("\0")
+        return _Stage(name, tuple(map(int, scratch)), packed, note)
 
 
 
@@ -150,6 +140,14 @@ class Program:
     def R(self, active: Iterable[int], width: int = 1) -> Program:  # noqa: N802 - the field's letter
         """The reverse derivative `V` without the values of the function's own outputs."""
         return self._derived("R", active, width)
+
+    def A(self, active: Iterable[int], width: int = 1) -> Program:  # noqa: N802 - the field's letter
+        """The function with a tape for `B`, an array of the caller; `tapes.tape_of` tells whether there is one."""
+        return self._derived("A", active, width)
+
+    def B(self, active: Iterable[int], width: int = 1) -> Program:  # noqa: N802 - the field's letter
+        """The reverse sweep of `V` on the tape of `A`; of the function's own slots it only has the inputs."""
+        return self._derived("B", active, width)
 
     def _derived(self, mode: str, active: Iterable[int], width: int) -> Program:
         step = Step(mode, tuple(sorted(set(active))), width)
@@ -262,6 +260,8 @@ class Program:
         return _Stage.of(name, (), _prepared(source, own))
 
     def _derived_stage(self, parent: Program) -> _Stage:
+        if self.word[-1].mode == "B":
+            return self._other_half(parent)
         kept = parent.kept(self.rules)
         while True:
             stage, wanted = self._derive(parent, kept)
@@ -269,12 +269,22 @@ class Program:
                 return stage
             kept |= wanted  # a rule calls functions of the module that nothing else calls: they have to stay
 
+    def _other_half(self, parent: Program) -> _Stage:
+        """The stage of B: the same module as that of A with the same rules."""
+        from irgrad.engine.transforms.taped import reverse_name
+
+        step = Step("A", self.word[-1].active, self.word[-1].width)
+        first = parent._children.get((step, self.ruled)) or Program(self.source, parent, step, self.rules, self.ruled)
+        stage = first.stage
+        return _Stage(reverse_name(stage.note), stage.scratch, stage.packed)
+
     def _derive(self, parent: Program, kept: frozenset[str]) -> tuple[_Stage, frozenset[str]]:
         from irgrad.engine.analyses.rulebook import Rulebook
         from irgrad.engine.codegen.prepare import prepare
         from irgrad.engine.ir.printer import to_text
         from irgrad.engine.limits import check_count, within_time
         from irgrad.engine.transforms.derive import derive
+        from irgrad.engine.transforms.taped import halves
         from irgrad.engine.transforms.unwinding import has_exceptions, lower_exceptions
 
         step = self.word[-1]
@@ -296,12 +306,17 @@ class Program:
         rules = None
         if self.rules is not None:
             rules = Rulebook(self.rules, self.source.digest, module, frozenset(parent.symbols))
+        options: dict[str, Any] = {"buffers": buffers, "strict_fp": self.source.options.strict_fp, "rules": rules,
+                                   "width": step.width}  # fmt: skip
         mode = "forward" if step.mode in ("J", "T") else "reverse"
+        if step.mode == "A":
+            written = [n for n, s in enumerate(parent.slots) if s.role != "in"]
+            make: Callable[[], Any] = lambda: halves(module, name, args, written, **options)  # noqa: E731
+        else:
+            discard = outputs if step.mode in ("R", "T") else ()
+            make = lambda: derive(module, name, mode, args, discard=discard, **options)  # noqa: E731
         try:
-            derived = within_time(lambda: derive(
-                module, name, mode, args, buffers=buffers, strict_fp=self.source.options.strict_fp,
-                discard=outputs if step.mode in ("R", "T") else (), width=step.width, rules=rules,
-            ), f"differentiating `{self.source.name}`")  # fmt: skip
+            derived = within_time(make, f"differentiating `{self.source.name}`")
             check_count(sum(len(block.instructions) for f in module.functions.values() for block in f.blocks),
                         f"the derivative of `{self.source.name}`")  # fmt: skip
         except IRGradError as error:
@@ -309,7 +324,9 @@ class Program:
 
             raise in_users_words(error, self.source.name, self.source.signature) from None
         wanted = rules.wanted if rules is not None else ()
-        return _Stage.of(derived.name, derived.scratch, to_text(module)), frozenset(wanted)
+        note = derived.note if step.mode == "A" else ""
+        made = to_text(module) if derived.name else ""
+        return _Stage.of(derived.name, derived.scratch, made, note), frozenset(wanted)
 
     @property
     def in_force(self) -> InForce | None:

@@ -17,13 +17,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from irgrad.engine.dtypes import DType
+from irgrad.engine.dtypes import DTYPES, DType
+from irgrad.engine.extents import NameExtent
 from irgrad.engine.signature import Parameter, Signature
 
-__all__ = ["RETURN", "Slot", "Step", "derived_slots", "primal_slots", "word_text"]
+__all__ = ["RETURN", "TAPE", "TAPE_BYTES", "TAPE_NAME", "Slot", "Step", "derived_slots", "primal_slots", "word_text"]
 
 RETURN = "return"
 """The name of the return value's slot."""
+TAPE, TAPE_BYTES = -1, -2
+"""Indices, in place of a C parameter's, of the slots of a tape that the caller owns, and of its size."""
+TAPE_NAME = "#tape"
+"""The name of the bytes of a tape in a table of sizes."""
+_TAPE = Parameter("tape", DTYPES["u8"], (NameExtent(TAPE_NAME),))
+_TAPE_BYTES = Parameter("bytes of the tape", DTYPES["i64"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +68,8 @@ class Step:
     """One letter of a word with the slots (positions in the previous program) that are active.
 
     J forward; V reverse; T and R are J and V without the primal's outputs: `out` slots that the function never reads
-    keep what they held, and what only they needed is not computed. `width` is the number of tangents or cotangents at
-    once.
+    keep what they held, and what only they needed is not computed. A and B are the two halves of V, with the tape in an
+    array of the caller. `width` is the number of tangents or cotangents at once.
     """
 
     mode: str
@@ -92,8 +99,11 @@ def derived_slots(
     """The slots after one more J or V at that position of the word; `scratch` are inactive slots that need a shadow."""
     dup, extra = set(active), set(scratch)
     out: list[Slot] = []
+    if mode == "A":
+        return (*slots, Slot(_TAPE, TAPE, "out"), Slot(_TAPE_BYTES, TAPE_BYTES, "in"))
     for number, slot in enumerate(slots):
-        out.append(slot)
+        if mode != "B" or slot.role == "in":
+            out.append(slot)
         steps = (*slot.steps, position)
         lanes = (*slot.lanes, width) if width > 1 else slot.lanes
         if number in dup:
@@ -101,4 +111,6 @@ def derived_slots(
             out.append(Slot(slot.parameter, slot.index, role, steps, lanes))
         elif number in extra:
             out.append(Slot(slot.parameter, slot.index, "scratch", steps, lanes))
+    if mode == "B":
+        out.append(Slot(_TAPE, TAPE, "in"))
     return tuple(out)

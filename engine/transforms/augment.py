@@ -56,6 +56,11 @@ class Augment(Sweep):
 
     def generate(self, order: list[Block]) -> None:
         """Copy all blocks."""
+        if self.owner.taped is not None:
+            self.owner.taped.bind_forward(self)
+            self.make_blocks(order)
+            self.run(order)
+            return
         new = iter(self.target.args)
         abi = self.owner.abi
         for i, old in enumerate(self.fn.args):
@@ -84,6 +89,9 @@ class Augment(Sweep):
     def alloca(self, instr: Instruction) -> None:
         """Stack memory whose contents or shadow the reverse sweep needs outlives an augmented function or an
         iteration."""
+        if self.owner.taped is not None:
+            self.owner.taped.own_memory(self, instr)
+            return
         lasting = self.owner.split or instr.block is not self.fn.entry
         if not lasting:
             super().alloca(instr)
@@ -130,6 +138,9 @@ class Augment(Sweep):
             if effect.allocates:
                 self._allocation(instr)
                 return
+            if effect.frees is not None and self.owner.taped is not None:
+                self.copy(instr)  # the reverse sweep reads none of it
+                return
             if effect.frees is not None and stated_free(self.unit, callee):
                 self._release_later(instr, callee)
                 return
@@ -168,6 +179,9 @@ class Augment(Sweep):
         self.copy(instr)
 
     def _allocation(self, instr: Instruction) -> None:
+        if self.owner.taped is not None:
+            self.owner.taped.own_memory(self, instr)
+            return
         new = self.copy(instr)
         if not self.shadowed(instr):
             return

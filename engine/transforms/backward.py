@@ -38,6 +38,8 @@ class Backward:
             prologue.function = owner.target
             owner.target.blocks.append(prologue)
             self._bind_reverse_arguments()
+            if owner.taped is not None:
+                owner.taped.begin(self._new_block("r.local"))
         for block in reversed(owner.cfg.rpo):
             if block in self.live:
                 self.blocks[block] = self._new_block(f"r.{block.name or ''}")
@@ -68,12 +70,16 @@ class Backward:
 
     def _bind_reverse_arguments(self) -> None:
         owner = self.owner
+        self.cotangent: Value | None = None
+        if owner.taped is not None:
+            self.tape = owner.taped.bind_reverse()
+            return
         new = iter(owner.target.args)
         for i, old in enumerate(owner.fn.args):
             owner.reverse_values[old] = next(new)
             if owner.abi.shadow[i]:
                 owner.reverse_shadows[old] = next(new)
-        self.cotangent: Value | None = next(new) if owner.abi.ret_adjoint else None
+        self.cotangent = next(new) if owner.abi.ret_adjoint else None
         self.tape = next(new)
 
     def _counters(self) -> None:
@@ -280,6 +286,8 @@ class Backward:
             if owner.abi.adjoint[i]:
                 values.append(owner.take(arg) or zero_of(owner.unit.wide(arg.type)))
         result = owner.target.ftype.ret
+        if owner.taped is not None and owner.taped.arena is not None:
+            owner.b.call(owner.unit.runtime("irgrad.tape.finish"), [owner.taped.arena])
         if result is ty.VOID:
             owner.b.ret()
         else:
@@ -302,7 +310,12 @@ class Backward:
                 b.insert(alloca)
             for cell in owner.zeroed:
                 b.store(zero_of(cell.elem), cell)  # type: ignore[arg-type]
-            storage.unpack(b, self.tape)
+            if owner.taped is not None and owner.taped.start is not None:
+                owner.taped.unpack(b, self.tape)
+                b.br(owner.taped.start)
+                b = Builder(owner.taped.start)
+            else:
+                storage.unpack(b, self.tape)
             if owner.exit is not None:
                 b.br(self.blocks[owner.exit])
             else:
@@ -330,6 +343,9 @@ class Backward:
         b = Builder(owner.sweep.blocks[owner.exit])
         if not owner.split:
             b.br(self.blocks[owner.exit])
+            return
+        if owner.taped is not None:
+            owner.taped.close(b)
             return
         value = owner.exit.terminator.operands
         parts = [owner.sweep.value(value[0])] if value else []
@@ -385,6 +401,8 @@ class Backward:
         top = Builder(entry, at=0)
         for alloca in owner.stacks[True]:
             top.insert(alloca)
+        if owner.taped is not None:
+            owner.taped.entry(top)
         if owner.split:
             return
         for cell in owner.zeroed:

@@ -63,7 +63,9 @@ def derive(
     letter = ("T" if discard else "J") if mode == "forward" else "R" if discard else "V"
     strip = f"{width}{'a' if isinstance(width, Apart) else 'x'}" if width > 1 else ""
     name = f"{fname}.{letter}{strip}{''.join('1' if s else '0' for s in shadowed)}"
-    target = _root_function(module, name, shadowed, lanes.wide(ty.PTR, width))
+    shadow = lanes.wide(ty.PTR, width)
+    params = [kind for s in shadowed for kind in ((ty.PTR, shadow) if s else (ty.PTR,))]
+    target = root_function(module, name, params)
     if mode != "forward":
         target.tail = REVERSE_TAIL
     if mode == "forward":
@@ -125,10 +127,8 @@ def analysed(
             canonicalise_function(module, fn)
 
 
-def _root_function(module: Module, name: str, shadowed: list[bool], shadow: ty.Type) -> Function:
-    params: list[ty.Type] = []
-    for with_shadow in shadowed:
-        params += [ty.PTR, shadow] if with_shadow else [ty.PTR]
+def root_function(module: Module, name: str, params: Sequence[ty.Type]) -> Function:
+    """An empty function of pointers that do not overlap."""
     target = Function(name, ty.function(ty.VOID, tuple(params)))
     for arg in target.args:
         arg.attrs = "noalias" if arg.type is ty.PTR else ""

@@ -116,12 +116,16 @@ class Recall:
                 return NEVER, []
             return 1, [value.operands[0]]
         if opcode in PURE:
-            if value.type is ty.F80 or value.type.is_aggregate:
+            if value.type is ty.F80 or value.type.is_aggregate or self._elsewhere(value):
                 return NEVER, []
             return COSTS.get(opcode, 1), list(value.operands)
         if opcode == "call" and pure_call(value):
             return libm_cost(value), list(value.args)
         return NEVER, []
+
+    def _elsewhere(self, value: Instruction) -> bool:
+        """Computed again on buffers that have moved, it might be another."""
+        return self.owner.taped is not None and self.owner.taped.addresses(value)
 
     # -- values ----------------------------------------------------------------------------------------------
 
@@ -253,7 +257,7 @@ class Recall:
                 return None
             parts = [value.operands[0]]
         elif value.opcode in PURE and COSTS.get(value.opcode, 1) < 20 and not value.type.is_aggregate:
-            if value.type is ty.F80:
+            if value.type is ty.F80 or self._elsewhere(value):
                 return None
             parts = list(value.operands)
         elif value in self.idle:
@@ -324,6 +328,8 @@ class Recall:
         key = ("shadow", value)
         if key in self.cache:
             return self.cache[key]
+        if self.owner.taped is not None and value in self.owner.taped.shadows:
+            return self.owner.taped.shadows[value]
         found = sweep.shadows.get(value)
         if found is None:
             return sweep.shadow(value)

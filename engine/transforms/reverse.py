@@ -3,7 +3,7 @@ operands.
 
     combined   void f.rev(A a, A a', ...)                   both sweeps in one function (roots, in normal form)
     split      {T, T', tape} f.aug(A a, A a', arena)        the primal sweep, and
-               {A a^...} f.rev(A a, A a', T t^, tape)       the reverse sweep (callees)
+               {A a^...} f.rev(A a, A a', T t^, tape)       the reverse sweep (callees; roots: see `taped.py`)
 
 (x': shadow pointer; x^: adjoint of a scalar). Method: reverse accumulation on the optimised SSA form with a taped
 control flow; the adjoint of an SSA value lives in an accumulator that is read and cleared where the value was
@@ -44,6 +44,8 @@ from irgrad.engine.transforms.neighbours import Neighbours
 from irgrad.engine.transforms.recall import NEVER, Recall
 from irgrad.engine.transforms.reductions import free_sums
 from irgrad.engine.transforms.storage import Storage
+from irgrad.engine.transforms.taped import Taped
+from irgrad.engine.transforms.taped import outside as beyond
 from irgrad.engine.transforms.unit import Abi, Unit
 
 
@@ -62,7 +64,8 @@ class Reverse:
         loose = unit.quiet and unit.flags
         self.free_sums = free_sums(fn, self.loops) if loose else set()
         self.induction = Induction(fn, self.cfg, self.loops)
-        outside = unit.every_write | unit.between if self.split else unit.outside_root
+        self.taped = Taped(self, unit.outputs) if self.split and fn is unit.root and unit.outputs is not None else None
+        outside = beyond(unit) if self.taped else unit.every_write | unit.between if self.split else unit.outside_root
         self.clobber = Clobber(self.cfg, unit.pointers, self.induction, outside)
         self.sweep = Augment(self, primal)
         self.storage = Storage(self)
@@ -88,14 +91,14 @@ class Reverse:
 
     # -- whole -----------------------------------------------------------------------------------------------
 
-    def generate(self) -> None:
+    def generate(self) -> Reverse:
         """Fill the target function(s): once to learn what the reverse sweep asks for, again when the plan can do
-        better."""
+        better. Returns the one that filled them."""
         self._emit()
         again = self.recall.plan()
         together = handed_on(self, {v for v in self.recall.demands if v not in again})
         if not again and not together:
-            return
+            return self
         primal, reverse = self.sweep.target, self.target
         primal.blocks.clear()
         reverse.blocks.clear()
@@ -104,6 +107,7 @@ class Reverse:
         second.cells.update(together)
         second._emit()
         self.storage = second.storage
+        return second
 
     def _emit(self) -> None:
         self.sweep.generate(self.cfg.rpo)
@@ -176,7 +180,9 @@ class Reverse:
     def trip_recalled(self, loop: Loop) -> bool:
         """Whether the reverse sweep computes the trip count again rather than having it saved."""
         count = self.trip(loop)
-        return count is not None and all(self.recall.cost(use) < NEVER for use in count.uses)
+        if count is None or (self.taped is not None and any(use.type.is_ptr for use in count.uses)):
+            return False
+        return all(self.recall.cost(use) < NEVER for use in count.uses)
 
     def emit_trip(self, b: Builder, loop: Loop) -> Value:
         """The trip count as instructions of the primal sweep."""
@@ -206,6 +212,8 @@ class Reverse:
     def allocate(self, b: Builder, size: Value) -> Value:
         """Memory of the arena, in the primal sweep."""
         self.needs_arena = True
+        if self.taped is not None:
+            return self.taped.allocate(b, size)
         fn = self.unit.runtime("irgrad.tape.alloc")
         return b.call(fn, [self.arena_value(), size])
 

@@ -22,6 +22,7 @@ P, N, V = ty.PTR, ty.I64, ty.VOID
 TAPE_TYPES: dict[str, tuple[Type, tuple[Type, ...]]] = {
     "irgrad.tape.acquire": (P, ()),
     "irgrad.tape.alloc": (P, (P, N)),
+    "irgrad.tape.carve": (P, (P, N)),
     "irgrad.tape.free_later": (V, (P, P)),
     "irgrad.tape.finish_later": (V, (P, P)),
     "irgrad.tape.release_later": (V, (P, P, P)),
@@ -124,6 +125,29 @@ made:
   %top = getelementptr i8, ptr %data, i64 %size
   store ptr %top, ptr %t, align 8
   ret ptr %data
+}
+
+; the same out of the caller's buffer { top, end }, which is as large as was computed before: it cannot run out
+define internal noalias ptr @irgrad.tape.carve(ptr %t, i64 %n)
+    noinline nounwind memory(argmem: readwrite, inaccessiblemem: readwrite) {
+entry:
+  %up = add i64 %n, 15
+  %size = and i64 %up, -16
+  %top = load ptr, ptr %t, align 8
+  %endp = getelementptr i8, ptr %t, i64 8
+  %end = load ptr, ptr %endp, align 8
+  %topi = ptrtoint ptr %top to i64
+  %endi = ptrtoint ptr %end to i64
+  %room = sub i64 %endi, %topi
+  %fits = icmp ule i64 %size, %room
+  br i1 %fits, label %fine, label %die
+fine:
+  %new = getelementptr i8, ptr %top, i64 %size
+  store ptr %new, ptr %t, align 8
+  ret ptr %top
+die:
+  call void @abort()
+  unreachable
 }
 
 define internal void @irgrad.tape.free_later(ptr %t, ptr %p) nounwind {
@@ -377,7 +401,7 @@ _DECLARATION = re.compile(
 
 def uses_tape(text: str) -> bool:
     """Whether the module calls the arena."""
-    return "@irgrad.tape.acquire" in text
+    return "@irgrad.tape.acquire" in text or "@irgrad.tape.carve" in text
 
 
 def link_runtime(text: str) -> str:

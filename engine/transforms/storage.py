@@ -142,6 +142,8 @@ class Storage:
 
     def slot(self, key: Hashable, type_: Type, level: Loop | None) -> Slot:
         """A slot that belongs to `level`."""
+        if self.owner.taped is not None:
+            self.owner.taped.check(key, type_)
         forward = self.owner.stack(type_, forward=True)
         reverse = self.owner.stack(type_, forward=False) if self.owner.split else forward
         self.slots[key] = Slot(type_, forward, reverse)
@@ -152,6 +154,8 @@ class Storage:
 
     def _record(self, loop: Loop) -> None:
         """Announce that `loop` keeps records: the pointer to the last one belongs to the level outside."""
+        if self.owner.taped is not None:
+            self.owner.taped.unknown_count(loop)
         self.levels[loop] = []
         self.records.append(loop)
         self.owner.needs_arena = True
@@ -206,6 +210,10 @@ class Storage:
 
     def _flat(self, key: Hashable, type_: Type, level: Loop, span: int = 0) -> Flat:
         chain = self.chain(level)
+        if self.owner.taped is not None:
+            if chain[0].parent is not None:
+                self.owner.taped.nested(level)
+            self.owner.taped.check(key, type_)
         flat = self.flats[key] = Flat(key, type_, chain)
         flat.span = span
         self.owner.needs_arena = True

@@ -75,6 +75,7 @@ class Unit:
         self.width = width  # tangents or cotangents at once, see lanes.py
         self.plain = True  # shadow memory is only accessed as floats and pointers, each a value of its own
         self.flags: tuple[str, ...] = () if strict else REASSOCIATE
+        self.outputs: frozenset[int] | None = None  # of a root whose tape is the caller's, see taped.py
         self.abis: dict[Function, Abi] = {}
         self.queue: list[Callable[[], None]] = []
         self.derived: dict[tuple[Function, str], Function] = {}
@@ -192,7 +193,7 @@ class Unit:
             return self.module.functions[name]
         if name in runtime.TAPE_TYPES:
             ret, params = runtime.TAPE_TYPES[name]
-            alloc = name == "irgrad.tape.alloc"
+            alloc = name in ("irgrad.tape.alloc", "irgrad.tape.carve")
             tail = runtime.ALLOC_ATTRIBUTES if alloc else runtime.TAPE_ATTRIBUTES
             return self.declare(name, ty.function(ret, params), tail, "noalias" if ret.is_ptr else "")
         from irgrad.engine.ir.reader import read

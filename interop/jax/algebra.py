@@ -14,6 +14,9 @@ Two families are closed under jvp and transposition, at any order:
 
 As words over the kernel D is J...J and G is V, then J...J (forward over reverse). Masks say which arguments a direction
 moves, which outputs have cotangents and which gradients are wanted: what is inactive costs nothing.
+
+A tape may go along as one more result of D0 and one more input of D1 and G0. It says nothing that the inputs do not
+say: G0 with a tape skips the primal, D1 drops it, and hands it on to G0 when it is transposed.
 """
 
 from __future__ import annotations
@@ -23,14 +26,35 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from irgrad.engine.kernel import Kernel
 from irgrad.engine.programs import Program
-from irgrad.engine.slots import Slot
+from irgrad.engine.slots import TAPE, TAPE_BYTES, TAPE_NAME, Slot
+from irgrad.engine.tapes import tape_of
 from irgrad.rules.layers import InForce, using
 
-__all__ = ["Spec", "in_place", "layout", "operand_groups", "operand_numbers", "program_of", "result_numbers"]
+__all__ = [
+    "Kept", "Spec", "in_place", "layout", "operand_groups", "operand_numbers", "program_of", "result_numbers",
+    "sizes_of", "used_operands",
+]  # fmt: skip
 
 Words = tuple[int, ...]
+Key = tuple[int, Words]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a tape is for: derivatives of these outputs with respect to these arguments. bytes: its size."""
+
+    arguments: tuple[int, ...]
+    outputs: tuple[int, ...]
+    bytes: int
+
+    @property
+    def active(self) -> frozenset[int]:
+        """The slots with a shadow."""
+        return frozenset((*self.arguments, *self.outputs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +70,7 @@ class Spec:
                 of the group's operands; () stands for all 1
 
     rules:      those of the user that were in force where the kernel was called
+    tape:       what the tape holds that is the last of the inputs, or the last of the wanted (as `TAPE`)
 
     Operands: inputs, then each direction's tangents, preceded by the cotangents for G. The widths over 1 are the last
     axes of the `wanted` results, in the order of the groups.
@@ -59,6 +84,32 @@ class Spec:
     values: tuple[int, ...] = ()
     widths: tuple[int, ...] = ()
     rules: InForce | None = None
+    tape: Kept | None = None
+
+    def flows(self, index: int) -> bool:
+        """Whether a result has a tangent."""
+        return index != TAPE and self.kernel.primal.slots[index].differentiable
+
+    def shape(self, index: int, sizes: Mapping[str, int]) -> Words:
+        """The shape of an operand or result without batch axes and lanes."""
+        if index == TAPE:
+            return (self.tape.bytes if self.tape is not None else 0,)
+        return self.kernel.primal.slots[index].shape(sizes)
+
+    def dtype(self, index: int) -> Any:
+        """The NumPy dtype of an operand or result."""
+        return np.dtype(np.uint8) if index == TAPE else self.kernel.primal.slots[index].dtype.numpy
+
+    @property
+    def reads_tape(self) -> bool:
+        """Whether a tape is among the inputs."""
+        return self.inputs[-1:] == (TAPE,)
+
+    @property
+    def plain(self) -> Spec:
+        """The same without the tape."""
+        kept = [tuple(i for i in row if i != TAPE) for row in (self.inputs, self.wanted)]
+        return replace(self, inputs=kept[0], wanted=kept[1], tape=None)
 
     def width(self, number: int) -> int:
         """The width of a group."""
@@ -102,9 +153,10 @@ class Spec:
 
     def __repr__(self) -> str:
         letters = "D" if self.cotangents is None else "G"
+        tape = "+tape" if self.tape is not None else ""
         lanes = "x".join(map(str, self.lanes))
         values = "+values" if self.values else ""
-        return f"{letters}{len(self.directions)}{values}{' x' + lanes if lanes else ''}[{self.kernel.name}]"
+        return f"{letters}{len(self.directions)}{values}{tape}{' x' + lanes if lanes else ''}[{self.kernel.name}]"
 
 
 def operand_groups(spec: Spec, values: Any) -> tuple[list[Any], list[list[Any]]]:
@@ -125,6 +177,12 @@ def program_of(spec: Spec) -> Program:
 
 def _program_of(spec: Spec) -> Program:
     program = spec.kernel.primal
+    if spec.tape is not None and TAPE in spec.wanted:
+        return program.A(spec.tape.active)
+    if spec.tape is not None and spec.reads_tape and spec.cotangents is not None:
+        kept, width = spec.tape.active, spec.width(0)
+        if width == 1 or tape_of(program, kept, width).layout == tape_of(program, kept).layout:
+            return program.B(kept, width)
     outputs = tuple(i for i in spec.kernel.output_positions if program.slots[i].differentiable)
     first = 0
     if spec.cotangents is not None:
@@ -145,12 +203,15 @@ def _moves(slot: Slot, mask: tuple[int, ...]) -> bool:
     return slot.role != "in" or (not slot.steps and slot.index in mask)
 
 
-def layout(spec: Spec, program: Program, sizes: Mapping[str, int], constants: Mapping[int, int]) -> Words:
+def layout(
+    spec: Spec, program: Program, sizes: Mapping[str, int], constants: Mapping[int, int],
+    where: Mapping[Key, int] | None = None,
+) -> Words:  # fmt: skip
     """The `meta` of a call without batch axes (see `handler`): where each slot lives.
 
-    constants: bits (as i64) of scalar arguments that are not operands
+    constants: bits (as i64) of scalar arguments that are not operands; where: numbers of the operands
     """
-    where, results = operand_numbers(spec), result_numbers(spec)
+    where, results = operand_numbers(spec) if where is None else where, result_numbers(spec)
     scratch = 0
     records: list[Words] = []
     values: list[int] = []
@@ -164,7 +225,8 @@ def layout(spec: Spec, program: Program, sizes: Mapping[str, int], constants: Ma
             records.append((1, behind + len(values), 0, nbytes))
             values.append(constants[slot.index])
         elif result is not None:
-            records.append((2 if source is None else 3, result, source or 0, nbytes))
+            fresh = 6 if slot.index == TAPE else 2
+            records.append((fresh if source is None else 3, result, source or 0, nbytes))
         elif slot.role == "in" and source is not None:
             records.append((0, source, 0, nbytes))
         else:
@@ -179,7 +241,20 @@ def in_place(words: Words) -> dict[int, int]:
     return {source: result for kind, result, source, _ in records if kind == 3}
 
 
-def operand_numbers(spec: Spec) -> dict[tuple[int, Words], int]:
+def sizes_of(spec: Spec, sizes: Any, constants: Any) -> tuple[dict[str, int], dict[int, int]]:
+    """Sizes and constants as tables, with those of the tape."""
+    if spec.tape is None:
+        return dict(sizes), dict(constants)
+    return {**dict(sizes), TAPE_NAME: spec.tape.bytes}, {**dict(constants), TAPE_BYTES: spec.tape.bytes}
+
+
+def used_operands(spec: Spec, program: Program) -> dict[Key, int]:
+    """The operands that the program has a slot for, by (C parameter, steps of the word): their numbers."""
+    slots = {(slot.index, slot.steps) for slot in program.slots if slot.role != "scratch"}
+    return {key: n for key, n in operand_numbers(spec).items() if spec.tape is None or key in slots}
+
+
+def operand_numbers(spec: Spec) -> dict[Key, int]:
     """(C parameter, steps of the word) of each operand -> its number."""
     first = 0 if spec.cotangents is None else 1
     steps: list[Words] = [()] * len(spec.inputs)
@@ -188,7 +263,7 @@ def operand_numbers(spec: Spec) -> dict[tuple[int, Words], int]:
     return {(index, step): n for n, (index, step) in enumerate(zip(spec.members, steps, strict=True))}
 
 
-def result_numbers(spec: Spec) -> dict[tuple[int, Words], int]:
+def result_numbers(spec: Spec) -> dict[Key, int]:
     """(C parameter, steps of the word) of each result -> its number."""
     last = tuple(range(len(spec.directions) + (spec.cotangents is not None)))
     keys = [*((index, ()) for index in spec.values), *((index, last) for index in spec.wanted)]

@@ -25,6 +25,7 @@ from irgrad.engine.batch_writer import Writer
 from irgrad.engine.batched import LARGEST
 from irgrad.engine.programs import Program
 from irgrad.engine.prototype import quoted
+from irgrad.engine.slots import TAPE
 from irgrad.interop.jax.handler import FAIL, PARTS, QUERY, TARGETS, merged, register_text
 from irgrad.interop.jax.status import scan_call, status_text
 from irgrad.interop.jax.threads import sharing_text
@@ -79,6 +80,8 @@ def uses_of(
 def batch_strategy(program: Program, uses: Uses, sizes: Mapping[str, int], samples: int | None) -> Strategy:
     """The engine's strategy for a call. samples: None where their number is open."""
     words = _block_uses(program, uses)
+    if any(slot.index == TAPE for slot in program.slots):
+        return strategy_of(program, words, 1)  # samples have tapes of their own: nothing is interleaved
     found = strategy_of(program, words)
     if found.name != "lanes":
         return found
@@ -134,6 +137,7 @@ def batched_layout(
         count, size = math.prod(shape), slot.dtype.size
         fits = count == 1 or form == "loop"
         place, first, finish = placed(form, slot, start, "each" if wanted else "", (fits, fits))
+        first = 0 if slot.index == TAPE else first
         row = dict.fromkeys(FIELDS, 0)
         row.update(place=place, start=first, finish=finish, source=2 * len(rows), target=2 * len(rows) + 1, count=count,
                    size=size, source_element=size, target_element=size, kind=KIND_CODES.get(slot.dtype.memory, 0))

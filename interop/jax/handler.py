@@ -9,6 +9,7 @@ attribute `meta`, an array of i64. Calls with batch axes have handlers of their 
     kind 0  the operand `index` itself              kind 1  constant data at meta[index]
     kind 2  the result `index`, from zero           kind 3  the result `index`, copied from operand `source`
     kind 4  scratch at byte `index`, from zero      kind 5  scratch at byte `index`, copied from operand `source`
+    kind 6  the result `index`, as it is
 
 The layouts of the structures are those of `xla/ffi/api/c_api.h`, API version 0.1, which jaxlib 0.6 to 0.12 accept.
 """
@@ -142,12 +143,16 @@ place:
     i64 3, label %resultcopy
     i64 4, label %scratchzero
     i64 5, label %scratchcopy
+    i64 6, label %result
   ]
 operand:
   %p0 = call ptr @irgrad.buffer(ptr %args, i64 %index)
   br label %placed
 constant:
   %p1 = getelementptr i64, ptr %meta, i64 %index
+  br label %placed
+result:
+  %p6 = call ptr @irgrad.buffer(ptr %rets, i64 %index)
   br label %placed
 resultzero:
   %p2 = call ptr @irgrad.buffer(ptr %rets, i64 %index)
@@ -174,7 +179,7 @@ move:
   call void @llvm.memcpy.p0.p0.i64(ptr %pc, ptr %from, i64 %bytes, i1 false)
   br label %placed
 placed:
-  %p = phi ptr [ %p0, %operand ], [ %p1, %constant ], [ %pz, %zero ], [ %pc, %copy ], [ %pc, %move ]
+  %p = phi ptr [ %p0, %operand ], [ %p1, %constant ], [ %p6, %result ], [ %pz, %zero ], [ %pc, %copy ], [ %pc, %move ]
   %fp = getelementptr ptr, ptr %frame, i64 %s
   store ptr %p, ptr %fp
   %s1 = add i64 %s, 1

@@ -18,8 +18,16 @@ from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
 from irgrad.engine.programs import Program
-from irgrad.engine.slots import RETURN
-from irgrad.interop.jax.algebra import Spec, in_place, layout, operand_numbers, program_of, result_numbers
+from irgrad.engine.slots import RETURN, TAPE
+from irgrad.interop.jax.algebra import (
+    Spec,
+    in_place,
+    layout,
+    program_of,
+    result_numbers,
+    sizes_of,
+    used_operands,
+)
 from irgrad.interop.jax.batched import batch_strategy, batched_layout, register_batched, uses_of
 from irgrad.interop.jax.handler import register
 from irgrad.interop.jax.sharding import alike, call_target, cut, several, varying
@@ -52,26 +60,25 @@ def bind(spec: Spec, operands: Any, sizes: Any, constants: Any, batch: Shape) ->
 
 def result_avals(spec: Spec, sizes: Any, batch: Shape) -> list[jax.core.ShapedArray]:
     """Shapes and dtypes of the results."""
-    slots = spec.kernel.primal.slots
     names = dict(sizes)
     lanes = [()] * len(spec.values) + [spec.lanes] * len(spec.wanted)
     return [
-        jax.core.ShapedArray((*batch, *slots[i].shape(names), *last), slots[i].dtype.numpy)
+        jax.core.ShapedArray((*batch, *spec.shape(i, names), *last), spec.dtype(i))
         for i, last in zip(spec.results, lanes, strict=True)
     ]
 
 
 def _abstract(*operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Shape) -> list[jax.core.ShapedArray]:
-    slots = spec.kernel.primal.slots
     names = dict(sizes)
     widths = [(spec.width(n),) if spec.width(n) > 1 else () for n, (_, _, mask) in enumerate(spec.groups) for _ in mask]
     for operand, index, lane in zip(operands, spec.members, [*[()] * len(spec.inputs), *widths], strict=True):
-        core = (*slots[index].shape(names), *lane)
+        core = (*spec.shape(index, names), *lane)
         front = operand.shape[: len(batch)]
         fits = len(front) == len(batch) and all(n in (1, size) for n, size in zip(front, batch, strict=True))
-        if not fits or operand.shape[len(batch) :] != core or operand.dtype != slots[index].dtype.numpy:
-            raise IRGradError("an operand of foreign_call does not fit", which=f"{operand} for `{slots[index].name}`",
-                              because=f"wanted {slots[index].dtype}{list(core)} behind the batch axes {batch}")
+        if not fits or operand.shape[len(batch) :] != core or operand.dtype != spec.dtype(index):
+            name = "the tape" if index == TAPE else f"`{spec.kernel.primal.slots[index].name}`"
+            raise IRGradError("an operand of foreign_call does not fit", which=f"{operand} for {name}",
+                              because=f"wanted {spec.dtype(index)}{list(core)} behind the batch axes {batch}")
     return [varying(aval, operands, len(batch)) for aval in result_avals(spec, sizes, batch)]
 
 
@@ -85,7 +92,18 @@ def _evaluate(*operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Sha
 
 
 def _lower(ctx: Any, *operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Shape) -> Any:
+    if spec.reads_tape and spec.cotangents is not None and _made_alone(operands[len(spec.inputs) - 1]):
+        operands = (*operands[: len(spec.inputs) - 1], *operands[len(spec.inputs) :])
+        ctx = ctx.replace(avals_in=(*ctx.avals_in[: len(spec.inputs) - 1], *ctx.avals_in[len(spec.inputs) :]))
+        spec = spec.plain
     program = program_of(spec)
+    names, numbers = sizes_of(spec, sizes, constants)
+    where = used_operands(spec, program)
+    if len(where) < len(operands):  # XLA need not keep what the program has no slot for
+        kept = sorted(where.values())
+        ctx = ctx.replace(avals_in=tuple(ctx.avals_in[n] for n in kept))
+        operands = tuple(operands[n] for n in kept)
+        where = {key: kept.index(n) for key, n in where.items()}
     status = program.status_slot
     if status is not None and not several(ctx):
         ctx, operands = on_own_thread(ctx, operands)
@@ -95,20 +113,27 @@ def _lower(ctx: Any, *operands: Any, spec: Spec, sizes: Any, constants: Any, bat
             ctx = ctx.replace(avals_out=(*ctx.avals_out, jax.core.ShapedArray(batch, kind)))
         call = cut(ctx, operands, batch)
         avals = call.ctx.avals_in
-        target, words, places = _batched(spec, program, dict(sizes), dict(constants), call.batch, avals)
+        target, words, places = _batched(spec, program, names, numbers, call.batch, avals, where)
         meta = np.array(words, np.int64)
         rows = call.back(call_target(call.ctx, target, call.operands, meta, call.common, places))
         return rows if status is None else rows[:-1]
-    target, words = register(program), layout(spec, program, dict(sizes), dict(constants))
+    target, words = register(program), layout(spec, program, names, numbers, where)
     return call_target(ctx, target, operands, np.array(words, np.int64), 0, in_place(words))
 
 
+def _made_alone(tape: Any) -> bool:
+    """Whether a call right here gives a tape and no values: both sweeps in one call are better then."""
+    maker = tape.owner
+    return getattr(maker, "name", "") == "stablehlo.custom_call" and len(maker.results) == 1
+
+
 def _batched(
-    spec: Spec, program: Program, sizes: dict[str, int], constants: dict[int, int], batch: Shape, avals: Any
-) -> tuple[str, tuple[int, ...], dict[int, int]]:
+    spec: Spec, program: Program, sizes: dict[str, int], constants: dict[int, int], batch: Shape, avals: Any,
+    operands: dict[Any, int],
+) -> tuple[str, tuple[int, ...], dict[int, int]]:  # fmt: skip
     """Target and `meta` of a call with batch axes, and the operands that may share memory with a result."""
     last = len(batch) - 1
-    operands, results = operand_numbers(spec), result_numbers(spec)
+    results = result_numbers(spec)
     status: tuple[int, ...] = ()
     slot = program.status_slot
     if slot is not None:
@@ -139,4 +164,4 @@ def _refuse(ctx: Any, *operands: Any, spec: Spec, **params: Any) -> Any:
 foreign_call.def_abstract_eval(_abstract)
 foreign_call.def_impl(_evaluate)
 mlir.register_lowering(foreign_call, _refuse)
-mlir.register_lowering(foreign_call, _lower, platform="cpu")
+mlir.register_lowering(foreign_call, _lower, platform="cpu", cacheable=False)  # it looks at what made an operand

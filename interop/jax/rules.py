@@ -32,9 +32,8 @@ def jvp(primals: Any, tangents: Any, *, spec: Spec, sizes: Any, constants: Any, 
     moved, _ = operand_groups(spec, tangents)
     mask = tuple(i for i, t in zip(spec.inputs, moved, strict=True) if not _zero(t))
     dx = [t for t in moved if not _zero(t)]
-    slots = spec.kernel.primal.slots
-    if not spec.groups and mask:  # values and tangents in one call
-        flow = tuple(i for i in spec.wanted if slots[i].differentiable)
+    if not spec.groups and mask and spec.tape is None:  # values and tangents in one call
+        flow = tuple(i for i in spec.wanted if spec.flows(i))
         if flow:
             fused = replace(spec, directions=(mask,), wanted=flow, values=spec.wanted)
             rows = bind(fused, [*primals, *dx], *params)
@@ -51,13 +50,12 @@ def tangents_of(
 ) -> list[Any]:
     """Tangents of the results alone; None for zero."""
     params = (sizes, constants, batch)
-    slots = spec.kernel.primal.slots
     moved, changes = operand_groups(spec, given)
     mask = tuple(i for i, t in zip(spec.inputs, moved, strict=True) if not _zero(t))
     dx = [t for t in moved if not _zero(t)]
     flow_of = _linear_part(spec, primals, mask, dx, changes, params)
     value_of: dict[int, Any] = {}
-    values = tuple(i for i in spec.values if slots[i].differentiable)
+    values = tuple(i for i in spec.values if spec.flows(i))
     if values and mask:
         term = Spec(spec.kernel, spec.inputs, (mask,), wanted=values, rules=spec.rules)
         value_of = dict(zip(values, bind(term, [*primals[: len(spec.inputs)], *dx], *params), strict=True))
@@ -68,9 +66,8 @@ def _linear_part(
     spec: Spec, primals: Any, mask: tuple[int, ...], dx: list[Any], changes: list[list[Any]], params: Any
 ) -> dict[int, Any]:
     """Tangents of the `wanted` results: one term for the inputs, one for each group."""
-    slots = spec.kernel.primal.slots
     inputs, groups = operand_groups(spec, primals)
-    results = [i for i in spec.wanted if slots[i].differentiable]
+    results = [i for i in spec.wanted if spec.flows(i)]
     flow = replace(spec, wanted=tuple(results), values=())
     sums: list[Any] = [None] * len(results)
 
@@ -80,7 +77,9 @@ def _linear_part(
 
     if mask and results:
         widths = (*spec.widths, 1) if spec.widths else ()
-        add(replace(flow, directions=(*spec.directions, mask), widths=widths), [*primals, *dx])
+        moved = replace(flow, directions=(*spec.directions, mask), widths=widths).plain
+        given = inputs[:-1] if spec.reads_tape else inputs  # a tape is good for first derivatives
+        add(moved, [*given, *(value for row in groups for value in row), *dx])
     for number, (kind, which, members) in enumerate(spec.groups):
         live = [n for n, t in enumerate(changes[number]) if not _zero(t)]
         if not live or not results:

@@ -4,23 +4,29 @@ jvp makes one call `D1+values` of a call `D0`: the primal and its tangent. Three
 
 - Partial evaluation with unknown tangents (`linearize`, `grad`, `vjp`, reverse mode over `scan`). A kernel with one
   scalar result computes its value and its gradient now, in one call `G0+values`; the gradient is the residual, and what
-  is left to do is an inner product. For other kernels the values are computed now and the residual is the arguments.
+  is left to do is an inner product. For other kernels the values are computed now, and the residuals are the arguments
+  and the tape (see `engine/tapes`), or the arguments alone where there is none.
 - `jax.checkpoint`: values now, and what its policy does not save is computed again with the tangents.
 - Dead code: results that nobody reads are not computed.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import set_current_trace
+from jax.extend.core import Var, set_current_trace
 from jax.interpreters import partial_eval as pe
 
-from irgrad.interop.jax.algebra import Spec
-from irgrad.interop.jax.primitive import bind, foreign_call
+from irgrad.engine.slots import TAPE
+from irgrad.engine.tapes import frugal, tape_of
+from irgrad.interop.jax.algebra import Kept, Spec
+from irgrad.interop.jax.primitive import bind, foreign_call, result_avals
+from irgrad.interop.jax.sharding import varying
+from irgrad.rules.layers import using
 
 __all__ = ["inner", "is_scalar", "used_part", "value_and_gradient"]
 
@@ -33,9 +39,13 @@ def _partial_eval(trace: Any, *tracers: Any, spec: Spec, sizes: Any, constants: 
         return trace.default_process_primitive(foreign_call, tracers, params)
     inputs = [t.pval.get_known() for t in tracers[:count]]
     if not is_scalar(spec, sizes):
-        values = bind(spec.primal, inputs, sizes, constants, batch)
-        params["spec"] = spec.linear
-        return [*values, *trace.default_process_primitive(foreign_call, tracers, params)]
+        tape = None if any(map(_is_mapped, inputs)) else tape_for(spec, sizes, constants)
+        first, params["spec"] = _halves(spec, tape)
+        *values, last = bind(first, inputs, sizes, constants, batch)
+        kept = [] if tape is None else [last]
+        values = values if kept else [*values, last]
+        operands = [*tracers[:count], *kept, *tracers[count:]]
+        return [*values, *trace.default_process_primitive(foreign_call, operands, params)]
     values, gradients = value_and_gradient(inputs, **params)
     with set_current_trace(trace):
         return [*values, inner(gradients, tracers[count:], spec, len(batch))]
@@ -57,6 +67,32 @@ def inner(gradients: Any, tangents: Any, spec: Spec, axes: int) -> Any:
     dtype = spec.kernel.primal.slots[spec.wanted[0]].dtype.numpy
     terms = [_inner(g, t, axes, spec, dtype) for g, t in zip(gradients, tangents, strict=True)]
     return sum(terms[1:], terms[0])
+
+
+def tape_for(spec: Spec, sizes: Any, constants: Any) -> Kept | None:
+    """The tape between the values of a call and its tangents, None where the primal runs again instead."""
+    kernel = spec.kernel
+    if kernel.options.tape == "recompute" or spec.cotangents is not None or len(spec.directions) != 1:
+        return None
+    (mask,), outputs = spec.directions, spec.wanted
+    with using(spec.rules):
+        nbytes = tape_of(kernel.primal, {*mask, *outputs}).bytes(dict(constants))
+    names = dict(sizes)
+    traffic = sum(math.prod(spec.shape(i, names)) * spec.dtype(i).itemsize for i in (*spec.inputs, *spec.values))
+    return Kept(mask, outputs, nbytes) if nbytes and frugal(kernel, nbytes, traffic) else None
+
+
+def _halves(spec: Spec, tape: Kept | None) -> tuple[Spec, Spec]:
+    """The values, and the tape behind them; the tangents, with the tape as one more input."""
+    if tape is None:
+        return spec.primal, spec.linear
+    return (replace(spec.primal, wanted=(*spec.values, TAPE), tape=tape),
+            replace(spec.linear, inputs=(*spec.inputs, TAPE), tape=tape))  # fmt: skip
+
+
+def _is_mapped(value: Any) -> bool:
+    """Under `vmap`: samples side by side, which share registers and no tape, are worth more."""
+    return type(value).__name__ == "BatchTracer"
 
 
 def is_scalar(spec: Spec, sizes: Any) -> bool:
@@ -90,11 +126,30 @@ def _checkpointed(saveable: Any, unknown: Any, instantiated: Any, eqn: Any) -> A
     first = eqn.replace(invars=eqn.invars[:count], outvars=eqn.outvars[:values],
                         params={**eqn.params, "spec": spec.primal})
     if _is_saved(saveable, first):
-        rest = eqn.replace(outvars=eqn.outvars[values:], params={**eqn.params, "spec": spec.linear})
+        first, rest, extra = _saved(eqn)
+        residuals += extra
         inst = [False] * values + [True] * (outs - values)
     else:
         rest, inst = eqn, [True] * outs
     return first, rest, [False] * values + [True] * (outs - values), inst, residuals
+
+
+def _saved(eqn: Any) -> tuple[Any, Any, list[Any]]:
+    """An equation for the values, one for the tangents, and the tape between them, if there is one."""
+    spec: Spec = eqn.params["spec"]
+    count, values = len(spec.inputs), len(spec.values)
+    sizes, batch = eqn.params["sizes"], eqn.params["batch"]
+    tape = None if is_scalar(spec, sizes) or spec.widths else tape_for(spec, sizes, eqn.params["constants"])
+    before, behind = _halves(spec, tape)
+    kept = []
+    if tape is not None:
+        aval = varying(result_avals(before, sizes, batch)[-1], [v.aval for v in eqn.invars[:count]], len(batch))
+        kept = [Var(aval)]
+    first = eqn.replace(invars=eqn.invars[:count], outvars=[*eqn.outvars[:values], *kept],
+                        params={**eqn.params, "spec": before})
+    rest = eqn.replace(invars=[*eqn.invars[:count], *kept, *eqn.invars[count:]], outvars=eqn.outvars[values:],
+                       params={**eqn.params, "spec": behind})
+    return first, rest, kept
 
 
 def _is_saved(saveable: Any, eqn: Any) -> bool:
@@ -126,7 +181,8 @@ def used_part(spec: Spec, used: list[bool]) -> Spec:
     """The program of some of the results, at least one."""
     values = tuple(i for i, use in zip(spec.values, used, strict=False) if use)
     wanted = tuple(i for i, use in zip(spec.wanted, used[len(spec.values) :], strict=True) if use)
-    return replace(spec, values=values, wanted=wanted) if wanted else replace(spec.primal, wanted=values)
+    part = replace(spec, values=values, wanted=wanted) if wanted else replace(spec.primal, wanted=values)
+    return part if TAPE in (*part.inputs, *part.wanted) else part.plain
 
 
 pe.custom_partial_eval_rules[foreign_call] = _partial_eval

@@ -88,35 +88,44 @@ class Library:
 
     @overload
     def kernel(
-        self, name: str, signature: str | Signature | None = None, *, errors: Mapping[int, str] | None = None
+        self, name: str, signature: str | Signature | None = None, *, errors: Mapping[int, str] | None = None,
+        tape: str = "auto",
     ) -> Kernel: ...
 
     @overload
-    def kernel(self, name: str, signature: Any, *, errors: Mapping[int, str] | None = None) -> Any: ...
+    def kernel(
+        self, name: str, signature: Any, *, errors: Mapping[int, str] | None = None, tape: str = "auto"
+    ) -> Any: ...
 
-    def kernel(self, name: str, signature: Any = None, *, errors: Mapping[int, str] | None = None) -> Any:
+    def kernel(
+        self, name: str, signature: Any = None, *, errors: Mapping[int, str] | None = None, tape: str = "auto"
+    ) -> Any:
         """The function `name` as a Kernel; `signature` is its prototype with shapes (see `irgrad.Signature`).
 
         errors: the function returns a status, 0 for success, and these are the messages of other values:
                 `errors={1: "matrix is singular"}`. Calls and derivatives then raise KernelError (under JAX
                 `jax.errors.JaxRuntimeError`) with the message. A signature may mark the status itself:
                 `status i32(...)`, or `status i32 info` for a parameter.
+        tape:   under JAX, where the primal and its reverse sweep run apart (`jax.vjp`, reverse mode over `scan`), the
+                values that the sweep needs go along as an array ("store"), or the primal runs again ("recompute");
+                "auto" stores where that takes little memory, and not under `vmap`. See `engine.explain_tape`.
 
         A signature that declares structs, `"struct body { f64[3] pos; f64 mass; }; f64(body[n] bodies, i64 n)"`, makes
         a `StructKernel`, called with dicts of arrays or structured arrays (see `irgrad.engine.structs`).
 
-        Raises LoadError (no such function) or SignatureError (none given where one is needed, or it contradicts
-        the IR).
+        Raises LoadError (no such function), SignatureError (none given where one is needed, or it contradicts
+        the IR) or IRGradError (another word for `tape`).
         """
         from irgrad.engine.kernel import Kernel
+        from irgrad.engine.programs import Options
 
         if isinstance(signature, str) and "struct" in signature:
             from irgrad.engine.packing import struct_kernel
             from irgrad.engine.structs import has_structs
 
             if has_structs(signature):
-                return struct_kernel(self.text, self.resolve(name), signature, self.digest, errors)
-        return Kernel(self.text, self.resolve(name), signature, errors=errors)
+                return struct_kernel(self.text, self.resolve(name), signature, self.digest, errors, tape)
+        return Kernel(self.text, self.resolve(name), signature, Options(tape=tape), errors=errors)
 
     def function(self, name: str) -> Declared:
         """The function `name` of this module as the key of a rule, which then holds in this module only.

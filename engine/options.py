@@ -1,0 +1,37 @@
+"""Options of a kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from irgrad.rules.errors import IRGradError
+
+__all__ = ["TAPE_CHOICES", "Options"]
+
+TAPE_CHOICES = ("auto", "store", "recompute")
+"""What `Options.tape` may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of a kernel.
+
+    strict_fp: derivative code keeps the order of every floating-point operation (slower: adjoint sums do not vectorise)
+    layout: of structs that a wrapper of the function brings together
+    tape: whether the values that a reverse sweep needs are handed from the primal to it as an array, where the two run
+    apart ("store"), or the primal runs again ("recompute"); "auto" stores where that takes little memory
+
+    `str` names those that change the code. Raises IRGradError for a word that `tape` does not know.
+    """
+
+    strict_fp: bool = False
+    layout: str = ""
+    tape: str = "auto"
+
+    def __post_init__(self) -> None:
+        if self.tape not in TAPE_CHOICES:
+            raise IRGradError(f"tape={self.tape!r} is no choice", because=f"the choices are {', '.join(TAPE_CHOICES)}",
+                              fix='lib.kernel("name", signature, tape="store")')
+
+    def __str__(self) -> str:
+        return f"strict_fp={self.strict_fp}" + (f" {self.layout}" if self.layout else "")
