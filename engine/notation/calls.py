@@ -87,6 +87,7 @@ class DerivativeCall:
     seed: int = -1  # the argument with the result's cotangent
     tape: int = -1  # the argument with the tape, or with its address
     tape_in_memory: bool = False
+    through: int = -1  # the argument with the function, where `function` is only one of several
     scratch: tuple[int, ...] = ()  # constant parameters whose own memory is their shadow, under runtime activity
 
     @property
@@ -118,6 +119,7 @@ class Reader:
         self.family = family(instr.callee_name) or ""
         self.at = 0
         self.end = len(self.args)
+        self.through = -1  # the argument that says which of several functions is differentiated
         self.shadow_at = -1  # with enzyme_interleave: where the next shadow stands
 
     def refuse(self, what: str, because: str, fix: str) -> IRGradError:
@@ -128,6 +130,14 @@ class Reader:
     def function(self) -> Function:
         """The differentiated function, which is the first argument."""
         function = resolve(self.args[self.at]) if self.at < self.end else None
+        chosen = _one_of(function)
+        if chosen:
+            function, self.through = chosen[0], self.at
+            other = next((fn for fn in chosen if fn.ftype is not function.ftype), None)
+            if other is not None:
+                raise self.refuse("functions of different types are differentiated in one call",
+                                  f"`{function.name}` is a `{function.ftype}`, `{other.name}` a `{other.ftype}`",
+                                  "make one call for each")
         if not isinstance(function, Function):
             raise self.refuse("the differentiated function is not known when compiling",
                               "the first argument of the call is not the name of a function",
@@ -185,6 +195,7 @@ class _Parser(Reader):
         function = self.function()
         call = DerivativeCall(self.instr, function, mode, self.where, result_of(function, self.module), sret=sret,
                               room=room_of(attrs[0], self.module) if sret == 0 else 0)
+        call.through = self.through
         self._ahead(call)
         self._parameters(call)
         self._behind(call)
@@ -356,6 +367,20 @@ class _Parser(Reader):
                               f"{left} {'is' if left == 1 else 'are'} left behind its "
                               f"{len(call.function.args)} parameters",
                               "a pointer takes its shadow with it, unless enzyme_const stands before it")
+
+
+def _one_of(value: Value | None, depth: int = 4) -> list[Function]:
+    """The functions among which the program chooses (`c ? f : g`); empty for anything else."""
+    if not isinstance(value, Instruction) or value.opcode not in ("select", "phi") or not depth:
+        return []
+    found: list[Function] = []
+    for operand in value.operands[1:] if value.opcode == "select" else value.operands:
+        leaf = resolve(operand)
+        more = [leaf] if isinstance(leaf, Function) else _one_of(leaf, depth - 1)
+        if not more:
+            return []
+        found += more
+    return found
 
 
 def _of_one(first: Argument, other: Argument) -> bool:

@@ -29,9 +29,9 @@ _KEPT = re.compile(r"\b(?:signext|zeroext|inreg|(?:sret|byval)\([^()]*\)|align \
 _TOLD = "irgrad: a pointer leads to a function that this program does not contain"
 
 
-def dispatched(outside: str, prepared: str, roots: list[str]) -> tuple[str, list[str]] | None:
-    """The functions of `roots` and what they need, with such calls resolved, and the functions that these may reach;
-    None where there is no such call. `prepared`: the same functions, optimised."""
+def dispatched(outside: str, prepared: str, roots: list[str], body: str = "") -> tuple[str, list[str]] | None:
+    """The functions of `roots`, `body`, and what they need, with such calls resolved, and the functions that these may
+    reach; None where there is no such call. `prepared`: the same functions, optimised."""
     from irgrad.engine.ir.printer import to_text
     from irgrad.engine.ir.reader import materialise, read
 
@@ -44,7 +44,7 @@ def dispatched(outside: str, prepared: str, roots: list[str]) -> tuple[str, list
              and PREFIX not in (fn.lazy or "") and not name.startswith(("llvm.", "irgrad."))]  # fmt: skip
     if not found or len(found) > _MOST:
         return None
-    module = read(restrict(outside, [*roots, *(fn.name or "" for fn in found)]), [])
+    module = read(restrict(outside, [*roots, *(fn.name or "" for fn in found)]) + body, [])
     for fn in module.functions.values():
         if fn.lazy is not None:
             materialise(fn, module)

@@ -254,10 +254,10 @@ def _derivative(
     try:
         return *_differentiated(outside, defined, call, text, name, said), ()
     except IRGradError:
-        again = dispatched(outside, text, roots)
+        again = dispatched(outside, text, roots, body)
         if again is None:
             raise
-    text = _ready(one_more(again[0]) + body, name, apart)
+    text = _ready(one_more(again[0]), name, apart)
     return *_differentiated(outside, defined, call, text, name, said), tuple(again[1])
 
 

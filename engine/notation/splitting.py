@@ -40,6 +40,7 @@ class _Augment(Thunk):
             if not call.switches & {"noret"}:
                 values.append((kind, primal))
                 values += [(kind, s) for s in shadows if call.result.pointer and "const_return" not in call.switches]
+        self.which()
         lines += [
             "  %arena = call ptr @irgrad.tape.acquire()",
             f"  %both = call {{ ptr }} @{quoted_name(derivative)}({', '.join([*self.slots, 'ptr %arena'])})",
@@ -75,6 +76,7 @@ class _Sweep(Thunk):
         if kind is not None:
             seed = self.value(call.seed, kind) if call.seed >= 0 else ""
             self.result_slots(kind, seeded="const_return" not in call.switches, seed=seed)
+        self.which()
         if call.instr.args[call.tape].type is not ty.PTR:
             raise self.refuse(f"the tape is a `{call.instr.args[call.tape].type}`",
                               "what __enzyme_augmentfwd returns first is a pointer", "void *tape")

@@ -29,7 +29,7 @@ def active(call: DerivativeCall) -> list[str]:
     kinds = ["const" if p.activity == "const" else "dup" for p in call.parameters]
     if call.result.kind is not None:
         kinds.append("dup" if call.result.active or call.result.pointer else "const")
-    return kinds
+    return [*kinds, "const"] if call.through >= 0 else kinds
 
 
 def formals_of(call: DerivativeCall) -> list[Argument]:
@@ -56,10 +56,13 @@ def root_text(call: DerivativeCall, name: str) -> str:
     ret, result = call.function.ftype.ret, call.result
     if result.memory:
         args.insert(0, f"ptr {_sret(call.function)}%ret")
-    target = f"@{quoted_name(call.function.name or '')}({', '.join(args)})"
+    called = f"@{quoted_name(call.function.name or '')}" if call.through < 0 else "%which"
+    target = f"{called}({', '.join(args)})"
     lines = [*loads]
     if result.kind is not None:
         params.append(f"ptr noalias{leaves} %ret")
+    if call.through >= 0:
+        params.append("ptr %which")
     if ret is ty.VOID:
         lines.append(f"  call {_prototype(call.function)} {target}")
     else:
@@ -98,9 +101,15 @@ class Thunk:
         """The definition of the function that takes the place of the call."""
         gradients = self.arguments()
         returned = self.results(gradients)
+        self.which()
         self.lines.append(f"  call void @{quoted_name(derivative)}({', '.join(self.slots)})")
         self.give_back(returned)
         return self.define(name)
+
+    def which(self) -> None:
+        """Adds the function, where the program chooses it."""
+        if self.call.through >= 0:
+            self.slots.append(f"ptr %a{self.call.through}")
 
     def define(self, name: str) -> str:
         """What was written, as a function with the call's prototype."""

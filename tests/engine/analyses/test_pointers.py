@@ -156,6 +156,27 @@ entry:
 """
 
 
+HANDED = """
+define void @f(ptr noalias %x, ptr noalias %y, ptr noalias %g, ptr noalias %table) {
+  %a = load double, ptr %x
+  %b = call double %g(double %a)
+  %h = load ptr, ptr %table
+  %c = call double %h(double %b)
+  store double %c, ptr %y
+  ret void
+}
+"""
+
+
+def test_functions_that_a_caller_hands_over_may_be_anything() -> None:
+    facts = facts_of(HANDED, "f", {0, 1})
+    for name in ("b", "c"):
+        call = named(facts.pointers.root, name)
+        assert facts.pointers.effect(call) is not None
+        assert facts.pointers.callees(call) is None
+        assert facts.activity.value(call)
+
+
 def test_what_an_unknown_function_gets_escapes() -> None:
     facts = facts_of(UNKNOWN, "f", {0})
     pointers = facts.pointers

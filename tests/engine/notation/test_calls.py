@@ -54,6 +54,8 @@ void none(double x) { (void)x; }
      "parameter 1 `x` of `square` has a stride", "for pointers"),
     ("double r(double x) { return __enzyme_autodiff((void *)square, enzyme_const, x); }",
      "there is nothing to differentiate", "all parameters of `square` are constant"),
+    ("double r(double x) { return __enzyme_autodiff(x > 1 ? (void *)square : (void *)none, x); }",
+     "functions of different types are differentiated in one call", "`square` is a `double (double)`"),
     ("double r(double x) { return __enzyme_autodiff((void *)empty); }",
      "there is nothing to differentiate", "`empty` has no parameters"),
     ("void r(double x) { __enzyme_truncate((void *)square, x); }",

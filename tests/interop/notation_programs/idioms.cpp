@@ -21,6 +21,7 @@ template <typename F> double deriv(const F &f, double x) { return __enzyme_autod
 double energy(const std::vector<double> &v) { double s = 0; for (double e : v) s += e * e * e; return s; }
 template <typename... T> double fwd(double (*f)(double, double), T... args) { return __enzyme_fwddiff<double>((void *)f, args...); }
 static double prod(double x, double y) { return x * y; }
+static double choose(bool c, double x) { return __enzyme_autodiff<double>(c ? (void *)cube : (void *)lam, x); }
 int main() {
   double x = 3, dx = 0;
   near("ref y", __enzyme_autodiff<double>((void *)byref, enzyme_dup, &x, &dx, 2.0), 9); near("ref x", dx, 12);
@@ -37,6 +38,7 @@ int main() {
   std::vector<double> e[2] = {{1, 0, 0}, {0, 0, 1}};
   two t = __enzyme_fwddiff<two>((void *)energy, enzyme_width, 2, &v, &e[0], &e[1]); near("wide vector", t.y, 27); near("wide vector", t.x, 3);
   near("fwd", fwd(prod, 2.0, 1.0, 3.0, 0.0), 3);
+  near("choose", choose(bad == 0, 2.0), 12); near("choose", choose(bad != 0, 2.0), 1);
   if (!bad) std::puts("all right");
   return bad;
 }
