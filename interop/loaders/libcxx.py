@@ -3,7 +3,8 @@
 libc++ keeps some functions out of its headers: `std::sort` of numbers, the counts of `shared_ptr`, the sizes of hash
 tables, `std::string`. To the differentiator they are calls that it cannot follow, and no shared library of the system
 has them. The `ziglang` wheel brings libc++ as source, so the file that defines a missing symbol is compiled like any
-other (once, the disk cache keeps the IR), and what the program needs of it is linked in.
+other (once, the disk cache keeps the IR), and what the program needs of it is linked in. For libstdc++, which comes
+without its source, the code behind trees, lists and hash tables stands in a file of our own.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ __all__ = ["complete", "source_of"]
 _MOST_ROUNDS = 4
 _FLAGS = ("-std=c++23", "-D_LIBCPP_BUILDING_LIBRARY", "-DLIBCXX_BUILDING_LIBCXXABI", "-w", "-g0", "-O2",
           "-Xclang", "-disable-llvm-passes")  # fmt: skip
+_OWN_FLAGS = ("-std=c++17", "-w", "-g0", "-O2", "-Xclang", "-disable-llvm-passes")
 _STRING = r"12basic_stringIcNS_11char_traitsIcEENS_9allocatorIcEEEE?"
 
 # What a symbol's name begins with, and the source that defines it. `@` stands for the inline namespace.
@@ -40,6 +42,11 @@ _SOURCES: tuple[tuple[str, str], ...] = (
     (r"_ZNSt(20bad_array_new_length|9bad_alloc)C[12]Ev", "libcxxabi/src/stdlib_exception.cpp"),
     (r"_ZNSt(8bad_cast|10bad_typeid)C[12]Ev", "libcxxabi/src/stdlib_typeinfo.cpp"),
 )
+_OWN = "libstdcxx.cc"  # beside this file
+_LIBSTDCXX = re.compile(
+    r"_ZSt(?:18_Rb_tree_(?:inc|dec)rement|28_Rb_tree_|29_Rb_tree_)"
+    r"|_ZNK?St8__detail(?:15_List_node_base(?:7_M_hook|9_M_unhook|11_M_transfer|10_M_reverse|4swap)|20_Prime_rehash_)"
+)
 _TABLE = tuple((re.compile(pattern.replace("@", "St3__1")), source) for pattern, source in _SOURCES)
 _DECLARED = re.compile(r'^declare [^@\n]*@"?([\w$.]+)"?\(|^@"?([\w$.]+)"? = external ', re.M)
 
@@ -48,6 +55,8 @@ def source_of(symbol: str) -> str | None:
     """The library source that defines a symbol, as a path below the compiler's `lib` folder."""
     if not symbol.startswith("_Z"):
         return None
+    if _LIBSTDCXX.match(symbol):
+        return _OWN
     return next((source for pattern, source in _TABLE if pattern.match(symbol)), None)
 
 
@@ -68,7 +77,7 @@ def complete(text: str) -> str:
         wanted: dict[str, set[str]] = {}
         for value in (*module.functions, *module.global_variables):
             source = source_of(value.name) if value.is_declaration and value.name not in asked else None
-            if source is not None and (library / source).is_file():
+            if source is not None and (source == _OWN or (library / source).is_file()):
                 wanted.setdefault(source, set()).add(value.name)
         if not wanted:
             break
@@ -92,8 +101,17 @@ def _library() -> Path | None:
 
 def _part(library: Path, source: str, symbols: Iterable[str]) -> str:
     """The IR of some functions of one source, and of what they need."""
+    if source == _OWN:
+        path, flags = Path(__file__).with_name(_OWN), ("-stdlib=libstdc++", *_OWN_FLAGS)
+        whole = compile_source(path, "c++", Options(flags=flags)).text
+        return _kept_part(whole, symbols)
     include = tuple(str(library / folder) for folder in ("libcxx/src", "libcxx/libc", "libcxxabi/include"))
     whole = compile_source(library / source, "c++", Options(include=include, flags=_FLAGS)).text
+    return _kept_part(whole, symbols)
+
+
+def _kept_part(whole: str, symbols: Iterable[str]) -> str:
+    """What some functions of a module need of it, through the disk cache."""
     wanted = sorted(symbols)
     store, key = default_cache(), fingerprint("libcxx-part-1", whole, *wanted)
     kept = store.get("ir", key)

@@ -12,9 +12,31 @@ import irgrad as ig
 from irgrad.engine.codegen import cxx
 from irgrad.engine.codegen.jit import compile_module
 from irgrad.engine.codegen.prepare import prepare
+from irgrad.interop.cli import main
+from irgrad.interop.linking import undefined
 from irgrad.interop.loaders import libcxx, load
-from irgrad.interop.loaders.compiler import find_compiler
+from irgrad.interop.loaders.compiler import find_compiler, libstdcxx_headers
 
+NODES = """
+#include <list>
+#include <map>
+#include <unordered_map>
+extern "C" double nodes(double x) {
+  std::map<int, double> m;
+  for (int i = 0; i < 20; i++) m[i * 7 % 20] = x * i;
+  for (int i = 0; i < 20; i++) if (i != 5) m.erase(i);
+  double r = 0;
+  for (auto &p : m) r += p.second;
+  std::list<double> l{x * 8, x * x};
+  l.reverse();
+  for (double d : l) r += d;
+  std::unordered_map<int, double> h;
+  for (int i = 0; i < 40; i++) h[i] = i == 3 ? x * x * x : 0;
+  for (auto &p : h) r += p.second;
+  std::multimap<int, double> s{{2, 2 * x}, {1, x}};
+  return r + s.rbegin()->second * s.rbegin()->second;
+}
+"""
 SORTED = """
 #include <algorithm>
 #include <memory>
@@ -76,3 +98,25 @@ def test_other_compilers_keep_their_own_library(monkeypatch: pytest.MonkeyPatch)
     text = load(SORTED, language="c++").text
     assert re.search(r"^declare .*@_ZNSt3__16__sortI", text, re.M)
     assert libcxx.complete(text) == text
+
+
+def test_trees_lists_and_tables_of_libstdcxx_are_right(tmp_path: Path) -> None:
+    if not libstdcxx_headers():
+        pytest.skip("libstdc++ is not installed: no headers below /usr/include/c++")
+    stress, image = Path(__file__).with_name("libstdcxx_stress.cpp"), tmp_path / "stress.o"
+    assert main(["run", "-stdlib=libstdc++", str(stress)]) == 0
+    assert main(["cc", "-c", "-stdlib=libstdc++", str(stress), "-o", str(image)]) == 0
+    wanted = undefined([str(image)])
+    assert "_Rb_tree_" not in wanted and "_List_node_base" not in wanted and "_Prime_rehash" not in wanted
+
+
+def test_maps_of_libstdcxx_have_derivatives() -> None:
+    if not libstdcxx_headers():
+        pytest.skip("libstdc++ is not installed: no headers below /usr/include/c++")
+    kernel = ig.load(NODES, language="c++", flags=["-stdlib=libstdc++"]).kernel("nodes")
+    x = 1.3
+    assert kernel(x) == pytest.approx(15 * x + x * x + 8 * x + x**3 + 4 * x * x)
+    value, gradient = ig.engine.value_and_grad(kernel)(x)
+    assert value == kernel(x)
+    assert gradient == pytest.approx(23 + 2 * x + 3 * x * x + 8 * x, rel=1e-14)
+    assert ig.engine.jvp(kernel, (x,), (1.0,))[1] == pytest.approx(gradient, rel=1e-14)
