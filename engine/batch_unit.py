@@ -27,7 +27,8 @@ _NO_INLINE = re.compile(r"^attributes #\d+ = \{[^\n]* noinline[^\n]*$", re.M)
 _INLINED = 1 << 20  # characters of a module whose functions are not inlined: they might multiply
 _TWICE = 1 << 18  # characters of a derivative that is not made a second time, as that of a widened function
 _OWN = ("llvm.", "irgrad.tape.", "irgrad_tape_")
-_LEFT = "control flow is the same for all samples, and loops run until the last sample has left"
+_LEFT = ("control flow is the same for all samples: loops run until the last sample has left, long sides of branches "
+         "if one takes them")
 _MASKED = "the function is widened before it is differentiated: loops run until the last sample has left"
 _LOCK = threading.RLock()
 

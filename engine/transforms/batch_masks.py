@@ -1,4 +1,5 @@
-"""Loops that samples leave at different times run until the last sample has left.
+"""Loops that samples leave at different times run until the last sample has left; long sides of branches, if one takes
+them.
 
     loop:  %x = phi [%a, before], [%y, loop]          loop:  %x = phi [%a, before], [%kept, loop]
            ...                                               ...
@@ -14,6 +15,9 @@ without side effects; others are left as they are.
 A loop that some samples do not enter (`br %g, loop, out` in front of it) runs if one does; the others *borrow* what it
 reads from one that does, and their results are not used.
 
+Sides of branches that are too long to be computed for nothing (`batch_flatten`), or that read memory, run if a sample
+takes them.
+
 In the function of one sample the markers mean what they do there: `any(c)` is c, `borrow(v, g)` is v.
 """
 
@@ -28,6 +32,7 @@ from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Block, ConstInt, Function, Instruction, Module, Value
 from irgrad.engine.transforms.batch_flatten import FREE, TRAPS, predecessors, pure
 from irgrad.engine.transforms.batch_uniform import ANY, BORROW, IGNORED, Uniformity
+from irgrad.engine.transforms.leaves import zero_of
 
 __all__ = ["mask_loop"]
 
@@ -41,7 +46,9 @@ def mask_loop(module: Module, fn: Function, facts: Uniformity) -> bool:
     if any(_mask_exit(module, loop, facts) for loop in reversed(loops.all)):
         return True
     preds = predecessors(fn)
-    return any(_mask_entry(module, loop, preds, facts) for loop in reversed(loops.all))
+    if any(_mask_entry(module, loop, preds, facts) for loop in reversed(loops.all)):
+        return True
+    return any(_mask_sides(module, fn, block, preds, facts) for block in fn.blocks)
 
 
 def _mask_exit(module: Module, loop: Loop, facts: Uniformity) -> bool:
@@ -82,11 +89,61 @@ def _mask_entry(module: Module, loop: Loop, preds: dict[Block, list[Block]], fac
     _borrow(module, region, enters)
     b.at = len(guard.instructions) - 1
     _uniform(module, b, branch, enters, before)
-    b = Builder(after, at=len(after.instructions) - 1)
-    for phi in out.phis:
-        number = phi.blocks.index(after)
-        phi.operands[number] = b.select(enters, phi.operands[number], phi.operands[phi.blocks.index(guard)])
+    _choose(out, after, guard, enters)
     return True
+
+
+def _mask_sides(
+    module: Module, fn: Function, block: Block, preds: dict[Block, list[Block]], facts: Uniformity
+) -> bool:
+    branch = block.terminator
+    if branch.opcode != "br" or len(set(branch.blocks)) != 2 or branch.operands[0] not in facts.varying:
+        return False
+    sides = [s if preds[s] == [block] and len(s.successors) == 1 and not s.phis and _is_side(s, facts) else None
+             for s in branch.blocks]  # fmt: skip
+    ends = [to if side is None else side.successors[0] for side, to in zip(sides, branch.blocks, strict=True)]
+    if ends[0] is not ends[1] or block in ends:
+        return False
+    out = ends[0]
+    first = sides[0] or sides[1]
+    b = Builder(block, at=len(block.instructions) - 1)
+    if first is None:
+        return False
+    takes = _condition(b, branch, first)
+    if None in sides:
+        _uniform(module, b, branch, takes, first)
+        _choose(out, first, block, takes)
+        return True
+    second = branch.blocks[1]
+    others = b.binary("xor", takes, ConstInt(ty.I1, 1))
+    between = Block()
+    between.function = fn
+    fn.blocks.insert(fn.blocks.index(second), between)
+    branch.blocks = [first, between]
+    branch.operands[0] = b.call(_marker(module, ANY, (ty.I1,)), [takes])
+    first.terminator.blocks = [between]
+    m = Builder(between)
+    for phi in out.phis:
+        number = phi.blocks.index(first)
+        phi.operands[number] = m.phi(phi.type, [(phi.operands[number], first), (zero_of(phi.type), block)])
+        phi.blocks[number] = between
+    m.cond_br(m.call(_marker(module, ANY, (ty.I1,)), [others]), second, out)
+    _choose(out, second, between, others)
+    return True
+
+
+def _choose(out: Block, side: Block, around: Block, takes: Value) -> None:
+    """What comes out of a side: its own values where samples take it, else those of the way around it."""
+    b = Builder(side, at=len(side.instructions) - 1)
+    for phi in out.phis:
+        number = phi.blocks.index(side)
+        phi.operands[number] = b.select(takes, phi.operands[number], phi.operands[phi.blocks.index(around)])
+
+
+def _is_side(block: Block, facts: Uniformity) -> bool:
+    """Whether a block can run for samples that do not take it, because one takes it: no address is of one's own."""
+    return all(_harmless(i) and i.opcode not in TRAPS and not (i.opcode == "load" and i.operands[0] in facts.varying)
+               for i in block.instructions)  # fmt: skip
 
 
 def _condition(b: Builder, branch: Instruction, to: Block) -> Value:

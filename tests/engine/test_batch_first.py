@@ -29,7 +29,15 @@ OVERFLOWS = """double f(double x, double c, long most) {
     double s = 0; do { s += exp(x); x *= c; } while (x < 700); return log(s); }"""
 UNTAKEN = """double f(double x, double c, long most) {
     double s = 0; do { if (x < 3) s += exp(x * x); else s += 1 / x; x *= c; } while (x < 100); return s; }"""
-SOURCES = {"newton": NEWTON, "entered": ENTERED, "walk": WALK, "overflows": OVERFLOWS, "untaken": UNTAKEN}
+SIDES = """double f(double x, double c, long most) {
+    double s = 0; do {
+        if (x < 4) { for (int k = 0; k < 9; k++) s += exp(-x * x / (k + 1)) * log(5 - x); s *= sqrt(4.1 - x); }
+        else if (x < 30) s += c / x; else s += cos(x) / x;
+        x *= c; } while (x < 1e4);
+    return s; }"""
+SOURCES = {
+    "newton": NEWTON, "entered": ENTERED, "walk": WALK, "overflows": OVERFLOWS, "untaken": UNTAKEN, "sides": SIDES,
+}
 SIGNATURE = "f64(f64 x, f64 c, i64 most)"
 
 

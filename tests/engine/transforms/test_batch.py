@@ -71,6 +71,11 @@ KERNELS: dict[str, tuple[str, str]] = {
         return s; }"""),
     "walk": ("f64(f64[6] x, f64 y)", """double f(const double *x, double y) {
         int i = 0; double s = y; do { s += x[i]; i++; } while (s < 1 && i < 6); return s * i; }"""),
+    "long": ("f64(f64 x, f64 y)", "double f(double x, double y) { if (x > y) { "
+             + " ".join(f"x = sin(x) * 0.{k}5 + y;" for k in range(12)) + " } return x; }"),
+    "both": ("f64(f64 x, f64[3] y)", """double f(double x, const double *y) { double a = 1, b = x;
+        if (x > 0.2) { a = sin(y[0] * x); b = exp(-y[1] * y[1]); } else { a = cos(y[2]) + x; b += a; }
+        if (a > b) a = sqrt(fabs(y[1])) + y[2]; return a * b; }"""),
     "heap": ("f64(f64[3] x, f64 y)", """double f(const double *x, double y) {
         double *a = malloc(24), s = 0; for (int i = 0; i < 3; i++) a[i] = x[i] * y;
         for (int k = 0; k < 30; k++) s += a[k % 3] * s + a[(k + 1) % 3]; free(a); return s; }"""),
@@ -126,8 +131,6 @@ REFUSED: dict[str, tuple[str, str, str]] = {
     "call": ("f64(f64 x)", "double f(double x) { return x < 1 ? x : 2 * f(x / 3) * f(x / 2); }", "`f` is called"),
     "pun": ("f64(f64[2] x)", """double f(const double *x) { double s = 0;
         for (int i = 0; i < 4; i++) s += ((const float *)x)[i]; return s + x[0]; }""", "4 and 8 bytes"),
-    "cost": ("f64(f64 x)", "double f(double x) { if (x > 0) { "
-             + " ".join(f"x = sin(x) * {k}.5;" for k in range(12)) + " } return x; }", "different ways"),
     "store": ("void(f64 x, inout f64[2] y)", "void f(double x, double *y) { if (x > 0) y[1] = exp(x) + y[0]; }",
               "different ways"),
     "volatile": ("f64(f64 x)", "double f(double x) { volatile double y = x; return y; }", "volatile"),
