@@ -204,6 +204,11 @@ class _Parser(Reader):
                               "integers are, and what enzyme_const stands before" if call.parameters else
                               f"`{function.name}` has no parameters",
                               "leave out enzyme_const before what the derivative is wanted of")
+        shadows = any(p.shadows for p in call.parameters)
+        if not call.forward and isinstance(call.result.kind, ty.IntType) and not shadows:
+            raise self.refuse("there is nothing to differentiate", f"`{function.name}` returns an integer, or a struct "
+                              "in a register for integers, and no parameter has a shadow",
+                              "return numbers, or store them through a pointer that is enzyme_dup")
         return call
 
     def _ahead(self, call: DerivativeCall) -> None:

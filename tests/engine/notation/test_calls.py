@@ -26,6 +26,9 @@ double by(double *x, double *t) {
 double other(double);
 double empty(void) { return 1; }
 double onlarge(struct large b) { return b.a[0] * b.a[3]; }
+long count(double x) { return (long)x; }
+struct mixed { float a; int n; };
+struct mixed packed(double x) { struct mixed m = {(float)(x * x), 3}; return m; }
 double mystery(double x) { return x * other(x); }
 void none(double x) { (void)x; }
 """
@@ -56,6 +59,10 @@ void none(double x) { (void)x; }
      "there is nothing to differentiate", "all parameters of `square` are constant"),
     ("double r(double x) { return __enzyme_autodiff(x > 1 ? (void *)square : (void *)none, x); }",
      "functions of different types are differentiated in one call", "`square` is a `double (double)`"),
+    ("double r(double x) { return __enzyme_autodiff((void *)count, x); }",
+     "there is nothing to differentiate", "`count` returns an integer"),
+    ("double r(double x) { return __enzyme_autodiff((void *)packed, x); }",
+     "there is nothing to differentiate", "a struct in a register for integers"),
     ("double r(double x) { return __enzyme_autodiff((void *)empty); }",
      "there is nothing to differentiate", "`empty` has no parameters"),
     ("void r(double x) { __enzyme_truncate((void *)square, x); }",
