@@ -103,6 +103,10 @@ class Record:
         """All of it."""
         return tuple(self._seen)
 
+    def contradicts(self, at: int, kind: Kind) -> bool:
+        """Whether something that is another kind was seen, or declared, at just this place."""
+        return any(_plain(item) and item[1] is not kind for item in self._exact.get(at, ()))
+
     def near(self, places: Offsets, size: int) -> list[tuple[int, Evidence]]:
         """(distance, evidence) of all that may touch the `size` bytes at `places`."""
         found: list[tuple[int, Evidence]] = []
@@ -144,11 +148,15 @@ def merge(found: list[tuple[int, Evidence]], size: int) -> Layout:
     places, an exact offset claims one. What is left over must agree byte for byte; floats and pointers stand above
     integers (integer code may do bit tricks on them), different floats or a pointer and a float in one place conflict.
     """
-    ranked = sorted(found, key=lambda f: (-f[1][3], _width(f[1][0]), isinstance(f[1][1], Mark), f[0], -f[1][2]))
+    ranked = sorted(found, key=lambda f: (
+        -f[1][3], _width(f[1][0]), isinstance(f[1][1], Mark), not f[1][0].exact, f[0], -f[1][2]))  # fmt: skip
     taken: dict[int, tuple[int, Kind, tuple[int, int]]] = {}  # byte -> start of its entry, kind, rank
+    exact = {distance + b for distance, item in found if item[0].exact and _plain(item) for b in range(item[2])}
     for distance, (places, kind, length, strength) in ranked:
         rank = (-strength, _width(places))
         held = [taken[b] for b in range(distance, distance + length) if b in taken]
+        if not places.exact and kind is PTR and any(b in exact for b in range(distance, distance + length)):
+            continue  # what is known at just this place is no pointer
         if not held:
             taken.update((b, (distance, kind, rank)) for b in range(distance, distance + length))
             continue
@@ -161,6 +169,11 @@ def merge(found: list[tuple[int, Evidence]], size: int) -> Layout:
         elif any(h[2] == rank for h in held):
             taken.update((b, (b, CONFLICT, rank)) for b in range(distance, distance + length))
     return _collect(taken, size)
+
+
+def _plain(item: Evidence) -> bool:
+    """Evidence of a float, of a pointer, or of an integer that is too short for an address."""
+    return isinstance(item[1], Type) or (item[2] < ty.store_size(PTR) and item[3] > DECLARED)
 
 
 def _width(places: Offsets) -> int:

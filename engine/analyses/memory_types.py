@@ -299,9 +299,11 @@ class MemoryTypes:
             if size is None or size > 4096:
                 self._transfer_region(record, origin, goals)
                 continue
-            for distance, (_, kind, length, strength) in record.near(origin, size):
+            for distance, (where, kind, length, strength) in record.near(origin, size):
                 if strength == DECLARED or distance < 0 or distance + length > size:
                     continue
+                if not where.exact and origin.exact and record.contradicts(origin.start + distance, kind):
+                    continue  # an index without bounds claims too many places, which are exact ones in the target
                 for other, goal in goals.items():
                     changed |= self.record(other).add(goal.shift(distance), kind, length, strength)
         return changed

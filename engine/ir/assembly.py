@@ -17,7 +17,7 @@ __all__ = ["link_assembly", "plain_assembly"]
 
 _CALL = re.compile(
     r'^(?P<head> +(?:(?P<name>%(?:"[^"]*"|[-\w$.]+)) = )?)(?:tail |notail )?call (?:(?:nnan|ninf|nsz|arcp|contract|afn'
-    r'|reassoc|fast) )*(?P<type>[^@\n]+?) asm (?:sideeffect )?(?:alignstack )?"(?P<template>[^"\n]*)", ?'
+    r'|reassoc|fast|noundef) )*(?P<type>[^@\n]+?) asm (?:sideeffect )?(?:alignstack )?"(?P<template>[^"\n]*)", ?'
     r'"(?P<constraints>[^"\n]*)"\((?P<args>.*)\)(?P<tail>[^()"\n]*)$', re.M
 )  # fmt: skip
 _NOTHING = re.compile(r"\s*(?:(?:#|//)[^\n]*|/\*[^\n]*\*/\s*|(?:nop|pause|yield)?\s*)")

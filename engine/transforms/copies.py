@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from irgrad.engine.analyses.kinds import CONFLICT, Kind
+from irgrad.engine.analyses.kinds import CONFLICT, INT, Kind
 from irgrad.engine.analyses.memory_types import shortest
+from irgrad.engine.analyses.objects import bits_of
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import ConstInt, Instruction, Value
 from irgrad.engine.transforms.refuse import refuse
@@ -31,14 +32,36 @@ def layout_of_copy(unit: Unit, instr: Instruction, where: tuple[int, int, int]) 
     if not known:
         if isinstance(size, ConstInt) and size.value <= LISTED:
             return _repeating(size.value, _merged(unit, instr, [dict(unit.types.access(p, size.value)) for p in ends]))
-        return 1, []
+        return _whole(unit, instr, ends) or (1, [])
     period = max(p.period for p in known)
     spread = [
         {offset + k: kind for k in range(0, period, p.period) for offset, kind in p.fields}
         for p in known
         if period % p.period == 0
     ]
-    return period, _merged(unit, instr, spread)
+    fields = _merged(unit, instr, spread)
+    moved = None if any(isinstance(kind, ty.FloatType) for _, kind in fields) else _whole(unit, instr, ends)
+    return moved or (period, fields)
+
+
+def _whole(unit: Unit, instr: Instruction, ends: list[Value]) -> tuple[int, list[tuple[int, Kind]]] | None:
+    """The floats of a copy that nobody saw at these places, where its memory holds floats: as many as there is room
+    for. One pointer may mean an array of floats and one of integers; the shadow of an integer is zero, and stays it."""
+    if is_fill(instr):
+        return None
+    objects = [unit.pointers.objects[bit] for end in ends for bit in bits_of(unit.pointers.of(end))]
+    held = {kind for obj in objects for kind in unit.types.holds(obj)}
+    floats = [kind for kind in held if isinstance(kind, ty.FloatType)]
+    if not floats:
+        return None
+    if len(floats) > 1 or not held <= {INT, *floats}:
+        others = ", ".join(sorted(f"`{kind}`" for kind in held))
+        raise refuse(
+            unit, instr, f"this copied memory may be any of {others}",
+            because="its derivative depends on which of them it holds",
+            fix="copy the members by assignment, or keep floats and other data in different memory",
+        )  # fmt: skip
+    return ty.store_size(floats[0]), [(0, floats[0])]
 
 
 def _repeating(size: int, fields: list[tuple[int, Kind]]) -> tuple[int, list[tuple[int, Kind]]]:

@@ -148,3 +148,40 @@ def test_a_header_before_an_array_keeps_its_type() -> None:
     malloc = heap.site
     assert malloc is not None
     assert facts.types.access(malloc, 16) in (((0, INT), (8, F64)), ((8, F64),))
+
+
+def test_an_index_without_bounds_gives_way_to_what_is_known_at_a_place() -> None:
+    """Pointers somewhere in a record, a double and a count at known places of it; the copy knows the same."""
+    text = """
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+define void @f(ptr noalias %x, ptr noalias %i, ptr noalias %y) {
+entry:
+  %a = alloca [5 x i64]
+  %b = alloca [5 x i64]
+  %n = load i32, ptr %i
+  %k = and i32 %n, 3
+  %w = zext i32 %k to i64
+  %at = getelementptr ptr, ptr %a, i64 %w
+  store ptr %x, ptr %at
+  %d = getelementptr i8, ptr %a, i64 16
+  %v = load double, ptr %x
+  store double %v, ptr %d
+  %c = getelementptr i8, ptr %a, i64 24
+  store i32 %n, ptr %c, !tbaa !0
+  call void @llvm.memcpy.p0.p0.i64(ptr %b, ptr %a, i64 40, i1 false)
+  %e = getelementptr i8, ptr %b, i64 16
+  %r = load double, ptr %e
+  store double %r, ptr %y
+  ret void
+}
+!0 = !{!1, !1, i64 0}
+!1 = !{!"int", !2, i64 0}
+!2 = !{!"omnipotent char", !3, i64 0}
+!3 = !{!"Simple C/C++ TBAA"}
+"""
+    facts = facts_of(text, "f", {0, 2})
+    for name in ("a", "b"):
+        layout = dict(facts.types.access(named(facts.root, name), 40))
+        assert layout[16] is F64
+        assert layout[24] is INT
+        assert layout[0] is PTR

@@ -22,7 +22,8 @@ def body(lines: str, result: str = "double %r") -> str:
 
 
 @pytest.mark.parametrize(("lines", "want"), [
-    (f'  %r = call double asm sideeffect "", "=x,0{CLOBBERS}"(double %x) #2', "select i1 true, double %x, double %x"),
+    (f'  %r = call noundef double asm sideeffect "", "=x,0{CLOBBERS}"(double %x) #2',
+     "select i1 true, double %x, double %x"),
     (f'  %r = tail call double asm "# a comment", "=&g|x,0|0{CLOBBERS}"(double %x)', "select i1 true, double %x"),
     (f'  call void asm sideeffect "#A\\0A  # B", "{CLOBBERS[1:]}"()\n  %r = fneg double %x', "@f(double %x, double %y, "
      "ptr %p) {\n\n  %r = fneg"),

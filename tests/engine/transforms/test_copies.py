@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from analysed import facts_of_c
 
+import irgrad
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Function, Instruction
 from irgrad.engine.transforms.copies import layout_of_copy
@@ -94,3 +95,38 @@ def test_overlapping_moves_have_the_right_adjoint(shift: int) -> None:
     want[4 + shift : 9 + shift] = 0
     want[4:9] += w[4 + shift : 9 + shift]
     np.testing.assert_allclose(dx, want, rtol=1e-15)
+
+
+EITHER = r"""
+#include <stdlib.h>
+#include <string.h>
+static __attribute__((noinline)) void *get(void **slots, int k) { return slots[k]; }
+double f(const double *x, int n, int k) {
+  void *slots[2];
+  slots[k & 1] = malloc(n * sizeof(double));
+  slots[~k & 1] = malloc(n * sizeof(int));
+  double *v = get(slots, k & 1), *w = malloc(n * sizeof(double));
+  int *c = get(slots, ~k & 1);
+  c[0] = 0;
+  for (int i = 1; i < n; i++) c[i] = i * 7 % n;
+  for (int i = 0; i < n; i++) v[i] = x[i] * x[i];
+  memcpy(w, v, n * sizeof(double));
+  double r = 0;
+  for (int i = 0; i < n; i++) r += w[i] * x[c[i]];
+  free(v); free(w); free(c);
+  return r;
+}
+"""
+
+
+@pytest.mark.parametrize("k", [0, 1])
+def test_one_pointer_means_floats_or_integers(k: int) -> None:
+    """The pointer to the floats may also mean the integers, of which the first is seen at an exact place."""
+    kernel = irgrad.load(EITHER).kernel("f", "f64(f64[n] x, i32 n, i32 k)")
+    x = np.array([0.5, -1.5, 2.0, 0.25, 3.0])
+    c = np.arange(5) * 7 % 5
+    want = 2 * x * x[c]
+    np.add.at(want, c, x**2)
+    np.testing.assert_allclose(irgrad.engine.grad(kernel)(x, k), want, rtol=1e-14)
+    forward = [irgrad.engine.jvp(kernel, (x, k), (e, None))[1] for e in np.eye(5)]
+    np.testing.assert_allclose(forward, want, rtol=1e-14)
