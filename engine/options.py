@@ -20,6 +20,7 @@ class Options:
     layout: of structs that a wrapper of the function brings together
     tape: whether the values that a reverse sweep needs are handed from the primal to it as an array, where the two run
     apart ("store"), or the primal runs again ("recompute"); "auto" stores where that takes little memory
+    preopt: False to differentiate what the compiler wrote as it is, and to optimise only the derivative
 
     `str` names those that change the code. Raises IRGradError for a word that `tape` does not know.
     """
@@ -27,6 +28,7 @@ class Options:
     strict_fp: bool = False
     layout: str = ""
     tape: str = "auto"
+    preopt: bool = True
 
     def __post_init__(self) -> None:
         if self.tape not in TAPE_CHOICES:
@@ -34,4 +36,5 @@ class Options:
                               fix='lib.kernel("name", signature, tape="store")')
 
     def __str__(self) -> str:
-        return f"strict_fp={self.strict_fp}" + (f" {self.layout}" if self.layout else "")
+        words = [f"strict_fp={self.strict_fp}", self.layout, "" if self.preopt else "preopt=False"]
+        return " ".join(filter(None, words))

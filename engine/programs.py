@@ -288,15 +288,15 @@ class Program:
         from irgrad.engine.transforms.unwinding import has_exceptions, lower_exceptions
 
         step = self.word[-1]
-        text, name = parent.stage.text, parent.stage.name
+        text, name, preopt = parent.stage.text, parent.stage.name, self.source.options.preopt
         if parent.parent is not None:  # a derivative is optimised before it is differentiated again
-            text = prepare(text, [name], kept.__contains__ if kept else None)
+            text = prepare(text, [name], kept.__contains__ if kept else None, preopt=preopt)
         elif kept:
             text = _prepared(parent.source, parent.source.text + "\n", kept.__contains__)
         if has_exceptions(text):
             module = _read(text, name)
             lower_exceptions(module, module.functions[name], kept)
-            text = prepare(to_text(module), [name], kept.__contains__ if kept else None)
+            text = prepare(to_text(module), [name], kept.__contains__ if kept else None, preopt=preopt)
         module = _read(text, name)
         active = set(step.active)
         args = ["dup" if number in active else "const" for number in range(len(parent.slots))]
@@ -480,11 +480,13 @@ def _prepared(source: Source, module: str, kept: Callable[[str], bool] | None = 
     from irgrad.engine.writes import perhaps_written
 
     name, inline = normal_name(source.name), kept is None
-    text = prepare(module + normal_text(source.name, source.signature, inline=inline), [name], kept)
+    text = prepare(module + normal_text(source.name, source.signature, inline=inline), [name], kept,
+                   preopt=source.options.preopt)
     copied = perhaps_written(text, name, source.signature)
     if not copied:
         return text
-    return prepare(module + normal_text(source.name, source.signature, copied, module, inline=inline), [name], kept)
+    return prepare(module + normal_text(source.name, source.signature, copied, module, inline=inline), [name], kept,
+                   preopt=source.options.preopt)
 
 
 def _read(text: str, name: str) -> Module:

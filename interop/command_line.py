@@ -58,6 +58,7 @@ class Command:
     question: the compiler answers itself (`--version`, `-E`, `-M`, ...); `words` is the whole command line
     text:     what was read from standard input
     rules:    Python modules and files that define rules
+    preopt:   what is differentiated is optimised first
     depends:  the file of make's rule that -MD and -MMD ask for, by the words that asked
     """
 
@@ -72,6 +73,7 @@ class Command:
     question: bool = False
     check_only: bool = False
     lazy: bool = False
+    preopt: bool = True
     verbose: bool = False
     depends: dict[str, str] = field(default_factory=dict)
     targets: list[str] = field(default_factory=list)
@@ -207,6 +209,8 @@ class _Reader:
             command.check_only = True
         elif word == "-flto" or word.startswith("-flto="):
             command.lazy = True
+        elif word == "--no-preopt":
+            command.preopt = False
         elif word == "--rules" and self.rest:
             command.rules.append(self.rest.pop(0))
         elif word == "-o" and self.rest:

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["CC_USAGE", "RUN_USAGE", "build", "compiled", "main_cc", "main_run"]
 
 RUN_USAGE = """usage: irgrad run [-O0..-O3] [-I DIR] [-D NAME[=VALUE]] [-l LIB] [-L DIR] [-std=...] [--rules FILE.py]
-                  FILE... [-- ARGS]"""
+                  [--no-preopt] FILE... [-- ARGS]
+--no-preopt differentiates before the program is optimised: slower, for comparing."""
 CC_USAGE = """usage: irgrad cc [options of a C compiler] FILE... [-o OUT]
 Writes a program; with -c .o, with -S .s, with -shared .so, with -S -emit-llvm .ll, or what the suffix of OUT says.
 Objects of -c -flto are differentiated when they are linked, so that a derivative may cross files."""
@@ -49,16 +50,16 @@ _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 def compiled(command: Command, sources: Sequence[Source] | None = None, *, whole: bool = False) -> str:
     """The IR of the program, its calls of the notation lowered; `whole`: it becomes an executable."""
     text, own = _module(command, command.sources if sources is None else sources)
-    return _lowered(text, whole=whole, cpp=own)
+    return _lowered(text, whole=whole, cpp=own, preopt=command.preopt)
 
 
-def _lowered(text: str, *, whole: bool, cpp: bool) -> str:
+def _lowered(text: str, *, whole: bool, cpp: bool, preopt: bool) -> str:
     from irgrad.engine.notation.lower import lower
     from irgrad.engine.progress import Progress
     from irgrad.engine.transforms.runtime import link_runtime
 
     with Progress("differentiating"):
-        text = link_runtime(lower(text, whole=whole))
+        text = link_runtime(lower(text, whole=whole, preopt=preopt))
     # Functions of the C++ library that the loader compiled for the program are the program's own.
     return _LIBRARY_ALIAS.sub(r"\1internal \2", text) if cpp else text
 
@@ -108,7 +109,8 @@ def _compilation(command: Command, source: Source, more: Sequence[str] = ()) -> 
     from irgrad.interop.loaders.link import read_bitcode, read_text
     from irgrad.interop.loaders.loading import missing
 
-    options = Options(flags=(*_ATTRIBUTES, *more, *command.flags_for(source.language)), opt=command.opt)
+    opt = command.opt if command.preopt or command.opt == "O0" else None  # None: without the compiler's passes
+    options = Options(flags=(*_ATTRIBUTES, *more, *command.flags_for(source.language)), opt=opt)
     if source.path == "-":
         with tempfile.TemporaryDirectory(prefix="irgrad-src-") as folder:
             path = Path(folder, "stdin.c" if source.language == "c" else "stdin.cc")
@@ -170,7 +172,7 @@ def _image(command: Command, sources: Sequence[Source], form: str, output: Path,
                       rules_digest(text))
     known = disk.get("image", key)
     if known is None:
-        known = emit(_lowered(text, whole=whole, cpp=cpp), None, form, cpu=command.cpu)
+        known = emit(_lowered(text, whole=whole, cpp=cpp, preopt=command.preopt), None, form, cpu=command.cpu)
         disk.put("image", key, known)
     return known
 

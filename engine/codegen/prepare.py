@@ -51,12 +51,15 @@ _DECLARED_LIBM = re.compile(
 )
 
 
-def prepare(text: str, roots: Sequence[str], keep: Callable[[str], bool] | None = None) -> str:
+def prepare(
+    text: str, roots: Sequence[str], keep: Callable[[str], bool] | None = None, *, preopt: bool = True
+) -> str:
     """Optimise a module for differentiation and bring it into canonical form.
 
     roots: names of the functions that stay visible; everything else becomes internal and may be inlined or dropped
     keep:  functions for which it is true (they have a rule) are neither inlined nor specialised, nor do their callers
            learn what they do with their arguments: a rule may read what the body does not
+    preopt: False for the passes that canonical form needs, and no others: for measuring what the others are worth
 
     Returns the module's text; debug locations are kept, debug variables are not. Raises LoadError when a root has no
     body, IRSyntaxError or IRInvalid when LLVM refuses the text.
@@ -66,12 +69,13 @@ def prepare(text: str, roots: Sequence[str], keep: Callable[[str], bool] | None 
     module = parse(_pure_libm(out_of_line(text, keep) if keep is not None else text))
     _expose(module, roots, keep)
     machine = target_machine(_PREPARE_CPU.get(_architecture(), ""), opt=2, jit=True)
-    _optimise(module, machine)
+    if preopt:
+        _optimise(module, machine)
     if keep is not None:
         _settle(module, machine, keep)
     if "invoke " in text and not _catches(module):
         _drop_cleanup_pads(module, machine)
-    _canonicalise(module, machine)
+    _canonicalise(module, machine, inline=not preopt)
     result = str(module)
     module.close()
     return result if "landingpad" in result else _PERSONALITY.sub("", result)
@@ -212,10 +216,12 @@ def _optimise(module: Any, machine: Any) -> None:
     builder.getModulePassManager().run(module, builder)
 
 
-def _canonicalise(module: Any, machine: Any) -> None:
+def _canonicalise(module: Any, machine: Any, *, inline: bool = False) -> None:
     llvm = binding()
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
     passes = llvm.create_new_module_pass_manager()
+    if inline:  # the function into its normal form
+        passes.add_always_inliner_pass()
     passes.add_loop_rotate_pass()
     passes.add_unify_function_exit_nodes_pass()
     passes.add_loop_simplify_pass()

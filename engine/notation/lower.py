@@ -38,11 +38,12 @@ _WRAPPERS = 4  # templates around templates around the call
 _COMDAT = re.compile(r",? comdat(?:\([^)]*\))?")
 
 
-def lower(text: str, *, whole: bool = False) -> str:
+def lower(text: str, *, whole: bool = False, preopt: bool = True) -> str:
     """The program without calls of the notation. Text without any comes back as it is.
 
     whole: nothing outside of the text calls its functions, so that those which differentiate a function that they are
     given need no body of their own.
+    preopt: False to differentiate what the compiler wrote as it is; only the functions with calls are simplified.
 
     Raises Unsupported, with the source line, for what is not supported, and whatever differentiation raises.
     """
@@ -51,20 +52,29 @@ def lower(text: str, *, whole: bool = False) -> str:
     text = spelled_out(text)
     said = said_about(text)
     with said.in_force():
-        return _Program(_simplified(said.untouched(text), whole), said).run()
+        return _Program(_simplified(said.untouched(text), whole, preopt), said, preopt).run()
 
 
-def _simplified(text: str, whole: bool) -> str:
+def _simplified(text: str, whole: bool, preopt: bool) -> str:
     """Local variables become values, so that a function that is passed through one is seen."""
     from irgrad.engine.codegen.llvm import binding, parse, target_machine
     from irgrad.engine.codegen.prepare import strip_target
 
     llvm = binding()
     module = parse(strip_target(text))
-    passes = llvm.create_new_module_pass_manager()
+    machine, tuning = target_machine(), llvm.create_pipeline_tuning_options(speed_level=1)
+    passes = llvm.create_new_function_pass_manager()
     passes.add_sroa_pass()
     passes.add_instruction_combine_pass()
-    passes.run(module, llvm.create_pass_builder(target_machine(), llvm.create_pipeline_tuning_options(speed_level=1)))
+
+    builder = llvm.create_pass_builder(machine, tuning)
+
+    def simplify() -> None:
+        for fn in module.functions:
+            if not fn.is_declaration and (preopt or PREFIX in str(fn)):
+                passes.run(fn, builder)
+
+    simplify()
     for _ in range(_WRAPPERS):
         names = _wrappers(str(module))
         if not names:
@@ -76,9 +86,8 @@ def _simplified(text: str, whole: bool) -> str:
         inline = llvm.create_new_module_pass_manager()
         inline.add_always_inliner_pass()
         inline.add_global_dead_code_eliminate_pass()
-        for manager in (inline, passes):
-            tuning = llvm.create_pipeline_tuning_options(speed_level=1)
-            manager.run(module, llvm.create_pass_builder(target_machine(), tuning))
+        inline.run(module, builder)
+        simplify()
     result = str(module)
     module.close()
     return result
@@ -97,8 +106,9 @@ def _wrappers(text: str) -> set[str]:
 class _Program:
     """The program's text while its calls are lowered."""
 
-    def __init__(self, text: str, said: Said) -> None:
+    def __init__(self, text: str, said: Said, preopt: bool) -> None:
         self.text = text
+        self.preopt = preopt
         self.said = said
         self.count = 0
         # root, mode, activity, ... -> derivative, and the constant parameters that it wants a shadow for
@@ -194,7 +204,8 @@ class _Program:
         if key not in self.known:
             name = f"irgrad.root.{self.count}"
             try:
-                derivative, part, scratch, reached = _derivative(*outside, call, root_text(call, name), name, self.said)
+                body = root_text(call, name)
+                derivative, part, scratch, reached = _derivative(*outside, call, body, name, self.said, self.preopt)
             except IRGradError as error:
                 raise _placed(error, call, name) from None
             self.reached.update(dict.fromkeys(reached))
@@ -244,24 +255,24 @@ def _outside(text: str) -> tuple[str, set[str | None]]:
 
 
 def _derivative(
-    outside: str, defined: Container[str | None], call: DerivativeCall, body: str, name: str, said: Said
+    outside: str, defined: Container[str | None], call: DerivativeCall, body: str, name: str, said: Said, preopt: bool
 ) -> tuple[str, str, tuple[int, ...], tuple[str, ...]]:
     """Name and text of the derivative of one root, the constant parameters that need a shadow, and the functions of
     which it compares addresses; `defined`: the variables that the program defines."""
     apart = said.kept_apart(outside)
     roots = [call.function.name or "", *_functions(call)]
-    text = _ready(one_more(restrict(outside, roots)) + body, name, apart)
+    text = _ready(one_more(restrict(outside, roots)) + body, name, apart, preopt)
     try:
         return *_differentiated(outside, defined, call, text, name, said), ()
     except IRGradError:
         again = dispatched(outside, text, roots, body)
         if again is None:
             raise
-    text = _ready(one_more(again[0]), name, apart)
+    text = _ready(one_more(again[0]), name, apart, preopt)
     return *_differentiated(outside, defined, call, text, name, said), tuple(again[1])
 
 
-def _ready(text: str, name: str, apart: frozenset[str]) -> str:
+def _ready(text: str, name: str, apart: frozenset[str], preopt: bool) -> str:
     """Optimised for differentiation, without exceptions."""
     from irgrad.engine.codegen.prepare import prepare
     from irgrad.engine.ir.printer import to_text
@@ -269,12 +280,12 @@ def _ready(text: str, name: str, apart: frozenset[str]) -> str:
     from irgrad.engine.transforms.unwinding import has_exceptions, lower_exceptions
 
     keep = apart.__contains__ if apart else None
-    text = prepare(text, [name], keep)
+    text = prepare(text, [name], keep, preopt=preopt)
     if not has_exceptions(text):
         return text
     module = read(text, [name])
     lower_exceptions(module, module.functions[name], apart)
-    return prepare(to_text(module), [name], keep)
+    return prepare(to_text(module), [name], keep, preopt=preopt)
 
 
 def _differentiated(

@@ -24,15 +24,17 @@ class Library:
     """Functions loaded from sources, linked into one LLVM module.
 
     `text` is the module's IR, `digest` its SHA-256, `source_names` what it was loaded from, `warnings` what the
-    compiler said, `debug` whether it carries source lines.
+    compiler said, `debug` whether it carries source lines, `preopt` whether its kernels are optimised before they are
+    differentiated.
     """
 
-    __slots__ = ("_functions", "digest", "source_names", "text", "warnings")
+    __slots__ = ("_functions", "digest", "preopt", "source_names", "text", "warnings")
 
-    def __init__(self, text: str, source_names: Sequence[str], warnings: str = "") -> None:
+    def __init__(self, text: str, source_names: Sequence[str], warnings: str = "", *, preopt: bool = True) -> None:
         self.text = text
         self.source_names = tuple(source_names)
         self.warnings = warnings
+        self.preopt = preopt
         self.digest = fingerprint(text)
         self._functions: tuple[str, ...] | None = None
 
@@ -124,8 +126,8 @@ class Library:
             from irgrad.engine.structs import has_structs
 
             if has_structs(signature):
-                return struct_kernel(self.text, self.resolve(name), signature, self.digest, errors, tape)
-        return Kernel(self.text, self.resolve(name), signature, Options(tape=tape), errors=errors)
+                return struct_kernel(self.text, self.resolve(name), signature, self.digest, errors, tape, self.preopt)
+        return Kernel(self.text, self.resolve(name), signature, Options(tape=tape, preopt=self.preopt), errors=errors)
 
     def function(self, name: str) -> Declared:
         """The function `name` of this module as the key of a rule, which then holds in this module only.

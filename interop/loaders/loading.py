@@ -30,6 +30,7 @@ def load(
     link: Iterable[Source] = (),
     opt: str | None = None,
     language: str | None = None,
+    preopt: bool = True,
 ) -> Library:
     """Load functions from C, C++, LLVM IR text or bitcode.
 
@@ -40,6 +41,8 @@ def load(
     link:     more sources (linked in) or shared libraries (.so, opened for their symbols)
     opt:      "O0" ... "O3": let the compiler optimise; by default irgrad runs the passes itself
     language: "c", "c++", "ll" or "bc" where the suffix does not say it, or for a string
+    preopt:   False to differentiate before any optimisation, and to optimise only the derivative: slower, for measuring
+              what optimising first is worth (benchmarks/preopt.py)
 
     Raises LoadError (missing file, unknown kind, IR of a newer LLVM) and CompileError (the compiler's diagnostics).
     """
@@ -78,7 +81,7 @@ def load(
         from irgrad.interop.loaders.libcxx import complete
 
         text = complete(text)
-    return Library(text, names, "\n".join(warnings))
+    return Library(text, names, "\n".join(warnings), preopt=preopt)
 
 
 def _macro(value: object) -> str:

@@ -135,3 +135,8 @@ def test_rules_are_kept_apart() -> None:
     command = read_command(["--rules", "mine.py", "a.c", "--rules", "package.rules"])
     assert command.rules == ["mine.py", "package.rules"]
     assert not command.flags
+
+
+def test_optimising_first_can_be_left_out() -> None:
+    assert read_command(["f.c"]).preopt
+    assert not read_command(["-O2", "--no-preopt", "f.c"]).preopt

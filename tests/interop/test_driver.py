@@ -322,3 +322,8 @@ def test_programs_that_call_blas(tmp_path: Path) -> None:
     library = Path(blas_library())
     (tmp_path / "solve.c").write_text(BLAS)
     assert main(["run", "-O2", str(tmp_path / "solve.c"), str(library), f"-Wl,-rpath,{library.parent}"]) == 42
+
+
+@pytest.mark.parametrize("words", [["--no-preopt"], ["-O2", "--no-preopt"], ["-O0", "--no-preopt"]])
+def test_without_optimising_first_the_slope_is_the_same(small: str, words: list[str]) -> None:
+    assert main(["run", *words, small, "--", "3"]) == 27

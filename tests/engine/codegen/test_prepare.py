@@ -215,3 +215,10 @@ double f(double x) { return mine(x) + other(x); }
     kept = prepare(load(source).text, ["f"], keep=lambda name: name == "mine")
     assert _body(kept, "f").count("@mine(") == 1
     assert "@other" not in kept
+
+
+def test_without_optimising_first_only_the_form_changes() -> None:
+    text = prepare(load(SUM).text, ["sum", "other"], preopt=False)
+    assert "call double @helper(" in text, "helpers are not inlined"
+    assert "alloca double" in text, "variables stay in memory"
+    assert text.count("ret double") == 3, "every function has one return"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from irgrad.engine import grad
 from irgrad.engine.codegen.llvm import binding
 from irgrad.interop.loaders import load
 from irgrad.rules.errors import CompileError, LoadError
@@ -162,3 +164,21 @@ def test_shared_libraries_give_symbols(tmp_path: Path) -> None:
     (tmp_path / "bad.so").write_bytes(b"no library")
     with pytest.raises(LoadError, match="cannot be opened"):
         load(SQUARE, link=[tmp_path / "bad.so"])
+
+
+def test_without_optimising_first_the_derivatives_are_the_same() -> None:
+    source = """static double part(const double *x, int n) {
+  double s = 0;
+  for (int i = 0; i < n; i++) { double t = x[i] * x[i]; s += t * x[(i + 1) % n]; }
+  return s;
+}
+double f(const double *x, int n) { return part(x, n) * part(x, n); }
+"""
+    x = np.array([0.5, -1.0, 2.0])
+    kernels = [load(source, preopt=preopt).kernel("f", "f64(f64[n] x, i32 n)") for preopt in (True, False)]
+    slopes = [grad(kernel)(x) for kernel in kernels]
+    part, inner = np.sum(x**2 * np.roll(x, -1)), 2 * x * np.roll(x, -1) + np.roll(x, 1) ** 2
+    for slope in slopes:
+        np.testing.assert_allclose(slope, 2 * part * inner, rtol=1e-13)
+    assert "alloca" not in kernels[0].primal.stage.text
+    assert "alloca" in kernels[1].primal.stage.text
