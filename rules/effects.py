@@ -139,6 +139,7 @@ _GROUPS: tuple[tuple[CallFacts, str], ...] = (
      "abs labs llabs isalpha isdigit isspace isalnum isupper islower isprint ispunct isxdigit toupper tolower "
      "ffs ffsl ffsll "
      "htons htonl ntohs ntohl"),
+    (_inspects(0), "_ZSt11_Hash_bytesPKvmm _ZSt15_Fnv_hash_bytesPKvmm"),  # hashes of strings, in libstdc++
     (_inspects(0), "strlen atoi atol atoll atof getenv access unlink __strlen_chk wcslen malloc_usable_size "
      "__dynamic_cast"),
     (_inspects(0, 1), "strcmp strcasecmp strcoll strncmp strncasecmp memcmp bcmp strspn strcspn strnlen"),

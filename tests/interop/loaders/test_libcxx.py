@@ -20,6 +20,7 @@ from irgrad.interop.loaders.compiler import find_compiler, libstdcxx_headers
 NODES = """
 #include <list>
 #include <map>
+#include <string>
 #include <unordered_map>
 extern "C" double nodes(double x) {
   std::map<int, double> m;
@@ -33,6 +34,9 @@ extern "C" double nodes(double x) {
   std::unordered_map<int, double> h;
   for (int i = 0; i < 40; i++) h[i] = i == 3 ? x * x * x : 0;
   for (auto &p : h) r += p.second;
+  std::unordered_map<std::string, double> named;
+  named["one"] = x; named["three"] = x * x;
+  for (auto &p : named) r += p.second * p.first.size();
   std::multimap<int, double> s{{2, 2 * x}, {1, x}};
   return r + s.rbegin()->second * s.rbegin()->second;
 }
@@ -115,8 +119,8 @@ def test_maps_of_libstdcxx_have_derivatives() -> None:
         pytest.skip("libstdc++ is not installed: no headers below /usr/include/c++")
     kernel = ig.load(NODES, language="c++", flags=["-stdlib=libstdc++"]).kernel("nodes")
     x = 1.3
-    assert kernel(x) == pytest.approx(15 * x + x * x + 8 * x + x**3 + 4 * x * x)
+    assert kernel(x) == pytest.approx(15 * x + x * x + 8 * x + x**3 + 4 * x * x + 3 * x + 5 * x * x)
     value, gradient = ig.engine.value_and_grad(kernel)(x)
     assert value == kernel(x)
-    assert gradient == pytest.approx(23 + 2 * x + 3 * x * x + 8 * x, rel=1e-14)
+    assert gradient == pytest.approx(26 + 12 * x + 3 * x * x + 8 * x, rel=1e-14)
     assert ig.engine.jvp(kernel, (x,), (1.0,))[1] == pytest.approx(gradient, rel=1e-14)
