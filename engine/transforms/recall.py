@@ -350,12 +350,13 @@ class Recall:
     def _shadow_again(self, value: Instruction) -> Value | None:
         """Pointer arithmetic is done again, and pointers are loaded again where nothing overwrote them."""
         b = self.owner.b
-        if value.opcode == "getelementptr" and all(self._obtainable(o, value) for o in value.operands[1:]):
+        apart = self.owner.taped is not None  # numbers may be kept, addresses may not
+        if value.opcode == "getelementptr" and (apart or all(self._obtainable(o, value) for o in value.operands[1:])):
             operands = [self.shadow(value.operands[0]), *(self.value(o) for o in value.operands[1:])]
             return lanes.gep(b, value, operands, self.owner.unit.width)
         if value.opcode == "phi" and value.type.is_ptr and self.cost(value) < NEVER:
             return self._iterate(value, self.shadow, self.owner.unit.width)
-        if value.opcode == "select" and self.cost(value.operands[0]) < NEVER:
+        if value.opcode == "select" and (apart or self.cost(value.operands[0]) < NEVER):
             cond = self.value(value.operands[0])
             return b.select(cond, self.shadow(value.operands[1]), self.shadow(value.operands[2]))
         if value.opcode == "load" and not self.owner.clobber.clobbered(value) and value.type.is_ptr:

@@ -127,6 +127,14 @@ def by_sign(x: Any) -> Any:
     return np.array(out)
 
 
+def ring(x: Any) -> Any:
+    y, v = np.array(x), 0 * np.array(x)
+    for _ in range(3):
+        v = v - 0.1 * (np.sin(y) + 0.1 * (y - np.roll(y, -1)))
+        y = y + 0.1 * v
+    return y
+
+
 SOURCES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "recurrence": ("""void f(double *x, double *y, long *n) {
         double s = 0.5;
@@ -155,6 +163,12 @@ SOURCES: dict[str, tuple[str, Callable[[Any], Any]]] = {
           double t = x[i];
           for (long k = 0; k < *n; k++) t = sin(t) * (1 + 0.1 * k) + x[k] * t;
           y[i] = t; } }""", nested),
+    "an index that is carried along": ("""void f(double *x, double *y, long *n) {
+        double v[64] = {0};
+        for (long i = 0; i < *n; i++) y[i] = x[i];
+        for (long k = 0; k < 3; k++) {
+          for (long i = 0; i < *n; i++) v[i] -= 0.1 * (sin(y[i]) + 0.1 * (y[i] - y[(i + 1) % *n]));
+          for (long i = 0; i < *n; i++) y[i] += 0.1 * v[i]; } }""", ring),
     "branches on values": ("""void f(double *x, double *y, long *n) {
         double s = 0.1;
         for (long i = 0; i < *n; i++) {
