@@ -57,3 +57,15 @@ else:
     raise SystemExit("no error")
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=240)
+
+
+def test_the_kernel_sees_the_arrays_themselves() -> None:
+    """Nothing is copied on the way in or out, eager or compiled: the addresses are those of JAX's buffers."""
+    source = """void f(const double *x, double *y, long *at, long n) {
+      at[0] = (long)x; at[1] = (long)y; y[n - 1] = x[0]; }"""
+    kernel = irgrad.load(source).kernel("f", "void(f64[n] x, out f64[n] y, out i64[2] at, i64 n)")
+    x = jnp.arange(1000.0)
+    for function in (kernel, jax.jit(kernel)):
+        y, at = function(x)
+        assert at.tolist() == [x.unsafe_buffer_pointer(), y.unsafe_buffer_pointer()]
+        assert y[-1] == x[0]
