@@ -13,7 +13,7 @@ from irgrad.rules.digest import digest_of
 from irgrad.rules.errors import RuleError
 from irgrad.rules.keys import Declared, Key, canonical, key_of
 from irgrad.rules.layers import writable
-from irgrad.rules.types import Activity, Argument, Element, Kind, mode_type
+from irgrad.rules.types import Activity, Argument, Batched, Element, Kind, mode_type
 
 __all__ = ["alias", "allocator", "foreign", "inactive", "linear", "opt_out", "rule", "stop_gradient"]
 
@@ -33,7 +33,7 @@ def rule(
     names mode: "forward", "reverse", or None for both; ret: activity of the result; width: only this derivative width
     host: True for Python on whole buffers; "loops" to allow it inside loops
 
-    Raises RuleError for a declaration that cannot be meant.
+    Raises RuleError for a declaration that cannot be meant, and for types with a data batch (`Batched[...]`).
     """
     declared, place = _with_operation(key_of(key), named.get("op")), _place()
 
@@ -158,7 +158,19 @@ def _signature(
 
 
 def _activity(given: Any, place: str) -> Kind:
-    """A type as a user writes it: `Duplicated[Ptr[f64]]`, or an element alone for any activity."""
+    """A type as a user writes it: `Duplicated[Ptr[f64]]`, or an element alone for any activity.
+
+    Raises RuleError, for a data batch as well: no transform calls rules for whole batches, and a rule that is kept but
+    never called would leave its author with other derivatives than the written ones.
+    """
+    if isinstance(given, Kind) and issubclass(given, Batched):
+        raise RuleError(
+            "rules for whole batches are not supported",
+            where=place,
+            which=str(given),
+            because="nothing would call it: in a batch, the rule for one sample is used for every sample",
+            fix=f"`{given.parameters[0] if given.parameters else Activity}` in place of `{given}`",
+        )
     if isinstance(given, Kind) and issubclass(given, Argument):
         return given
     if isinstance(given, Kind) and issubclass(given, Element):

@@ -29,7 +29,7 @@ class Text(str):
 
 @dataclass(frozen=True, slots=True)
 class Which:
-    """The rule for a call. how: "rule"; "lane by lane" (a rule without batch, one member after the other); "builtin"
+    """The rule for a call. how: "rule"; "lane by lane" (a batch: the rule for one member, for each); "builtin"
     (the tables of irgrad); "body" (opted out); "nothing"."""
 
     how: str
@@ -49,16 +49,15 @@ class Which:
 def which(key: Any, *types: Kind, mode: str = "reverse", ret: Kind | None = None, width: int = 1) -> Which:
     """The rule that a call with these types of arguments gets here and now. Raises AmbiguousRuleError.
 
-    A data batch (`Batched[...]`) that no rule knows is taken off: the rule then runs for one member after the other.
+    A data batch (`Batched[...]`) is taken off, since rules are for single members: one holds for each of them.
     """
     declared = key_of(key).key
-    call = (mode_type(mode, width), Const if ret is None else ret, *types)
-    for ask in (call, (*call[:2], *map(_single, types))):
-        rule = _resolve(current(), declared, ask)
-        if rule is not None:
-            if rule.form == "opt_out":
-                return Which("body", rule)
-            return Which("rule" if ask is call else "lane by lane", rule)
+    call = (mode_type(mode, width), Const if ret is None else ret, *map(_single, types))
+    rule = _resolve(current(), declared, call)
+    if rule is not None:
+        if rule.form == "opt_out":
+            return Which("body", rule)
+        return Which("lane by lane" if any(issubclass(kind, Batched) for kind in types) else "rule", rule)
     return _builtin(declared)
 
 

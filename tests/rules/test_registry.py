@@ -8,9 +8,13 @@ import pytest
 
 from irgrad.rules import (
     Active,
+    AoS,
+    Batched,
     Const,
     Duplicated,
+    Ptr,
     Reverse,
+    SoA,
     alias,
     allocator,
     current,
@@ -21,6 +25,7 @@ from irgrad.rules import (
     linear,
     opt_out,
     rule,
+    show,
     stop_gradient,
 )
 from irgrad.rules.errors import RuleError
@@ -63,11 +68,31 @@ def test_the_simple_declarations() -> None:
         (lambda: rule("f")(lambda a, *, z: a), "no keyword `z`"),
         (lambda: rule("f", host=True)(lambda a: a), "a host rule takes `ctx` first"),
         (lambda: foreign("f", augmented="g"), "no derivative is given"),
+        (lambda: rule("f", a=Batched[Active[f64], SoA])(lambda a: a), "rules for whole batches are not supported"),
+        (lambda: rule("f", ret=Batched)(lambda a: a), "rules for whole batches are not supported"),
+        (lambda: foreign("f", Batched[Duplicated, AoS], reverse="g"), "rules for whole batches are not supported"),
+        (lambda: opt_out("f", Batched[Active, AoS]), "rules for whole batches are not supported"),
     ],
 )
 def test_wrong_declarations(declare: Any, message: str) -> None:
     with layer(), pytest.raises(RuleError, match=message):
         declare()
+
+
+def test_rules_for_whole_batches_are_refused_and_leave_nothing() -> None:
+    """They would be kept and never called: the samples of a batch get the rule for one sample."""
+    with layer():
+        with pytest.raises(RuleError) as caught:
+
+            @rule("solve3", Batched[Duplicated[Ptr[f64]], SoA], Const, mode="reverse")
+            def _(ctx: Any, A: Any, n: Any) -> None: ...
+
+        error = caught.value
+        assert error.where.startswith("test_registry.py:")
+        assert error.which == "Batched[Duplicated[Ptr[f64]], SoA]"
+        assert "the rule for one sample is used" in error.because
+        assert error.fix == "`Duplicated[Ptr[f64]]` in place of `Batched[Duplicated[Ptr[f64]], SoA]`"
+        assert "solve3" not in show()
 
 
 def test_the_body_returns_unchanged() -> None:

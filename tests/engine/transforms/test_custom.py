@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import irgrad
-from irgrad.engine import grad, hessian, jvp, vjp
-from irgrad.rules import Const, Duplicated, Known, Ptr, extern, f32, f64, foreign, layer, rule, stop_gradient
+from irgrad.engine import batch_grad, grad, hessian, jvp, vjp
+from irgrad.rules import Active, Const, Duplicated, Known, Ptr, extern, f32, f64, foreign, layer, rule, stop_gradient
 from irgrad.rules.errors import RuleError
 
 SOURCE = """
@@ -347,3 +347,50 @@ def test_memory_that_only_ruled_functions_touch(tmp_path: Any) -> None:
     with layer():
         define()
         np.testing.assert_allclose(hessian(net, wrt="x")(a, b, x), expected, rtol=1e-12)
+
+
+BATCHED_SOURCE = """
+double inner(const double *x, long n, double s) {
+  double t = 0;
+  for (long i = 0; i < n; i++) t += x[i] * x[i];
+  return s * t;
+}
+double entry(const double *x, long n, double s) { double d = inner(x, n, s); return d * d + s; }
+void inner_reverse(const double *x, double *x_d, long n, double s, double *s_d, double y_d) {
+  for (long i = 0; i < n; i++) x_d[i] += 5 * s * y_d;
+  *s_d += 7 * x[0] * y_d;
+}
+"""
+
+
+def _batched_rule(form: str) -> None:
+    """A rule for `inner` with made-up slopes (5 s for each element, 7 x[0] for s), so that its use shows."""
+    if form == "foreign":
+        foreign("inner", Duplicated[Ptr[f64]], Const, Active[f64], reverse="inner_reverse")
+        return
+
+    @rule("inner", x=Duplicated[Ptr[f64]], mode="reverse")
+    def _(ctx: Any, x: Any, n: Any, s: Any) -> None:
+        with ctx.for_range(n) as i:
+            x.d[i] += 5 * s * ctx.result.d
+        s.d += 7 * x.saved(n)[0] * ctx.result.d
+
+
+@pytest.mark.parametrize("layout", ["aos", "soa"])
+@pytest.mark.parametrize("form", ["ctx", "foreign"])
+def test_rules_for_one_sample_hold_in_a_batch(tmp_path: Any, form: str, layout: str) -> None:
+    source = tmp_path / "inner.c"
+    source.write_text(BATCHED_SOURCE)
+    entry = irgrad.load(source).kernel("entry", "f64(f64[n] x, i64 n, f64 s)")
+    rng = np.random.default_rng(5)
+    with layer():
+        _batched_rule(form)
+        for samples in (1, 7, 64):
+            x, s = rng.normal(size=(samples, 3)), rng.normal(size=samples)
+            given = x if layout == "aos" else np.ascontiguousarray(x.T)
+            made = batch_grad(entry, wrt=("x", "s"), in_axes={"x": 0 if layout == "aos" else -1, "s": 0}, layout=layout)
+            by_x, by_s = made(given, s=s)
+            slope = 2 * s * (x * x).sum(axis=1)
+            wanted = np.repeat((5 * s * slope)[:, None], 3, axis=1)
+            np.testing.assert_allclose(by_x if layout == "aos" else by_x.T, wanted, rtol=1e-12)
+            np.testing.assert_allclose(by_s, 7 * x[:, 0] * slope + 1, rtol=1e-12)
