@@ -52,7 +52,8 @@ _DECLARED_LIBM = re.compile(
 
 
 def prepare(
-    text: str, roots: Sequence[str], keep: Callable[[str], bool] | None = None, *, preopt: bool = True
+    text: str, roots: Sequence[str], keep: Callable[[str], bool] | None = None, *, preopt: bool = True,
+    leaving: bool = False,
 ) -> str:
     """Optimise a module for differentiation and bring it into canonical form.
 
@@ -60,6 +61,8 @@ def prepare(
     keep:  functions for which it is true (they have a rule) are neither inlined nor specialised, nor do their callers
            learn what they do with their arguments: a rule may read what the body does not
     preopt: False for the passes that canonical form needs, and no others: for measuring what the others are worth
+
+    leaving: whether exceptions that leave a root reach its caller: then what they pass on the way cleans up
 
     Returns the module's text; debug locations are kept, debug variables are not. Raises LoadError when a root has no
     body, IRSyntaxError or IRInvalid when LLVM refuses the text.
@@ -73,7 +76,7 @@ def prepare(
         _optimise(module, machine)
     if keep is not None:
         _settle(module, machine, keep)
-    if "invoke " in text and not _catches(module):
+    if "invoke " in text and not leaving and not _catches(module):
         _drop_cleanup_pads(module, machine)
     _canonicalise(module, machine, inline=not preopt)
     result = str(module)

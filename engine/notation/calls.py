@@ -89,6 +89,7 @@ class DerivativeCall:
     tape_in_memory: bool = False
     through: int = -1  # the argument with the function, where `function` is only one of several
     scratch: tuple[int, ...] = ()  # constant parameters whose own memory is their shadow, under runtime activity
+    thrower: str = ""  # throws what left the function; empty when nothing does
 
     @property
     def forward(self) -> bool:

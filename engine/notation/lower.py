@@ -17,6 +17,7 @@ from irgrad.engine.ir.lexer import bare_name
 from irgrad.engine.ir.model import CallInfo, ConstZero, Function, Module
 from irgrad.engine.notation.calls import PREFIX, DerivativeCall, find, parse
 from irgrad.engine.notation.dispatch import ADDRESS, addresses, dispatched
+from irgrad.engine.notation.leaving import Thrown, may_leave, named, thrower_text
 from irgrad.engine.notation.names import PLAIN, family, spelled_out
 from irgrad.engine.notation.plain import HIDDEN, lower_plain, one_more
 from irgrad.engine.notation.registered import Said, defined_functions, said_about
@@ -111,8 +112,9 @@ class _Program:
         self.preopt = preopt
         self.said = said
         self.count = 0
-        # root, mode, activity, ... -> derivative, and the constant parameters that it wants a shadow for
-        self.known: dict[tuple[Hashable, ...], tuple[str, tuple[int, ...]]] = {}
+        # root, mode, activity, ... -> derivative, the constant parameters that it wants a shadow for, and what throws
+        self.known: dict[tuple[Hashable, ...], tuple[str, tuple[int, ...], str]] = {}
+        self.throwers: list[str] = []  # functions that this round adds
         self.reached: dict[str, None] = {}  # functions of which derivatives compare the addresses
         self.statics: set[str] = set()
 
@@ -189,7 +191,8 @@ class _Program:
             parts += self._lower(module, outside, fn, call)
         self._own_functions(module)
         fresh = addresses(name for name in self.reached if name not in before)
-        self.text = _linked(f"{to_text(module)}\n{fresh}", parts)
+        self.text = _linked("\n".join([to_text(module), fresh, *self.throwers]), parts)
+        self.throwers = []
         return True
 
     def _lower(
@@ -205,13 +208,16 @@ class _Program:
             name = f"irgrad.root.{self.count}"
             try:
                 body = root_text(call, name)
-                derivative, part, scratch, reached = _derivative(*outside, call, body, name, self.said, self.preopt)
+                made = _derivative(*outside, call, body, name, self.said, self.preopt)
+                derivative, part, scratch, thrown, reached = made
             except IRGradError as error:
                 raise _placed(error, call, name) from None
             self.reached.update(dict.fromkeys(reached))
-            self.known[key] = derivative, scratch
+            if thrown:
+                self.throwers.append(thrower_text(module, call.thrower, thrown))
+            self.known[key] = derivative, scratch, call.thrower
             parts.append(part)
-        derivative, call.scratch = self.known[key]
+        derivative, call.scratch, call.thrower = self.known[key]
         types = "".join(f"{name} = type {type_.body}\n" for name, type_ in module.types.items())
         parts.append(types + declarations(call, derivative) + thunk_text(call, caller, thunk, derivative))
         info = call.instr.call
@@ -256,36 +262,50 @@ def _outside(text: str) -> tuple[str, set[str | None]]:
 
 def _derivative(
     outside: str, defined: Container[str | None], call: DerivativeCall, body: str, name: str, said: Said, preopt: bool
-) -> tuple[str, str, tuple[int, ...], tuple[str, ...]]:
-    """Name and text of the derivative of one root, the constant parameters that need a shadow, and the functions of
-    which it compares addresses; `defined`: the variables that the program defines."""
+) -> tuple[str, str, tuple[int, ...], Thrown, tuple[str, ...]]:
+    """Name and text of the derivative of one root, the constant parameters that need a shadow, the exceptions that
+    leave it, and the functions of which it compares addresses; `defined`: the variables that the program defines."""
     apart = said.kept_apart(outside)
     roots = [call.function.name or "", *_functions(call)]
-    text = _ready(one_more(restrict(outside, roots)) + body, name, apart, preopt)
+    prepared = ""
+
+    def once(text: str, leaving: bool) -> tuple[str, str, tuple[int, ...], Thrown]:
+        nonlocal prepared
+        prepared, thrown = _ready(text, name, apart, preopt, leaving)
+        call.thrower = name.replace("root", "throw") if thrown else ""
+        return *_differentiated(outside, defined, call, prepared, name, said), thrown
+
+    def attempt(text: str) -> tuple[str, str, tuple[int, ...], Thrown]:
+        if may_leave(outside, text, call):
+            try:
+                return once(text, True)
+            except IRGradError:  # then such an exception ends the program
+                pass
+        return once(text, False)
+
     try:
-        return *_differentiated(outside, defined, call, text, name, said), ()
+        return *attempt(one_more(restrict(outside, roots)) + body), ()
     except IRGradError:
-        again = dispatched(outside, text, roots, body)
+        again = dispatched(outside, prepared, roots, body) if prepared else None
         if again is None:
             raise
-    text = _ready(one_more(again[0]), name, apart, preopt)
-    return *_differentiated(outside, defined, call, text, name, said), tuple(again[1])
+    return *attempt(one_more(again[0])), tuple(again[1])
 
 
-def _ready(text: str, name: str, apart: frozenset[str], preopt: bool) -> str:
-    """Optimised for differentiation, without exceptions."""
+def _ready(text: str, name: str, apart: frozenset[str], preopt: bool, leaving: bool) -> tuple[str, Thrown]:
+    """Optimised for differentiation, without exceptions; those that leave the root, where they may."""
     from irgrad.engine.codegen.prepare import prepare
     from irgrad.engine.ir.printer import to_text
     from irgrad.engine.ir.reader import read
     from irgrad.engine.transforms.unwinding import has_exceptions, lower_exceptions
 
     keep = apart.__contains__ if apart else None
-    text = prepare(text, [name], keep, preopt=preopt)
-    if not has_exceptions(text):
-        return text
+    text = prepare(text, [name], keep, preopt=preopt, leaving=leaving)
+    if not has_exceptions(text) and not (leaving and "@__cxa_throw(" in text):
+        return text, ()
     module = read(text, [name])
-    lower_exceptions(module, module.functions[name], apart)
-    return prepare(to_text(module), [name], keep, preopt=preopt)
+    thrown = named(lower_exceptions(module, module.functions[name], apart, leaving=leaving))
+    return prepare(to_text(module), [name], keep, preopt=preopt), thrown
 
 
 def _differentiated(

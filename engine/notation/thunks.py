@@ -29,7 +29,7 @@ def active(call: DerivativeCall) -> list[str]:
     kinds = ["const" if p.activity == "const" else "dup" for p in call.parameters]
     if call.result.kind is not None:
         kinds.append("dup" if call.result.active or call.result.pointer else "const")
-    return [*kinds, "const"] if call.through >= 0 else kinds
+    return [*kinds, *["const"] * ((call.through >= 0) + bool(call.thrower))]
 
 
 def formals_of(call: DerivativeCall) -> list[Argument]:
@@ -102,7 +102,9 @@ class Thunk:
         gradients = self.arguments()
         returned = self.results(gradients)
         self.which()
+        self.in_flight()
         self.lines.append(f"  call void @{quoted_name(derivative)}({', '.join(self.slots)})")
+        self.throw()
         self.give_back(returned)
         return self.define(name)
 
@@ -110,6 +112,24 @@ class Thunk:
         """Adds the function, where the program chooses it."""
         if self.call.through >= 0:
             self.slots.append(f"ptr %a{self.call.through}")
+
+    def in_flight(self) -> None:
+        """Adds the place for an exception that leaves the function."""
+        if self.call.thrower:
+            self.slots.append(f"ptr {self.slot('in.flight', ty.array(2, ty.PTR), 'zeroinitializer')}")
+
+    def throw(self) -> None:
+        """Throws the exception that left the function."""
+        if self.call.thrower:
+            self.lines += [
+                "  %thing = load ptr, ptr %in.flight, align 8",
+                "  %flies = icmp ne ptr %thing, null",
+                "  br i1 %flies, label %throw, label %back",
+                "throw:",
+                f"  call void @{self.call.thrower}(ptr %thing)",
+                "  unreachable",
+                "back:",
+            ]
 
     def define(self, name: str) -> str:
         """What was written, as a function with the call's prototype."""
@@ -306,7 +326,8 @@ def declarations(call: DerivativeCall, derivative: str) -> str:
     for i, kind in enumerate(active(call)):
         slots += ["ptr", shadow] if kind == "dup" or i in call.scratch else ["ptr"]
     if call.mode not in ("augment", "sweep"):
-        return f"declare void @{derivative}({', '.join(slots)})\n"
+        thrower = f"declare void @{call.thrower}(ptr)\n" if call.thrower else ""
+        return f"declare void @{derivative}({', '.join(slots)})\n{thrower}"
     tail = ", ".join([*slots, "ptr"])
     return f"declare {{ ptr }} @{derivative}({tail})\ndeclare void @{derivative}{REVERSE}({tail})\n"
 

@@ -145,9 +145,7 @@ class Augment(Sweep):
                 self._release_later(instr, callee)
                 return
             if effect.frees is not None:
-                arena = name in ("irgrad.tape.finish", "irgrad.tape.finish_later")
-                free_later = self.unit.runtime(f"irgrad.tape.{'finish' if arena else 'free'}_later")
-                self.b.call(free_later, [self.owner.arena_value(), self.value(instr.args[effect.frees])])
+                self._free_later(name, self.value(instr.args[effect.frees]))
                 return
             if effect.copy is not None:
                 if self.unit.discarded(instr.args[effect.copy[0]]) and instr.type is ty.VOID:
@@ -197,6 +195,17 @@ class Augment(Sweep):
         if "align_val_t" in name:
             return self.b.to_i64(self.value(call.args[1]), signed=False)
         return ConstInt(ty.I64, 16)
+
+    def _free_later(self, name: str | None, memory: Value) -> None:
+        """What a deallocator gets, when the reverse sweep is through."""
+        if name == "__cxa_free_exception":  # memory of the C++ runtime
+            release = self.unit.declare(name, ty.function(ty.VOID, (ty.PTR,)))
+            later = self.unit.runtime("irgrad.tape.release_later")
+            self.b.call(later, [self.owner.arena_value(), memory, release])
+            return
+        arena = name in ("irgrad.tape.finish", "irgrad.tape.finish_later")
+        free_later = self.unit.runtime(f"irgrad.tape.{'finish' if arena else 'free'}_later")
+        self.b.call(free_later, [self.owner.arena_value(), memory])
 
     def _release_later(self, instr: Instruction, callee: Function) -> None:
         """A release by a function of the program, with all its arguments, when the reverse sweep is through."""

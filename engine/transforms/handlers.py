@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from irgrad.engine.transforms.unwinding import Lowering
 
 HEADER = 48
+"""Bytes before an exception. In memory of the C++ runtime they are the last ones of its own header, which it only reads
+once an exception was thrown with it; it expects zeros there."""
 _TYPE, _RUNNING, _NEXT, _AGAIN, _ADJUST = (at - HEADER for at in (0, 8, 16, 24, 32))
 _CLAUSE = re.compile(r'catch ptr (?:(null)|@"?([\w.$]+)"?)')
 _END = "irgrad.exception.end"
@@ -59,8 +61,9 @@ class Pad:
 class Handlers:
     """The exception types of a module, and the code for what happens to an exception."""
 
-    def __init__(self, module: Module, functions: Sequence[Function]) -> None:
+    def __init__(self, module: Module, functions: Sequence[Function], *, leaving: bool = False) -> None:
         self.module = module
+        self.leaving = leaving  # the C++ runtime may get them
         self.throwers = {name: cls for name, cls in _STANDARD.items() if name in module.functions}
         self.thrown: list[Value] = []  # type descriptors; a type's number is its place here
         self._destroy: dict[int, Value] = {}
@@ -82,6 +85,10 @@ class Handlers:
                 return number
         self.thrown.append(resolve(info))
         return len(self.thrown) - 1
+
+    def types(self) -> list[tuple[Value, Value]]:
+        """Each type of exception with its destructor, a null pointer where it has none."""
+        return [(info, resolve(self._destroy[number])) for number, info in enumerate(self.thrown)]
 
     def _external(self, name: str) -> GlobalVariable:
         if name not in self.module.globals:
@@ -171,10 +178,15 @@ class Handlers:
         return None
 
     def _allocate(self, b: Builder, size: Value) -> Value:
+        if self.leaving:
+            return b.call(declare(self.module, "__cxa_allocate_exception", ty.PTR, (ty.I64,)), [size])
         memory = b.call(declare(self.module, "malloc", ty.PTR, (ty.I64,)), [b.add(size, ConstInt(ty.I64, HEADER))])
         return b.gep(ty.I8, memory, HEADER)
 
     def _free(self, b: Builder, thing: Value) -> None:
+        if self.leaving:
+            b.call(declare(self.module, "__cxa_free_exception", ty.VOID, (ty.PTR,)), [thing])
+            return
         b.call(declare(self.module, "free", ty.VOID, (ty.PTR,)), [b.gep(ty.I8, thing, -HEADER)])
 
     def _begin(self, b: Builder, thing: Value, state: Value) -> Value:

@@ -9,7 +9,8 @@ decided by a number that stands before the exception object:
     exception:        { number of its type, handlers that run, next handled, rethrown?, adjustment, - } object
 
 Types are numbered and matched when this runs (`typeinfo.py`): all of them are in the module. What leaves the root ends
-the program, as it does in the function itself. Exceptions that code without a body throws are not seen here.
+the program, or (`leaving`) stands in the place in flight that the root gets as its last argument, in memory from which
+its caller can throw it. Exceptions that code without a body throws are not seen here.
 
 Method: the two-level protocol of the Itanium C++ ABI for exceptions (sections 2.2 to 2.5), without its first phase.
 """
@@ -55,23 +56,30 @@ def has_exceptions(text: str) -> bool:
     return "landingpad {" in text
 
 
-def lower_exceptions(module: Module, root: Function, kept: Container[str] = ()) -> None:
+def lower_exceptions(
+    module: Module, root: Function, kept: Container[str] = (), *, leaving: bool = False
+) -> list[tuple[Value, Value]]:
     """Rewrite all functions that were read. Nothing leaves those in `kept`, which are called as they are written.
 
-    Raises Unsupported where an exception outlives its handler.
+    leaving: exceptions may leave the root, which gets the place in flight as one more parameter if some do
+
+    Returns the types of exceptions that leave the root and their destructors, at their numbers. Raises Unsupported
+    where an exception outlives its handler.
     """
-    Lowering(module, root, kept).run()
+    lowering = Lowering(module, root, kept, leaving=leaving)
+    lowering.run()
+    return lowering.handlers.types() if root in lowering.throwing else []
 
 
 class Lowering:
     """The functions of one module; `state` is the place in flight in each."""
 
-    def __init__(self, module: Module, root: Function, kept: Container[str]) -> None:
+    def __init__(self, module: Module, root: Function, kept: Container[str], *, leaving: bool = False) -> None:
         self.module = module
-        self.root = root
         self.closed = kept
         self.functions = [fn for fn in module.functions.values() if fn.blocks]
-        self.handlers = Handlers(module, self.functions)
+        self.handlers = Handlers(module, self.functions, leaving=leaving)
+        self.ends: Container[Function] = () if leaving and self.handlers.thrown else (root,)  # nothing leaves them
         self.addressed = self._addressed()
         self.throwing: set[Function] = set()
         self.indirect = False  # a call through a pointer may throw
@@ -117,7 +125,7 @@ class Lowering:
         while changed:
             changed = False
             for fn in self.functions:
-                if fn in self.throwing or fn is self.root or str(fn.name) in self.closed or self._promises(fn.tail):
+                if fn in self.throwing or fn in self.ends or str(fn.name) in self.closed or self._promises(fn.tail):
                     continue
                 if any(self._leaves(instr) for instr in fn.instructions()):
                     self.throwing.add(fn)
@@ -125,7 +133,7 @@ class Lowering:
             if not self.indirect and self.throwing & self.addressed:
                 self.indirect = changed = True
         if self.indirect:
-            self.throwing |= self.addressed - {self.root}
+            self.throwing |= {fn for fn in self.addressed if fn not in self.ends}
         for fn in self.throwing:
             if fn.ftype.vararg:
                 raise Unsupported(f"`{fn.name}` has variable arguments and throws", where=f"@{fn.name}",

@@ -175,3 +175,19 @@ def test_an_exception_that_outlives_its_handler_is_refused() -> None:
     }""", language="c++").kernel("f")
     with pytest.raises(Unsupported, match=r"kept beyond its handler(.|\n)*exception_ptr(.|\n)*to fix"):
         ig.engine.grad(kernel)(1.0)
+
+
+def test_the_root_gets_a_place_for_what_leaves_it_only_where_something_does() -> None:
+    kernels = ig.load("""
+    extern "C" double thrown(double x) { if (x > 1) throw 5; return x; }
+    extern "C" double caught(double x) { try { if (x > 1) throw 5; } catch (...) { return 2 * x; } return x; }
+    """, language="c++")
+    for name, types, slots in (("thrown", ["_ZTIi"], 1), ("caught", [], 0)):
+        stage = kernels.kernel(name).primal.stage
+        module = read(stage.text, roots=[stage.name])
+        root = module.functions[stage.name]
+        before = len(root.args)
+        found = lower_exceptions(module, root, leaving=True)
+        assert [info.name for info, _ in found] == types
+        assert len(root.args) == before + slots
+        assert "call ptr @malloc(" not in to_text(module)
