@@ -84,6 +84,9 @@ def _mask_entry(module: Module, loop: Loop, preds: dict[Block, list[Block]], fac
     if not all(_harmless(i) and (b is before or i.opcode != "load" or i not in facts.varying) and i.opcode not in TRAPS
                for b in region for i in b.instructions):  # fmt: skip
         return False
+    if any(v.type.is_ptr and v in facts.varying and isinstance(v, Instruction) and v.block not in region
+           for b in region for i in b.instructions for v in i.operands):  # fmt: skip
+        return False  # it is not borrowed, and may be out of bounds for samples that do not enter
     b = Builder(guard, at=len(guard.instructions) - 1)
     enters = _condition(b, branch, before)
     _borrow(module, region, enters)

@@ -86,3 +86,53 @@ def test_markers_change_nothing_for_one_sample(name: str) -> None:
         rows = [np.array([v]) for v in (x, y, 0.0)]
         call(*(row.ctypes.data for row in rows))
         assert rows[2][0] == kernel(x, y)
+
+
+AHEAD = """
+declare double @llvm.sin.f64(double)
+define void @f(ptr %a, ptr %x, ptr %n, ptr %k, ptr %out) {
+entry:
+  %x0 = load double, ptr %x
+  %n0 = load i64, ptr %n
+  %k0 = load i64, ptr %k
+  OUTSIDE
+  %c = icmp sgt i64 %n0, 0
+  br i1 %c, label %pre, label %end
+pre:
+  INSIDE
+  %t = load double, ptr %p
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %pre ], [ %i1, %loop ]
+  %s = phi double [ %x0, %pre ], [ %s1, %loop ]
+  %m = fmul double %s, %t
+  %s1 = call double @llvm.sin.f64(double %m)
+  %i1 = add i64 %i, 1
+  %l = icmp slt i64 %i1, %n0
+  br i1 %l, label %loop, label %after
+after:
+  br label %end
+end:
+  %r = phi double [ %x0, %entry ], [ %s1, %after ]
+  store double %r, ptr %out
+  ret void
+}
+"""
+
+
+@pytest.mark.parametrize(("outside", "masked"), [(False, True), (True, False)])
+def test_addresses_made_before_a_guard_are_not_read_by_who_stays_out(outside: bool, masked: bool) -> None:
+    """What the address is made from is borrowed, the address itself is not: it may be out of bounds."""
+    address = "%p = getelementptr double, ptr %a, i64 %k0"
+    text = AHEAD.replace("OUTSIDE", address if outside else "").replace("INSIDE", "" if outside else address)
+    module = read(text, roots=["f"])
+    fn = module.functions["f"]
+
+    def analyse() -> Uniformity:
+        return Uniformity(fn, [1, 2, 3, 4], [8] * 5, strict=False)
+
+    while mask_loop(module, fn, analyse()):
+        assert not verify_module(module)
+    facts = analyse()
+    enters = fn.blocks[0].terminator.operands[0]
+    assert (enters not in facts.varying) is masked
