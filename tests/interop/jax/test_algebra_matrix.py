@@ -3,7 +3,7 @@ many native calls each makes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any
@@ -198,8 +198,20 @@ MATRIX: dict[str, tuple[Composition, int, int]] = {
 }  # fmt: skip
 
 
-BESIDE = {("custom_jvp around", "integers")}
-"""The rule of a custom_jvp calls the kernel for its value, and again, with a tape, for its derivative."""
+TAPED = ("field", "inout", "f32", "integers")
+BESIDE = {(name, subject) for name in ("custom_jvp around", "jvp(grad)") for subject in TAPED}
+"""One call more: the rule of a custom_jvp calls the kernel for its value, and again, with a tape, for its derivative;
+forward over reverse pushes through the primal, through the primal with its tape, and through the reverse sweep."""
+_ran: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def _bounded_memory(request: pytest.FixtureRequest) -> Iterator[None]:
+    """JAX keeps every compiled program, some 15 MB for each test here."""
+    yield
+    _ran.append(request.node.name)
+    if len(_ran) % 16 == 0:
+        jax.clear_caches()
 
 
 def _same(got: Any, wanted: Any, tolerance: float) -> None:
