@@ -59,7 +59,7 @@ def test_tape_bytes_are_counted() -> None:
 def test_only_what_a_kernel_reaches_is_read_and_compiled() -> None:
     """A function of the same library that irgrad refuses, and a thousand others, are nothing to it."""
     others = "".join(f"double other{i}(double x) {{ return x * {i}; }}\n" for i in range(1000))
-    asm = 'double hostile(double x) { __asm__("nop"); return x; }\n'
+    asm = 'double hostile(double x) { __asm__ volatile("hlt"); return x; }\n'
     library = irgrad.load(
         others + asm + "static double g(double x) { return x * x; }\ndouble f(double x) { return g(x); }"
     )

@@ -53,7 +53,8 @@ def test_a_wrong_call_is_told_with_its_place(case: str, level: str, tmp_path: Pa
     path.write_text(f"{HEAD}double wrong(void) {{ {statement} }}\n")
     assert main(["cc", level, "-c", str(path), "-o", str(tmp_path / "wrong.o")]) == 1
     told = capsys.readouterr().err
-    assert what in told.splitlines()[0]
+    lines = [line for line in told.splitlines() if " ... " not in line]  # what takes long says so before
+    assert what in lines[0]
     assert re.search(r"wrong\.c:13:\d+\)", told)
     assert because in told
     assert not (tmp_path / "wrong.o").exists()

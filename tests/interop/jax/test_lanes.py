@@ -60,7 +60,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], int, str]] = {
     "jacrev": (lambda k: jax.jacrev(k, (0, 1))(X, P), 1, "x8["),
     "value and jacobian": (lambda k: (k(X, P), jax.jacfwd(k)(X, P)), 2, "x8["),
     "strips": (lambda k: jax.jacfwd(k)(LONG, P), 1, "x16["),
-    "strips, reverse": (lambda k: jax.jacrev(k)(LONG, P), 1, "x16["),
+    "strips, reverse": (lambda k: jax.jacrev(k)(LONG, P), 2, "x16["),
     "pushed directions": (lambda k: jax.vmap(_push(k, X))(T), 1, "x4["),
     "pushed twice": (lambda k: jax.vmap(jax.vmap(_push(k, X)))(jnp.stack([T, 2 * T])), 1, "x8["),
     "pulled": (lambda k: jax.vmap(_pull(k, X))(T), 1, "x4["),

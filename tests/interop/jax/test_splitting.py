@@ -94,7 +94,7 @@ VECTOR: dict[str, tuple[Callable[[Any], Any], int]] = {
     "grad of scan": (lambda k: jax.grad(lambda x: _scan(k, x)[0].sum())(X), 2),
     "jvp of scan": (lambda k: jax.jvp(lambda x: _scan(k, x), (X,), (X,)), 1),
     "checkpoint": (lambda k: _twice(k, None), 3),
-    "checkpoint, all saved": (lambda k: _twice(k, ALL), 3),
+    "checkpoint, all saved": (lambda k: _twice(k, ALL), 4),
     "linear_transpose": (
         lambda k: jax.linear_transpose(lambda p: jax.jvp(lambda q: k(X, q), (jnp.ones(2),), (p,))[1], P)(X),
         1,
