@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import count
@@ -33,6 +34,8 @@ _OPEN: dict[int, tuple[Any, Any, Callable[[], Any] | None]] = {}
 _NUMBERS = count()
 # One compilation at a time: LLVM holds a process-wide lock anyway, and llvmlite's objects are not thread-safe.
 LLVM_LOCK = threading.RLock()
+# Numbers of units whose last reference went while another thread had the lock.
+_ENDED: deque[int] = deque()
 
 
 class Compiled:
@@ -73,19 +76,40 @@ class Compiled:
 
     def close(self) -> None:
         """Free the machine code now. Functions got from this unit must not be called any more."""
+        self._addresses = {}
         with LLVM_LOCK:
-            self._addresses = {}
-            engine, tracker, drain = _OPEN.pop(self._number, (None, None, None))
-            if drain is not None:
-                drain()
-            if tracker is not None:
-                tracker.close()
-            if engine is not None:
-                engine.close()
+            _end(self._number)
 
     def __del__(self) -> None:
         if hasattr(self, "_number") and LLVM_LOCK is not None:  # None: the interpreter is at its end
-            self.close()
+            _ENDED.append(self._number)
+            _end_unused()
+
+
+def _end(number: int) -> None:
+    """Free the machine code of a unit. The lock is held."""
+    engine, tracker, drain = _OPEN.pop(number, (None, None, None))
+    if drain is not None:
+        drain()
+    if tracker is not None:
+        tracker.close()
+    if engine is not None:
+        engine.close()
+
+
+def _end_unused() -> None:
+    """Free the units that nothing refers to any more, unless another thread is at work: later, then.
+
+    It never waits. The garbage collector calls it wherever some thread happens to allocate, with whatever locks that
+    thread holds; to wait there for a compilation that wants one of these locks would be for ever.
+    """
+    if not LLVM_LOCK.acquire(blocking=False):
+        return
+    try:
+        while _ENDED:
+            _end(_ENDED.popleft())
+    finally:
+        LLVM_LOCK.release()
 
 
 def compile_module(
@@ -173,6 +197,7 @@ def _defines(text: str, name: str) -> bool:
 
 def link_object(image: bytes, entries: Sequence[str], *, cached: bool = False) -> Compiled:
     """Link an object file into this process. Raises LoadError for symbols that nothing provides."""
+    _end_unused()
     names = ObjectFile(image).undefined
     missing = symbols.missing(names)
     if missing:

@@ -107,6 +107,31 @@ def test_close_is_final() -> None:
         unit.address("square")
 
 
+def test_the_last_reference_never_waits_for_a_compilation() -> None:
+    """The garbage collector may drop it in a thread with locks that the compilation waits for."""
+    unit = compile_module(SQUARE, ["square"])
+    number = unit._number
+    held, over = threading.Event(), threading.Event()
+
+    def compilation() -> None:
+        with jit.LLVM_LOCK:
+            held.set()
+            over.wait(60)
+
+    other = threading.Thread(target=compilation)
+    other.start()
+    assert held.wait(60)
+    del unit
+    gc.collect()
+    assert not over.is_set()
+    assert number in jit._OPEN, "it is freed when the compilation is over"
+    over.set()
+    other.join()
+    del other
+    compile_module(SQUARE, ["twice"])
+    assert number not in jit._OPEN
+
+
 def test_the_second_compilation_comes_from_the_cache(store: Path) -> None:
     first = compile_module(SQUARE, ["square"])
     second = compile_module(SQUARE, ["square"])
