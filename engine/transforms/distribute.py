@@ -40,6 +40,7 @@ from irgrad.engine.ir.model import (
     Value,
 )
 from irgrad.engine.transforms.desugar import replace_uses
+from irgrad.engine.transforms.earlier import copied
 from irgrad.engine.transforms.rows import libm_cost, pure_call
 
 __all__ = ["CHUNK", "LANES", "distribute", "distributed_text"]
@@ -67,10 +68,11 @@ def distributed_text(text: str, name: str, prepare: Callable[[str, Sequence[str]
     from irgrad.engine.ir.printer import to_text
     from irgrad.engine.ir.reader import read
     from irgrad.engine.transforms.clears import shorten_clears
+    from irgrad.engine.transforms.demand import compute_on_demand
     from irgrad.engine.transforms.factors import keep_factors
 
     module = read(prepare(text, [name]), roots=[name])
-    changes = shorten_clears(module) + keep_factors(module) + distribute(module)
+    changes = shorten_clears(module) + keep_factors(module) + compute_on_demand(module) + distribute(module)
     return to_text(module) if changes else text
 
 
@@ -261,7 +263,7 @@ class _Cut:
         table: dict[Value, Value] = {**new}
         for instr in self.block.instructions[len(self.block.phis) : -1]:
             if instr not in self.wide:
-                table[instr] = b.insert(_copied(instr, [table.get(o, o) for o in instr.operands]))
+                table[instr] = b.insert(copied(instr, [table.get(o, o) for o in instr.operands]))
         for value, room in buffers.items():
             kept = table[value]
             if kept.type is ty.I1:
@@ -292,7 +294,7 @@ class _Cut:
             table[value] = b.cast("trunc", kept, ty.I1) if value.type is ty.I1 else kept
         for instr in self.block.instructions[len(self.block.phis) : -1]:
             if instr in self.wide or instr in self.shared:
-                table[instr] = b.insert(_copied(instr, [table.get(o, o) for o in instr.operands]))
+                table[instr] = b.insert(copied(instr, [table.get(o, o) for o in instr.operands]))
         self._close(b, number, some, here, after)
         for phi in phis:
             latched = self._next(phi)
@@ -315,10 +317,3 @@ def _saving(instr: Instruction) -> int:
     if instr.opcode == "fdiv":
         return 4
     return int(instr.type.is_float)
-
-
-def _copied(instr: Instruction, operands: Sequence[Value]) -> Instruction:
-    return Instruction(
-        instr.opcode, instr.type, operands, flags=instr.flags, pred=instr.pred, elem=instr.elem, align=instr.align,
-        indices=instr.indices, call=instr.call, metadata=dict(instr.metadata),
-    )  # fmt: skip
