@@ -2,9 +2,12 @@
 
 Values that hold the same bits (phi, select, freeze, arguments, returns) form one class (union-find). A class has a
 layout, ((offset, kind), ...); truncations, extensions, shifts by whole bytes and disjoint `or` pass parts of it on.
+Integers in structs (`std::optional<double>` is returned as `{ i64, i8 }`) are values of their own, `Part`s.
 """
 
 from __future__ import annotations
+
+from functools import cached_property
 
 from irgrad.engine.analyses.kinds import INT, Kind, Layout, kind_size, leaves
 from irgrad.engine.analyses.pointers import Pointers
@@ -17,8 +20,35 @@ _ARITHMETIC = frozenset("add sub mul udiv sdiv urem srem uitofp sitofp".split())
 _PARTS = frozenset("trunc zext lshr shl or and xor bitcast".split())
 
 
+_HANDS_ON = _SAME | {"extractvalue", "insertvalue"}
+_MOST_PARTS = 64
+
+
+class Part(Value):
+    """An integer in a struct or array."""
+
+    __slots__ = ("whole",)
+
+    def __init__(self, type_: Type, whole: Value) -> None:
+        super().__init__(type_)
+        self.whole = whole
+
+
 def _tracked(value: Value) -> bool:
-    return value.type.scalar.is_int and ty.store_size(value.type) >= 2 and isinstance(value, Instruction | Argument)
+    wide = value.type.scalar.is_int and ty.store_size(value.type) >= 2
+    return wide and isinstance(value, Instruction | Argument | Part)
+
+
+def integers_in(type_: Type) -> list[tuple[tuple[int, ...], Type]]:
+    """(path, type) of the integers in a struct or array that may carry floats; none where they are too many."""
+    if isinstance(type_, ty.StructType):
+        fields = list(enumerate(type_.fields or ()))
+    elif isinstance(type_, ty.ArrayType):
+        fields = [(i, type_.elem) for i in range(type_.count if type_.count <= _MOST_PARTS else 0)]
+    else:
+        return [((), type_)] if type_.scalar.is_int and ty.store_size(type_) >= 2 else []
+    found = [((i, *path), leaf) for i, field in fields for path, leaf in integers_in(field)]
+    return found if len(found) <= _MOST_PARTS else []
 
 
 class Carriers:
@@ -32,6 +62,7 @@ class Carriers:
         self._integer: set[Value] = set()
         self._parts: list[Instruction] = []
         self._returns: dict[Function, Value] = {}
+        self._in_structs: dict[tuple[Value, tuple[int, ...]], Part] = {}
         self.accesses: list[tuple[Value, Value]] = []  # (integer value, pointer it is loaded from or stored to)
 
     def find(self, value: Value) -> Value:
@@ -51,11 +82,34 @@ class Carriers:
 
     def floats(self, value: Value) -> frozenset[Type]:
         """The float types of everything the value is known to carry; several of them for a union."""
+        if value.type.is_aggregate:
+            parts = (self._part(value, path, leaf) for path, leaf in integers_in(value.type))
+            return frozenset(kind for part in parts for kind in self.floats(part))
         return frozenset(self._floats.get(self.find(value), ()))
 
     def used_as_integer(self, value: Value) -> bool:
         """Some arithmetic treats the value as a number."""
         return isinstance(value, ConstInt) or self.find(value) in self._integer
+
+    def origins(self, value: Value) -> list[Value]:
+        """Where an integer that is taken out of a struct may come from: all that is not only handed on. None for the
+        tag of a variant, which is a constant."""
+        return self._origins.get(self.find(value), [])
+
+    @cached_property
+    def _origins(self) -> dict[Value, list[Value]]:
+        found: dict[Value, list[Value]] = {}
+        for member in dict.fromkeys([*self._parent, *map(self.find, self._parent)]):
+            value = member.whole if isinstance(member, Part) else member
+            if not self._handed_on(value):
+                found.setdefault(self.find(member), []).append(value)
+        return found
+
+    def _handed_on(self, value: Value) -> bool:
+        if not isinstance(value, Instruction):
+            return False
+        targets = self._pointers.callees(value) if value.is_call else None
+        return value.opcode in _HANDS_ON or (bool(targets) and all(fn.blocks for fn in targets or ()))
 
     def memory(self, value: Value, pointer: Value) -> None:
         """The value is loaded from, or stored to, `pointer`."""
@@ -78,7 +132,21 @@ class Carriers:
             changed = True
         return changed
 
-    def _unite(self, a: Value, b: Value) -> None:
+    def _part(self, whole: Value, path: tuple[int, ...], leaf: Type) -> Value:
+        """The integer at one place of a struct."""
+        if not path:
+            return whole
+        if (whole, path) not in self._in_structs:
+            self._in_structs[whole, path] = Part(leaf, whole)
+        return self._in_structs[whole, path]
+
+    def _unite(self, a: Value, b: Value, inside: tuple[int, ...] = ()) -> None:
+        """`a` holds the same bits as `b`, or as what is at one place of the struct `b`."""
+        if a.type.is_aggregate or inside:
+            if isinstance(b, Instruction | Argument):
+                for path, leaf in integers_in(a.type):
+                    self._unite(self._part(a, path, leaf), self._part(b, (*inside, *path), leaf))
+            return
         if not (_tracked(a) and _tracked(b)):
             return
         a, b = self.find(a), self.find(b)
@@ -98,6 +166,10 @@ class Carriers:
         if op in _SAME:
             for operand in instr.operands[1:] if op == "select" else instr.operands:
                 self._unite(instr, operand)
+        elif op == "extractvalue":
+            self._unite(instr, instr.operands[0], tuple(instr.indices))
+        elif op == "insertvalue":
+            self._insert(instr, instr.operands[0], instr.operands[1], tuple(instr.indices))
         elif op in _ARITHMETIC:
             self._number(instr, *instr.operands)
         elif op == "getelementptr":
@@ -108,7 +180,7 @@ class Carriers:
             self.learn_if(instr.operands[0], ((0, ty.PTR),))
         elif op in ("fptosi", "fptoui"):
             self._number(instr)
-        elif op == "ret" and instr.operands and _tracked(instr.operands[0]):
+        elif op == "ret" and instr.operands and (_tracked(instr.operands[0]) or instr.operands[0].type.is_aggregate):
             self._return(instr)
         elif instr.is_call:
             self._call(instr)
@@ -120,6 +192,15 @@ class Carriers:
             self._parts.append(instr)
         if op == "bitcast":
             self._cast(instr)
+
+    def _insert(self, result: Instruction, whole: Value, new: Value, at: tuple[int, ...]) -> None:
+        """`result` is `whole` with `new` at one place."""
+        for path, leaf in integers_in(result.type):
+            if path[: len(at)] != at:
+                if isinstance(whole, Instruction | Argument):
+                    self._unite(self._part(result, path, leaf), self._part(whole, path, leaf))
+            elif isinstance(new, Instruction | Argument):
+                self._unite(self._part(result, path, leaf), self._part(new, path[len(at):], leaf))
 
     def learn_if(self, value: Value, layout: Layout) -> None:
         """`learn`, for values that are integers of the module."""

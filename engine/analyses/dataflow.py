@@ -125,10 +125,16 @@ class Dataflow:
                 self.edge(instr.operands[0], self.returned(instr.block.function))
         elif instr.is_call:
             self._call(instr)
+        elif op == "extractvalue" and self.carries(instr) and self._of_unknown_kind(instr):
+            for origin in self.types.carriers.origins(instr):  # not from the floats beside it
+                self.edge(origin, instr)
         elif op not in _STOPS and not (op in _INTEGER_STOPS and self._is_number(instr)) and self.carries(instr):
             for operand in instr.operands[1:] if op == "select" else instr.operands:
                 if self.carries(operand):
                     self.edge(operand, instr)
+
+    def _of_unknown_kind(self, instr: Instruction) -> bool:
+        return instr.type.scalar.is_int and not self.types.carriers.floats(instr)
 
     def _is_number(self, instr: Instruction) -> bool:
         return self.types.carries(instr) is INT

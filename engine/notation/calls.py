@@ -34,7 +34,7 @@ from irgrad.engine.notation.names import (
     annotation,
     family,
 )
-from irgrad.engine.notation.results import Result, result_of, room_of
+from irgrad.engine.notation.results import Found, Result, result_of, room_of
 from irgrad.engine.transforms.lanes import MOST
 from irgrad.rules.errors import IRGradError, Unsupported
 
@@ -84,7 +84,8 @@ class DerivativeCall:
     sret: int = -1
     room: int = 0  # bytes behind it
     width: int = 1
-    seed: int = -1  # the argument with the result's cotangent
+    seed: tuple[int, ...] = ()  # the arguments with the result's cotangent, one for each register
+    found: Found = field(default_factory=Found)  # the numbers in the result; known when the function was analysed
     tape: int = -1  # the argument with the tape, or with its address
     tape_in_memory: bool = False
     through: int = -1  # the argument with the function, where `function` is only one of several
@@ -205,11 +206,6 @@ class _Parser(Reader):
                               "integers are, and what enzyme_const stands before" if call.parameters else
                               f"`{function.name}` has no parameters",
                               "leave out enzyme_const before what the derivative is wanted of")
-        shadows = any(p.shadows for p in call.parameters)
-        if not call.forward and isinstance(call.result.kind, ty.IntType) and not shadows:
-            raise self.refuse("there is nothing to differentiate", f"`{function.name}` returns an integer, or a struct "
-                              "in a register for integers, and no parameter has a shadow",
-                              "return numbers, or store them through a pointer that is enzyme_dup")
         return call
 
     def _ahead(self, call: DerivativeCall) -> None:
@@ -360,9 +356,8 @@ class _Parser(Reader):
         """The cotangent of the result and the tape; nothing else is left."""
         self._annotations(call)
         if call.mode == "sweep":
-            seeded = call.result.active and "const_return" not in call.switches and self.at < self.end
-            if seeded and not isinstance(self.args[self.at].type, ty.PtrType):
-                call.seed = self.take("the cotangent of the result")
+            if (call.result.active or call.result.packed) and "const_return" not in call.switches:
+                self._seed(call)
             self._annotations(call)
             if call.tape < 0:
                 call.tape = self.take("the tape that __enzyme_augmentfwd returned")
@@ -373,6 +368,18 @@ class _Parser(Reader):
                               f"{left} {'is' if left == 1 else 'are'} left behind its "
                               f"{len(call.function.args)} parameters",
                               "a pointer takes its shadow with it, unless enzyme_const stands before it")
+
+
+    def _seed(self, call: DerivativeCall) -> None:
+        """The result's cotangent, which may be left out: as many arguments as the result has registers."""
+        wanted = len(call.result.registers)
+        pointer = isinstance(call.result.registers[0], ty.PtrType)
+        if self.at >= self.end - (pointer and call.tape < 0):
+            return
+        if isinstance(self.args[self.at].type, ty.PtrType) is not pointer:
+            return
+        part = f" ({wanted} registers)" if wanted > 1 else ""
+        call.seed = tuple(self.take(f"the cotangent of the result{part}") for _ in range(wanted))
 
 
 def _one_of(value: Value | None, depth: int = 4) -> list[Function]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Hashable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from irgrad.engine.ir import types as ty
@@ -21,6 +22,7 @@ from irgrad.engine.notation.leaving import Thrown, may_leave, named, thrower_tex
 from irgrad.engine.notation.names import PLAIN, family, spelled_out
 from irgrad.engine.notation.plain import HIDDEN, lower_plain, one_more
 from irgrad.engine.notation.registered import Said, defined_functions, said_about
+from irgrad.engine.notation.results import Found, numbers_in
 from irgrad.engine.notation.splitting import kept
 from irgrad.engine.notation.thunks import active, declarations, derivatives, formals_of, root_text, thunk_text
 from irgrad.rules.errors import IRGradError, MissingRuleError, Unsupported
@@ -104,6 +106,20 @@ def _wrappers(text: str) -> set[str]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """The derivative of one root: its name and text, the constant parameters that need a shadow, the numbers in the
+    result, the exceptions that leave it and what throws them, the functions of which it compares addresses."""
+
+    name: str
+    text: str
+    scratch: tuple[int, ...]
+    found: Found
+    thrown: Thrown = ()
+    thrower: str = ""
+    reached: tuple[str, ...] = ()
+
+
 class _Program:
     """The program's text while its calls are lowered."""
 
@@ -113,7 +129,7 @@ class _Program:
         self.said = said
         self.count = 0
         # root, mode, activity, ... -> derivative, the constant parameters that it wants a shadow for, and what throws
-        self.known: dict[tuple[Hashable, ...], tuple[str, tuple[int, ...], str]] = {}
+        self.known: dict[tuple[Hashable, ...], _Made] = {}
         self.throwers: list[str] = []  # functions that this round adds
         self.reached: dict[str, None] = {}  # functions of which derivatives compare the addresses
         self.statics: set[str] = set()
@@ -207,17 +223,16 @@ class _Program:
         if key not in self.known:
             name = f"irgrad.root.{self.count}"
             try:
-                body = root_text(call, name)
-                made = _derivative(*outside, call, body, name, self.said, self.preopt)
-                derivative, part, scratch, thrown, reached = made
+                made = _derivative(*outside, call, root_text(call, name), name, self.said, self.preopt)
             except IRGradError as error:
                 raise _placed(error, call, name) from None
-            self.reached.update(dict.fromkeys(reached))
-            if thrown:
-                self.throwers.append(thrower_text(module, call.thrower, thrown))
-            self.known[key] = derivative, scratch, call.thrower
-            parts.append(part)
-        derivative, call.scratch, call.thrower = self.known[key]
+            self.reached.update(dict.fromkeys(made.reached))
+            if made.thrown:
+                self.throwers.append(thrower_text(module, call.thrower, made.thrown))
+            self.known[key] = replace(made, text="", thrower=call.thrower)
+            parts.append(made.text)
+        known = self.known[key]
+        derivative, call.scratch, call.thrower, call.found = known.name, known.scratch, known.thrower, known.found
         types = "".join(f"{name} = type {type_.body}\n" for name, type_ in module.types.items())
         parts.append(types + declarations(call, derivative) + thunk_text(call, caller, thunk, derivative))
         info = call.instr.call
@@ -262,20 +277,19 @@ def _outside(text: str) -> tuple[str, set[str | None]]:
 
 def _derivative(
     outside: str, defined: Container[str | None], call: DerivativeCall, body: str, name: str, said: Said, preopt: bool
-) -> tuple[str, str, tuple[int, ...], Thrown, tuple[str, ...]]:
-    """Name and text of the derivative of one root, the constant parameters that need a shadow, the exceptions that
-    leave it, and the functions of which it compares addresses; `defined`: the variables that the program defines."""
+) -> _Made:
+    """The derivative of one root; `defined`: the variables that the program defines."""
     apart = said.kept_apart(outside)
     roots = [call.function.name or "", *_functions(call)]
     prepared = ""
 
-    def once(text: str, leaving: bool) -> tuple[str, str, tuple[int, ...], Thrown]:
+    def once(text: str, leaving: bool) -> _Made:
         nonlocal prepared
         prepared, thrown = _ready(text, name, apart, preopt, leaving)
         call.thrower = name.replace("root", "throw") if thrown else ""
-        return *_differentiated(outside, defined, call, prepared, name, said), thrown
+        return replace(_differentiated(outside, defined, call, prepared, name, said), thrown=thrown)
 
-    def attempt(text: str) -> tuple[str, str, tuple[int, ...], Thrown]:
+    def attempt(text: str) -> _Made:
         if may_leave(outside, text, call):
             try:
                 return once(text, True)
@@ -284,12 +298,12 @@ def _derivative(
         return once(text, False)
 
     try:
-        return *attempt(one_more(restrict(outside, roots)) + body), ()
+        return attempt(one_more(restrict(outside, roots)) + body)
     except IRGradError:
         again = dispatched(outside, prepared, roots, body) if prepared else None
         if again is None:
             raise
-    return *attempt(one_more(again[0])), tuple(again[1])
+    return replace(attempt(one_more(again[0])), reached=tuple(again[1]))
 
 
 def _ready(text: str, name: str, apart: frozenset[str], preopt: bool, leaving: bool) -> tuple[str, Thrown]:
@@ -310,7 +324,7 @@ def _ready(text: str, name: str, apart: frozenset[str], preopt: bool, leaving: b
 
 def _differentiated(
     outside: str, defined: Container[str | None], call: DerivativeCall, text: str, name: str, said: Said
-) -> tuple[str, str, tuple[int, ...]]:
+) -> _Made:
     """The same of a root that is ready."""
     from irgrad.engine.ir.printer import to_text
     from irgrad.engine.ir.reader import read
@@ -348,11 +362,13 @@ def _differentiated(
             fix="enzyme_dup (or enzyme_dupnoneed) with a shadow of zeros")
     for var in workspace:
         var.init = None
+    slots = derived.facts.root.args[len(formals_of(call)) :]
+    found = Found() if call.result.kind is None else numbers_in(derived.facts, call.result, slots[0])
     names = derivatives(call, derived.name)
     for made in names:
         for arg in module.functions[made].args:
             arg.attrs = ""  # pointers of a program may overlap
-    return derived.name, _private(to_text(module), names), derived.scratch
+    return _Made(derived.name, _private(to_text(module), names), derived.scratch, found)
 
 
 def strong(call: DerivativeCall) -> bool:

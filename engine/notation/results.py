@@ -6,12 +6,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from irgrad.engine.analyses.facts import Facts
+from irgrad.engine.analyses.kinds import CONFLICT
+from irgrad.engine.analyses.locations import locate
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import Function, Module
+from irgrad.engine.ir.model import Argument, Function, Instruction, Module
 from irgrad.engine.ir.types import Type
-from irgrad.engine.transforms.leaves import has_float
+from irgrad.engine.transforms.leaves import has_float, has_pointer
+from irgrad.rules.errors import Unsupported
 
-__all__ = ["Result", "floats_of", "ones", "result_of", "room_of"]
+__all__ = ["Found", "Result", "floats_of", "numbers_in", "ones", "result_of", "room_of"]
 
 _SRET = re.compile(r"\bsret\((%(?:\"[^\"]*\"|[-\w$.]+))\)")
 _ONE = {"double": "1.0", "float": "1.0", "half": "0xH3C00", "bfloat": "0xR3F80",
@@ -31,8 +35,71 @@ class Result:
 
     @property
     def pointer(self) -> bool:
-        """The result is a pointer, which has a shadow."""
-        return isinstance(self.kind, ty.PtrType)
+        """The result is a pointer, which has a shadow, or holds some."""
+        return self.kind is not None and has_pointer(self.kind)
+
+    @property
+    def packed(self) -> bool:
+        """Integers are in it, which may carry numbers: compilers return `struct { float x; int n; }` in one."""
+        return self.kind is not None and _may_carry(self.kind)
+
+    @property
+    def registers(self) -> tuple[Type, ...]:
+        """What a call that is given a value of this kind has in place of it."""
+        if self.kind is None or self.memory:
+            return () if self.kind is None else (ty.PTR,)
+        return (self.kind.fields or ()) if isinstance(self.kind, ty.StructType) else (self.kind,)
+
+
+def _may_carry(type_: Type) -> bool:
+    if isinstance(type_, ty.StructType):
+        return any(map(_may_carry, type_.fields or ()))
+    if isinstance(type_, ty.ArrayType):
+        return _may_carry(type_.elem) or (type_.elem.is_int and type_.count > 1)
+    return type_.scalar.is_int and ty.store_size(type_) > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The numbers in a result: (offset in bytes, type), those that integers carry included. `problem`: where something
+    active is in the result and it is not known as what; a cotangent of ones cannot be made then."""
+
+    numbers: tuple[tuple[int, ty.FloatType], ...] = ()
+    problem: Unsupported | None = None
+
+
+def numbers_in(facts: Facts, result: Result, slot: Argument) -> Found:
+    """The numbers in a result; `slot`: the root's argument that it is stored through."""
+    assert result.kind is not None
+    stated = dict(floats_of(result.kind))
+    found = facts.types.access(slot, ty.size_of(result.kind)) if result.packed else ()
+    for at, kind in found:
+        if isinstance(kind, ty.FloatType) and not _overlaps(at, kind, stated):
+            stated[at] = kind
+    stores = [i for fn in facts.pointers.functions for i in fn.instructions() if i.opcode == "store" and result.packed]
+    problem = next((p for store in stores if (p := _unknown(facts, store, slot)) is not None), None)
+    return Found(tuple(sorted(stated.items(), key=lambda entry: entry[0])), problem)
+
+
+def _overlaps(at: int, kind: ty.FloatType, known: dict[int, ty.FloatType]) -> bool:
+    return any(at < other + ty.store_size(type_) and other < at + ty.store_size(kind) for other, type_ in known.items())
+
+
+def _unknown(facts: Facts, store: Instruction, slot: Argument) -> Unsupported | None:
+    """An active integer in the result of which nobody knows which numbers it carries."""
+    value, address = store.operands
+    if not value.type.scalar.is_int or not facts.activity.value(value):
+        return None
+    if not facts.pointers.of(address) >> facts.pointers.object_of[slot].index & 1:
+        return None
+    here = facts.types.access(address, ty.store_size(value.type))
+    if facts.types.carriers.floats(value) and not any(kind is CONFLICT for _, kind in here):
+        return None
+    return Unsupported(
+        "an integer in the result may carry numbers, and it is not known which",
+        where=locate(facts.module, store), which=f"`{value.type}`", because=facts.activity.why(value),
+        fix="store the numbers through a pointer that is enzyme_dup, or enzyme_const_return if the result has no "
+            "derivative")
 
 
 def result_of(function: Function, module: Module) -> Result:

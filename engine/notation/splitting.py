@@ -74,8 +74,7 @@ class _Sweep(Thunk):
         gradients = self.arguments()
         kind = call.result.kind
         if kind is not None:
-            seed = self.value(call.seed, kind) if call.seed >= 0 else ""
-            self.result_slots(kind, seeded="const_return" not in call.switches, seed=seed)
+            self.result_slots(kind, seeded="const_return" not in call.switches, seed=self.seed(kind))
         self.which()
         if call.instr.args[call.tape].type is not ty.PTR:
             raise self.refuse(f"the tape is a `{call.instr.args[call.tape].type}`",

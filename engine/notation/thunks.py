@@ -14,7 +14,7 @@ from irgrad.engine.ir.lexer import quoted_name
 from irgrad.engine.ir.model import Argument, Function
 from irgrad.engine.ir.types import Type
 from irgrad.engine.notation.calls import DerivativeCall, Parameter, used
-from irgrad.engine.notation.results import floats_of, ones
+from irgrad.engine.notation.results import ones
 from irgrad.engine.transforms.split import REVERSE
 from irgrad.rules.errors import IRGradError, Unsupported
 
@@ -28,8 +28,15 @@ def active(call: DerivativeCall) -> list[str]:
     """What `derive` is told about each argument of the root, its result's slot included."""
     kinds = ["const" if p.activity == "const" else "dup" for p in call.parameters]
     if call.result.kind is not None:
-        kinds.append("dup" if call.result.active or call.result.pointer else "const")
+        kinds.append("dup" if shadowed(call) else "const")
     return [*kinds, *["const"] * ((call.through >= 0) + bool(call.thrower))]
+
+
+def shadowed(call: DerivativeCall) -> bool:
+    """Whether the result's slot has a shadow. What integers carry is known when the function has been analysed."""
+    result = call.result
+    split = call.mode in ("augment", "sweep")  # both halves are of one derivative
+    return result.active or result.pointer or (result.packed and (split or "const_return" not in call.switches))
 
 
 def formals_of(call: DerivativeCall) -> list[Argument]:
@@ -67,9 +74,21 @@ def root_text(call: DerivativeCall, name: str) -> str:
         lines.append(f"  call {_prototype(call.function)} {target}")
     else:
         lines.append(f"  %r = call {_prototype(call.function)} {target}")
-        lines.append(f"  store {ret} %r, ptr %ret, align {ty.align_of(ret)}")
+        lines += _stored(ret)
     body = "\n".join(lines)
     return f"define void @{quoted_name(name)}({', '.join(params)}) {{\n{body}\n  ret void\n}}\n"
+
+
+def _stored(ret: Type) -> list[str]:
+    """The store of the result `%r`; of a struct part by part, so that each integer in it is a value of its own."""
+    if not isinstance(ret, ty.StructType):
+        return [f"  store {ret} %r, ptr %ret, align {ty.align_of(ret)}"]
+    lines = []
+    for i, (part, at) in enumerate(zip(ret.fields or (), ty.field_offsets(ret), strict=False)):
+        lines += [f"  %r{i} = extractvalue {ret} %r, {i}",
+                  f"  %r{i}.at = getelementptr i8, ptr %ret, i64 {at}",
+                  f"  store {part} %r{i}, ptr %r{i}.at, align {1 if ret.packed else ty.align_of(part)}"]  # fmt: skip
+    return lines
 
 
 def _prototype(function: Function) -> str:
@@ -225,6 +244,21 @@ class Thunk:
         self.lines.append(f"  {name} = {op} {have} %a{number} to {type_}")
         return name
 
+    def seed(self, kind: Type) -> str:
+        """The result's cotangent, which the call gives; "" where it does not."""
+        given, memory = self.call.seed, self.call.result.memory
+        if not given:
+            return ""
+        if not isinstance(kind, ty.StructType) or memory:
+            return self.value(given[0], kind, byref=memory)
+        whole = "poison"
+        for i, (number, type_) in enumerate(zip(given, kind.fields or (), strict=True)):
+            part = self.value(number, type_)
+            name = f"%k{len(self.lines)}"
+            self.lines.append(f"  {name} = insertvalue {kind} {whole}, {type_} {part}, {i}")
+            whole = name
+        return whole
+
     def slot(self, name: str, type_: Type, start: str) -> str:
         """Memory on the stack that holds a value."""
         align = ty.align_of(type_)
@@ -246,7 +280,7 @@ class Thunk:
         primal, shadows = self.result_slots(kind, seeded=not forward and "const_return" not in switches)
         shown = [(kind, primal)] if "primal_return" in switches else []
         tangents = [(kind, shadow) for shadow in shadows]
-        if not forward or switches & {"noret", "const_return"}:
+        if not forward or switches & {"noret", "const_return"} or not self._given_back():
             tangents = []
         return [*shown, *tangents, *gradients]
 
@@ -254,16 +288,36 @@ class Thunk:
         """The result's slot and those of its tangents or cotangents, which `seeded` ones start from 1."""
         primal = self.slot("r", kind, nought(kind))
         self.slots.append(f"ptr {primal}")
-        if not (self.call.result.active or self.call.result.pointer):
+        if not shadowed(self.call):
             return primal, []
         shadows = [self.slot(f"dr.{lane}", kind, seed or nought(kind)) for lane in range(self.call.width)]
+        if seeded and not seed:
+            self._check_numbers()
         for shadow in shadows if seeded and not seed else ():
-            for offset, part in floats_of(kind):
+            for offset, part in self.call.found.numbers:
                 at = f"{shadow}.at{offset}"
                 self.lines += [f"  {at} = getelementptr i8, ptr {shadow}, i64 {offset}",
                                f"  store {part} {ones(part)}, ptr {at}, align {ty.align_of(part)}"]  # fmt: skip
         self.lanes(shadows)
         return primal, shadows
+
+    def _given_back(self) -> bool:
+        """Whether the result has a tangent that the call returns."""
+        found = self.call.found
+        return bool(found.numbers) or found.problem is not None or self.call.result.pointer
+
+    def _check_numbers(self) -> None:
+        """A cotangent of ones can be made, and goes somewhere."""
+        call = self.call
+        if call.found.problem is not None:
+            problem = call.found.problem
+            where = f"{problem.where}, " if problem.where else ""
+            raise Unsupported(problem.what, where=f"{where}differentiated by {call.where}", which=problem.which,
+                              because=problem.because, fix=problem.fix)
+        if not (call.found.numbers or call.result.pointer or any(p.shadows for p in call.parameters)):
+            raise self.refuse("there is nothing to differentiate", f"`{call.function.name}` returns an integer that "
+                              "carries no numbers, and no parameter has a shadow",
+                              "return numbers, or store them through a pointer that is enzyme_dup")
 
     def give_back(self, values: list[Slot], *, more: bool = False) -> None:
         """Ends the thunk with these values; `more`: the declared result may have room for others."""

@@ -28,16 +28,18 @@ from irgrad.engine.transforms.unit import Abi, Unit
 from irgrad.rules.errors import Unsupported
 
 if TYPE_CHECKING:
+    from irgrad.engine.analyses.facts import Facts
     from irgrad.engine.analyses.rulebook import Rulebook
 
 
 @dataclass(frozen=True, slots=True)
 class Derived:
     """Name of the derivative's function; `scratch`: arguments that were not asked for but need zeroed scratch
-    shadows."""
+    shadows; `facts`: what the analyses found."""
 
     name: str
     scratch: tuple[int, ...]
+    facts: Facts
 
 
 def derive(
@@ -78,7 +80,7 @@ def derive(
         target.tail += f" {LANES}"
     if rules is not None:
         rules.restore()
-    return Derived(name, scratch)
+    return Derived(name, scratch, unit.facts)
 
 
 def prepared(

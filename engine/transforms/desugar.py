@@ -10,16 +10,29 @@ simple ones.
     fshl, fshr             two shifts and an or, where whole bytes move
     atomicrmw, cmpxchg on floats   load, operation, store (differentiated code runs a call in one thread)
     byval arguments        an explicit copy on the caller's stack
+    loads and stores of structs with integers   of their parts, each of which may carry something else
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from math import gcd
 
+from irgrad.engine.analyses.carriers import integers_in
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
-from irgrad.engine.ir.model import Block, ConstInt, ConstZero, Function, Instruction, Module, Value, const_float
+from irgrad.engine.ir.model import (
+    Block,
+    ConstInt,
+    ConstUndef,
+    ConstZero,
+    Function,
+    Instruction,
+    Module,
+    Value,
+    const_float,
+)
 from irgrad.engine.transforms.emit import PURE, type_suffix
 
 BYVAL = re.compile(r"\bbyval\(([^()]*(?:\([^()]*\))?[^()]*)\)\s*")
@@ -90,6 +103,10 @@ def _rewrite_of(instr: Instruction) -> Rewrite | None:
         return _atomic
     elif instr.opcode == "cmpxchg" and _float_bits(instr.operands[2]):
         return _compare_exchange
+    elif instr.opcode == "load" and integers_in(instr.type) and instr.type.is_aggregate:
+        return _load_parts
+    elif instr.opcode == "store" and instr.operands[0].type.is_aggregate and integers_in(instr.operands[0].type):
+        return _store_parts
     return None
 
 
@@ -236,6 +253,35 @@ def _byval(_module: Module, b: Builder, instr: Instruction) -> Value:
         instr.call.arg_attrs[i] = BYVAL.sub("", attrs)
     b.block.instructions.append(instr)
     return instr
+
+
+def _parts(type_: ty.Type, path: tuple[int, ...] = (), at: int = 0) -> Iterator[tuple[tuple[int, ...], int, ty.Type]]:
+    """(path, offset, type) of the values in a struct or array."""
+    if isinstance(type_, ty.StructType):
+        offsets = ty.field_offsets(type_)
+        for i, field in enumerate(type_.fields or ()):
+            yield from _parts(field, (*path, i), at + offsets[i])
+    elif isinstance(type_, ty.ArrayType):
+        for i in range(type_.count):
+            yield from _parts(type_.elem, (*path, i), at + i * ty.size_of(type_.elem))
+    else:
+        yield path, at, type_
+
+
+def _load_parts(_module: Module, b: Builder, instr: Instruction) -> Value:
+    whole: Value = ConstUndef(instr.type, poison=True)
+    align = instr.align or ty.align_of(instr.type)
+    for path, at, type_ in _parts(instr.type):
+        part = b.load(type_, b.gep(ty.I8, instr.operands[0], at), gcd(align, at))
+        whole = b.insertvalue(whole, part, *path)
+    return whole
+
+
+def _store_parts(_module: Module, b: Builder, instr: Instruction) -> None:
+    value, pointer = instr.operands
+    align = instr.align or ty.align_of(value.type)
+    for path, at, _ in _parts(value.type):
+        b.store(b.extractvalue(value, *path), b.gep(ty.I8, pointer, at), gcd(align, at))
 
 
 def _at_top(entry: Block, _here: Block, instr: Instruction) -> None:

@@ -81,7 +81,7 @@ def derive_split(
     forget_globals(unit, reverse)
     if rules is not None:
         rules.restore()
-    return Derived(name, scratch)
+    return Derived(name, scratch, unit.facts)
 
 
 def _open_memory(unit: Unit, kept: Sequence[int]) -> int:

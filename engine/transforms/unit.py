@@ -144,10 +144,11 @@ class Unit:
         return abi
 
     def differentiable(self, value: Value) -> bool:
-        """An active value with a tangent and an adjoint: it has floats, or is an integer that carries some."""
+        """An active value with a tangent and an adjoint: it has floats, or has integers that carry some."""
         if not self.activity.value(value):
             return False
-        return has_float(value.type) or bool(value.type.scalar.is_int and self.types.carriers.floats(value))
+        whole = value.type.scalar.is_int or value.type.is_aggregate
+        return has_float(value.type) or bool(whole and self.types.carriers.floats(value))
 
     def call_abi(self, instr: Instruction) -> Abi:
         """Convention of the functions that this call may reach."""

@@ -27,8 +27,7 @@ double other(double);
 double empty(void) { return 1; }
 double onlarge(struct large b) { return b.a[0] * b.a[3]; }
 long count(double x) { return (long)x; }
-struct mixed { float a; int n; };
-struct mixed packed(double x) { struct mixed m = {(float)(x * x), 3}; return m; }
+unsigned long some(char *x) { unsigned long n; __builtin_memcpy(&n, x, 8); return n; }
 double mystery(double x) { return x * other(x); }
 void none(double x) { (void)x; }
 """
@@ -60,9 +59,9 @@ void none(double x) { (void)x; }
     ("double r(double x) { return __enzyme_autodiff(x > 1 ? (void *)square : (void *)none, x); }",
      "functions of different types are differentiated in one call", "`square` is a `double (double)`"),
     ("double r(double x) { return __enzyme_autodiff((void *)count, x); }",
-     "there is nothing to differentiate", "`count` returns an integer"),
-    ("double r(double x) { return __enzyme_autodiff((void *)packed, x); }",
-     "there is nothing to differentiate", "a struct in a register for integers"),
+     "there is nothing to differentiate", "`count` returns an integer that carries no numbers"),
+    ("void r(char *x, char *d) { __enzyme_autodiff((void *)some, x, d); }",
+     "an integer in the result may carry numbers, and it is not known which", "reaches argument `%ret`"),
     ("double r(double x) { return __enzyme_autodiff((void *)empty); }",
      "there is nothing to differentiate", "`empty` has no parameters"),
     ("void r(double x) { __enzyme_truncate((void *)square, x); }",

@@ -180,3 +180,38 @@ def test_a_compare_exchange_of_floats_through_integers() -> None:
 }"""
     (dx, do), _ = gradient(source, "f", "dd", np.array([3.0]), OUT)
     assert (dx[0], do[0]) == (6.0, 0.0)
+
+
+TAGGED = """
+define internal void @fill(ptr %x, ptr %to) noinline {
+  %d = load double, ptr %x
+  %y = fmul double %d, %d
+  %bits = bitcast double %y to i64
+  %first = insertvalue { i64, [2 x i8] } zeroinitializer, i64 %bits, 0
+  store { i64, [2 x i8] } %first, ptr %to, align 8
+  ret void
+}
+define void @f(ptr %x, ptr %o) {
+  %room = alloca { i64, [2 x i8] }
+  call void @fill(ptr %x, ptr %room)
+  %whole = load { i64, [2 x i8] }, ptr %room, align 8
+  %bits = extractvalue { i64, [2 x i8] } %whole, 0
+  store i64 %bits, ptr %o
+  ret void
+}"""
+
+
+def test_structs_with_integers_are_loaded_and_stored_part_by_part() -> None:
+    text, changed = _taken_apart(TAGGED)
+    assert changed
+    assert "load { i64" not in text
+    assert text.count(" = load i8, ptr") == 2
+    assert ", align 8" in text.split("load i64", 1)[1].split("\n", 1)[0]
+    (dx, do), _ = gradient(TAGGED, "f", "dd", np.array([3.0]), OUT)
+    assert (dx[0], do[0]) == (6.0, 0.0)
+
+
+def test_a_packed_struct_is_not_aligned() -> None:
+    text, _ = _taken_apart("define <{ i8, i64 }> @f(ptr %x) {\n  %w = load <{ i8, i64 }>, ptr %x\n"
+                           "  ret <{ i8, i64 }> %w\n}")  # fmt: skip
+    assert ", align 1" in text.split("load i64", 1)[1].split("\n", 1)[0]
