@@ -97,3 +97,42 @@ def test_gradients_at_every_level(name: str, level: str) -> None:
 def test_gradients_with_wide_vectors(name: str) -> None:
     """Eigen writes its products in assembly where the processor multiplies and adds at once."""
     check(name, "O2", "-mavx2", "-mfma")
+
+
+PIECES = r"""
+#include <Eigen/Dense>
+using namespace Eigen;
+#define F(name, ...) extern "C" double name(double x) { VectorXd v(5), w(5); \
+    for (int i = 0; i < 5; i++) { v[i] = x * (i - 2) + 0.13; w[i] = x * x - i; } __VA_ARGS__ }
+F(spaced, return VectorXd::LinSpaced(6, x, 2 * x).dot(VectorXd::LinSpaced(6, x * x, 1));)
+F(absolute, return v.cwiseAbs().maxCoeff() * x + v.array().abs().sqrt().sum();)
+F(extremes, return v.cwiseMax(w).squaredNorm() + v.cwiseMin(w).sum() * x;)
+F(selected, return (v.array() > w.array()).select(v.cwiseProduct(w), w.cwiseAbs2() * x).sum();)
+F(functions, return (w.array().exp() * v.array().sin() + v.array().tanh() + v.array().cube()).sum();)
+F(eigenvalues, Matrix3d m; m << x, 1, 0.3, 1, 2 * x, 0.5, 0.3, 0.5, x * x;
+  return SelfAdjointEigenSolver<Matrix3d>(m).eigenvalues().dot(Vector3d(1, 2, 3));)
+F(eigenvalues_dynamic, MatrixXd m = v * v.transpose() + MatrixXd(w.asDiagonal());
+  return SelfAdjointEigenSolver<MatrixXd>(m).eigenvalues().head(4).squaredNorm();)
+"""
+PARTS = ("spaced", "absolute", "extremes", "selected", "functions", "eigenvalues")
+
+
+def check_piece(name: str, level: str) -> None:
+    """Reverse and forward against differences of the function's values."""
+    kernel = ig.load(PIECES, language="c++", opt=level, include=[header_folder(*EIGEN)]).kernel(name)
+    x, h = 1.3, 1e-4
+    want = (kernel(x - 2 * h) - 8 * kernel(x - h) + 8 * kernel(x + h) - kernel(x + 2 * h)) / (12 * h)
+    assert ig.engine.grad(kernel)(x) == pytest.approx(want, rel=1e-8)
+    assert ig.engine.jvp(kernel, (x,), (1.0,))[1] == pytest.approx(want, rel=1e-8)
+
+
+@pytest.mark.parametrize("name", PARTS[:5])
+def test_pieces(name: str) -> None:
+    check_piece(name, "O2")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", ["O1", "O2", "O3"])
+@pytest.mark.parametrize("name", [*PARTS, "eigenvalues_dynamic"])
+def test_pieces_at_every_level(name: str, level: str) -> None:
+    check_piece(name, level)

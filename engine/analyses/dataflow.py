@@ -36,12 +36,14 @@ Node = Value | Object | Returned
 
 
 def may_carry_floats(type_: Type) -> bool:
-    """A value of this type is, contains, or (integers of 16 bits or more) may carry floats."""
+    """A value of this type is, contains, or (integers of 16 bits or more, several bytes) may carry floats."""
     match type_:
         case ty.FloatType():
             return True
         case ty.IntType(bits=bits):
             return bits >= 16
+        case ty.VectorType(count=count, elem=ty.IntType(bits=bits)):
+            return bits >= 8 and count * bits >= 16
         case ty.VectorType(elem=elem) | ty.ArrayType(elem=elem):
             return may_carry_floats(elem)
         case ty.StructType(fields=fields):

@@ -36,6 +36,7 @@ from irgrad.engine.ir.model import (
 )
 from irgrad.engine.ir.types import Type
 
+_LONGEST_NAME = 250  # LLVM reads local names of up to 1024 bytes; a block may be named after two others
 _LOCAL = re.compile(r'%(?:"[^"]*"|[-\w$.]+)', re.ASCII)
 
 
@@ -144,7 +145,7 @@ class Names:
             self._texts[id(value)] = self._choose(value.name, seen)
 
     def _choose(self, name: str | None, seen: set[str]) -> str:
-        if name is not None and name not in seen:
+        if name is not None and name not in seen and len(name) <= _LONGEST_NAME:
             if not (name.isdecimal() and name.isascii()):
                 seen.add(name)
                 return "%" + quoted_name(name)
@@ -152,7 +153,7 @@ class Names:
                 seen.add(name)
                 self._last = int(name)
                 return "%" + name
-        stem = "v" if name is None or name[:1].isdecimal() else f"{name}."
+        stem = "v" if name is None or name[:1].isdecimal() else f"{name[:_LONGEST_NAME]}."
         while True:
             fresh = f"{stem}{self._count}"
             self._count += 1

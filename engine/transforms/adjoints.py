@@ -17,7 +17,6 @@ from irgrad.engine.analyses.effects import effect_of
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
     CallInfo,
-    ConstAggregate,
     ConstInt,
     ConstUndef,
     ConstZero,
@@ -27,10 +26,10 @@ from irgrad.engine.ir.model import (
 )
 from irgrad.engine.transforms import aliased, apart, lanes
 from irgrad.engine.transforms.augment import augmented_type
-from irgrad.engine.transforms.carried import BITS, adjoint_of_bits, kinds_of
+from irgrad.engine.transforms.carried import BITS, add_bits, adjoint_of_bits, kinds_of
 from irgrad.engine.transforms.carried import add as add_adjoints
 from irgrad.engine.transforms.copies import layout_of_copy
-from irgrad.engine.transforms.leaves import add, has_float, has_pointer, zero_of
+from irgrad.engine.transforms.leaves import add, has_float, has_pointer, mask_lanes, zero_of
 from irgrad.engine.transforms.refuse import missing, refuse
 from irgrad.engine.transforms.rows import application
 from irgrad.engine.transforms.ruled import reverse_pair, ruled_site
@@ -218,29 +217,31 @@ def shufflevector(r: Reverse, instr: Instruction) -> None:
     first, second, mask = instr.operands
     assert isinstance(first.type, ty.VectorType) and isinstance(instr.type, ty.VectorType)
     width = r.unit.width
-    totals: list[Value] = [zero_of(r.unit.wide(first.type)), zero_of(r.unit.wide(first.type))]
+    parts: dict[tuple[int, int], Value] = {}
     r.b.flags = r.unit.flags
     for lane, source in enumerate(mask_lanes(mask, instr.type.count)):
         if source is None:
             continue
-        side, at = divmod(source, first.type.count)
+        to = divmod(source, first.type.count)
         part: Value = lanes.extract(r.b, amount, lane, width)
-        part = add(r.b, lanes.extract(r.b, totals[side], at, width), part)
-        totals[side] = lanes.insert(r.b, totals[side], part, at, width)
+        parts[to] = _add_lanes(r, instr, parts[to], part) if to in parts else part
     r.b.flags = ()
+    totals: list[Value] = [zero_of(r.unit.wide(first.type)), zero_of(r.unit.wide(first.type))]
+    for (side, at), part in parts.items():
+        totals[side] = lanes.insert(r.b, totals[side], part, at, width)
     for operand, total in zip((first, second), totals, strict=True):
         if not isinstance(total, ConstZero):
             r.give(operand, total)
 
 
-def mask_lanes(mask: Value, count: int) -> list[int | None]:
-    """Lane numbers of a shuffle mask; None where the lane is undefined."""
-    if isinstance(mask, ConstZero):
-        return [0] * count
-    if isinstance(mask, ConstUndef):
-        return [None] * count
-    assert isinstance(mask, ConstAggregate)
-    return [e.value if isinstance(e, ConstInt) else 0 if isinstance(e, ConstZero) else None for e in mask.elems]
+def _add_lanes(r: Reverse, instr: Instruction, x: Value, y: Value) -> Value:
+    """The sum of two adjoints of a lane, also where the lanes are integers that carry floats."""
+    if instr.type.is_fp:
+        return add(r.b, x, y)
+    kinds = kinds_of(r.unit, instr) | kinds_of(r.unit, instr.operands[0])
+    if len(kinds) != 1 or ty.store_size(instr.type.scalar) % max(map(ty.store_size, kinds)):
+        raise refuse(r.unit, instr, "an active float travels as an integer, and its type is not known")
+    return add_bits(r.b, kinds, x, y)
 
 
 # -- memory --------------------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """Brings the functions reachable from a root into the shape that differentiation expects.
 
 One return per function, reducible loops with a preheader, a single latch and exits of their own, no value of a loop
-used outside of it except through a phi at the exit, floats moved as floats, and library calls with several effects
-taken apart.
+used outside of it except through a phi at the exit, floats moved as floats (`packed.py`), and library calls with
+several effects taken apart.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from irgrad.engine.transforms.alike import merge_alike
 from irgrad.engine.transforms.demote import close_loops
 from irgrad.engine.transforms.desugar import desugar
 from irgrad.engine.transforms.library import expand_library
+from irgrad.engine.transforms.packed import unpack
 
 
 def canonicalise_module(module: Module, root: Function) -> None:
@@ -27,6 +28,7 @@ def canonicalise_module(module: Module, root: Function) -> None:
 def canonicalise_function(module: Module, fn: Function) -> None:
     """Canonicalise one function in place."""
     desugar(module, fn)
+    unpack(module, fn)
     merge_alike(fn)
     unify_returns(fn)
     from irgrad.engine.transforms.reducible import canonicalise, make_reducible

@@ -49,7 +49,7 @@ def add(unit: Unit, b: Builder, value: Value, x: Value, y: Value) -> Value:
     if is_zero(y):
         return x
     if value.type.scalar.is_int:
-        return _add_bits(b, kinds_of(unit, value), x, y)
+        return add_bits(b, kinds_of(unit, value), x, y)
     if not value.type.is_aggregate or not _has_wide_int(value.type):
         return add_floats(b, x, y)
     return _add_parts(unit, b, value.type, value.type, (), x, y)
@@ -67,7 +67,7 @@ def _add_parts(
     if type_.is_fp:
         return add_floats(b, x, y)
     if type_.scalar.is_int:
-        return _add_bits(b, leaf_kinds(unit, whole, path), x, y)
+        return add_bits(b, leaf_kinds(unit, whole, path), x, y)
     if not type_.is_aggregate:
         return x
     result = x
@@ -96,7 +96,7 @@ def leaf_kinds(unit: Unit, whole: Type, path: tuple[int, ...]) -> frozenset[Type
     return unit.leaf_kinds.get((whole, path), frozenset())
 
 
-def _add_bits(b: Builder, kinds: frozenset[Type], x: Value, y: Value) -> Value:
+def add_bits(b: Builder, kinds: frozenset[Type], x: Value, y: Value) -> Value:
     """The sum of two integers full of floats of one type; of several types in one place at most one may be nonzero."""
     bits = 8 * ty.store_size(x.type)
     if not kinds:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder, zero
-from irgrad.engine.ir.model import Constant, ConstInt, Value, is_zero
+from irgrad.engine.ir.model import ConstAggregate, Constant, ConstInt, ConstUndef, ConstZero, Value, is_zero
 from irgrad.engine.ir.types import Type
 
 REASSOCIATE = ("reassoc", "nsz", "contract")
@@ -67,3 +67,13 @@ def lanes(type_: Type) -> Iterator[ConstInt]:
     assert isinstance(type_, ty.VectorType)
     for i in range(type_.count):
         yield ConstInt(ty.I64, i)
+
+
+def mask_lanes(mask: Value, count: int) -> list[int | None]:
+    """Lane numbers of a shuffle mask; None where the lane is undefined."""
+    if isinstance(mask, ConstZero):
+        return [0] * count
+    if isinstance(mask, ConstUndef):
+        return [None] * count
+    assert isinstance(mask, ConstAggregate)
+    return [e.value if isinstance(e, ConstInt) else 0 if isinstance(e, ConstZero) else None for e in mask.elems]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from irgrad.engine.analyses.bits import Bits
 from irgrad.engine.analyses.effects import attribute_text
 from irgrad.engine.analyses.kinds import Layout, kind_size
+from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Function, Instruction
 from irgrad.engine.ir.opcodes import OPCODES
 from irgrad.engine.transforms.refuse import refuse
@@ -20,6 +21,7 @@ from irgrad.rules.errors import Unsupported
 if TYPE_CHECKING:
     from irgrad.engine.transforms.unit import Unit
 
+_LANES = frozenset("shufflevector insertelement extractelement".split())
 _JUMPS = frozenset("setjmp _setjmp __sigsetjmp sigsetjmp".split())
 
 
@@ -85,7 +87,18 @@ def _parts(unit: Unit, instr: Instruction) -> Unsupported | None:
     elif instr.type.scalar.is_int:
         layout = unit.types.carries(instr)
         wrong = isinstance(layout, tuple) and _overlap(layout)
+        if instr.opcode in _LANES and _cut(unit, instr):
+            return refuse(unit, instr, "an active float is taken apart in a vector of integers",
+                          because=unit.activity.why(instr),
+                          fix="move whole floats, or keep the bytes out of what depends on the active arguments")
     return refuse(unit, instr, "the bits of an active float are read as something else") if wrong else None
+
+
+def _cut(unit: Unit, instr: Instruction) -> bool:
+    """Lanes of integers that are put together, or taken out, may be shorter than the floats they carry."""
+    kinds = unit.types.carriers.floats(instr) | unit.types.carriers.floats(instr.operands[0])
+    vector = instr if instr.type.is_vector else instr.operands[0]
+    return ty.store_size(vector.type.scalar) < max(map(ty.store_size, kinds), default=8)
 
 
 def _overlap(layout: Layout) -> bool:

@@ -163,6 +163,22 @@ def test_values_without_names_and_double_names_get_free_ones() -> None:
     assert instruction_to_text(block.instructions[1]) == "%x.1 = fmul double %v0, %v0"
 
 
+def test_long_names_are_cut() -> None:
+    """LLVM reads no local name of more than 1024 bytes, and the blocks of templates are named after whole types."""
+    function = Function("f", ty.function(ty.F64, (ty.F64,)), ["x"])
+    block = Block("r." + "é" * 600)
+    block.function = function
+    function.blocks.append(block)
+    build = Builder(block)
+    sums = [build.binary("fadd", function.args[0], const_float(ty.F64, float(i))) for i in range(2)]
+    for i, value in enumerate(sums):
+        value.name = "s" * 1100 + str(i)
+    build.ret(build.binary("fmul", *sums))
+    text = function_to_text(function)
+    llvm.parse_assembly(text, llvm.create_context()).verify()
+    assert "s" * 250 in text
+
+
 def test_quoted_names_survive() -> None:
     text = 'define i32 @"a \\22b\\22"(i32 %"x y") {\n"start here":\n  ret i32 %"x y"\n}\n'
     module = read(text)
