@@ -339,11 +339,12 @@ class Program:
 
     @property
     def lane_by_lane(self) -> bool:
-        """Whether rules that are in force write calls: such rules work on one tangent or cotangent at a time."""
+        """Whether rules that are in force take one tangent or cotangent at a time, with none for all beside them."""
+        from irgrad.rules.report import one_at_a_time
+
         rules = current()
         root = self if self.parent is None else self.parent
-        tables = (t for name in root.symbols for t in rules.find(name, self.source.digest))
-        return any(rule.form in ("calls", "foreign", "host", "stop") for table in tables for rule in table.rules)
+        return any(one_at_a_time(rules.find(name, self.source.digest)) for name in root.symbols)
 
     def kept(self, rules: Snapshot | None) -> frozenset[str]:
         """The functions with a body that have a rule: they stay out of line until they are differentiated."""

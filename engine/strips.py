@@ -14,6 +14,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from irgrad.engine.binding import Bound
 from irgrad.engine.programs import Program
 from irgrad.engine.run import Run, Value
 from irgrad.engine.transforms.lanes import MOST
-from irgrad.rules.errors import SignatureError
+from irgrad.rules.errors import OneAtATime, SignatureError
 
 __all__ = ["OneLane", "Strips", "Width", "choose_width", "lanes_first", "lanes_last", "one_lane"]
 
@@ -32,6 +33,7 @@ Key = tuple[int, ...]  # C parameter, then the positions in the word at which it
 SHADOW_BYTES = 1 << 20
 WIDTHS = (16, 8)  # while their shadows are no larger
 LEAST = 4
+_ONE: WeakSet[Program] = WeakSet()  # those that were refused, so that this is found once
 BLOCK = 256  # rows of a transposition at a time: 256 x 16 lanes of 8 bytes are 32 KiB
 
 
@@ -61,6 +63,16 @@ def one_lane(name: str) -> str:
     return f"the directions of `{name}` run one after the other: a rule that writes calls takes one at a time"
 
 
+def _takes_one(program: Program) -> bool:
+    """Whether a rule of the user refuses several lanes."""
+    if program not in _ONE:
+        try:
+            _ = program.stage
+        except OneAtATime:
+            _ONE.add(program)
+    return program in _ONE
+
+
 class Strips:
     """One derivative program of some width on buffers of its own.
 
@@ -69,19 +81,18 @@ class Strips:
     results: slots read after each run
     start:   what other slots hold before each run
 
-    Where a rule takes one direction at a time the width is 1, and a OneLane warning says so.
+    Where a rule takes one direction at a time, and cannot be run for one lane after the other, the width is 1, and a
+    OneLane warning says so.
     """
 
     def __init__(
         self, make: Callable[[int], Program], bound: Bound, seeds: Sequence[Key], results: Sequence[Key], width: int,
         start: Mapping[Key, Value] | None = None,
     ) -> None:  # fmt: skip
-        if width > 1:
-            single = make(1)
-            if single.lane_by_lane:  # rules of the user that write calls work on one lane
-                width = 1
-                warnings.warn(one_lane(single.source.name), OneLane, stacklevel=3)
         self.program = make(width)
+        if width > 1 and _takes_one(self.program):
+            width, self.program = 1, make(1)
+            warnings.warn(one_lane(self.program.source.name), OneLane, stacklevel=3)
         self.width = width
         held = {self._slot(key): value for key, value in (start or {}).items()}
         self._run = Run(self.program, bound, held)

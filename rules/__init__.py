@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from irgrad.rules.types import (
         Active,
         Activity,
+        AnyWidth,
         AoS,
         Argument,
         Array,
@@ -69,8 +70,8 @@ if TYPE_CHECKING:
     )
 
 _TYPES = (
-    "Active Activity AoS Argument Array Batched Const Duplicated DuplicatedNoNeed Element Float Forward Integer Known "
-    "Mode Ptr Reverse SoA Struct c128 c64 f16 f32 f64 i1 i16 i32 i64 i8"
+    "Active Activity AnyWidth AoS Argument Array Batched Const Duplicated DuplicatedNoNeed Element Float Forward "
+    "Integer Known Mode Ptr Reverse SoA Struct c128 c64 f16 f32 f64 i1 i16 i32 i64 i8"
 ).split()
 _REGISTRY = "alias allocator foreign inactive linear opt_out rule stop_gradient".split()
 
@@ -97,6 +98,7 @@ __all__ = [
     "ZERO",
     "Active",
     "Activity",
+    "AnyWidth",
     "AoS",
     "Argument",
     "Array",

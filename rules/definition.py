@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from irgrad.rules.types import Activity, Argument, Kind
+from irgrad.rules.types import Activity, AnyWidth, Argument, Kind
 
 if TYPE_CHECKING:
     from irgrad.rules.keys import Key
@@ -45,6 +45,12 @@ class Rule:
     @property
     def mode(self) -> Kind:
         return self.types[0]
+
+    @property
+    def lanes(self) -> bool:
+        """Whether it gets all tangents or cotangents of a derivative at once: its mode says for which widths."""
+        width = next(iter(self.mode.parameters), 1)
+        return width is AnyWidth or width > 1
 
     @property
     def signature(self) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from irgrad.rules.errors import AmbiguousRuleError
-from irgrad.rules.types import Activity, Argument, Kind, Known
+from irgrad.rules.types import Activity, AnyWidth, Argument, Kind, Known
 
 if TYPE_CHECKING:
     from irgrad.rules.definition import Rule
@@ -36,9 +36,15 @@ class Table:
         self._function: Any = None
 
     def resolve(self, types: tuple[Kind, ...]) -> Rule | None:
-        """The rule for (mode, result, *arguments), None when none fits. Raises AmbiguousRuleError."""
+        """The rule for (mode, result, *arguments), None when none fits. Raises AmbiguousRuleError.
+
+        A rule for all lanes of a derivative takes a single one where there is no other.
+        """
         if types not in self._answers:
-            self._answers[types] = self._resolve(types)
+            found = self._resolve(types)
+            if found is None and types[0].parameters == (1,):
+                found = self._resolve((types[0].origin[AnyWidth], *types[1:]))
+            self._answers[types] = found
         return self._answers[types]
 
     def _resolve(self, types: tuple[Kind, ...]) -> Rule | None:

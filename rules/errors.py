@@ -25,6 +25,7 @@ __all__ = [
     "LimitExceeded",
     "LoadError",
     "MissingRuleError",
+    "OneAtATime",
     "RuleError",
     "ShapeError",
     "SignatureError",
@@ -79,6 +80,10 @@ def _rebuild(kind: type[IRGradError], what: str, where: str, which: str, because
 
 class Unsupported(IRGradError):
     """An operation, a callee or a pattern of memory that cannot be differentiated."""
+
+
+class OneAtATime(Unsupported):
+    """A rule that takes one tangent or cotangent at a time, in a derivative of several."""
 
 
 class MissingRuleError(Unsupported):

@@ -23,19 +23,21 @@ _TRACERS = {"jax": "irgrad.interop.jax.partials"}
 
 
 def rule(
-    key: Any, *types: Kind, mode: str | None = None, ret: Kind | None = None, width: int | None = None,
+    key: Any, *types: Kind, mode: str | None = None, ret: Kind | None = None, width: int | str | None = None,
     host: bool | str = False, **named: Any,
 ) -> Callable[[Body], Body]:  # fmt: skip
     """Decorator: the function below is the derivative rule of `key`. docs/rules.md describes the forms of bodies.
 
     key: a symbol, a Kernel, a function of a library, a ctypes function, `opcode(...)`, `extern(...)`
     types: none, or one for each argument (`Duplicated[Ptr[f64]]`, `Active`, `f32`, ...); `named` ones by the body's
-    names mode: "forward", "reverse", or None for both; ret: activity of the result; width: only this derivative width
+    names mode: "forward", "reverse", or None for both; ret: activity of the result; width: only this derivative width,
+    or "any" above 1: a body with `ctx` then gets all tangents or cotangents at once
     host: True for Python on whole buffers; "loops" to allow it inside loops
 
     Raises RuleError for a declaration that cannot be meant, and for types with a data batch (`Batched[...]`).
     """
     declared, place = _with_operation(key_of(key), named.get("op")), _place()
+    _check_width(width, place, host=bool(host))
 
     def define(body: Body) -> Body:
         names, has_context, takes_result = _parameters(body, declared, place)
@@ -61,6 +63,19 @@ def rule(
         return body
 
     return define
+
+
+def _check_width(width: Any, place: str, *, host: bool = False) -> None:
+    """Raises RuleError for what is no width, and for host rules of several lanes."""
+    number = isinstance(width, int) and not isinstance(width, bool) and width >= 1
+    if not (width is None or width == "any" or number):
+        raise RuleError(f"width={width!r} is no width of a derivative", where=place,
+                        because='a rule holds for one width, for every one above 1 ("any"), or without `width` for one '
+                        "tangent or cotangent at a time", fix='width="any"')  # fmt: skip
+    if host and width not in (None, 1):
+        raise RuleError("a host rule takes one tangent or cotangent at a time", where=place, which=f"width={width!r}",
+                        because="Python runs once for each call of the function",
+                        fix='without `width`, or foreign(..., width="any")')  # fmt: skip
 
 
 def _with_operation(declared: Declared, op: Any) -> Declared:
@@ -238,12 +253,15 @@ def allocator(name: str, size: int | tuple[int, ...] = 0, *, free: str | None = 
 
 
 def foreign(
-    name: Any, *types: Kind, reverse: str | None = None, augmented: str | None = None, forward: str | None = None
-) -> None:
+    name: Any, *types: Kind, reverse: str | None = None, augmented: str | None = None, forward: str | None = None,
+    width: int | str | None = None,
+) -> None:  # fmt: skip
     """The derivatives of `name` are functions in C; docs/rules.md gives their prototypes.
 
-    Raises RuleError when neither `reverse` nor `forward` is given.
+    width: "any" for functions that take all tangents or cotangents of a derivative at once, or the only width (above 1)
+    that they take. Raises RuleError when neither `reverse` nor `forward` is given, and for what is no width.
     """
+    _check_width(width, _place())
     if reverse is None and forward is None:
         raise RuleError(f"no derivative is given for `{name}`", where=_place(), because="augmented alone is none",
                         fix='foreign("f", augmented="f_augmented", reverse="f_reverse")')  # fmt: skip
@@ -254,7 +272,7 @@ def foreign(
         if options.get(mode) is None:
             continue
         known = {k: v for k, v in options.items() if v is not None}
-        dispatch = (mode_type(mode), Activity, *(_activity(t, place) for t in types))
+        dispatch = (mode_type(mode, width), Activity, *(_activity(t, place) for t in types))
         digest = _digest("foreign", dispatch, not types, "", dict(known))
         target.add(Rule(declared.key, "foreign", dispatch, not types, None, (), False, place, digest, target.name,
                         dict(known)))  # fmt: skip

@@ -8,14 +8,14 @@ from typing import Any
 
 from irgrad.rules.blas import rules_of
 from irgrad.rules.definition import Rule
-from irgrad.rules.dispatch import matches
+from irgrad.rules.dispatch import Table, matches
 from irgrad.rules.effects import facts
 from irgrad.rules.keys import Key, key_of
 from irgrad.rules.layers import Snapshot, current
 from irgrad.rules.lookup import find, spellings
-from irgrad.rules.types import Batched, Const, Integer, Kind, Ptr, mode_type
+from irgrad.rules.types import AnyWidth, Batched, Const, Forward, Integer, Kind, Mode, Ptr, Reverse, mode_type
 
-__all__ = ["Text", "Which", "audit", "differences", "nearest", "show", "template", "which"]
+__all__ = ["Text", "Which", "audit", "differences", "nearest", "one_at_a_time", "show", "template", "which"]
 
 
 class Text(str):
@@ -59,6 +59,22 @@ def which(key: Any, *types: Kind, mode: str = "reverse", ret: Kind | None = None
             return Which("body", rule)
         return Which("lane by lane" if any(issubclass(kind, Batched) for kind in types) else "rule", rule)
     return _builtin(declared)
+
+
+def one_at_a_time(tables: Sequence[Table]) -> bool:
+    """Whether a rule of a symbol takes one tangent or cotangent at a time, and none for all lanes stands beside it."""
+    every = [rule for table in tables for rule in table.rules if rule.form in ("calls", "foreign", "host", "stop")]
+    wide = [rule for rule in every if rule.lanes]
+    return any(not _covered(rule, wide) for rule in every)
+
+
+def _covered(rule: Rule, wide: Sequence[Rule]) -> bool:
+    """Whether rules for all lanes fit, at every width, where this one does."""
+    if rule.mode.parameters == (1,):
+        return True
+    base = rule.mode.origin if rule.mode.parameters else rule.mode
+    modes = [Forward, Reverse] if base is Mode else [base]
+    return all(any(matches(other, (mode[AnyWidth], *rule.types[1:])) for other in wide) for mode in modes)
 
 
 def _resolve(snapshot: Snapshot, key: Key, types: tuple[Kind, ...]) -> Rule | None:

@@ -3,7 +3,7 @@
     Activity[T]     Const[T], Active[T], Duplicated[T], and DuplicatedNoNeed[T], which is below Duplicated[T]
     T               f32 f64 c64 c128 < Float; i1 ... i64 < Integer; Array[T, ndim] < Ptr[T]; Struct[T]; Known[value]
     Batched[A, L]   an argument with a batch axis in layout L (SoA, AoS)
-    Forward[W], Reverse[W]   below Mode; W is the derivative width
+    Forward[W], Reverse[W]   below Mode; W is the derivative width, AnyWidth for every one above 1
 
 `X[P]` is below `X[Q]` when P is below Q, and everything below the bare `X`. The order is real (`issubclass`), made
 by one metaclass, and every class is `__faithful__`, so that plum caches its answers.
@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 __all__ = [
-    "DTYPES", "SCALARS", "Active", "Activity", "AoS", "Argument", "Array", "Batched", "Const", "Duplicated",
+    "DTYPES", "SCALARS", "Active", "Activity", "AnyWidth", "AoS", "Argument", "Array", "Batched", "Const", "Duplicated",
     "DuplicatedNoNeed", "Element", "Float", "Forward", "Integer", "Kind", "Known", "Layout", "Mode", "Ptr",
     "Reverse", "SoA", "Struct", "c64", "c128", "f16", "f32", "f64", "i1", "i8", "i16", "i32", "i64", "literal",
     "mode_type",
@@ -72,6 +72,8 @@ class Kind(type):
 def _below(got: Any, wanted: Any) -> bool:
     if isinstance(got, Kind) and isinstance(wanted, Kind):
         return issubclass(got, wanted)
+    if wanted is AnyWidth:
+        return isinstance(got, int) and got > 1
     return bool(got == wanted)
 
 
@@ -239,8 +241,12 @@ class Reverse(Mode):
     """`Reverse[W]`."""
 
 
-def mode_type(mode: str | None, width: int | None = None) -> Kind:
-    """`Forward[W]`, `Reverse[W]` or `Mode` from their names. Raises ValueError."""
+class AnyWidth(_Base):
+    """In place of a width: every one above 1."""
+
+
+def mode_type(mode: str | None, width: int | str | None = None) -> Kind:
+    """`Forward[W]`, `Reverse[W]` or `Mode` from their names; the width "any" is AnyWidth. Raises ValueError."""
     base: Kind
     if mode is None:
         base = Mode
@@ -248,4 +254,4 @@ def mode_type(mode: str | None, width: int | None = None) -> Kind:
         base = Forward if mode == "forward" else Reverse
     else:
         raise ValueError(f"mode is 'forward', 'reverse' or None, got {mode!r}")
-    return base if width is None else base[width]
+    return base if width is None else base[AnyWidth if width == "any" else width]

@@ -436,9 +436,10 @@ def ruled_call(r: Reverse, instr: Instruction, site: Site) -> None:
     for i, arg in enumerate(instr.args):
         args.append(r.recall.value(arg) if i in pair.used else ConstUndef(arg.type, poison=True))
         if pair.shape.shadow[i]:
-            args.append(r.recall.shadow(arg) if i in pair.shadows else ConstUndef(ty.PTR, poison=True))
+            absent = ConstUndef(r.unit.wide(ty.PTR), poison=True)
+            args.append(r.recall.shadow(arg) if i in pair.shadows else absent)
     if pair.shape.active:
-        args.append(amount if amount is not None else zero_of(instr.type))
+        args.append(amount if amount is not None else zero_of(r.unit.wide(instr.type)))
     args.append(_tape(r, instr) if pair.tape else ConstZero(ty.PTR))
     result = r.b.call(pair.reverse, args)
     for position, i in enumerate(i for i, active in enumerate(pair.shape.adjoint) if active):

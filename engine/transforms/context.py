@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,8 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import ConstData, ConstInt, ConstZero, GlobalVariable, Value, const_float
 from irgrad.engine.transforms import views
 from irgrad.engine.transforms.foreign import Foreign
-from irgrad.engine.transforms.symbols import Code, Pointer, Scalar, Variable, comparison, ir_type, select, size_of
+from irgrad.engine.transforms.rule_lanes import lane_view
+from irgrad.engine.transforms.symbols import Code, Pointer, Scalar, Variable, ir_type, select, size_of
 from irgrad.rules.errors import RuleError
 from irgrad.rules.prototype import Prototype, parse
 from irgrad.rules.tracing import innermost_line
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _SMALL = 512  # bytes of a temporary of literal size that lies on the stack
 
-__all__ = ["Context", "Number", "Reference", "Result", "make_argument"]
+__all__ = ["Adjoint", "ArrayArgument", "Context", "Nothing", "Number", "PointerArgument", "Reference", "Result"]
 
 
 class Number(Scalar):
@@ -42,6 +42,18 @@ class Number(Scalar):
     @property
     def active(self) -> bool:
         return self._active
+
+    @property
+    def place(self) -> Value:
+        """Reverse: the memory of its adjoint."""
+        assert self._adjoint is not None
+        return self._adjoint.slot
+
+    @property
+    def adjoint(self) -> Value:
+        """Reverse: its adjoint as accumulated so far."""
+        assert self._adjoint is not None
+        return self._adjoint.value.v
 
     @property
     def d(self) -> Any:
@@ -204,7 +216,7 @@ class ArrayArgument(_Handed, views.View):
     ) -> None:
         views.View.__init__(self, writer.code, v, element, shape)
         self.writer, self.position, self.name = writer, position, name
-        self.shadow = None if shadow is None else views.View(writer.code, shadow, element, shape)
+        self.shadow = None if shadow is None else _shadow_array(writer, shadow, element, shape)
 
     def _no_shadow(self) -> Any:
         return _ZeroArray(self.code, self.element)
@@ -220,12 +232,21 @@ class ArrayArgument(_Handed, views.View):
         return views.View(self.code, self._contents("after", self.size), self.element, self.shape)
 
 
+def _shadow_array(writer: Writer, shadow: Value, element: ty.Type, shape: Sequence[Scalar]) -> views.View:
+    if writer.lanes:
+        return lane_view(writer.code, shadow, element, shape, writer.width)
+    return views.View(writer.code, shadow, element, shape)
+
+
 class _ZeroArray(Nothing, views.Lazy):
     """The shadow of a Const array: zeros to read, nothing to write."""
 
     def __init__(self, code: Code, element: ty.Type | None) -> None:
-        zero = code.number(0.0, element) if element is not None and element.is_fp else code.number(0)
-        views.Lazy.__init__(self, code, lambda: zero, [])
+        self.zero = code.number(0.0, element) if element is not None and element.is_fp else code.number(0)
+        views.Lazy.__init__(self, code, lambda: self.zero, [])
+
+    def __getitem__(self, index: Any) -> Any:
+        return self if index is Ellipsis else self.zero
 
 
 class Reference(Number):
@@ -240,18 +261,29 @@ class Reference(Number):
         self.ref = Pointer(code, ref, v.type)
         self.shadow = None if shadow is None else Pointer(code, shadow, v.type)
 
+    def clear(self) -> None:
+        """Set the shadow to zero."""
+        if isinstance(self.shadow, views.View):
+            self.shadow.assign(0.0)
+        elif self.shadow is not None:
+            self.shadow[0] = 0.0
+
     @property
     def d(self) -> Any:
         """The shadow's element: `x.d += value` (reverse), its value (forward)."""
+        if isinstance(self.shadow, views.View):
+            return self.shadow
         if self.shadow is None:
             return Adjoint(None) if self._mode == "reverse" else self.code.number(0.0, self.v.type)
         return _Element(self.shadow) if self._mode == "reverse" else self.shadow[0]
 
     @d.setter
     def d(self, value: Any) -> None:
-        if isinstance(value, Adjoint | _Element):
+        if isinstance(value, Adjoint | _Element) or (value is self.shadow and value is not None):
             return
-        if self.shadow is not None:
+        if isinstance(self.shadow, views.View):
+            self.shadow.assign(value)
+        elif self.shadow is not None:
             self.shadow[0] = value
 
 
@@ -339,7 +371,7 @@ class Context:
     def temporary_like(self, array: views.View, zero: bool = False) -> views.View:
         """An array of the shape and type of another, until the body ends."""
         memory = self.temporary(array.size, _Named(array.element), zero)
-        return views.View(self._code, memory.v, array.element, array.shape)
+        return views.View(self._code, memory.v, array.element, array.shape, array.lanes)
 
     def text(self, text: str) -> Pointer:
         """A constant C string, such as the flags that Fortran takes: `ctx.text("T")`."""
@@ -372,50 +404,3 @@ class _Named:
     def __init__(self, type_: ty.Type | None) -> None:
         names = {"double": "f64", "float": "f32", "half": "f16"}
         self.__name__ = names.get(str(type_), str(type_))
-
-
-def make_argument(
-    writer: Writer, position: int, name: str, v: Value, shadow: Value | None, param: Any, element: Any
-) -> Any:
-    """The object that a body gets for a pointer argument."""
-    if param is not None and param.kind == "array":
-        shape = [extent_of(writer, e) for e in param.extents]
-        return ArrayArgument(writer, position, name, v, shadow, ir_type(param.dtype), shape)
-    known = ir_type(param.dtype) if param is not None and param.dtype != "ptr" else element
-    return PointerArgument(writer, position, name, v, shadow, known)
-
-
-def extent_of(writer: Writer, text: str) -> Scalar:
-    """An extent of a prototype as a number of the kernel."""
-    return writer.code.number(_evaluate(writer, ast.parse(text, mode="eval").body))
-
-
-def _evaluate(writer: Writer, node: ast.expr) -> Any:
-    code = writer.code
-    if isinstance(node, ast.Constant):
-        return code.number(node.value)
-    if isinstance(node, ast.Name):
-        value = writer.named(node.id)
-        return Scalar(code, code.cast(value, ty.I64))
-    if isinstance(node, ast.UnaryOp):
-        return 0 - _evaluate(writer, node.operand)
-    if isinstance(node, ast.IfExp):
-        return select(code, _evaluate(writer, node.test), _evaluate(writer, node.body), _evaluate(writer, node.orelse))
-    if isinstance(node, ast.Compare):
-        names = {ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
-        left, right = _evaluate(writer, node.left), _evaluate(writer, node.comparators[0])
-        return comparison(code, names[type(node.ops[0])], left, right)
-    assert isinstance(node, ast.BinOp)
-    left, right = _evaluate(writer, node.left), _evaluate(writer, node.right)
-    match node.op:
-        case ast.Add():
-            return left + right
-        case ast.Sub():
-            return left - right
-        case ast.Mult():
-            return left * right
-        case ast.Mod():
-            return left % right
-        case _:
-            return left // right
-

@@ -10,7 +10,7 @@ is saved are computed from the arguments: their instructions are copied from the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,10 @@ from irgrad.engine.ir.model import (
     Instruction,
     Value,
 )
-from irgrad.engine.transforms.context import Context, Number, Reference, Result, make_argument
+from irgrad.engine.transforms.apart import Apart
+from irgrad.engine.transforms.context import Context
+from irgrad.engine.transforms.rule_arguments import make_argument, make_result
+from irgrad.engine.transforms.rule_lanes import Held, each_lane
 from irgrad.engine.transforms.symbols import Code, Scalar, ir_type, size_of
 from irgrad.engine.transforms.unit import pair
 from irgrad.rules.errors import RuleError
@@ -92,6 +95,7 @@ class Writer:
         self.site = site
         self.mode = mode
         self.width = unit.width
+        self.lanes = site.rule.lanes  # the body gets all tangents or cotangents at once, see rule_lanes.py
         self.shape = shape_of(site)
         self.clobbered = clobbered
         assert site.call.call is not None
@@ -105,6 +109,8 @@ class Writer:
         self._result: Any = None
         self._cotangent: Value | None = None
         self._tape: Value | None = None
+        self.held: dict[int, Held] = {}  # derivatives of numbers by lanes, where the body runs lane after lane
+        self.held_result: Held | None = None
         self.replaced: Value | None = None  # what makes the call in place of the engine
         facts = facts_of(unit.module, site.callee)
         self.writes = None if facts is None else facts.writes
@@ -186,8 +192,21 @@ class Writer:
                 raise RuleError(f"`{self.site.callee.name}` returns nothing", where=self.site.rule.place,
                                 fix="the arrays that it writes: out.result, out.d")  # fmt: skip
             value = self._kept(_Request("result", -1, self.fn_type.ret, None, 0))
-            self._result = Result(self.code, value, self._cotangent, self.mode)
+            self._result = make_result(self, value)
         return self._result
+
+    def adjoint(self, position: int) -> Value:
+        """Reverse: the adjoint of a number, in all lanes."""
+        held = self.held.get(position)
+        made: Value = held.value if held is not None else self.arguments[position].adjoint
+        return made
+
+    def tangent(self) -> Value:
+        """Forward: the tangent of the result, in all lanes."""
+        if self.held_result is not None:
+            return self.held_result.value
+        made: Value = self._result.held.value if self.lanes else self._result.d.v
+        return made
 
     def name(self, position: int) -> str:
         """The name of an argument, for messages and extents."""
@@ -213,11 +232,11 @@ class Writer:
                 return made
         prototype = self.site.prototype
         if prototype is not None and prototype.params[position].kind == "reference":
-            return Scalar(self.code, self._referenced(position, ir_type(prototype.params[position].dtype)))
+            return Scalar(self.code, self.referenced(position, ir_type(prototype.params[position].dtype)))
         literal = self.site.call.args[position]
         return Scalar(self.code, literal if isinstance(literal, ConstInt) else self.values[position])
 
-    def _referenced(self, position: int, type_: ty.Type) -> Value:
+    def referenced(self, position: int, type_: ty.Type) -> Value:
         """The value of a scalar passed by reference, when the function was called."""
         if self.mode == "forward":
             key = ("reference", position)
@@ -230,12 +249,20 @@ class Writer:
     # -- running the body ----------------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Bind the arguments and run the body."""
+        """Run the body, for all lanes or in a loop over them."""
         self._loads: dict[Any, Value] = {}
+        one = self.width == 1 or self.lanes or (self.site.rule.form == "stop" and not isinstance(self.width, Apart))
+        if one:
+            self._run()
+        else:
+            each_lane(self, self._run)
+
+    def _run(self) -> None:
+        """Bind the arguments and run the body."""
         rule, prototype = self.site.rule, self.site.prototype
         for i, type_ in enumerate(self.params):
             param = prototype.params[i] if prototype is not None else None
-            self.arguments.append(self._argument(i, type_, param))
+            self.arguments.append(make_argument(self, i, type_, param))
         if rule.form == "calls":
             assert rule.body is not None
             options = {"y": self.result()} if rule.takes_result else {}
@@ -251,34 +278,14 @@ class Writer:
         if self.mode == "reverse":
             self._clear_outputs()
 
-    def _argument(self, i: int, type_: ty.Type, param: Any) -> Any:
-        name, value, shadow = self.name(i), self.values[i], self.shadows.get(i)
-        if type_.is_ptr:
-            if param is not None and param.kind == "reference":
-                element = ir_type(param.dtype)
-                return Reference(self.code, self._referenced(i, element), name, self.mode, value, shadow)
-            return make_argument(self, i, name, value, shadow, param, self._element(i))
-        literal = self.site.call.args[i]
-        number = Number(
-            self.code, literal if isinstance(literal, ConstInt) else value, name, self.mode, self.shape.adjoint[i]
-        )
-        if self.mode == "forward" and shadow is not None:
-            number._tangent = Scalar(self.code, shadow)
-        return number
-
-    def _element(self, i: int) -> ty.Type | None:
-        for _, kind in self.unit.types.access(self.site.call.args[i], 8):
-            return kind if isinstance(kind, ty.FloatType) else None
-        return None
-
     def _clear_outputs(self) -> None:
         prototype = self.site.prototype
         for i, argument in enumerate(self.arguments):
             if prototype is not None and prototype.params[i].intent == "out" and i in self.shadows:
                 if prototype.params[i].kind == "array":
-                    Context(self).zero(argument.shadow, argument.size)
+                    Context(self).zero(argument.shadow, argument.shadow.size)
                 elif prototype.params[i].kind == "reference":
-                    argument.shadow[0] = 0.0
+                    argument.clear()
 
 
 def _same(a: Value | None, b: Value | None) -> bool:
@@ -319,9 +326,10 @@ def forward_of(unit: Unit, site: Site) -> tuple[Function, Shape]:
     params: list[ty.Type] = []
     writer = Writer(unit, site, lambda *_: True, "forward")
     for i, type_ in enumerate(writer.params):
-        params += [type_] * (2 if shape.adjoint[i] or shape.shadow[i] else 1)
+        params += [type_, unit.wide(type_)] if shape.adjoint[i] or shape.shadow[i] else [type_]
     ret = writer.fn_type.ret
-    fn = unit.new_function(f"fwd.{site.callee.name}", ty.function(pair(ret) if shape.active else ret, tuple(params)))
+    both = pair(ret, unit.width)
+    fn = unit.new_function(f"fwd.{site.callee.name}", ty.function(both if shape.active else ret, tuple(params)))
     code = writer.code = Code(unit, fn)
     new = iter(fn.args)
     for i in range(len(writer.params)):
@@ -330,7 +338,7 @@ def forward_of(unit: Unit, site: Site) -> tuple[Function, Shape]:
             writer.shadows[i] = next(new)
     primal = Instruction("call", ret, [*writer.values.values(), site.callee], call=_plain_call(site))
     if ret is not ty.VOID:
-        writer._result = Result(code, primal, None, "forward")
+        writer._result = make_result(writer, primal)
     writer.run()
     if writer.replaced is None:
         code.before.insert(primal)
@@ -339,7 +347,7 @@ def forward_of(unit: Unit, site: Site) -> tuple[Function, Shape]:
     if ret is ty.VOID:
         code.b.ret()
     elif shape.active:
-        code.b.ret(code.b.aggregate(pair(ret), [writer.replaced or primal, writer._result.d.v]))
+        code.b.ret(code.b.aggregate(both, [writer.replaced or primal, writer.tangent()]))
     else:
         code.b.ret(writer.replaced or primal)
     return fn, shape
@@ -365,11 +373,11 @@ def reverse_of(unit: Unit, site: Site, clobbered: Callable[[int, str], bool]) ->
     params: list[ty.Type] = []
     results: list[ty.Type] = []
     for i, type_ in enumerate(writer.params):
-        params += [type_] * (2 if shape.shadow[i] else 1)
-        results += [type_] if shape.adjoint[i] else []
+        params += [type_, unit.wide(type_)] if shape.shadow[i] else [type_]
+        results += [unit.wide(type_)] if shape.adjoint[i] else []
     ret = writer.fn_type.ret
     whole = ty.struct(tuple(results))
-    params += [ret] if shape.active else []
+    params += [unit.wide(ret)] if shape.active else []
     fn = unit.new_function(f"rev.{site.callee.name}", ty.function(whole if results else ty.VOID, (*params, ty.PTR)))
     code = writer.code = Code(unit, fn)
     new = iter(fn.args)
@@ -383,7 +391,7 @@ def reverse_of(unit: Unit, site: Site, clobbered: Callable[[int, str], bool]) ->
     code.before.br(_body(code))
     code.close_scope()
     if results:
-        adjoints = [writer.arguments[i]._adjoint.value.v for i, active in enumerate(shape.adjoint) if active]
+        adjoints = [writer.adjoint(i) for i, active in enumerate(shape.adjoint) if active]
         code.b.ret(code.b.aggregate(whole, adjoints))
     else:
         code.b.ret()
@@ -400,6 +408,8 @@ def _augmented(writer: Writer) -> Function:
     unit, site = writer.unit, writer.site
     ret = writer.fn_type.ret
     fields = [ret] if ret is not ty.VOID else []
+    from irgrad.engine.transforms.fixed import foreign_augmented, own_arguments
+
     inner = "augmented" in site.rule.options
     params = list(writer.params)
     if inner:  # a function in C that gets the shadows as well
@@ -409,7 +419,7 @@ def _augmented(writer: Writer) -> Function:
     code = Code(unit, fn)
     b = code.before
     *every, arena = fn.args
-    values = [v for v, own in zip(every, _own(writer), strict=True) if own] if inner else every
+    values = [v for v, own in zip(every, own_arguments(writer), strict=True) if own] if inner else every
     known: dict[Value, Value] = {writer.values[i]: v for i, v in enumerate(values)}
     alloc = unit.runtime("irgrad.tape.alloc")
     tape = b.call(alloc, [arena, ConstInt(ty.I64, 8 * len(writer.requests))])
@@ -437,7 +447,7 @@ def _augmented(writer: Writer) -> Function:
                 primal, kept = call_augmented(writer, code, every, room)
                 made |= {request.slot: kept for request in writer.requests if request.kind == "tape"}
             elif inner:
-                primal = _call_augmented(writer, code, every, made)
+                primal = foreign_augmented(writer, code, every, made)
             else:
                 primal = b.insert(Instruction("call", ret, [*values, site.callee], call=_plain_call(site)))
     for request in writer.requests:
@@ -448,29 +458,6 @@ def _augmented(writer: Writer) -> Function:
     parts: list[Value] = [primal] if fields and primal is not None else []
     code.b.ret(code.b.aggregate(fn.ftype.ret, [*parts, tape]))
     return fn
-
-
-def _own(writer: Writer) -> list[bool]:
-    """Which parameters are the call's own, where each shadow follows its argument."""
-    return [own for i in range(len(writer.params)) for own in (True, *([False] if writer.shape.shadow[i] else []))]
-
-
-def _call_augmented(writer: Writer, code: Code, values: Sequence[Value], made: dict[int, Value]) -> Instruction:
-    """Call the augmented function in C; its tape is one more thing to keep."""
-    from irgrad.engine.transforms.fixed import foreign_function
-
-    own = _own(writer)
-    names: list[str] = []
-    for is_own in own:
-        names.append(writer.name(sum(own[: len(names)])) if is_own else f"{names[-1]}_d")
-    ftype = ty.function(writer.fn_type.ret, (*(v.type for v in values), ty.PTR))
-    fn = foreign_function(writer, "augmented", ftype, [*names, "tape"])
-    place = code.stack(ty.PTR)
-    call = code.before.call(fn, [*values, place], ftype)
-    for request in writer.requests:
-        if request.kind == "tape":
-            made[request.slot] = code.before.load(ty.PTR, place)
-    return call
 
 
 def _slot_of(instr: Instruction, writer: Writer) -> int | None:

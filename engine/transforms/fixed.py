@@ -5,21 +5,30 @@ For `T f(A *x, T a)` with x Duplicated and a Active, the functions in C are
     T    f_augmented(A *x, A *x_d, T a, void **tape)
     void f_reverse(A *x, A *x_d, T a, T *a_d, T y_d, void *tape)     without `tape` where there is no augmented function
     T    f_forward(A *x, A *x_d, T a, T a_d, T *y_d)
+
+With `width=` they take all lanes of a derivative: `x_d[i * lanes + j]` is that of x[i] in lane j; `a_d`, `y_d` are
+pointers to the lanes of a number; the last argument of each is `long lanes`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import Function, Value
-from irgrad.engine.transforms.symbols import Scalar
+from irgrad.engine.ir.model import ConstInt, Function, Instruction, Value
+from irgrad.engine.transforms import lanes
+from irgrad.engine.transforms.leaves import zero_of
+from irgrad.engine.transforms.rule_lanes import Held
+from irgrad.engine.transforms.symbols import Code, Scalar
 from irgrad.rules.errors import RuleError
 
 if TYPE_CHECKING:
     from irgrad.engine.transforms.custom import Writer
 
-__all__ = ["c_prototype", "foreign_function", "run_fixed"]
+__all__ = ["c_prototype", "foreign_augmented", "foreign_function", "own_arguments", "run_fixed"]
 
 _C = {"double": "double", "float": "float", "i64": "long", "i32": "int", "i16": "short", "i8": "char", "i1": "_Bool",
       "ptr": "void *", "void": "void"}  # fmt: skip
@@ -56,50 +65,118 @@ def _stop(writer: Writer) -> None:
                             which=f"argument `{writer.name(i)}`",
                             because="the shadow of what it writes has to be cleared",
                             fix=f'extern("{writer.site.callee.name}", "void(inout f64[n] x, i64 n)")')  # fmt: skip
-        context.zero(shadow, shadow.size)
+        context.zero(shadow, shadow.size * lanes.scale(writer.width))
+
+
+@dataclass(slots=True)
+class _Parameter:
+    """A parameter of a function in C. spare: of a number that has no derivative at this call; functions that are
+    written for calls where it has one get zeros."""
+
+    name: str
+    type: ty.Type
+    value: Callable[[], Value]
+    spare: bool = False
 
 
 def _reverse(writer: Writer) -> None:
-    from irgrad.engine.transforms.context import Number
-
-    code, shape = writer.code, writer.shape
-    params: list[ty.Type] = []
-    names: list[str] = []
-    values: list[Value] = []
+    code, shape, ret = writer.code, writer.shape, writer.fn_type.ret
+    found: list[_Parameter] = []
     for i, type_ in enumerate(writer.params):
-        params, names, values = [*params, type_], [*names, writer.name(i)], [*values, writer.values[i]]
+        found.append(_own(writer, i))
         if shape.shadow[i]:
-            params, names, values = [*params, ty.PTR], [*names, f"{names[-1]}_d"], [*values, writer.shadows[i]]
-        elif shape.adjoint[i]:
-            argument = writer.arguments[i]
-            assert isinstance(argument, Number) and argument._adjoint is not None
-            params, names, values = [*params, ty.PTR], [*names, f"{names[-1]}_d"], [*values, argument._adjoint.slot]
-    if shape.active:
-        assert writer._cotangent is not None
-        params, names, values = [*params, writer.fn_type.ret], [*names, "y_d"], [*values, writer._cotangent]
+            found.append(_Parameter(f"{writer.name(i)}_d", ty.PTR, partial(writer.shadows.__getitem__, i)))
+        elif isinstance(type_, ty.FloatType):
+            place = writer.arguments[i].place if shape.adjoint[i] else None
+            value = partial(_memory, writer, type_, place)
+            found.append(_Parameter(f"{writer.name(i)}_d", ty.PTR, value, spare=not shape.adjoint[i]))
+    if isinstance(ret, ty.FloatType):
+        given = writer._cotangent or zero_of(writer.unit.wide(ret))
+        held = partial(_memory, writer, ret, None, given)
+        found.append(_Parameter("y_d", ty.PTR if writer.lanes else ret, held if writer.lanes else lambda: given,
+                                spare=not shape.active))  # fmt: skip
     if "augmented" in writer.site.rule.options:
-        params, names, values = [*params, ty.PTR], [*names, "tape"], [*values, writer.foreign_tape()]
-    fn = foreign_function(writer, "reverse", ty.function(ty.VOID, tuple(params)), names)
-    code.b.call(fn, values, ty.function(ty.VOID, tuple(params)))
+        found.append(_Parameter("tape", ty.PTR, writer.foreign_tape))
+    found += _lanes(writer)
+    fn, values = _function(writer, "reverse", ty.VOID, found)
+    code.b.call(fn, values, fn.ftype)
 
 
 def _forward(writer: Writer) -> None:
     """The function in C makes the call as well."""
     code, shape, ret = writer.code, writer.shape, writer.fn_type.ret
-    params: list[ty.Type] = []
-    names: list[str] = []
-    values: list[Value] = []
+    found: list[_Parameter] = []
     for i, type_ in enumerate(writer.params):
-        params, names, values = [*params, type_], [*names, writer.name(i)], [*values, writer.values[i]]
-        if i in writer.shadows:
-            params, names, values = [*params, type_], [*names, f"{names[-1]}_d"], [*values, writer.shadows[i]]
-    slot = code.stack(ret) if shape.active else None
-    if slot is not None:
-        params, names, values = [*params, ty.PTR], [*names, "y_d"], [*values, slot]
-    ftype = ty.function(ret, tuple(params))
-    writer.replaced = code.b.call(foreign_function(writer, "forward", ftype, names), values, ftype)
-    if slot is not None:
+        found.append(_own(writer, i))
+        name, number = f"{writer.name(i)}_d", isinstance(type_, ty.FloatType)
+        if number and writer.lanes:
+            place = writer.arguments[i].place if shape.adjoint[i] else None
+            found.append(_Parameter(name, ty.PTR, partial(_memory, writer, type_, place), spare=place is None))
+        elif i in writer.shadows or number:
+            given = writer.shadows.get(i, zero_of(type_))
+            found.append(_Parameter(name, type_, partial(_same, given), spare=i not in writer.shadows))
+    slot: Value | None = None
+    if isinstance(ret, ty.FloatType):
+        slot = writer.result().held.slot if writer.lanes and shape.active else code.stack(ret) if shape.active else None
+        found.append(_Parameter("y_d", ty.PTR, partial(_memory, writer, ret, slot), spare=not shape.active))
+    found += _lanes(writer)
+    fn, values = _function(writer, "forward", ret, found)
+    writer.replaced = code.b.call(fn, values, fn.ftype)
+    if slot is not None and not writer.lanes:
         writer.result().tangent = Scalar(code, code.b.load(ret, slot))
+
+
+def _own(writer: Writer, i: int) -> _Parameter:
+    return _Parameter(writer.name(i), writer.params[i], partial(_same, writer.values[i]))
+
+
+def _lanes(writer: Writer) -> list[_Parameter]:
+    count = ConstInt(ty.I64, int(writer.width))
+    return [_Parameter("lanes", ty.I64, partial(_same, count))] if writer.lanes else []
+
+
+def _same(value: Value) -> Value:
+    return value
+
+
+def _memory(writer: Writer, type_: ty.Type, place: Value | None, start: Value | None = None) -> Value:
+    """Memory for the derivatives of a number: that which it has, or new one."""
+    width = writer.width if writer.lanes else 1
+    return place if place is not None else Held(writer.code, type_, width, start).slot
+
+
+def _function(writer: Writer, role: str, ret: ty.Type, found: list[_Parameter]) -> tuple[Function, list[Value]]:
+    """The function in C and what it gets: with parameters that have no derivative here if the module has it so."""
+    name = writer.site.rule.options[role]
+    there = writer.unit.module.functions.get(name)
+    if there is None or there.ftype.params != tuple(p.type for p in found):
+        found = [p for p in found if not p.spare]
+    ftype = ty.function(ret, tuple(p.type for p in found))
+    return foreign_function(writer, role, ftype, [p.name for p in found]), [p.value() for p in found]
+
+
+def own_arguments(writer: Writer) -> list[bool]:
+    """Which parameters are the call's own, where each shadow follows its argument."""
+    return [own for i in range(len(writer.params)) for own in (True, *([False] if writer.shape.shadow[i] else []))]
+
+
+def foreign_augmented(writer: Writer, code: Code, values: Sequence[Value], made: dict[int, Value]) -> Instruction:
+    """Call the augmented function in C; its tape is one more thing to keep."""
+    own = own_arguments(writer)
+    names: list[str] = []
+    for is_own in own:
+        names.append(writer.name(sum(own[: len(names)])) if is_own else f"{names[-1]}_d")
+    place = code.stack(ty.PTR)
+    given, names = [*values, place], [*names, "tape"]
+    if writer.lanes:
+        given, names = [*given, ConstInt(ty.I64, int(writer.width))], [*names, "lanes"]
+    ftype = ty.function(writer.fn_type.ret, tuple(v.type for v in given))
+    fn = foreign_function(writer, "augmented", ftype, names)
+    call = code.before.call(fn, given, ftype)
+    for request in writer.requests:
+        if request.kind == "tape":
+            made[request.slot] = code.before.load(ty.PTR, place)
+    return call
 
 
 def foreign_function(writer: Writer, role: str, ftype: ty.FunctionType, names: list[str]) -> Function:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Function, Instruction
 from irgrad.engine.transforms.aliased import refuse_rule
-from irgrad.engine.transforms.refuse import refuse
 from irgrad.engine.transforms.rows import Application
+from irgrad.engine.transforms.rule_lanes import check_lanes
 from irgrad.rules.errors import RuleError
 
 if TYPE_CHECKING:
@@ -34,10 +34,7 @@ def ruled_site(unit: Unit, instr: Instruction) -> Site | None:
     if site is None or _is_row(site):
         return None
     refuse_rule(unit, instr)
-    if unit.width > 1:
-        raise refuse(unit, instr, f"a rule that writes calls in a derivative of width {unit.width}",
-                     because=f"the rule at {site.rule.place} works on one tangent or cotangent at a time",
-                     fix="width=1")  # fmt: skip
+    check_lanes(unit, instr, site)
     return site
 
 

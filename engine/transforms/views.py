@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import ConstInt, Instruction, Value
+from irgrad.engine.transforms.leaves import zero_of
 from irgrad.engine.transforms.symbols import Code, Pointer, Scalar, Variable, _Lifted
 from irgrad.rules.errors import RuleError
 from irgrad.rules.tracing import innermost_line
@@ -102,17 +103,32 @@ class Lazy(_Lifted):
         """The value at one place."""
         return self.function(*(o.item_at(at) if isinstance(o, Lazy) else o for o in self.operands))
 
-    def sum(self) -> Scalar:
-        """The sum of all elements."""
+    def sum(self) -> Any:
+        """The sum of all elements; of arrays with lanes, that of each lane."""
         leaves = self.leaves()
         if not leaves:
             raise RuleError("a sum over no array", which=innermost_line(), fix="np.sum(x.saved * out.d)")
-        widest = max(leaves, key=lambda v: len(v.shape))
+        widest = max(leaves, key=lambda v: len(v.shape) - v.lanes)
+        if any(leaf.lanes for leaf in leaves):
+            return self._lane_sums(widest, leaves)
         total: Any = Variable(self.code, self.code.number(0.0, widest.element))
         with _loops(self.code, widest, leaves) as at:
             total.value = total.value + self.item_at(at)
         found: Scalar = total.value
         return found
+
+    def _lane_sums(self, widest: View, leaves: Sequence[View]) -> View:
+        """The sum in each lane."""
+        code = self.code
+        count = next(leaf.shape[-1] for leaf in leaves if leaf.lanes)
+        own = widest.shape[:-1] if widest.lanes else widest.shape
+        over = View(code, widest.v, widest.element, (*own, count), lanes=True)
+        memory = ty.array(count.__index__(), widest._typed())
+        total = View(code, code.stack(memory), widest.element, (count,), lanes=True)
+        code.b.store(zero_of(memory), total.v)
+        with _loops(code, over, [*leaves, total]) as at:
+            at(total, at(total) + self.item_at(at))
+        return total
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         if method != "__call__" or options:
@@ -166,10 +182,14 @@ _operators()
 class View(Lazy, Pointer):
     """An array: an address, an element type, and extents."""
 
-    def __init__(self, code: Code, v: Value, element: ty.Type | None, shape: Sequence[Scalar]) -> None:
+    def __init__(
+        self, code: Code, v: Value, element: ty.Type | None, shape: Sequence[Scalar], lanes: bool = False
+    ) -> None:
+        """lanes: the last axis is that of tangents or cotangents, which arrays without it do not depend on."""
         Pointer.__init__(self, code, v, element)
         Lazy.__init__(self, code, lambda a: a, [])
         self.shape = tuple(shape)
+        self.lanes = lanes
 
     @property
     def ndim(self) -> int:
@@ -240,7 +260,12 @@ class View(Lazy, Pointer):
 def _loops(code: Code, over: View, leaves: Sequence[View]) -> Iterator[Any]:
     """A nest of loops over an array. Yields `at(view)`, its element there, and `at(view, value)`, which stores one."""
     flat = all(len(leaf.shape) in (0, len(over.shape)) and not _ones(leaf, over) for leaf in leaves)
-    if any(len(leaf.shape) > len(over.shape) for leaf in leaves):
+    flat = flat and all(leaf.lanes == over.lanes or not leaf.shape for leaf in leaves)
+    if any(leaf.lanes and not over.lanes for leaf in leaves):
+        raise RuleError("derivatives in all lanes are stored where there is one value", which=innermost_line(),
+                        because="a rule for all lanes gets shadows with an axis more",
+                        fix="ctx.temporary_like(x.d)")  # fmt: skip
+    if any(_rank(leaf) > _rank(over) for leaf in leaves):
         raise RuleError("an array of more axes is stored into one of fewer", which=innermost_line(),
                         because=f"{max(len(v.shape) for v in leaves)} axes into {len(over.shape)}",
                         fix="np.sum(...)")  # fmt: skip
@@ -251,13 +276,18 @@ def _loops(code: Code, over: View, leaves: Sequence[View]) -> Iterator[Any]:
             if flat and view.shape:
                 place = counters[0]
             elif view.shape:
-                own = counters[len(counters) - len(view.shape) :]
+                own = counters[:-1] if over.lanes and not view.lanes else counters
+                own = own[len(own) - len(view.shape) :]
                 place = view.flat([0 if _is_one(e) else c for e, c in zip(view.shape, own, strict=True)])
             if stored:
                 return Pointer.__setitem__(view, place, stored[0])
             return Pointer.__getitem__(view, place)
 
         yield at
+
+
+def _rank(view: View) -> int:
+    return len(view.shape) - view.lanes
 
 
 def _is_one(extent: Scalar) -> bool:

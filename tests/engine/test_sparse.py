@@ -167,10 +167,18 @@ def test_requests_that_mean_nothing() -> None:
 
 
 def test_where_only_one_lane_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rules of the user that write calls take one direction at a time: then everything does."""
+    """Where rules of the user take one direction at a time everything does."""
     from irgrad.engine.programs import Program
+    from irgrad.rules.errors import OneAtATime
 
-    monkeypatch.setattr(Program, "lane_by_lane", True)
+    make = Program._make_stage
+
+    def stage(self: Program) -> Any:
+        if self.word and self.word[-1].width > 1:
+            raise OneAtATime("a rule that writes calls")
+        return make(self)
+
+    monkeypatch.setattr(Program, "_make_stage", stage)
     kernel, x, a = _kernel("band", BAND), _x(8), np.array([2.0])
     want = engine.jacfwd(kernel, width=1)(x, a)[0]
     with pytest.warns(OneLane, match="`band` run one after the other"):

@@ -58,6 +58,20 @@ def test_the_most_specific_rule_is_chosen() -> None:
         assert _chosen(Reverse[1], Const, Active[f64]) == "any"  # no types: any number of arguments
 
 
+def test_rules_for_all_lanes() -> None:
+    """Above width 1 before one without `width`, below one for that width; at width 1 where there is no other."""
+    with layer():
+        _rule("all", Active, Const, width="any", mode="reverse")
+        assert [_chosen(Reverse[w], Const, Active[f64], Const[i32]) for w in (1, 2, 16)] == ["all"] * 3
+        assert _chosen(Forward[2], Const, Active[f64], Const[i32]) is None
+        _rule("one", Active, Const, mode="reverse")
+        _rule("four", Active, Const, width=4, mode="reverse")
+        assert [_chosen(Reverse[w], Const, Active[f64], Const[i32]) for w in (1, 2, 4)] == ["one", "all", "four"]
+        with layer():  # an inner layer comes before all of them
+            _rule("inner", Active, Const)
+            assert [_chosen(Reverse[w], Const, Active[f64], Const[i32]) for w in (1, 2, 4)] == ["inner"] * 3
+
+
 def test_dtypes_alone_mean_any_activity() -> None:
     with layer():
         _rule("single", f32, f32)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from irgrad.rules import (
     Active,
     AoS,
@@ -26,7 +28,7 @@ from irgrad.rules import (
     which,
 )
 from irgrad.rules.layers import current
-from irgrad.rules.report import differences, nearest, template
+from irgrad.rules.report import differences, nearest, one_at_a_time, template
 from irgrad.rules.types import Activity
 
 
@@ -68,6 +70,27 @@ def test_which() -> None:
     assert "no derivative flows" in str(which("printf"))
 
 
+@pytest.mark.parametrize(
+    ("defined", "one"),
+    [
+        ([{}], True),
+        ([{"width": "any"}], False),
+        ([{}, {"width": "any"}], False),
+        ([{"width": 1}, {"width": "any"}], False),
+        ([{}, {"width": 4}], True),
+        ([{"mode": "reverse", "width": "any"}, {}], True),
+        ([{"mode": "reverse", "width": "any"}, {"mode": "reverse"}], False),
+    ],
+)
+def test_symbols_that_take_one_direction_at_a_time(defined: list[dict[str, Any]], one: bool) -> None:
+    with layer():
+        for options in defined:
+            rule("f", **options)(lambda ctx, a: None)
+        assert one_at_a_time(current().find("f")) is one
+        rule("g")(lambda a: a)
+        assert not one_at_a_time(current().find("g"))
+
+
 def test_audit_finds_what_cannot_apply_and_ties() -> None:
     with layer():
         assert audit() == "nothing to remark"
@@ -95,7 +118,9 @@ def test_the_nearest_rule_and_its_differences() -> None:
 
 
 def test_templates() -> None:
-    assert template("f", [Active[f64], Const[i32], Const[f64]]).splitlines()[1].startswith(
-        "def _(a0, a1, a2): return ..., ..."
+    assert (
+        template("f", [Active[f64], Const[i32], Const[f64]])
+        .splitlines()[1]
+        .startswith("def _(a0, a1, a2): return ..., ...")
     )
     assert "def _(ctx, x, a1): ..." in template("f", [Duplicated[Ptr[f64]], Const[i32]], ["x"])
