@@ -13,6 +13,7 @@ from irgrad.engine.transforms.alike import merge_alike
 from irgrad.engine.transforms.demote import close_loops
 from irgrad.engine.transforms.desugar import desugar
 from irgrad.engine.transforms.library import expand_library
+from irgrad.engine.transforms.mixed import split_mixed_vectors
 from irgrad.engine.transforms.packed import unpack
 
 
@@ -28,6 +29,7 @@ def canonicalise_module(module: Module, root: Function) -> None:
 def canonicalise_function(module: Module, fn: Function) -> None:
     """Canonicalise one function in place."""
     desugar(module, fn)
+    split_mixed_vectors(fn)
     unpack(module, fn)
     merge_alike(fn)
     unify_returns(fn)

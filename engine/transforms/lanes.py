@@ -275,6 +275,7 @@ def load(
     b: Builder, type_: Type, pointer: Value, width: int, align: int = 0, metadata: dict[str, str] | None = None
 ) -> Value:
     """The shadow of a value of this (primal) type, from shadow memory. `align` is that of the primal's access."""
+    align = _align(type_, align)
     if isinstance(width, Apart):
         return apart.load(b, type_, pointer, width, align, metadata or {})
     if width > 1 and type_ is ty.F80:
@@ -286,7 +287,7 @@ def load(
         return result
     if width == 1 or not (_split(type_) or type_.is_aggregate):
         kind = wide(type_, width)
-        new = Instruction("load", kind, [pointer], align=_align(type_, align, width), metadata=dict(metadata or {}))
+        new = Instruction("load", kind, [pointer], align=align, metadata=dict(metadata or {}))
         return b.insert(new)
     result = ConstUndef(wide(type_, width), poison=True)
     for i, (part, offset) in enumerate(_parts(type_, width)):
@@ -300,6 +301,7 @@ def store(
     metadata: dict[str, str] | None = None,
 ) -> None:  # fmt: skip
     """Store the shadow of a value of this (primal) type."""
+    align = _align(type_, align)
     if isinstance(width, Apart):
         apart.store(b, type_, value, pointer, width, align, metadata or {})
         return
@@ -310,7 +312,7 @@ def store(
                                  metadata=dict(metadata or {})))  # fmt: skip
         return
     if width == 1 or not (_split(type_) or type_.is_aggregate):
-        new = Instruction("store", ty.VOID, [value, pointer], align=_align(type_, align, width),
+        new = Instruction("store", ty.VOID, [value, pointer], align=align,
                           metadata=dict(metadata or {}))  # fmt: skip
         b.insert(new)
         return
@@ -340,11 +342,10 @@ def _parts(type_: Type, width: int) -> list[tuple[Type, int]]:
     return [(type_.elem, width * i * ty.size_of(type_.elem)) for i in range(type_.count)]
 
 
-def _align(type_: Type, align: int, width: int) -> int:
-    """Alignment of an access: only that of one element is known of its address."""
-    if width == 1:
-        return align
-    natural = ty.align_of(type_.scalar)
+def _align(type_: Type, align: int) -> int:
+    """Alignment of an access: only that of one element is known of its address, whatever the primal's is. The two
+    blocks of memory begin at different places, and a program may have aligned its pointer by hand."""
+    natural = min(ty.align_of(type_), 8) if type_.is_aggregate else ty.align_of(type_.scalar)
     return min(align, natural) if align else natural
 
 

@@ -122,6 +122,6 @@ class Neighbours:
     def _add(self, pointer: Value, amount: Value, type_: ty.Type) -> None:
         b = self.owner.b
         b.flags = self.owner.unit.flags
-        align = ty.align_of(type_.scalar) if self.owner.unit.width > 1 else 0
+        align = ty.align_of(type_.scalar)
         b.store(add(b, b.load(type_, pointer, align), amount), pointer, align)
         b.flags = ()

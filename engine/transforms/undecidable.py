@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from irgrad.engine.analyses.kinds import CONFLICT
+from irgrad.engine.analyses.kinds import ACCESS, CONFLICT, PTR
 from irgrad.engine.analyses.objects import may_hold_pointer
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import Function, Instruction
+from irgrad.engine.ir.model import Function, Instruction, Value
+from irgrad.engine.transforms.mixed import lanes_read, users_of
 from irgrad.engine.transforms.refuse import refuse
 
 if TYPE_CHECKING:
     from irgrad.engine.transforms.unit import Unit
+    from irgrad.rules.errors import Unsupported
 
+_MOVES = frozenset("phi select freeze trunc zext sext bitcast add sub and or xor shl lshr ashr extractelement "
+                   "insertelement shufflevector".split())  # fmt: skip
 _UNWINDING = frozenset("invoke landingpad resume catchswitch catchpad catchret cleanuppad cleanupret".split())
 
 
@@ -21,11 +25,15 @@ def refuse_undecidable(unit: Unit) -> None:
     for fn in unit.pointers.functions:
         for instr in unit.activity.bit_arithmetic(fn):
             raise refuse(unit, instr, "integer arithmetic on the bits of an active float makes a float again")
+        for instr in fn.instructions():
+            if instr.opcode == "inttoptr" and unit.pointers.of(instr) & 1 and _of_float_bits(instr.operands[0]):
+                raise _travels(unit, instr)
         if unit.activity.function(fn):
             _refuse_in(unit, fn)
 
 
 def _refuse_in(unit: Unit, fn: Function) -> None:
+    users = users_of(fn)
     for instr in fn.instructions():
         if instr.opcode in _UNWINDING:
             raise refuse(
@@ -45,12 +53,23 @@ def _refuse_in(unit: Unit, fn: Function) -> None:
                 because="a float's adjoint flows back, a pointer's shadow does not, and only the program knows which",
                 fix="keep floats and pointers in members of their own, or use forward mode",
             )  # fmt: skip
-        if instr.opcode in ("bitcast", "inttoptr") and _pointer_as_float(unit, instr):
-            raise refuse(
-                unit, instr, "a pointer travels as a float",
-                because="the same bytes of a union hold floats and pointers, and only the program knows which",
-                fix="keep floats and pointers in members of their own",
-            )  # fmt: skip
+        if instr.opcode == "bitcast" and _pointer_as_float(unit, instr):
+            raise _travels(unit, instr)
+        if instr.opcode == "load" and _lost(unit, instr):
+            raise _travels(unit, instr)
+        if instr.opcode == "load" and instr.type.is_vector and instr.type.is_fp:
+            places = _pointers_in(unit, instr)
+            read = lanes_read(instr, users) if places else set()
+            if places and (read is None or not read.isdisjoint(places)):
+                raise _travels(unit, instr)
+
+
+def _travels(unit: Unit, instr: Instruction) -> Unsupported:
+    return refuse(
+        unit, instr, "a pointer travels as a float",
+        because="the same bytes hold floats and pointers, and only the program knows which",
+        fix="keep floats and pointers in members of their own, and copy structs as structs",
+    )  # fmt: skip
 
 
 def _through_unknown(unit: Unit, instr: Instruction) -> bool:
@@ -71,6 +90,45 @@ def _float_or_pointer(unit: Unit, instr: Instruction) -> bool:
 
 def _pointer_as_float(unit: Unit, cast: Instruction) -> bool:
     source = cast.operands[0]
-    if cast.opcode == "inttoptr":
-        return isinstance(source, Instruction) and source.opcode == "bitcast" and source.operands[0].type.is_fp
     return cast.type.is_fp and may_hold_pointer(source.type) and bool(unit.pointers.of(source))
+
+
+def _pointers_in(unit: Unit, load: Instruction) -> set[int]:
+    """The lanes of a vector of floats that are known to hold pointers. Where the access or the pointer may be anywhere
+    in an object that is not known: Eigen keeps a pointer in front of its arrays, and LLVM no longer tells which is
+    which."""
+    size = ty.store_size(load.type.scalar)
+    lanes: set[int] = set()
+    for bit, places in unit.types.ranges.places(load.operands[0]).items():
+        if places.exact:
+            for at, (where, kind, _, strength) in unit.types.record(bit).near(places, ty.store_size(load.type)):
+                if kind is PTR and strength == ACCESS and where.exact:
+                    lanes.add(at // size)
+    return lanes
+
+
+def _lost(unit: Unit, load: Instruction) -> bool:
+    """A pointer that nobody is seen to store, in memory that floats are seen in: it came there as a float."""
+    if load.type is not PTR or unit.pointers.of(load):
+        return False
+    for bit, places in unit.types.ranges.places(load.operands[0]).items():
+        for _, (_, kind, _, strength) in unit.types.record(bit).near(places, ty.store_size(PTR)):
+            if isinstance(kind, ty.FloatType) and strength == ACCESS:
+                return True
+    return False
+
+
+def _of_float_bits(value: Value) -> bool:
+    """Whether an integer may be made of the bits of a float by moves alone."""
+    seen, work = {value}, [value]
+    while work:
+        value = work.pop()
+        if not isinstance(value, Instruction):
+            continue
+        if value.opcode == "bitcast" and value.operands[0].type.is_fp:
+            return True
+        if value.opcode in _MOVES:
+            new = [operand for operand in value.operands if operand not in seen]
+            seen.update(new)
+            work += new
+    return False

@@ -7,6 +7,8 @@ import pytest
 
 import irgrad
 from irgrad import engine
+from irgrad.engine.ir.reader import read
+from irgrad.engine.transforms.derive import derive
 
 from .made import OUT, gradient, make
 
@@ -104,3 +106,56 @@ def test_bytes_that_are_a_float_or_a_pointer_go_forwards_only() -> None:
     assert irgrad.engine.jvp(kernel, (x,), (1.0,))[1] == pytest.approx(want)
     with pytest.raises(irgrad.Unsupported, match=r"may be a float or a pointer(.|\n)*forward mode"):
         irgrad.engine.grad(kernel)(x)
+
+
+COPIED = """
+#include <stdlib.h>
+typedef double v2 __attribute__((vector_size(16), may_alias));
+struct cell { double d; const double *p; };
+double f(const double *x, const int *k) {
+  struct cell *a = malloc(3 * sizeof *a), *b = malloc(3 * sizeof *b); double s = 0;
+  for (int i = 0; i < 3; i++) { a[i].d = x[i] * x[i]; a[i].p = x + (i + 1) % 3; }
+  for (int i = 0; i < 3; i++) *(v2 *)&b[k[i]] = *(v2 *)&a[i];
+  for (int i = 0; i < 3; i++) s += b[i].d * *b[i].p;
+  free(a); free(b);
+  return s;
+}
+"""
+BEHIND_BITS = """
+define void @f(ptr %x, ptr %k, ptr %o) {
+  %a = alloca double, align 8
+  store ptr %x, ptr %a, align 8
+  %n = load i32, ptr %k, align 4
+  %odd = trunc i32 %n to i1
+  br i1 %odd, label %left, label %right
+left:
+  %l = load double, ptr %a, align 8
+  br label %join
+right:
+  %r = load double, ptr %x, align 8
+  br label %join
+join:
+  %v = phi double [ %l, %left ], [ %r, %right ]
+  %b = bitcast double %v to i64
+  %p = inttoptr i64 %b to ptr
+  %y = load double, ptr %p, align 8
+  %z = fmul double %y, %y
+  store double %z, ptr %o, align 8
+  ret void
+}
+"""
+
+
+def test_pointers_that_were_copied_as_floats() -> None:
+    """The analysis of pointers does not follow floats: without the refusal the derivative would be zero."""
+    kernel = irgrad.load(COPIED).kernel("f", "f64(f64[3] x, i32[3] k)")
+    x, k = np.array([0.5, 1.5, -0.5]), np.array([1, 2, 0], np.int32)
+    with pytest.raises(irgrad.Unsupported, match=r"a pointer travels as a float(.|\n)*to fix +keep floats and pointers"):
+        engine.grad(kernel, wrt="x")(x, k)
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_pointers_made_of_the_bits_of_a_float(mode: str) -> None:
+    module = read(BEHIND_BITS, roots=["f"])
+    with pytest.raises(irgrad.Unsupported, match=r"a pointer travels as a float"):
+        derive(module, "f", mode, ["dup", "const", "dup"])
