@@ -148,6 +148,25 @@ def shadow_of_bits(sweep: Sweep, instr: Instruction) -> None:
     sweep.shadows[instr] = result
 
 
+def shadow_of_address(sweep: Sweep, cast: Instruction) -> Value | None:
+    """Shadow of a pointer that was made from another by integer arithmetic (aligned by hand): as far from that one's
+    shadow. A getelementptr says what `add` does not, that the result is in the memory of the shadow, so that it can be
+    differentiated again."""
+    unit, value = sweep.unit, cast.operands[0]
+    while isinstance(value, Instruction) and value.opcode in ("add", "sub", "and", "or") and value.type is ty.I64:
+        pointers = [o for o in value.operands if unit.activity.pointer(o)]
+        if len(pointers) != 1 or (value.opcode == "sub" and pointers[0] is not value.operands[0]):
+            return None
+        value = pointers[0]
+    made = isinstance(value, Instruction) and value.opcode == "ptrtoint" and value.type is ty.I64
+    if not made or value is cast.operands[0] or isinstance(unit.width, Apart) or cast.type is not ty.PTR:
+        return None
+    assert isinstance(value, Instruction)
+    distance = sweep.b.binary("sub", sweep.value(cast.operands[0]), sweep.value(value))
+    distance = sweep.b.mul(distance, ConstInt(ty.I64, unit.width), ())
+    return sweep.b.gep(ty.I8, sweep.shadow(value.operands[0]), distance, flags=())
+
+
 def refuse_apart(unit: Unit, instr: Instruction) -> None:
     """Raises Unsupported where lanes that lie apart would have to be moved as bits."""
     if isinstance(unit.width, Apart):

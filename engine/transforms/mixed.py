@@ -116,7 +116,7 @@ def _numbers(load: Instruction, users: Users) -> set[int]:
 
 def _floats(load: Instruction, users: Users) -> set[int]:
     """The lanes that are read as floats."""
-    rest = {load: [u for u in users.get(load, ()) if not _is_view(u)]}
+    rest: Users = {load: [u for u in users.get(load, ()) if not _is_view(u)]}
     return lanes_read(load, rest) or set()
 
 

@@ -25,7 +25,7 @@ from irgrad.engine.ir.model import (
     Value,
 )
 from irgrad.engine.transforms import aliased, apart, lanes
-from irgrad.engine.transforms.carried import BITS, shadow_of_bits
+from irgrad.engine.transforms.carried import BITS, shadow_of_address, shadow_of_bits
 from irgrad.engine.transforms.lanes import SHADOW_METADATA
 from irgrad.engine.transforms.leaves import has_float, has_pointer, zero_of
 from irgrad.engine.transforms.refuse import refuse
@@ -186,6 +186,10 @@ class Sweep:
         """Linear data movement: the same operation on the shadows."""
         self.copy(instr)
         if not self.shadowed(instr):
+            return
+        address = shadow_of_address(self, instr) if instr.opcode == "inttoptr" else None
+        if address is not None:
+            self.shadows[instr] = address
             return
         operands = [self.value(o) for o in instr.operands]
         moved = {"select": (1, 2), "insertvalue": (0, 1), "insertelement": (0, 1), "shufflevector": (0, 1)}

@@ -111,11 +111,7 @@ def _lost(unit: Unit, load: Instruction) -> bool:
     """A pointer that nobody is seen to store, in memory that floats are seen in: it came there as a float."""
     if load.type is not PTR or unit.pointers.of(load):
         return False
-    for bit, places in unit.types.ranges.places(load.operands[0]).items():
-        for _, (_, kind, _, strength) in unit.types.record(bit).near(places, ty.store_size(PTR)):
-            if isinstance(kind, ty.FloatType) and strength == ACCESS:
-                return True
-    return False
+    return any(kind is CONFLICT for _, kind in unit.types.access(load.operands[0], ty.store_size(PTR)))
 
 
 def _of_float_bits(value: Value) -> bool:

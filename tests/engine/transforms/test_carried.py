@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import irgrad
+from irgrad import engine
 from irgrad.rules.errors import Unsupported
 
 from .made import OUT, gradient, make
@@ -146,3 +148,30 @@ def test_bits_taken_apart_are_refused(operation: str) -> None:
     for mode in ("forward", "reverse"):
         with pytest.raises(Unsupported, match=r"in +@f"):
             make(text, "f", mode, ["dup", "dup"])
+
+
+ALIGNED = """
+#include <stdint.h>
+#include <stdlib.h>
+double f(const double *x, long n) {
+  char *raw = malloc(n * 8 + 64);
+  double *a = __builtin_assume_aligned((char *)(((uintptr_t)raw + 64) & ~(uintptr_t)63), 64);
+  double s = 0;
+  for (long i = 0; i < n; i++) a[i] = x[i] * x[i];
+  for (long i = 0; i + 1 < n; i++) s += a[i] * a[i + 1];
+  free(raw);
+  return s;
+}
+"""
+
+
+def test_memory_that_is_aligned_by_hand() -> None:
+    """Its shadow lies elsewhere, aligned like any; and the derivative can be differentiated again."""
+    kernel = irgrad.load(ALIGNED, flags=["-mavx2", "-mfma"]).kernel("f", "f64(f64[n] x, i64 n)")
+    for n in (1, 4, 5, 16, 33):
+        x = np.linspace(0.5, 1.5, n)
+        assert engine.check(kernel, x)
+        square = np.pad(x**2, 1)
+        beside = np.diag(4 * x[1:] * x[:-1], 1)
+        want = np.diag(2 * (square[:-2] + square[2:])) + beside + beside.T
+        np.testing.assert_allclose(engine.hessian(kernel)(x), want, rtol=1e-13)

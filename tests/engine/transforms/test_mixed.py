@@ -58,7 +58,7 @@ def test_each_lane_has_the_type_of_its_use() -> None:
     ],
 )
 def test_vectors_that_stay_whole(old: str, new: str) -> None:
-    """Arithmetic on it, a lane that is not known, a lane that is both, a volatile access, no pointer among the lanes."""
+    """Arithmetic on it, a lane that is not known, a lane that is both, a volatile access, no pointer in it."""
     text = STRUCT.replace(old, new)
     assert text != STRUCT
     if ";" in new:
