@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.effects import effect_of
+from irgrad.engine.analyses.objects import resolve
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
     CallInfo,
@@ -33,7 +34,7 @@ from irgrad.engine.transforms.leaves import add, has_float, has_pointer, mask_la
 from irgrad.engine.transforms.refuse import missing, refuse
 from irgrad.engine.transforms.rows import application
 from irgrad.engine.transforms.ruled import reverse_pair, ruled_site
-from irgrad.engine.transforms.unit import Unit, resolve
+from irgrad.engine.transforms.unit import Unit
 
 if TYPE_CHECKING:
     from irgrad.engine.analyses.rulebook import Site

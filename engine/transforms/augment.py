@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.effects import effect_of
+from irgrad.engine.analyses.objects import resolve
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
     Block,
@@ -25,7 +26,7 @@ from irgrad.engine.transforms.releases import release_of, stated_free
 from irgrad.engine.transforms.rows import application
 from irgrad.engine.transforms.ruled import reverse_pair, ruled_site
 from irgrad.engine.transforms.sweep import Sweep
-from irgrad.engine.transforms.unit import Abi, Unit, resolve
+from irgrad.engine.transforms.unit import Abi, Unit
 
 if TYPE_CHECKING:
     from irgrad.engine.analyses.rulebook import Site

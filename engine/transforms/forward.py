@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.effects import Effect, effect_of
+from irgrad.engine.analyses.objects import resolve
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
     Argument,
@@ -27,7 +28,7 @@ from irgrad.engine.transforms.refuse import missing, refuse
 from irgrad.engine.transforms.rows import application
 from irgrad.engine.transforms.ruled import ruled_site
 from irgrad.engine.transforms.sweep import Sweep, bind_arguments, clean_call
-from irgrad.engine.transforms.unit import Abi, Unit, pair, resolve
+from irgrad.engine.transforms.unit import Abi, Unit, pair
 
 if TYPE_CHECKING:
     from irgrad.engine.analyses.rulebook import Site

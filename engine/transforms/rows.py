@@ -170,7 +170,7 @@ def application(unit: Unit, instr: Instruction) -> Application | None:
         if ruled is not None:
             return ruled
     if instr.opcode == "call":
-        from irgrad.engine.transforms.unit import resolve
+        from irgrad.engine.analyses.objects import resolve
 
         callee = resolve(instr.callee)
         if not isinstance(callee, Function) or callee.name is None or not callee.is_declaration:
@@ -190,7 +190,7 @@ def application(unit: Unit, instr: Instruction) -> Application | None:
 
 def pure_call(instr: Instruction) -> bool:
     """A direct call to a function of the tables that neither reads nor writes memory."""
-    from irgrad.engine.transforms.unit import resolve
+    from irgrad.engine.analyses.objects import resolve
     from irgrad.rules import lookup
 
     callee = resolve(instr.callee)

@@ -31,7 +31,35 @@ TAPE_TYPES: dict[str, tuple[Type, tuple[Type, ...]]] = {
 TAPE_ATTRIBUTES = "nounwind willreturn"
 ALLOC_ATTRIBUTES = "nounwind willreturn memory(argmem: readwrite, inaccessiblemem: readwrite)"
 
-_TAPE = """
+
+def _taken(name: str, otherwise: str) -> str:
+    """A function that takes n bytes, rounded up to 16, from the top of `{ top, end }`; what it does without room."""
+    return f"""
+define internal noalias ptr @irgrad.tape.{name}(ptr %t, i64 %n)
+    noinline nounwind memory(argmem: readwrite, inaccessiblemem: readwrite) {{
+entry:
+  %up = add i64 %n, 15
+  %size = and i64 %up, -16
+  %top = load ptr, ptr %t, align 8
+  %endp = getelementptr i8, ptr %t, i64 8
+  %end = load ptr, ptr %endp, align 8
+  %topi = ptrtoint ptr %top to i64
+  %endi = ptrtoint ptr %end to i64
+  %room = sub i64 %endi, %topi
+  %fits = icmp ule i64 %size, %room
+  br i1 %fits, label %fast, label %slow
+fast:
+  %new = getelementptr i8, ptr %top, i64 %size
+  store ptr %new, ptr %t, align 8
+  ret ptr %top
+slow:
+{otherwise}
+}}
+"""
+
+
+_TAPE = (
+    """
 ; arena: { top, end, chunk, first, pending, total, hint, - } ; chunk: { next, size, -... } then data at +64
 @irgrad.tape.pool = internal global [64 x ptr] zeroinitializer, align 64
 @irgrad_tape_peak = internal global i64 0, align 8
@@ -70,28 +98,9 @@ made:
   ret ptr %new
 }
 
-define internal noalias ptr @irgrad.tape.alloc(ptr %t, i64 %n)
-    noinline nounwind memory(argmem: readwrite, inaccessiblemem: readwrite) {
-entry:
-  %up = add i64 %n, 15
-  %size = and i64 %up, -16
-  %top = load ptr, ptr %t, align 8
-  %endp = getelementptr i8, ptr %t, i64 8
-  %end = load ptr, ptr %endp, align 8
-  %topi = ptrtoint ptr %top to i64
-  %endi = ptrtoint ptr %end to i64
-  %room = sub i64 %endi, %topi
-  %fits = icmp ule i64 %size, %room
-  br i1 %fits, label %fast, label %slow
-fast:
-  %new = getelementptr i8, ptr %top, i64 %size
-  store ptr %new, ptr %t, align 8
-  ret ptr %top
-slow:
-  %p = call ptr @irgrad.tape.grow(ptr %t, i64 %size)
-  ret ptr %p
-}
-
+"""
+    + _taken("alloc", "  %p = call ptr @irgrad.tape.grow(ptr %t, i64 %size)\n  ret ptr %p")
+    + """
 define internal ptr @irgrad.tape.grow(ptr %t, i64 %size) noinline cold nounwind {
 entry:
   %totalp = getelementptr i8, ptr %t, i64 40
@@ -128,28 +137,9 @@ made:
 }
 
 ; the same out of the caller's buffer { top, end }, which is as large as was computed before: it cannot run out
-define internal noalias ptr @irgrad.tape.carve(ptr %t, i64 %n)
-    noinline nounwind memory(argmem: readwrite, inaccessiblemem: readwrite) {
-entry:
-  %up = add i64 %n, 15
-  %size = and i64 %up, -16
-  %top = load ptr, ptr %t, align 8
-  %endp = getelementptr i8, ptr %t, i64 8
-  %end = load ptr, ptr %endp, align 8
-  %topi = ptrtoint ptr %top to i64
-  %endi = ptrtoint ptr %end to i64
-  %room = sub i64 %endi, %topi
-  %fits = icmp ule i64 %size, %room
-  br i1 %fits, label %fine, label %die
-fine:
-  %new = getelementptr i8, ptr %top, i64 %size
-  store ptr %new, ptr %t, align 8
-  ret ptr %top
-die:
-  call void @abort()
-  unreachable
-}
-
+"""
+    + _taken("carve", "  call void @abort()\n  unreachable")
+    + """
 define internal void @irgrad.tape.free_later(ptr %t, ptr %p) nounwind {
   call void @irgrad.tape.later(ptr %t, ptr %p, i64 0)
   ret void
@@ -308,6 +298,7 @@ define i64 @irgrad_tape_bytes() noinline nounwind {
   ret i64 %old
 }
 """
+)
 
 _LOOP = """
 define internal void @{name}({parameters}) nounwind {{

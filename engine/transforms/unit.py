@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from irgrad.engine.analyses.objects import may_hold_pointer
+from irgrad.engine.analyses.objects import may_hold_pointer, resolve
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
     ConstAggregate,
@@ -396,17 +396,6 @@ def _pointers_of(init: Constant, offset: int) -> Iterator[tuple[int, Constant]]:
     for elem, at in zip(init.elems, offsets, strict=False):
         if has_pointer(elem.type):
             yield from _pointers_of(elem, offset + at)
-
-
-def resolve(value: Value) -> Value:
-    """A callee looked at through aliases and casts."""
-    while True:
-        if isinstance(value, GlobalAlias):
-            value = value.target
-        elif isinstance(value, ConstExpr) and value.opcode in ("bitcast", "addrspacecast"):
-            value = value.operands[0]
-        else:
-            return value
 
 
 def pair(type_: Type, width: int = 1) -> ty.StructType:
