@@ -2,8 +2,9 @@
 
 A struct that a program hands over holds a pointer to a function, or an object's table of virtual functions: no analysis
 of the differentiated function alone can tell where it leads. But the program is all there is: the call can only reach
-a function of its type of which the address is taken somewhere. It becomes a comparison with each of those addresses;
-what is called is what the program's own pointer says, not its shadow. Anything else stops the program.
+a function of its type of which the address is taken somewhere. It becomes a comparison with each of those addresses (with that of
+the copy in the derivative too, which objects point to that are made there); what is called is what the program's own
+pointer says, not its shadow. Anything else stops the program.
 """
 
 from __future__ import annotations
@@ -104,7 +105,8 @@ def _text(name: str, ftype: ty.FunctionType, kept: list[str], candidates: list[F
         call = f"call {ftype.ret} @{own}({', '.join(typed)})"
         lines += [
             f"  %p{i} = load ptr, ptr @{quoted_name(ADDRESS + (fn.name or ''))}, align 8",
-            f"  %c{i} = icmp eq ptr %f, %p{i}", f"  br i1 %c{i}, label %call{i}, label %next{i}", f"call{i}:",
+            f"  %theirs{i} = icmp eq ptr %f, %p{i}", f"  %ours{i} = icmp eq ptr %f, @{own}",
+            f"  %c{i} = or i1 %theirs{i}, %ours{i}", f"  br i1 %c{i}, label %call{i}, label %next{i}", f"call{i}:",
             f"  {'' if ftype.ret is ty.VOID else f'%r{i} = '}{call}",
             f"  ret {ftype.ret}{'' if ftype.ret is ty.VOID else f' %r{i}'}",
             f"next{i}:",

@@ -23,6 +23,18 @@ struct Layer { double (*act)(double); double w; };
 static double net(const Layer *l, int n, double x) { for (int i = 0; i < n; i++) x = l[i].act(l[i].w * x); return x; }
 static double slope(const Layer *l, int n, double x) { return __enzyme_autodiff((void *)net, enzyme_const, l, n, x); }
 static double apply(double (*f)(double), double x) { return f(x) * x; }
+struct Unit { virtual ~Unit() = default; virtual double run(double) const = 0; };
+struct Call : Unit { double (*f)(double); explicit Call(double (*f)(double)) : f(f) {} double run(double v) const override { return f(v); } };
+struct Line : Unit { const double *w; explicit Line(const double *w) : w(w) {} double run(double v) const override { return w[0] * v + w[1]; } };
+static double made_here(const double *w, const Unit *last, double x) {  // objects of the derivative's own, and one of the program's
+  std::vector<std::unique_ptr<Unit>> units;
+  units.push_back(std::make_unique<Line>(w));
+  units.push_back(std::make_unique<Call>(cube));
+  units.push_back(std::make_unique<Line>(w + 2));
+  units.push_back(std::make_unique<Call>(half));
+  for (const auto &u : units) x = u->run(x);
+  return last->run(x);
+}
 template <typename T> T __enzyme_virtualreverse(T);
 int main(int argc, char **) {
   Square s(3), ds(0); Circle c(2), dc(0);
@@ -48,6 +60,11 @@ int main(int argc, char **) {
   near("width", t.b, 2 * dx);
   double (*volatile which)(double) = argc > 5 ? half : cube;
   near("argument", __enzyme_autodiff((void *)apply, enzyme_const, which, 2.0), 32);
+  double w[4] = {2, 1, 3, -1}, dw[4] = {0}; Call last(cube);
+  dx = __enzyme_autodiff((void *)made_here, w, dw, enzyme_const, (Unit *)&last, 0.5);  // ((3 (2 x + 1)^3 - 1) / 2)^3
+  const double y = (3 * 8 - 1) / 2.0;
+  near("made x", dx, 3 * y * y * 1.5 * 12 * 2); near("made w1", dw[1], 3 * y * y * 1.5 * 12);
+  near("made w2", dw[2], 3 * y * y * 0.5 * 8); near("made w3", dw[3], 3 * y * y * 0.5);
   if (!bad) std::puts("all right");
   return bad;
 }
