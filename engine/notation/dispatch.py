@@ -2,9 +2,9 @@
 
 A struct that a program hands over holds a pointer to a function, or an object's table of virtual functions: no analysis
 of the differentiated function alone can tell where it leads. But the program is all there is: the call can only reach
-a function of its type of which the address is taken somewhere. It becomes a comparison with each of those addresses (with that of
-the copy in the derivative too, which objects point to that are made there); what is called is what the program's own
-pointer says, not its shadow. Anything else stops the program.
+a function of its type of which the address is taken somewhere. It becomes a comparison with each of those addresses
+(with that of the copy in the derivative too, which objects point to that are made there); what is called is what the
+program's own pointer says, not its shadow. Anything else stops the program.
 """
 
 from __future__ import annotations
@@ -34,21 +34,25 @@ def dispatched(outside: str, prepared: str, roots: list[str], body: str = "") ->
     """The functions of `roots`, `body`, and what they need, with such calls resolved, and the functions that these may
     reach; None where there is no such call. `prepared`: the same functions, optimised."""
     from irgrad.engine.ir.printer import to_text
-    from irgrad.engine.ir.reader import materialise, read
+    from irgrad.engine.ir.reader import read
 
     wanted = {str(instr.call.fn_type) for instr in _indirect(_whole(prepared)) if instr.call is not None}
     if not wanted:
         return None
     program = read(outside, [])
     taken = dict.fromkeys(bare_name(name) for name in _TAKEN.findall(outside))
-    found = [fn for name in taken if (fn := program.functions.get(name)) is not None and str(fn.ftype) in wanted
-             and PREFIX not in (fn.lazy or "") and not name.startswith(("llvm.", "irgrad."))]  # fmt: skip
+    addressed = [fn for name in taken if (fn := program.functions.get(name)) is not None
+                 and PREFIX not in (fn.lazy or "") and not name.startswith(("llvm.", "irgrad."))]  # fmt: skip
+    found = [fn for fn in addressed if str(fn.ftype) in wanted]
     if not found or len(found) > _MOST:
         return None
-    module = read(restrict(outside, [*roots, *(fn.name or "" for fn in found)]) + body, [])
-    for fn in module.functions.values():
-        if fn.lazy is not None:
-            materialise(fn, module)
+    while True:  # what they reach may call through pointers of other types
+        module = _whole(restrict(outside, [*roots, *(fn.name or "" for fn in found)]) + body)
+        wanted |= {str(instr.call.fn_type) for instr in _indirect(module) if instr.call is not None}
+        more = [fn for fn in addressed if str(fn.ftype) in wanted]
+        if len(more) == len(found) or len(more) > _MOST:
+            break
+        found = more
     parts: dict[str, str] = {}
     for instr in list(_indirect(module)):
         own = str(instr.call.fn_type) if instr.call is not None else ""

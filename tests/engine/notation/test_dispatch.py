@@ -51,6 +51,25 @@ def test_nothing_to_do_without_such_calls() -> None:
     assert dispatched(plain, plain, ["plain"]) is None
 
 
+def test_types_that_only_those_functions_call_through() -> None:
+    """A function that is found calls through a pointer of another type: its targets belong to the answer as well."""
+    deep = PROGRAM.replace("@other]", "@other, ptr @inner]", 1).replace("[2 x ptr]", "[3 x ptr]") + """
+define float @inner(float %x) {
+  ret float %x
+}
+"""
+    deep = deep.replace("  %r = fmul double %x, %x\n  ret double %r\n", """  %p = inttoptr i64 8 to ptr
+  %f = load ptr, ptr %p, align 8
+  %s = call float %f(float 1.0)
+  %r = fpext float %s to double
+  ret double %r
+""", 1)
+    root = deep[deep.index("define double @root"):deep.index("define double @plain")]
+    found = dispatched(deep, root, ["root"])
+    assert found is not None
+    assert found[1] == ["square", "inner"]
+
+
 def test_an_unknown_function_stops_the_program(tmp_path: Path) -> None:
     path = tmp_path / "stop.c"
     path.write_text("""
