@@ -257,7 +257,7 @@ def _link_with_llvm(
 def _machine_identity() -> tuple[str, ...]:
     """What machine code depends on besides its IR: this code, LLVM, the CPU, the vector library."""
     folder = Path(__file__).parent
-    files = ("optimise.py", "vector_math.py", "prepare.py", "long_functions.py")
+    files = ("optimise.py", "vector_math.py", "prepare.py", "masked.py", "long_functions.py")
     code = fingerprint(*((folder / name).read_bytes() for name in files))
     libmvec = symbols.open_library("libmvec.so.1")
     return (code, f"libmvec={libmvec}", *identity())

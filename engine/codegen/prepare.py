@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from irgrad.engine.codegen.llvm import binding, check_text, parse, target_machine
+from irgrad.engine.codegen.masked import masked_memory
 from irgrad.engine.ir.assembly import plain_assembly
 from irgrad.rules.errors import LoadError
 
@@ -69,6 +70,8 @@ def prepare(
     """
     check_text(text)
     text = plain_assembly(_own_aliases(strip_target(text)))
+    if "@llvm.masked." in text:
+        text = masked_memory(str(parse(text)))
     module = parse(_pure_libm(out_of_line(text, keep) if keep is not None else text))
     _expose(module, roots, keep)
     machine = target_machine(_PREPARE_CPU.get(_architecture(), ""), opt=2, jit=True)

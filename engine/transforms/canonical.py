@@ -1,8 +1,8 @@
 """Brings the functions reachable from a root into the shape that differentiation expects.
 
 One return per function, reducible loops with a preheader, a single latch and exits of their own, no value of a loop
-used outside of it except through a phi at the exit, floats moved as floats (`packed.py`), and library calls with
-several effects taken apart.
+used outside of it except through a phi at the exit, floats moved as floats (`packed.py`), library calls with several
+effects taken apart, and addresses that are elements of vectors computed one by one.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from irgrad.engine.ir.model import Block, Function, Instruction, Module
 from irgrad.engine.transforms.alike import merge_alike
 from irgrad.engine.transforms.demote import close_loops
 from irgrad.engine.transforms.desugar import desugar
+from irgrad.engine.transforms.elements import separate_elements
 from irgrad.engine.transforms.library import expand_library
 from irgrad.engine.transforms.mixed import split_mixed_vectors
 from irgrad.engine.transforms.packed import unpack
@@ -31,6 +32,7 @@ def canonicalise_function(module: Module, fn: Function) -> None:
     desugar(module, fn)
     split_mixed_vectors(fn)
     unpack(module, fn)
+    separate_elements(fn)
     merge_alike(fn)
     unify_returns(fn)
     from irgrad.engine.transforms.reducible import canonicalise, make_reducible

@@ -10,6 +10,7 @@ simple ones.
     fshl, fshr             two shifts and an or, where whole bytes move
     atomicrmw, cmpxchg on floats   load, operation, store (differentiated code runs a call in one thread)
     byval arguments        an explicit copy on the caller's stack
+    threadlocal.address    the variable itself
     loads and stores of structs with integers   of their parts, each of which may carry something else
 """
 
@@ -93,6 +94,8 @@ def _rewrite_of(instr: Instruction) -> Rewrite | None:
         if name is not None:
             if name in CALLS:
                 return CALLS[name]
+            if name.startswith("llvm.threadlocal.address."):
+                return _thread_local
             if name.startswith("llvm.vector.reduce.") and name.split(".")[3] in REDUCTIONS:
                 return _reduce
             if name.startswith(("llvm.fshl.i", "llvm.fshr.i")) and _by_bytes(instr.args[2]):
@@ -189,6 +192,11 @@ def _posix_memalign(module: Module, b: Builder, instr: Instruction) -> Value:
     new = b.call(declare(module, "aligned_alloc", ty.PTR, (ty.I64, ty.I64)), [align, size])
     b.store(new, out)
     return ConstInt(instr.type, 0)
+
+
+def _thread_local(_module: Module, _b: Builder, instr: Instruction) -> Value:
+    # The intrinsic is for code that moves between threads; a derivative stays on the one that called it.
+    return instr.args[0]
 
 
 REDUCTIONS = {

@@ -13,7 +13,7 @@ from irgrad.engine.analyses.bits import Bits
 from irgrad.engine.analyses.effects import attribute_text
 from irgrad.engine.analyses.kinds import Layout, kind_size
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import Function, Instruction
+from irgrad.engine.ir.model import Function, Instruction, Value
 from irgrad.engine.ir.opcodes import OPCODES
 from irgrad.engine.transforms.refuse import refuse
 from irgrad.rules.errors import Unsupported
@@ -68,12 +68,33 @@ def _variadic(unit: Unit, instr: Instruction) -> Unsupported | None:
 
 
 def _matters(unit: Unit, call: Instruction, fn: Function) -> bool:
-    """Whether what `fn` returns or writes reaches an output."""
-    from irgrad.engine.analyses.activity import objects_of
-
+    """Whether what `fn` returns or writes, or what it calls writes, reaches an output. Only instructions of the program
+    count: what a library function prints its arguments into holds no floats."""
     if unit.activity.useful(call):
         return True
-    return any(unit.activity.useful_object(o) for o in objects_of(unit.pointers, unit.pointers.writes(fn)))
+    work, seen = [fn], {fn}
+    for callee in work:  # grows while it runs
+        for instr in callee.instructions():
+            for pointer in _written(unit, instr):
+                if any(map(unit.activity.useful_object, unit.activity.flow.objects(pointer))):
+                    return True
+            targets = unit.call_targets(instr) if instr.is_call else []
+            work += [target for target in targets if target not in seen]
+            seen |= set(targets)
+    return False
+
+
+def _written(unit: Unit, instr: Instruction) -> list[Value]:
+    """The pointers that an instruction may write through."""
+    if instr.opcode in ("store", "atomicrmw", "cmpxchg"):
+        return [instr.operands[1 if instr.opcode == "store" else 0]]
+    effect = unit.pointers.effect(instr) if instr.is_call else None
+    if effect is None or effect.inactive or effect.nothing or effect.fill is not None:
+        return []
+    if effect.copy is not None:
+        return [instr.args[effect.copy[0]]]
+    written = range(len(instr.args)) if effect.writes is None else effect.writes
+    return [instr.args[i] for i in written if instr.args[i].type.scalar.is_ptr]
 
 
 def _parts(unit: Unit, instr: Instruction) -> Unsupported | None:

@@ -100,3 +100,34 @@ def test_refused_rows_are_refused() -> None:
     refused = [name for name, row in rows.items() if row is not None and row.treatment == "refused"]
     assert refused
     assert {n: _verdict(n).kind for n in refused} == dict.fromkeys(refused, "refused")
+
+
+VARIADIC = """
+#include <stdarg.h>
+#include <stdio.h>
+volatile int verbose;
+__attribute__((noinline)) static void note(char *text, const char *format, ...) {
+    if (verbose < 1) return;
+    va_list args; va_start(args, format);
+    char line[80];
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    text[0] = line[0];
+}
+__attribute__((noinline)) static void put(double *out, ...) {
+    va_list args; va_start(args, out); *out = va_arg(args, double); va_end(args);
+}
+double logs(double x) { char text[1]; double s = x * x; note(text, "%g", s); return s * x; }
+double puts_it(double x) { double s; put(&s, x * x); return s * x; }
+"""
+
+
+def test_active_values_may_be_printed_through_variable_arguments() -> None:
+    kernel = irgrad.load(VARIADIC).kernel("logs")
+    assert engine.grad(kernel)(2.0) == 12
+    assert engine.jvp(kernel, (2.0,), (1.0,))[1] == 12
+
+
+def test_active_values_that_come_back_through_variable_arguments_are_refused() -> None:
+    with pytest.raises(irgrad.Unsupported, match=r"an active value is passed through `\.\.\.`"):
+        engine.grad(irgrad.load(VARIADIC).kernel("puts_it"))(2.0)
