@@ -27,7 +27,7 @@ def export_text(gradient: Gradient, name: str) -> str:
     gradient = gradient.valued()  # the C function returns the primal's value
     stage = gradient.program.stage
     refuse_hosted(gradient.program, "an exported function")
-    return link_runtime(stage.text) + "\n" + _Wrapper(gradient, name).text(stage.name)
+    return link_runtime(stage.text, whole=True) + "\n" + _Wrapper(gradient, name).text(stage.name)
 
 
 class _Wrapper:

@@ -59,7 +59,7 @@ def _lowered(text: str, *, whole: bool, cpp: bool, preopt: bool) -> str:
     from irgrad.engine.transforms.runtime import link_runtime
 
     with Progress("differentiating"):
-        text = link_runtime(lower(text, whole=whole, preopt=preopt))
+        text = link_runtime(lower(text, whole=whole, preopt=preopt), whole=True)
     # Functions of the C++ library that the loader compiled for the program are the program's own.
     return _LIBRARY_ALIAS.sub(r"\1internal \2", text) if cpp else text
 

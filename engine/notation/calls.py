@@ -17,6 +17,7 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
     Argument,
     ConstInt,
+    ConstZero,
     Function,
     Instruction,
     Module,
@@ -29,6 +30,7 @@ from irgrad.engine.notation.names import (
     DERIVATIVES,
     PLAIN,
     PREFIX,
+    SPLIT,
     SWITCHES,
     VALUED,
     annotation,
@@ -88,14 +90,26 @@ class DerivativeCall:
     found: Found = field(default_factory=Found)  # the numbers in the result; known when the function was analysed
     tape: int = -1  # the argument with the tape, or with its address
     tape_in_memory: bool = False
+    untaped: bool = False  # the tape is NULL: memory holds what it held when the function ran
     through: int = -1  # the argument with the function, where `function` is only one of several
     scratch: tuple[int, ...] = ()  # constant parameters whose own memory is their shadow, under runtime activity
+    number: int = 0  # of the derivative, by which a tape is known
     thrower: str = ""  # throws what left the function; empty when nothing does
 
     @property
     def forward(self) -> bool:
         """Tangents are computed."""
-        return self.mode == "forward"
+        return self.mode in ("forward", "tangent")
+
+    @property
+    def split(self) -> bool:
+        """It is one half of a derivative."""
+        return self.mode in SPLIT
+
+    @property
+    def derivation(self) -> str:
+        """The mode of the derivative that is made for it: both halves are made at once."""
+        return {"sweep": "augment", "record": "tangent"}.get(self.mode, self.mode)
 
 
 def is_float(type_: ty.Type) -> bool:
@@ -220,7 +234,7 @@ class _Parser(Reader):
             if not 1 <= call.width <= MOST:
                 raise self.refuse(f"enzyme_width is {call.width}", f"it is a number from 1 to {MOST}",
                                   "make several calls")
-            if call.width > 1 and call.mode in ("augment", "sweep"):
+            if call.width > 1 and call.split:
                 raise self.refuse("split mode with enzyme_width is not supported",
                                   "its two halves carry one shadow each", "make one pair of calls for each shadow")
         if "interleave" in words:
@@ -355,12 +369,14 @@ class _Parser(Reader):
     def _behind(self, call: DerivativeCall) -> None:
         """The cotangent of the result and the tape; nothing else is left."""
         self._annotations(call)
-        if call.mode == "sweep":
-            if (call.result.active or call.result.packed) and "const_return" not in call.switches:
-                self._seed(call)
+        numbers = call.result.active or call.result.packed
+        if call.mode == "sweep" and numbers and "const_return" not in call.switches:
+            self._seed(call)
+        if call.mode in ("sweep", "tangent"):
             self._annotations(call)
             if call.tape < 0:
                 call.tape = self.take("the tape that __enzyme_augmentfwd returned")
+                call.untaped = call.mode == "tangent" and isinstance(self.args[call.tape], ConstZero)
             self._annotations(call)
         left = (len(self.args) - self.shadow_at if self.shadow_at >= 0 else 0) + self.end - self.at
         if left:

@@ -14,6 +14,7 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.lexer import quoted_name
 from irgrad.engine.ir.model import ConstZero, Function, GlobalVariable, Module, Value
 from irgrad.engine.notation.calls import DerivativeCall
+from irgrad.engine.notation.names import SPLIT
 from irgrad.engine.transforms.desugar import declare
 from irgrad.engine.transforms.handlers import HEADER
 from irgrad.rules.errors import Unsupported
@@ -29,7 +30,7 @@ _THROWS = re.compile(r"(?:call|invoke) void @__cxa_throw\(")
 
 def may_leave(program: str, text: str, call: DerivativeCall) -> bool:
     """Whether the functions in `text` throw and some part of the program catches. Split mode has no place for it."""
-    if call.mode in ("augment", "sweep") or not _THROWS.search(text):
+    if call.mode in SPLIT or not _THROWS.search(text):
         return False
     return len(_CATCHES.findall(program)) > len(_TERMINATES.findall(program))
 

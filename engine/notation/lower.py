@@ -23,7 +23,7 @@ from irgrad.engine.notation.names import PLAIN, family, spelled_out
 from irgrad.engine.notation.plain import HIDDEN, lower_plain, one_more
 from irgrad.engine.notation.registered import Said, defined_functions, said_about
 from irgrad.engine.notation.results import Found, numbers_in
-from irgrad.engine.notation.splitting import kept
+from irgrad.engine.notation.splitting import kept, number_of
 from irgrad.engine.notation.thunks import active, declarations, derivatives, formals_of, root_text, thunk_text
 from irgrad.rules.errors import IRGradError, MissingRuleError, Unsupported
 
@@ -109,7 +109,8 @@ def _wrappers(text: str) -> set[str]:
 @dataclass(frozen=True, slots=True)
 class _Made:
     """The derivative of one root: its name and text, the constant parameters that need a shadow, the numbers in the
-    result, the exceptions that leave it and what throws them, the functions of which it compares addresses."""
+    result, the exceptions that leave it and what throws them, the functions of which it compares addresses, the number
+    by which its tapes are known."""
 
     name: str
     text: str
@@ -118,6 +119,7 @@ class _Made:
     thrown: Thrown = ()
     thrower: str = ""
     reached: tuple[str, ...] = ()
+    number: int = 0
 
 
 class _Program:
@@ -133,6 +135,7 @@ class _Program:
         self.throwers: list[str] = []  # functions that this round adds
         self.reached: dict[str, None] = {}  # functions of which derivatives compare the addresses
         self.statics: set[str] = set()
+        self.takers: dict[str, set[str]] = {}
 
     def run(self) -> str:
         from irgrad.engine.ir.reader import read
@@ -189,6 +192,7 @@ class _Program:
         for fn in callers:
             materialise(fn, module)
         calls = [(fn, parse(module, fn, instr)) for fn in callers for instr in find(fn)]
+        self._pair([call for _, call in calls])
         if not calls:
             return False
         entities = {bare_name(found[0]): entity for entity in cut(self.text) if entity.first in "d@"
@@ -211,14 +215,29 @@ class _Program:
         self.throwers = []
         return True
 
+    def _pair(self, calls: list[DerivativeCall]) -> None:
+        """Which second half takes the tape of an `__enzyme_augmentfwd`: it follows from the function."""
+        for call in calls:
+            if call.mode in ("sweep", "tangent") and not call.untaped:
+                self.takers.setdefault(call.function.name or "", set()).add(call.mode)
+        for call in calls:
+            takers = self.takers.get(call.function.name or "", set())
+            if call.mode == "augment" and takers == {"sweep", "tangent"}:
+                raise Unsupported(f"`{call.function.name}` is differentiated by __enzyme_reverse and by "
+                                  "__enzyme_fwdsplit", where=call.where,
+                                  because="their tapes differ, and both take that of __enzyme_augmentfwd",
+                                  fix="a function of its own for one of them, which calls the other")  # fmt: skip
+            if call.mode == "augment" and takers == {"tangent"}:
+                call.mode = "record"
+
     def _lower(
         self, module: Module, outside: tuple[str, set[str | None]], caller: Function, call: DerivativeCall
     ) -> list[str]:
         """Point the call to its thunk; the text of the thunk, and of the derivative if it is a new one."""
         self.count += 1
         thunk, root = f"irgrad.call.{self.count}", "irgrad.root"
-        mode = call.mode.replace("sweep", "augment")  # both halves are made at once
-        key = (root_text(call, root), mode, tuple(active(call)), call.width, kept(call), strong(call), loose(call))
+        key = (root_text(call, root), call.derivation, call.untaped, tuple(active(call)), call.width, kept(call),
+               strong(call), loose(call))  # fmt: skip
         parts = []
         if key not in self.known:
             name = f"irgrad.root.{self.count}"
@@ -232,7 +251,8 @@ class _Program:
             self.known[key] = replace(made, text="", thrower=call.thrower)
             parts.append(made.text)
         known = self.known[key]
-        derivative, call.scratch, call.thrower, call.found = known.name, known.scratch, known.thrower, known.found
+        derivative, call.scratch, call.thrower = known.name, known.scratch, known.thrower
+        call.found, call.number = known.found, known.number
         types = "".join(f"{name} = type {type_.body}\n" for name, type_ in module.types.items())
         parts.append(types + declarations(call, derivative) + thunk_text(call, caller, thunk, derivative))
         info = call.instr.call
@@ -287,7 +307,8 @@ def _derivative(
         nonlocal prepared
         prepared, thrown = _ready(text, name, apart, preopt, leaving)
         call.thrower = name.replace("root", "throw") if thrown else ""
-        return replace(_differentiated(outside, defined, call, prepared, name, said), thrown=thrown)
+        number = number_of(call, prepared, name) if call.split else 0
+        return replace(_differentiated(outside, defined, call, prepared, name, said), thrown=thrown, number=number)
 
     def attempt(text: str) -> _Made:
         if may_leave(outside, text, call):
@@ -331,11 +352,13 @@ def _differentiated(
     from irgrad.engine.limits import within_time
     from irgrad.engine.transforms.apart import Apart
     from irgrad.engine.transforms.derive import Derived, derive
+    from irgrad.engine.transforms.replay import derive_tangent_split
     from irgrad.engine.transforms.split import derive_split
 
     programs = defined_functions(outside)
     module = read(text, [name])
-    book = said.rulebook(module, "forward" if call.forward else "reverse", programs)
+    forward = call.derivation in ("forward", "tangent")
+    book = said.rulebook(module, "forward" if forward else "reverse", programs)
     kinds = active(call)
     workspace = [var for var in module.globals.values() if var.init is None and _numbers(var.value_type)
                  and var.name in defined and not var.constant]  # fmt: skip
@@ -344,7 +367,10 @@ def _differentiated(
 
     def differentiated() -> Derived:
         zero, aliased = strong(call), loose(call)
-        if call.mode in ("augment", "sweep"):
+        if call.derivation == "tangent":
+            return derive_tangent_split(module, name, kinds, kept=kept(call), taped=not call.untaped, rules=book,
+                                        strong_zero=zero, runtime_activity=aliased)  # fmt: skip
+        if call.split:
             return derive_split(module, name, kinds, kept=kept(call), rules=book, strong_zero=zero,
                                 runtime_activity=aliased)  # fmt: skip
         width = Apart(call.width) if call.width > 1 else 1

@@ -11,7 +11,7 @@ import re
 from irgrad.engine.ir.model import ConstExpr, GlobalVariable, Instruction, Value
 
 __all__ = [
-    "ACTIVITIES", "BATCH", "DERIVATIVES", "PLAIN", "PREFIX", "SWITCHES", "VALUED", "annotation", "family",
+    "ACTIVITIES", "BATCH", "DERIVATIVES", "PLAIN", "PREFIX", "SPLIT", "SWITCHES", "VALUED", "annotation", "family",
     "spelled_out",
 ]  # fmt: skip
 
@@ -21,8 +21,13 @@ DERIVATIVES = {
     "__enzyme_fwddiff": "forward",
     "__enzyme_augmentfwd": "augment",
     "__enzyme_reverse": "sweep",
+    "__enzyme_fwdsplit": "tangent",
 }
-"""Calls that become calls of a derivative, with its mode; augment and sweep are the halves of split mode."""
+"""Calls that become calls of a derivative, with its mode; augment and sweep are the halves of split mode, record (an
+augmentfwd of which fwdsplit takes the tape) and tangent those of forward mode in split form."""
+
+SPLIT = frozenset({"augment", "sweep", "record", "tangent"})
+"""The modes of one half of a derivative."""
 
 PLAIN = (
     "__enzyme_augmentsize", "__enzyme_batch", "__enzyme_call_inactive", "__enzyme_ignore_derivatives", "__enzyme_iter",

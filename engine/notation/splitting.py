@@ -1,4 +1,5 @@
-"""Thunks of split mode: `__enzyme_augmentfwd` runs the function and returns a tape, `__enzyme_reverse` consumes it.
+"""Thunks of split mode: `__enzyme_augmentfwd` runs the function and returns a tape, `__enzyme_reverse` consumes it, or
+`__enzyme_fwdsplit`.
 
 The tape that a program sees is a pointer to a record {arena, tape of the derivative, number of the derivative}. The
 number is compared when the tape is consumed: a tape of another function would be read as something that it is not.
@@ -6,6 +7,7 @@ number is compared when the tape is consumed: a tape of another function would b
 
 from __future__ import annotations
 
+import re
 from zlib import crc32
 
 from irgrad.engine.ir import types as ty
@@ -13,10 +15,10 @@ from irgrad.engine.ir.lexer import quoted_name
 from irgrad.engine.ir.model import Function
 from irgrad.engine.ir.types import Type
 from irgrad.engine.notation.calls import DerivativeCall
-from irgrad.engine.notation.thunks import Slot, Thunk
-from irgrad.engine.transforms.split import REVERSE
+from irgrad.engine.notation.thunks import Slot, Thunk, active, second
+from irgrad.rules.errors import Unsupported
 
-__all__ = ["kept", "split_text"]
+__all__ = ["kept", "number_of", "split_text"]
 
 _RUNTIME = """declare noalias ptr @irgrad.tape.acquire()
 declare noalias ptr @irgrad.tape.alloc(ptr, i64)
@@ -24,6 +26,7 @@ declare void @irgrad.tape.finish(ptr)
 declare void @abort()
 declare i64 @write(i32, ptr, i64)
 """
+_PLACES = re.compile(r"(?:, )?!\w+ !\d+|^(?:source_filename|!|attributes|target ).*\n", re.M)
 _MESSAGE = "irgrad: this tape belongs to another function, or to a call with other annotations"
 
 
@@ -50,7 +53,7 @@ class _Augment(Thunk):
             "  %inner.at = getelementptr i8, ptr %tape, i64 8",
             "  store ptr %inner, ptr %inner.at, align 8",
             "  %number.at = getelementptr i8, ptr %tape, i64 16",
-            f"  store i64 {_number(derivative)}, ptr %number.at, align 8",
+            f"  store i64 {call.number}, ptr %number.at, align 8",
         ]
         if call.tape >= 0:
             lines.append(f"  store ptr %tape, ptr %a{call.tape}, align 1")
@@ -70,12 +73,23 @@ class _Sweep(Thunk):
     """The second half: gradients, as `__enzyme_autodiff` returns them."""
 
     def text(self, name: str, derivative: str) -> str:
-        call, lines = self.call, self.lines
+        call = self.call
         gradients = self.arguments()
         kind = call.result.kind
         if kind is not None:
             self.result_slots(kind, seeded="const_return" not in call.switches, seed=self.seed(kind))
         self.which()
+        self._consume(derivative)
+        self.give_back(gradients)
+        return self.define(name)
+
+    def _consume(self, derivative: str) -> None:
+        """Calls the second half, with the tape that the call is given."""
+        call, lines = self.call, self.lines
+        target = quoted_name(derivative + second(call))
+        if call.untaped:
+            lines.append(f"  call void @{target}({', '.join([*self.slots, 'ptr null'])})")
+            return
         if call.instr.args[call.tape].type is not ty.PTR:
             raise self.refuse(f"the tape is a `{call.instr.args[call.tape].type}`",
                               "what __enzyme_augmentfwd returns first is a pointer", "void *tape")
@@ -84,9 +98,12 @@ class _Sweep(Thunk):
             lines.append(f"  %tape = load ptr, ptr {tape}, align 1")
             tape = "%tape"
         lines += [
+            f"  %none = icmp eq ptr {tape}, null",
+            "  br i1 %none, label %stop, label %look",
+            "look:",
             f"  %number.at = getelementptr i8, ptr {tape}, i64 16",
             "  %number = load i64, ptr %number.at, align 8",
-            f"  %own = icmp eq i64 %number, {_number(derivative)}",
+            f"  %own = icmp eq i64 %number, {call.number}",
             "  br i1 %own, label %go, label %stop",
             "stop:",
             f"  %told = call i64 @write(i32 2, ptr @irgrad.tape.other, i64 {len(_MESSAGE) + 1})",
@@ -95,11 +112,23 @@ class _Sweep(Thunk):
             "go:",
             f"  %inner.at = getelementptr i8, ptr {tape}, i64 8",
             "  %inner = load ptr, ptr %inner.at, align 8",
-            f"  call void @{quoted_name(derivative + REVERSE)}({', '.join([*self.slots, 'ptr %inner'])})",
+            f"  call void @{target}({', '.join([*self.slots, 'ptr %inner'])})",
         ]
         if "nofree" not in call.switches:
             lines += [f"  %arena = load ptr, ptr {tape}, align 8", "  call void @irgrad.tape.finish(ptr %arena)"]
-        self.give_back(gradients)
+
+
+class _Tangent(_Sweep):
+    """The second half of forward mode: tangents, as `__enzyme_fwddiff` returns them."""
+
+    def text(self, name: str, derivative: str) -> str:
+        if "primal_return" in self.call.switches:
+            raise self.refuse("enzyme_primal_return stands in __enzyme_fwdsplit",
+                              "it computes tangents only; __enzyme_augmentfwd returned the value", "leave it out")
+        returned = self.results(self.arguments())
+        self.which()
+        self._consume(derivative)
+        self.give_back(returned)
         return self.define(name)
 
 
@@ -109,20 +138,31 @@ def _fields(call: DerivativeCall) -> tuple[Type, ...]:
     return ret.fields or () if isinstance(ret, ty.StructType) else ()
 
 
-def _number(derivative: str) -> int:
-    return crc32(derivative.encode())
+def number_of(call: DerivativeCall, prepared: str, root: str) -> int:
+    """The number of a derivative. It follows from the function and what is said about it, so that the halves may stand
+    in different files, and a tape of another function is found out there too."""
+    text = _PLACES.sub("", prepared).replace(root, "root")
+    said = (call.derivation, active(call), kept(call), call.width, sorted(call.switches & {"strong_zero"}))
+    return crc32(f"{said}{text}".encode())
 
 
 def kept(call: DerivativeCall) -> tuple[int, ...]:
     """The root's arguments of which nobody writes the memory between the two halves. Numbers are passed again."""
-    if call.mode not in ("augment", "sweep"):
+    if not call.split:
         return ()
+    if call.untaped:
+        return tuple(range(len(call.parameters)))
     return tuple(i for i, said in enumerate(call.parameters) if said.kept)
 
 
 def split_text(call: DerivativeCall, caller: Function, name: str, derivative: str) -> str:
     """What takes the place of a call of split mode."""
-    thunk = (_Augment if call.mode == "augment" else _Sweep)(call, caller)
+    kind = {"sweep": _Sweep, "tangent": _Tangent}.get(call.mode, _Augment)
+    if call.derivation == "tangent" and call.result.pointer:
+        raise Unsupported(f"`{call.function.name}` returns a pointer, and its tangents are computed apart",
+                          where=call.where, because="the shadow of the pointer is known when the second half runs only",
+                          fix="__enzyme_fwddiff, which computes values and tangents together")  # fmt: skip
+    thunk = kind(call, caller)
     size = len(_MESSAGE) + 1
     message = f'@irgrad.tape.other = private unnamed_addr constant [{size} x i8] c"{_MESSAGE}\\0A"\n'
     return _RUNTIME + message + thunk.text(name, derivative)

@@ -15,6 +15,7 @@ from irgrad.engine.ir.model import Argument, Function
 from irgrad.engine.ir.types import Type
 from irgrad.engine.notation.calls import DerivativeCall, Parameter, used
 from irgrad.engine.notation.results import ones
+from irgrad.engine.transforms.replay import TANGENT
 from irgrad.engine.transforms.split import REVERSE
 from irgrad.rules.errors import IRGradError, Unsupported
 
@@ -35,8 +36,8 @@ def active(call: DerivativeCall) -> list[str]:
 def shadowed(call: DerivativeCall) -> bool:
     """Whether the result's slot has a shadow. What integers carry is known when the function has been analysed."""
     result = call.result
-    split = call.mode in ("augment", "sweep")  # both halves are of one derivative
-    return result.active or result.pointer or (result.packed and (split or "const_return" not in call.switches))
+    both = call.split  # both halves are of one derivative
+    return result.active or result.pointer or (result.packed and (both or "const_return" not in call.switches))
 
 
 def formals_of(call: DerivativeCall) -> list[Argument]:
@@ -370,7 +371,12 @@ class Thunk:
 
 def derivatives(call: DerivativeCall, derivative: str) -> list[str]:
     """The functions that one derivation makes for a call."""
-    return [derivative, derivative + REVERSE] if call.mode in ("augment", "sweep") else [derivative]
+    return [derivative, derivative + second(call)] if call.split else [derivative]
+
+
+def second(call: DerivativeCall) -> str:
+    """The ending of the name of a second half."""
+    return TANGENT if call.derivation == "tangent" else REVERSE
 
 
 def declarations(call: DerivativeCall, derivative: str) -> str:
@@ -379,11 +385,11 @@ def declarations(call: DerivativeCall, derivative: str) -> str:
     shadow = "ptr" if call.width == 1 else f"[{call.width} x ptr]"
     for i, kind in enumerate(active(call)):
         slots += ["ptr", shadow] if kind == "dup" or i in call.scratch else ["ptr"]
-    if call.mode not in ("augment", "sweep"):
+    if not call.split:
         thrower = f"declare void @{call.thrower}(ptr)\n" if call.thrower else ""
         return f"declare void @{derivative}({', '.join(slots)})\n{thrower}"
     tail = ", ".join([*slots, "ptr"])
-    return f"declare {{ ptr }} @{derivative}({tail})\ndeclare void @{derivative}{REVERSE}({tail})\n"
+    return f"declare {{ ptr }} @{derivative}({tail})\ndeclare void @{derivative}{second(call)}({tail})\n"
 
 
 def nought(type_: Type) -> str:
@@ -393,7 +399,7 @@ def nought(type_: Type) -> str:
 
 def thunk_text(call: DerivativeCall, caller: Function, name: str, derivative: str) -> str:
     """What takes the place of the call. Raises Unsupported where the call's result does not fit."""
-    if call.mode in ("augment", "sweep"):
+    if call.split:
         from irgrad.engine.notation.splitting import split_text
 
         return split_text(call, caller, name, derivative)

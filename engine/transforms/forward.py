@@ -296,7 +296,7 @@ def forward_function(unit: Unit, fn: Function) -> Function:
     def generate() -> None:
         from irgrad.engine.analyses.cfg import Cfg
 
-        Forward(unit, fn, target, abi).generate(Cfg(fn).rpo)
+        (unit.forward or Forward)(unit, fn, target, abi).generate(Cfg(fn).rpo)
 
     unit.queue.append(generate)
     return target

@@ -390,13 +390,19 @@ _DECLARATION = re.compile(
 )
 
 
+_ENTRIES = re.compile(r"^define (\w+ @irgrad_tape_(?:drain|bytes)\()", re.M)
+
+
 def uses_tape(text: str) -> bool:
     """Whether the module calls the arena."""
-    return "@irgrad.tape.acquire" in text or "@irgrad.tape.carve" in text
+    return any(f"@irgrad.tape.{name}" in text for name in ("acquire", "carve", "finish("))
 
 
-def link_runtime(text: str) -> str:
-    """The module with the arena's definitions in place of their declarations; unchanged when it uses no arena."""
+def link_runtime(text: str, *, whole: bool = False) -> str:
+    """The module with the arena's definitions in place of their declarations; unchanged when it uses no arena.
+
+    whole: nobody calls in to empty the arena, so that several such modules may be linked into one program.
+    """
     text = link_assembly(link_idle(text))
     if not uses_tape(text) or "define internal noalias ptr @irgrad.tape.alloc" in text:
         return text
@@ -408,4 +414,5 @@ def link_runtime(text: str) -> str:
         found = re.match(r"declare [^\n]*?@([\w.]+)\(", line)
         if found is None or found.group(1) not in present:
             lines.append(line)
-    return kept + "\n" + "\n".join(lines) + "\n"
+    linked = kept + "\n" + "\n".join(lines) + "\n"
+    return _ENTRIES.sub(r"define internal \1", linked) if whole else linked

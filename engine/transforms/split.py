@@ -69,7 +69,7 @@ def derive_split(
     unit, abi = prepared(module, fname, "reverse", args, rules=rules)
     scratch = tuple(sorted(unit.activity.scratch))
     unit.strong_zero, unit.runtime_activity = strong_zero, runtime_activity
-    unit.between = _open_memory(unit, kept)
+    unit.between = open_memory(unit, kept)
     root = unit.root
     name = f"{fname}.S{''.join('1' if s else '0' for s in abi.shadow)}"
     augmented = Function(name, augmented_type(root.ftype, abi))
@@ -84,7 +84,7 @@ def derive_split(
     return Derived(name, scratch, unit.facts)
 
 
-def _open_memory(unit: Unit, kept: Sequence[int]) -> int:
+def open_memory(unit: Unit, kept: Sequence[int]) -> int:
     """Objects that a program can write while it holds the tape: all but locals, their address never given away."""
     pointers = unit.pointers
     promised = [unit.root.args[i] for i in kept]

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from irgrad.engine.analyses.facts import Facts
     from irgrad.engine.analyses.rulebook import Rulebook
     from irgrad.engine.transforms.custom import Pair
+    from irgrad.engine.transforms.forward import Forward
 
 
 class Abi:
@@ -79,6 +80,7 @@ class Unit:
         self.abis: dict[Function, Abi] = {}
         self.queue: list[Callable[[], None]] = []
         self.derived: dict[tuple[Function, str], Function] = {}
+        self.forward: type[Forward] | None = None  # how functions are differentiated in forward mode, see replay.py
         self.shadow_globals: dict[tuple[GlobalVariable, int], GlobalVariable] = {}  # of each lane that lies apart
         self._lane = 0
         self.descriptors: dict[Function, GlobalVariable] = {}

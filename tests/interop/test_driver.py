@@ -327,3 +327,36 @@ def test_programs_that_call_blas(tmp_path: Path) -> None:
 @pytest.mark.parametrize("words", [["--no-preopt"], ["-O2", "--no-preopt"], ["-O0", "--no-preopt"]])
 def test_without_optimising_first_the_slope_is_the_same(small: str, words: list[str]) -> None:
     assert main(["run", *words, small, "--", "3"]) == 27
+
+
+HALVES = """struct taped { void *tape; double value; };
+struct taped __enzyme_augmentfwd(void *, ...);
+void __enzyme_reverse(void *, ...);
+static double f(double *x) { double s = 0; for (int i = 0; i < 3; i++) s = s * x[i] + x[i]; x[0] = 1; return s; }
+static double g(double *x) { return x[0] * x[1]; }
+#ifdef FIRST
+void *first(double *x, double *d) { return __enzyme_augmentfwd((void *)f, x, d).tape; }
+#else
+void *first(double *, double *);
+int main(int argc, char **argv) {
+  double x[3] = {1, 2, 3}, d[3] = {0};
+  void *tape = argc == 2 ? 0 : first(x, d);
+  if (argc == 3) __enzyme_reverse((void *)g, x, d, 1.0, tape);
+  else __enzyme_reverse((void *)f, x, d, 1.0, tape);
+  return d[0] == 6 && d[1] == 6 && d[2] == 5 ? 0 : 1;
+}
+#endif
+"""
+
+
+def test_the_halves_of_split_mode_in_files_of_their_own(tmp_path: Path) -> None:
+    source, first, second, program = (tmp_path / name for name in ("halves.c", "first.o", "second.o", "halves"))
+    source.write_text(HALVES)
+    assert main(["cc", "-c", "-DFIRST", str(source), "-o", str(first)]) == 0
+    assert main(["cc", "-c", str(source), "-o", str(second)]) == 0
+    assert main(["cc", str(first), str(second), "-o", str(program)]) == 0
+    assert subprocess.run([str(program)], check=False).returncode == 0
+    for arguments in (["no tape"], ["another", "function"]):
+        done = subprocess.run([str(program), *arguments], check=False, capture_output=True, text=True)
+        assert done.returncode == -signal.SIGABRT
+        assert "this tape belongs to another function" in done.stderr

@@ -267,3 +267,12 @@ def test_a_copy_shorter_than_its_field_moves_nothing() -> None:
     target, source = np.ones(2), np.ones(2)
     _helper("irgrad.adjoint.copy.double", 2)(target.ctypes.data, source.ctypes.data, 7, 8, 0)
     assert target.tolist() == source.tolist() == [1, 1]
+
+
+def test_several_programs_with_an_arena_may_be_linked_together() -> None:
+    text = ("declare void @irgrad.tape.finish(ptr)\n"
+            "define void @f(ptr %x) {\n  call void @irgrad.tape.finish(ptr %x)\n  ret void\n}")  # fmt: skip
+    assert "\ndefine void @irgrad_tape_drain()" in runtime.link_runtime(text)
+    whole = runtime.link_runtime(text, whole=True)
+    assert "\ndefine internal void @irgrad_tape_drain()" in whole
+    assert "\ndefine internal i64 @irgrad_tape_bytes()" in whole

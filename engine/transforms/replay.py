@@ -1,0 +1,362 @@
+"""Forward mode in split form: the function runs once and keeps a log, the tangent pass follows later, by the log.
+
+The tangent pass runs the function again, beside its tangents. By then the function itself has written over its inputs,
+and the program may have written what it likes. So the first run logs, in order, each value that it loads from memory
+that the program can reach; the second takes these values from the log in the same order, and stores nothing to such
+memory but tangents. Memory of the function's own (its stack, what it allocates and frees) is the same in both runs.
+
+    {ptr} NAME(A a, A a', arena)          runs the function, the log begins at the pointer that comes back
+    void NAME.tangent(A a, A a', log)     tangents only
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.builder import Builder
+from irgrad.engine.ir.lexer import quoted_name
+from irgrad.engine.ir.model import ConstInt, Function, GlobalVariable, Instruction
+from irgrad.engine.transforms.forward import Forward
+from irgrad.engine.transforms.refuse import refuse
+from irgrad.engine.transforms.split import open_memory
+from irgrad.engine.transforms.unit import Unit
+
+if TYPE_CHECKING:
+    from irgrad.engine.analyses.effects import Effect
+    from irgrad.engine.analyses.rulebook import Rulebook
+    from irgrad.engine.ir.model import Module, Value
+    from irgrad.engine.transforms.derive import Derived
+
+__all__ = ["TANGENT", "derive_tangent_split"]
+
+TANGENT = ".tangent"
+"""Ending of the name of the second half."""
+
+_HARMLESS = ("llvm.lifetime.", "llvm.dbg.", "llvm.assume", "llvm.experimental.noalias")
+_RUNTIME = """
+; chunk: { end, data..., next } ; `end` is the place of `next`
+@irgrad.log.at = internal thread_local global ptr null
+@irgrad.log.end = internal thread_local global ptr null
+@irgrad.log.arena = internal thread_local global ptr null
+declare noalias ptr @irgrad.tape.alloc(ptr, i64)
+define internal ptr @irgrad.log.chunk(i64 %size) {
+  %large = icmp ugt i64 %size, 65520
+  %data = select i1 %large, i64 %size, i64 65520
+  %whole = add i64 %data, 16
+  %arena = load ptr, ptr @irgrad.log.arena, align 8
+  %chunk = call ptr @irgrad.tape.alloc(ptr %arena, i64 %whole)
+  %last = add i64 %data, 8
+  %end = getelementptr i8, ptr %chunk, i64 %last
+  store ptr %end, ptr %chunk, align 8
+  ret ptr %chunk
+}
+define internal void @irgrad.log.enter(ptr %chunk) {
+  %end = load ptr, ptr %chunk, align 8
+  %data = getelementptr i8, ptr %chunk, i64 8
+  store ptr %data, ptr @irgrad.log.at, align 8
+  store ptr %end, ptr @irgrad.log.end, align 8
+  ret void
+}
+define internal ptr @irgrad.log.put(i64 %size) {
+  %more = add i64 %size, 7
+  %bytes = and i64 %more, -8
+  %at = load ptr, ptr @irgrad.log.at, align 8
+  %end = load ptr, ptr @irgrad.log.end, align 8
+  %next = getelementptr i8, ptr %at, i64 %bytes
+  %fits = icmp ule ptr %next, %end
+  br i1 %fits, label %go, label %grow
+grow:
+  %chunk = call ptr @irgrad.log.chunk(i64 %bytes)
+  store ptr %chunk, ptr %end, align 8
+  call void @irgrad.log.enter(ptr %chunk)
+  %first = load ptr, ptr @irgrad.log.at, align 8
+  %second = getelementptr i8, ptr %first, i64 %bytes
+  br label %go
+go:
+  %place = phi ptr [ %at, %0 ], [ %first, %grow ]
+  %after = phi ptr [ %next, %0 ], [ %second, %grow ]
+  store ptr %after, ptr @irgrad.log.at, align 8
+  ret ptr %place
+}
+define internal ptr @irgrad.log.get(i64 %size) {
+  %more = add i64 %size, 7
+  %bytes = and i64 %more, -8
+  %at = load ptr, ptr @irgrad.log.at, align 8
+  %end = load ptr, ptr @irgrad.log.end, align 8
+  %next = getelementptr i8, ptr %at, i64 %bytes
+  %fits = icmp ule ptr %next, %end
+  br i1 %fits, label %go, label %grow
+grow:
+  %chunk = load ptr, ptr %end, align 8
+  call void @irgrad.log.enter(ptr %chunk)
+  %first = load ptr, ptr @irgrad.log.at, align 8
+  %second = getelementptr i8, ptr %first, i64 %bytes
+  br label %go
+go:
+  %place = phi ptr [ %at, %0 ], [ %first, %grow ]
+  %after = phi ptr [ %next, %0 ], [ %second, %grow ]
+  store ptr %after, ptr @irgrad.log.at, align 8
+  ret ptr %place
+}
+"""
+_SAVED = """  %old.at = load ptr, ptr @irgrad.log.at, align 8
+  %old.end = load ptr, ptr @irgrad.log.end, align 8
+  %old.arena = load ptr, ptr @irgrad.log.arena, align 8
+"""
+_RESTORED = """  store ptr %old.at, ptr @irgrad.log.at, align 8
+  store ptr %old.end, ptr @irgrad.log.end, align 8
+  store ptr %old.arena, ptr @irgrad.log.arena, align 8
+"""
+
+
+@dataclass(slots=True)
+class Plan:
+    """What the two runs do differently: loads that are logged; copies into the function's own memory of which the
+    bytes are; stores, fills and copies to memory of the program, which are not repeated."""
+
+    loads: set[Instruction] = field(default_factory=set)
+    copies: set[Instruction] = field(default_factory=set)
+    dropped: set[Instruction] = field(default_factory=set)
+
+
+def plan_of(unit: Unit, kept: Sequence[int]) -> Plan:
+    """The plan for everything that the root may run. Raises Unsupported for what cannot be run twice."""
+    pointers = unit.pointers
+    mask = open_memory(unit, kept)
+    still = [pointers.object_of[unit.root.args[i]] for i in kept if unit.root.args[i] in pointers.object_of]
+    for obj in still:
+        if pointers.writes(unit.root) >> obj.index & 1:
+            mask |= 1 << obj.index
+    for obj in pointers.objects:  # constants stay what they are
+        if isinstance(obj.site, GlobalVariable) and obj.site.constant:
+            mask &= ~(1 << obj.index)
+    instructions = [i for fn in pointers.functions for i in fn.instructions()]
+    written = [(i, w) for i in instructions if (w := _written(unit, i))]
+    changed = True
+    while changed:  # memory that may be the program's is treated as such
+        changed = False
+        for _, where in written:
+            if where & mask and where & ~mask:
+                mask |= where
+                changed = True
+    plan = Plan(dropped={i for i, where in written if where & mask})
+    for instr in instructions:
+        _look(unit, plan, instr, mask)
+    return plan
+
+
+def _written(unit: Unit, instr: Instruction) -> int:
+    """The memory that a store, a fill or a copy writes."""
+    if instr.opcode == "store":
+        return unit.pointers.of(instr.operands[1])
+    effect = unit.pointers.effect(instr) if instr.is_call else None
+    where = effect and (effect.copy or effect.fill)
+    return unit.pointers.of(instr.args[where[0]]) if where else 0
+
+
+def _look(unit: Unit, plan: Plan, instr: Instruction, mask: int) -> None:
+    if instr.opcode == "load":
+        if unit.pointers.of(instr.operands[0]) & mask:
+            plan.loads.add(instr)
+    elif instr.opcode in ("atomicrmw", "cmpxchg", "va_arg"):
+        raise refuse(unit, instr, f"`{instr.opcode}` in a function whose tangent pass runs by itself",
+                     because="it reads and writes memory at once, so it cannot be run again",
+                     fix="__enzyme_fwddiff, which computes values and tangents together")  # fmt: skip
+    elif instr.is_call:
+        _look_at_call(unit, plan, instr, mask)
+
+
+def _look_at_call(unit: Unit, plan: Plan, instr: Instruction, mask: int) -> None:
+    pointers = unit.pointers
+    name, effect = instr.callee_name or "", pointers.effect(instr)
+    targets = pointers.callees(instr)
+    if targets is None or not isinstance(instr.callee, Function):
+        because = "which function it calls is known from memory that is not the same when the tangent pass runs"
+        raise _twice(unit, instr, because)
+    if name.startswith(_HARMLESS) or effect is None or instr.block is None:
+        return
+    if effect.copy is not None and instr not in plan.dropped and pointers.of(instr.args[effect.copy[1]]) & mask:
+        plan.copies.add(instr)
+    if effect.copy or effect.fill or effect.nothing or instr.block.terminator.opcode == "unreachable":
+        return
+    if effect.allocates and not effect.inactive:
+        if pointers.of(instr) & mask:
+            raise _twice(unit, instr, "the memory that it allocates outlives the function")
+        return
+    if effect.frees is not None and not pointers.of(instr.args[effect.frees]) & mask:
+        return
+    if not effect.inactive and effect.reads is not None and effect.writes is not None:
+        touched = [instr.args[i] for i in effect.reads | effect.writes]
+        if not any(pointers.of(value) & mask for value in touched):
+            return
+    raise _twice(unit, instr, "it does something that the program sees, or reads what may have been written over")
+
+
+def _refuse_log(unit: Unit, plan: Plan) -> None:
+    """Raises Unsupported where the tangent pass needs what only a log has."""
+    logged = plan.loads | plan.copies
+    first = next((i for fn in unit.pointers.functions for i in fn.instructions() if i in logged), None)
+    if first is not None:
+        raise refuse(unit, first, "the tangent pass is given no tape, and needs one",
+                     because="the function writes over memory that it reads here, or reads a variable",
+                     fix="void *tape = __enzyme_augmentfwd(...) in place of running the function, and pass it on")
+
+
+def _twice(unit: Unit, instr: Instruction, because: str) -> Exception:
+    return refuse(unit, instr, "a call that the tangent pass cannot run again", because=because,
+                  fix="__enzyme_fwddiff, which computes values and tangents together")  # fmt: skip
+
+
+class Tangents(Forward):
+    """The second run."""
+
+    plan: Plan
+
+    def load(self, instr: Instruction) -> None:
+        """The value from the log, its tangent from memory."""
+        if instr not in self.plan.loads:
+            super().load(instr)
+            return
+        self.values[instr] = self.b.load(instr.type, self._get(ConstInt(ty.I64, ty.size_of(instr.type))), 8)
+        if self.shadowed(instr):
+            self.shadows[instr] = self.load_shadow(instr)
+
+    def store(self, instr: Instruction) -> None:
+        """The tangent only, where the program can see it."""
+        super().store(instr)
+        self._drop(instr)
+
+    def memory_call(self, instr: Instruction, effect: Effect) -> None:
+        """Likewise; what is copied from the program's memory comes from the log."""
+        super().memory_call(instr, effect)
+        self._drop(instr)
+        if instr in self.plan.copies:
+            assert effect.copy is not None
+            target, _, size = (self.value(instr.args[i]) for i in effect.copy)
+            self._take_out(instr)
+            length = self.b.to_i64(size)
+            self.b.call(_memcpy(self.unit), [target, self._get(length), length, ConstInt(ty.I1, 0)])
+
+    def call(self, instr: Instruction) -> None:
+        """Functions without tangents have a second run of their own too."""
+        if self.unit.call_targets(instr) and not self.activity.call(instr):
+            self.derived_call(instr)
+        else:
+            super().call(instr)
+
+    def _get(self, size: Value) -> Value:
+        return self.b.call(self.unit.module.functions["irgrad.log.get"], [size])
+
+    def _drop(self, instr: Instruction) -> None:
+        if instr in self.plan.dropped:
+            self._take_out(instr)
+
+    def _take_out(self, instr: Instruction) -> None:
+        """Remove the copy of an instruction that gives no value."""
+        new = self.values.get(instr)
+        if isinstance(new, Instruction) and new.block is not None:
+            new.block.instructions.remove(new)
+
+
+def _memcpy(unit: Unit) -> Function:
+    return unit.declare("llvm.memcpy.p0.p0.i64", ty.function(ty.VOID, (ty.PTR, ty.PTR, ty.I64, ty.I1)))
+
+
+def record(unit: Unit, plan: Plan) -> None:
+    """Turn the functions of the unit into the first run."""
+    put = unit.module.functions["irgrad.log.put"]
+    for fn in unit.pointers.functions:
+        fn.tail = "nounwind"  # what is said there about memory holds no longer
+        for arg in fn.args:
+            arg.attrs = "" if fn is unit.root else arg.attrs
+        for block in fn.blocks:
+            old, block.instructions = block.instructions, []
+            b = Builder(block)
+            for instr in old:
+                block.instructions.append(instr)
+                if instr.is_call and instr.call is not None and unit.call_targets(instr):
+                    instr.call.fn_attrs = ""
+                if instr in plan.loads:
+                    b.store(instr, b.call(put, [ConstInt(ty.I64, ty.size_of(instr.type))]), 8)
+                elif instr in plan.copies:
+                    effect = unit.pointers.effect(instr)
+                    assert effect is not None and effect.copy is not None
+                    target, _, size = (instr.args[i] for i in effect.copy)
+                    count = b.to_i64(size)
+                    b.call(_memcpy(unit), [b.call(put, [count]), target, count, ConstInt(ty.I1, 0)])
+
+
+def derive_tangent_split(
+    module: Module, fname: str, args: Sequence[str], *, kept: Sequence[int] = (), taped: bool = True,
+    width: int = 1, rules: Rulebook | None = None, strong_zero: bool = False, runtime_activity: bool = False,
+) -> Derived:  # fmt: skip
+    """Add both halves to `module`. `kept`: arguments whose memory the program does not write between them; `taped`:
+    False for a second half without a log, which a function may have that writes over none of its inputs."""
+    from irgrad.engine.analyses.cfg import Cfg
+    from irgrad.engine.transforms.derive import Derived, drain, forget_globals, prepared, root_function
+    from irgrad.engine.transforms.lanes import wide
+
+    unit, abi = prepared(module, fname, "forward", args, width=width, rules=rules)
+    scratch = tuple(sorted(unit.activity.scratch))
+    unit.strong_zero, unit.runtime_activity = strong_zero, runtime_activity
+    plan = plan_of(unit, kept)
+    if not taped:
+        _refuse_log(unit, plan)
+    unit.forward = type("TangentsOfRoot", (Tangents,), {"plan": plan})
+    _add(module, _RUNTIME)
+    name = f"{fname}.F{width}x{''.join('1' if s else '0' for s in abi.shadow)}"
+    shadow = str(wide(ty.PTR, width))
+    params = [kind for s in abi.shadow for kind in ((ty.PTR, wide(ty.PTR, width)) if s else (ty.PTR,))]
+    body = root_function(module, f"{name}.body", params)
+    unit.forward(unit, unit.root, body, abi).generate(Cfg(unit.root).rpo)
+    drain(unit)
+    forget_globals(unit, body)
+    record(unit, plan)
+    every = [f"{shadow if i else 'ptr'} %{'as'[i]}{n}" for n, s in enumerate(abi.shadow) for i in range(1 + s)]
+    values = ", ".join(f"ptr %a{n}" for n in range(len(abi.shadow)))
+    _add(module, f"""
+declare void @{quoted_name(fname)}({', '.join('ptr' for _ in abi.shadow)})
+declare void @{quoted_name(body.name or '')}({', '.join(map(str, params))})
+declare ptr @irgrad.log.chunk(i64)
+declare void @irgrad.log.enter(ptr)
+@irgrad.log.at = external thread_local global ptr
+@irgrad.log.end = external thread_local global ptr
+@irgrad.log.arena = external thread_local global ptr
+define {{ ptr }} @{quoted_name(name)}({', '.join([*every, 'ptr %arena'])}) nounwind {{
+{_SAVED}  store ptr %arena, ptr @irgrad.log.arena, align 8
+  %chunk = call ptr @irgrad.log.chunk(i64 0)
+  call void @irgrad.log.enter(ptr %chunk)
+  call void @{quoted_name(fname)}({values})
+{_RESTORED}  %out = insertvalue {{ ptr }} poison, ptr %chunk, 0
+  ret {{ ptr }} %out
+}}
+define void @{quoted_name(name + TANGENT)}({', '.join([*every, 'ptr %log'])}) nounwind {{
+{_SAVED}  %none = icmp eq ptr %log, null
+  br i1 %none, label %go, label %begin
+begin:
+  call void @irgrad.log.enter(ptr %log)
+  br label %go
+go:
+  call void @{quoted_name(body.name or '')}({', '.join(every)})
+{_RESTORED}  ret void
+}}
+""")
+    if rules is not None:
+        rules.restore()
+    return Derived(name, scratch, unit.facts)
+
+
+def _add(module: Module, text: str) -> None:
+    """Add what a text defines and the module lacks."""
+    from irgrad.engine.ir.reader import read
+
+    found = read(text)
+    for var in found.globals.values():
+        if var.name not in module.globals:
+            module.globals[var.name or ""] = var
+    for fn in found.functions.values():
+        if fn.name not in module.functions:
+            module.functions[fn.name or ""] = fn
