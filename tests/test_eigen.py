@@ -136,3 +136,20 @@ def test_pieces(name: str) -> None:
 @pytest.mark.parametrize("name", [*PARTS, "eigenvalues_dynamic"])
 def test_pieces_at_every_level(name: str, level: str) -> None:
     check_piece(name, level)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["norms", "llt"])
+def test_second_derivatives(name: str) -> None:
+    """Of 3 x 3 problems, against differences of the gradient."""
+    library = ig.load(SOURCE, language="c++", opt="O2", include=[header_folder(*EIGEN)])
+    kernel = library.kernel(name, "f64(f64[n,n] a, f64[n,n] b, i64 n)")
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(size=(3, 3)) + 4 * np.eye(3), rng.normal(size=(3, 3))
+    got = ig.engine.hessian(kernel, wrt="a")(a, b)
+    gradient = ig.engine.grad(kernel, wrt="a")
+    for i, j in np.ndindex(3, 3):
+        step = np.zeros((3, 3))
+        step[i, j] = 1e-6
+        want = (gradient(a + step, b) - gradient(a - step, b)) / 2e-6
+        np.testing.assert_allclose(got[i, j], want, rtol=1e-6, atol=1e-8)

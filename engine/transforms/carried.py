@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from irgrad.engine.analyses.kinds import INT
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import ConstAggregate, ConstInt, Instruction, Value, is_zero
@@ -127,6 +128,11 @@ def shadow_of_bits(sweep: Sweep, instr: Instruction) -> None:
     pointers = [o for o in instr.operands if o.type.scalar.is_int and unit.activity.pointer(o)]
     floats = [o for o in instr.operands if unit.activity.value(o)] if sweep.tangents else []
     if pointers and not floats and instr.type.is_int:
+        if len(pointers) > 1 and instr.type is ty.I64:
+            pointers = [o for o in pointers if not _is_number(unit, o)]
+            if not pointers:  # nobody asks for the shadow of a number; it lies in memory where pointers lie as well
+                sweep.shadows[instr] = sweep.b.cast("sext", sweep.values[instr], unit.wide(instr.type))
+                return
         if len(pointers) > 1:
             raise refuse(unit, instr, "a pointer is computed from two pointers as integers")
         (pointer,) = pointers
@@ -146,6 +152,12 @@ def shadow_of_bits(sweep: Sweep, instr: Instruction) -> None:
     amounts = [sweep.shadow(o) for o in instr.operands]
     result = _moved(unit, sweep.b, instr, amounts, sweep.value)
     sweep.shadows[instr] = result
+
+
+def _is_number(unit: Unit, value: Value) -> bool:
+    """An integer that arithmetic treats as a number, and that is not known to come from a pointer or to become one."""
+    carriers = unit.types.carriers
+    return carriers.used_as_integer(value) and all(kind is INT for _, kind in carriers.layout(value))
 
 
 def shadow_of_address(sweep: Sweep, cast: Instruction) -> Value | None:
