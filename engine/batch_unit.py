@@ -26,6 +26,7 @@ _GLOBAL = re.compile(r"^@(?P<name>\"[^\"]+\"|[\w.$-]+) = (?P<head>[^\n]*?\bgloba
 _NO_INLINE = re.compile(r"^attributes #\d+ = \{[^\n]* noinline[^\n]*$", re.M)
 _INLINED = 1 << 20  # characters of a module whose functions are not inlined: they might multiply
 _TWICE = 1 << 18  # characters of a derivative that is not made a second time, as that of a widened function
+_MARK = '"irgrad-batched"='
 _OWN = ("llvm.", "irgrad.tape.", "irgrad_tape_")
 _LEFT = ("control flow is the same for all samples: loops run until the last sample has left, long sides of branches "
          "if one takes them")
@@ -176,7 +177,8 @@ def _widened(program: Program, uses: Sequence[str], serial: str, width: int | st
     from irgrad.engine.transforms.runtime import uses_tape
 
     name, text = program.stage.name, program.stage.text
-    text = prepare(text, [name]) if program.parent is not None else text
+    marked = _marked(text)
+    text = prepare(text, [name], marked.__contains__ if marked else None) if program.parent is not None else text
     sizes = [slot.dtype.size for slot in program.slots]
     largest = max((s.dtype.size for s in program.slots if s.differentiable), default=8)
     bytes_ = BYTES if uses_tape(text) else 2 * BYTES
@@ -192,6 +194,17 @@ def _widened(program: Program, uses: Sequence[str], serial: str, width: int | st
     wide = to_text(module)
     why = _LEFT if f"@llvm.vector.reduce.or.v{lanes}i1(" in wide else "control flow is the same for all samples"
     return Strategy("lanes", why, serial, lanes, _packed(made, wide))
+
+
+def _marked(text: str) -> set[str]:
+    """Functions that have one for all samples, and those (see `transforms.rule_batches`): they stay out of line."""
+    if _MARK not in text:
+        return set()
+    from irgrad.engine.ir.reader import read
+    from irgrad.engine.transforms.rule_batches import twins
+
+    found = twins(read(text))
+    return {*found, *(name for twin in found.values() for name in twin.choices.values())}
 
 
 def _inlined(text: str, name: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from irgrad.rules.types import Activity, AnyWidth, Argument, Kind
+from irgrad.rules.types import Activity, AnyWidth, Argument, Batched, Kind
 
 if TYPE_CHECKING:
     from irgrad.rules.keys import Key
@@ -45,6 +45,11 @@ class Rule:
     @property
     def mode(self) -> Kind:
         return self.types[0]
+
+    @property
+    def batched(self) -> bool:
+        """Whether it is for whole batches: functions in C that a batch calls once for all samples of a block."""
+        return any(issubclass(kind, Batched) for kind in self.types[2:])
 
     @property
     def lanes(self) -> bool:

@@ -13,7 +13,7 @@ from irgrad.rules.digest import digest_of
 from irgrad.rules.errors import RuleError
 from irgrad.rules.keys import Declared, Key, canonical, key_of
 from irgrad.rules.layers import writable
-from irgrad.rules.types import Activity, Argument, Batched, Element, Kind, mode_type
+from irgrad.rules.types import Activity, AoS, Argument, Batched, Element, Kind, mode_type
 
 __all__ = ["alias", "allocator", "foreign", "inactive", "linear", "opt_out", "rule", "stop_gradient"]
 
@@ -76,6 +76,29 @@ def _check_width(width: Any, place: str, *, host: bool = False) -> None:
         raise RuleError("a host rule takes one tangent or cotangent at a time", where=place, which=f"width={width!r}",
                         because="Python runs once for each call of the function",
                         fix='without `width`, or foreign(..., width="any")')  # fmt: skip
+
+
+def _check_batched(
+    types: tuple[Any, ...], reverse: str | None, augmented: str | None, primal: str | None, width: Any
+) -> None:
+    """Raises RuleError for functions that do not go together in a rule for batches."""
+    place, batched = _place(), any(isinstance(t, Kind) and issubclass(t, Batched) for t in types)
+    if batched and augmented is not None:
+        raise RuleError("a rule for whole batches with a tape", where=place, which=f'augmented="{augmented}"',
+                        because="a batch calls the function itself, then the reverse function",
+                        fix='primal="the function for all samples" in its place')  # fmt: skip
+    if batched and width is not None:
+        raise RuleError("a rule for whole batches with a width", where=place, which=f"width={width!r}",
+                        because="batches of derivatives of several lanes run sample after sample, or lane by lane",
+                        fix="two rules: one with Batched[...], one with `width`")  # fmt: skip
+    if batched and reverse is not None and primal is None:
+        raise RuleError("a rule for whole batches without the function itself", where=place,
+                        because="a batch of gradients calls it for all samples as well",
+                        fix='foreign(name, ..., primal="...", reverse="...")')  # fmt: skip
+    if not batched and primal is not None:
+        raise RuleError("the function itself is given for a single sample", where=place, which=f'primal="{primal}"',
+                        because="only a rule for whole batches replaces it",
+                        fix="Batched[...] among the types, or augmented=")  # fmt: skip
 
 
 def _with_operation(declared: Declared, op: Any) -> Declared:
@@ -172,20 +195,22 @@ def _signature(
     return (mode, result), True
 
 
-def _activity(given: Any, place: str) -> Kind:
+def _activity(given: Any, place: str, *, batches: bool = False) -> Kind:
     """A type as a user writes it: `Duplicated[Ptr[f64]]`, or an element alone for any activity.
 
-    Raises RuleError, for a data batch as well: no transform calls rules for whole batches, and a rule that is kept but
-    never called would leave its author with other derivatives than the written ones.
+    batches: data batches are allowed. Raises RuleError: a rule that is kept but never called would leave its author
+    with other derivatives than the written ones.
     """
     if isinstance(given, Kind) and issubclass(given, Batched):
-        raise RuleError(
-            "rules for whole batches are not supported",
-            where=place,
-            which=str(given),
-            because="nothing would call it: in a batch, the rule for one sample is used for every sample",
-            fix=f"`{given.parameters[0] if given.parameters else Activity}` in place of `{given}`",
-        )
+        if not batches:
+            raise RuleError("a rule for whole batches that is no function in C", where=place, which=str(given),
+                            because="in a batch, any other rule for one sample is used for every sample",
+                            fix='foreign(name, ..., primal="...", reverse="..."), or the type without Batched')
+        if AoS in given.parameters:
+            raise RuleError("samples one after the other are not what a batch calls a rule with", where=place,
+                            which=str(given), because="within a block the samples of an element are side by side",
+                            fix=str(given).replace("AoS", "SoA"))  # fmt: skip
+        return given if given.parameters else given[Activity]
     if isinstance(given, Kind) and issubclass(given, Argument):
         return given
     if isinstance(given, Kind) and issubclass(given, Element):
@@ -254,25 +279,31 @@ def allocator(name: str, size: int | tuple[int, ...] = 0, *, free: str | None = 
 
 def foreign(
     name: Any, *types: Kind, reverse: str | None = None, augmented: str | None = None, forward: str | None = None,
-    width: int | str | None = None,
+    primal: str | None = None, width: int | str | None = None,
 ) -> None:  # fmt: skip
     """The derivatives of `name` are functions in C; docs/rules.md gives their prototypes.
 
-    width: "any" for functions that take all tangents or cotangents of a derivative at once, or the only width (above 1)
-    that they take. Raises RuleError when neither `reverse` nor `forward` is given, and for what is no width.
+    types:  with `Batched[...]` among them: functions that a batch calls once for all samples of a block
+    primal: for these, the function itself for all samples
+    width:  "any" for functions that take all tangents or cotangents of a derivative at once, or the only width (above
+            1) that they take
+
+    Raises RuleError when neither `reverse` nor `forward` is given, and for what cannot be meant.
     """
     _check_width(width, _place())
+    _check_batched(types, reverse, augmented, primal, width)
     if reverse is None and forward is None:
         raise RuleError(f"no derivative is given for `{name}`", where=_place(), because="augmented alone is none",
                         fix='foreign("f", augmented="f_augmented", reverse="f_reverse")')  # fmt: skip
     declared, place, target = key_of(name), _place(), writable()
     if declared.prototype is not None:
         target.declare(declared.key, declared.prototype)
-    for mode, options in (("reverse", {"reverse": reverse, "augmented": augmented}), ("forward", {"forward": forward})):
+    for mode, options in (("reverse", {"reverse": reverse, "augmented": augmented, "primal": primal}),
+                          ("forward", {"forward": forward})):  # fmt: skip
         if options.get(mode) is None:
             continue
         known = {k: v for k, v in options.items() if v is not None}
-        dispatch = (mode_type(mode, width), Activity, *(_activity(t, place) for t in types))
+        dispatch = (mode_type(mode, width), Activity, *(_activity(t, place, batches=True) for t in types))
         digest = _digest("foreign", dispatch, not types, "", dict(known))
         target.add(Rule(declared.key, "foreign", dispatch, not types, None, (), False, place, digest, target.name,
                         dict(known)))  # fmt: skip

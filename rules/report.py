@@ -49,11 +49,15 @@ class Which:
 def which(key: Any, *types: Kind, mode: str = "reverse", ret: Kind | None = None, width: int = 1) -> Which:
     """The rule that a call with these types of arguments gets here and now. Raises AmbiguousRuleError.
 
-    A data batch (`Batched[...]`) is taken off, since rules are for single members: one holds for each of them.
+    A data batch (`Batched[...]`) that no rule is for is taken off: the rule for one member then holds for each of them.
     """
     declared = key_of(key).key
-    call = (mode_type(mode, width), Const if ret is None else ret, *map(_single, types))
-    rule = _resolve(current(), declared, call)
+    head = (mode_type(mode, width), Const if ret is None else ret)
+    if any(issubclass(kind, Batched) for kind in types):
+        rule = _resolve(current(), declared, (*head, *types))
+        if rule is not None:
+            return Which("rule", rule)
+    rule = _resolve(current(), declared, (*head, *map(_single, types)))
     if rule is not None:
         if rule.form == "opt_out":
             return Which("body", rule)
@@ -63,7 +67,8 @@ def which(key: Any, *types: Kind, mode: str = "reverse", ret: Kind | None = None
 
 def one_at_a_time(tables: Sequence[Table]) -> bool:
     """Whether a rule of a symbol takes one tangent or cotangent at a time, and none for all lanes stands beside it."""
-    every = [rule for table in tables for rule in table.rules if rule.form in ("calls", "foreign", "host", "stop")]
+    forms = ("calls", "foreign", "host", "stop")
+    every = [rule for table in tables for rule in table.rules if rule.form in forms and not rule.batched]
     wide = [rule for rule in every if rule.lanes]
     return any(not _covered(rule, wide) for rule in every)
 

@@ -27,10 +27,12 @@ from irgrad.engine.ir.model import (
     Value,
 )
 from irgrad.rules.effects import CallFacts
+from irgrad.rules.errors import RuleError
 from irgrad.rules.types import (
     SCALARS,
     Active,
     Array,
+    Batched,
     Const,
     Duplicated,
     DuplicatedNoNeed,
@@ -132,8 +134,10 @@ class Rulebook:
         for fn, (blocks, lazy) in self.hidden.items():
             fn.blocks, fn.lazy = blocks, lazy
         for name in {*self.wanted, *(fn.name or "" for fn in self.hidden)}:
-            fn = self.module.functions[name]
-            fn.tail = _GROUP.sub(lambda m: self._inlined(m[0]), fn.tail)  # it was out of line only until now
+            found = self.module.functions.get(name)
+            if found is None:  # it stays from the next try on
+                continue
+            found.tail = _GROUP.sub(lambda m: self._inlined(m[0]), found.tail)  # it was out of line only until now
         self.hidden.clear()
 
     def _inlined(self, group: str) -> str:
@@ -262,6 +266,11 @@ class Rulebook:
             rule = table.resolve(types)
             if rule is not None:
                 return None if rule.form == "opt_out" else Site(call, callee, rule, types, prototype)
+        alone = next((rule for table in tables for rule in table.rules if rule.batched and _single(rule, types)), None)
+        if alone is not None:
+            raise RuleError(f"`{callee.name}` has a rule for whole batches and none for one sample", where=alone.place,
+                            which=str(alone.signature), because="a derivative is made for one sample, then for a batch",
+                            fix="a rule for one sample as well, with the same types without Batched")  # fmt: skip
         return None
 
     def types(
@@ -305,11 +314,20 @@ def _collect(value: Value, found: dict[GlobalVariable, None]) -> None:
             _collect(part, found)
 
 
+def _single(rule: Rule, types: tuple[Kind, ...]) -> bool:
+    """Whether a rule for batches fits a call of one sample, but for the batch."""
+    wanted = [t.parameters[0] if issubclass(t, Batched) else t for t in rule.types]
+    return len(wanted) == len(types) and all(issubclass(t, w) for t, w in zip(types, wanted, strict=True))
+
+
 def _stated_element(rule: Rule, position: int) -> str:
     """The element that a rule's type names for a pointer argument."""
     if position + 2 >= len(rule.types):
         return ""
-    element = next(iter(rule.types[position + 2].parameters), None)
+    kind = rule.types[position + 2]
+    if issubclass(kind, Batched) and kind.parameters:
+        kind = kind.parameters[0]
+    element = next(iter(kind.parameters), None)
     inner = next(iter(getattr(element, "parameters", ())), None)
     return inner.__name__ if isinstance(inner, Kind) else ""
 

@@ -47,6 +47,7 @@ from irgrad.engine.transforms.batch_uniform import (
     refuse,
 )
 from irgrad.engine.transforms.batch_worth import check_worth
+from irgrad.engine.transforms.rule_batches import call_twin, twins
 
 __all__ = ["widen"]
 
@@ -85,19 +86,20 @@ def widen(
     Raises Unsupported for what cannot be widened.
     """
     fn = module.functions[fname]
+    marked = twins(module)
     def analyse() -> Uniformity:
-        return Uniformity(fn, varying, sizes, strict=False)
+        return Uniformity(fn, varying, sizes, strict=False, twins=marked)
 
     flatten(fn, analyse)
     while mask_loop(module, fn, analyse()):
         flatten(fn, analyse)
-    facts = Uniformity(fn, varying, sizes, strict=True)
+    facts = Uniformity(fn, varying, sizes, strict=True, twins=marked)
     if paying:
         check_worth(fn, facts)
     name = _Widener(module, fn, facts, lanes).run()
     if any(f.startswith((ANY, BORROW)) for f in module.functions):
-        for marked in [f for f in module.functions if f == fname or f.startswith((ANY, BORROW))]:
-            del module.functions[marked]  # what the markers mean is in the widened function alone
+        for old in [f for f in module.functions if f == fname or f.startswith((ANY, BORROW))]:
+            del module.functions[old]  # what the markers mean is in the widened function alone
     return name
 
 
@@ -111,6 +113,7 @@ class _Widener:
         self.scalar: dict[Value, Value] = dict(zip(fn.args, self.target.args, strict=True))
         self.vector: dict[Value, Value] = {}
         self.offsets: dict[Value, tuple[Value, Value]] = {}  # address that varies -> base, bytes from it by lane
+        self.parts: dict[Value, list[Value]] = {}  # what calls for all samples returned
         self.blocks: dict[Block, Block] = {}
         self.b = Builder(Block())
 
@@ -136,11 +139,11 @@ class _Widener:
 
     # -- operands ------------------------------------------------------------------------------------------------------
 
-    def _one(self, value: Value) -> Value:
+    def one(self, value: Value) -> Value:
         """A value that does not vary."""
         return self.scalar.get(value, value)
 
-    def _wide(self, value: Value) -> Value:
+    def wide(self, value: Value) -> Value:
         """The lanes of a value, equal ones if it does not vary."""
         found = self.vector.get(value)
         if found is not None:
@@ -152,7 +155,7 @@ class _Widener:
             return ConstZero(type_)
         if isinstance(value, ConstUndef):
             return ConstUndef(type_, value.poison)
-        first = self.b.insertelement(ConstUndef(type_, poison=True), self._one(value), 0)
+        first = self.b.insertelement(ConstUndef(type_, poison=True), self.one(value), 0)
         return self.b.insert(Instruction("shufflevector", type_, [first, ConstUndef(type_, poison=True),
                                                                   ConstZero(ty.vector(self.lanes, ty.I32))]))
 
@@ -166,7 +169,7 @@ class _Widener:
                     continue
                 at = self.blocks[source]
                 self.b = Builder(at, at=len(at.instructions) - 1)
-                new.operands.append(self._wide(value) if wide else self._one(value))
+                new.operands.append(self.wide(value) if wide else self.one(value))
                 new.blocks.append(at)
 
     # -- instructions --------------------------------------------------------------------------------------------------
@@ -189,6 +192,11 @@ class _Widener:
             assert instr.elem is not None
             new = self._copy(instr)
             new.elem, new.align = ty.array(self.lanes, instr.elem), max(instr.align, _ALIGN)
+        elif instr.opcode == "extractvalue" and instr.operands[0] in self.parts:
+            if instr.type.is_ptr:
+                self.scalar[instr] = ConstZero(instr.type)
+            else:
+                self.vector[instr] = self.parts[instr.operands[0]][instr.indices[0]]
         elif instr in self.facts.varying:
             self._elementwise(instr)
         else:
@@ -197,7 +205,7 @@ class _Widener:
     def _copy(self, instr: Instruction) -> Instruction:
         """The instruction as it is, on values that do not vary."""
         new = Instruction(
-            instr.opcode, instr.type, [self._one(v) for v in instr.operands], flags=instr.flags, pred=instr.pred,
+            instr.opcode, instr.type, [self.one(v) for v in instr.operands], flags=instr.flags, pred=instr.pred,
             elem=instr.elem, align=instr.align, blocks=[self.blocks[b] for b in instr.blocks], indices=instr.indices,
             call=_plain(instr.call), volatile=instr.volatile, ordering=instr.ordering,
         )  # fmt: skip
@@ -212,9 +220,9 @@ class _Widener:
 
     def _elementwise(self, instr: Instruction) -> None:
         type_ = ty.vector(self.lanes, instr.type)
-        operands = [self._wide(v) for v in instr.operands]
+        operands = [self.wide(v) for v in instr.operands]
         if instr.opcode == "select" and instr.operands[0] not in self.facts.varying:
-            operands[0] = self._one(instr.operands[0])
+            operands[0] = self.one(instr.operands[0])
         new = Instruction(instr.opcode, type_, operands, flags=instr.flags, pred=instr.pred)
         self.vector[instr] = self.b.insert(new)
 
@@ -230,24 +238,24 @@ class _Widener:
                 value = self.b.insertelement(value, part, lane)
             self.vector[instr] = self.b.cast("trunc", value, ty.vector(self.lanes, instr.type))
             return
-        value = self.b.load(type_, self._one(instr.operands[0]), ty.store_size(instr.type))
+        value = self.b.load(type_, self.one(instr.operands[0]), ty.store_size(instr.type))
         self.vector[instr] = self.b.cast("trunc", value, ty.vector(self.lanes, instr.type))
 
     def _store(self, instr: Instruction) -> None:
         value, pointer = instr.operands
         if self.facts.scaled(pointer):
-            wide = self.b.cast("zext", self._wide(value), ty.vector(self.lanes, _byte(value.type)))
+            wide = self.b.cast("zext", self.wide(value), ty.vector(self.lanes, _byte(value.type)))
             if pointer in self.offsets:
                 for lane, place in enumerate(self._places(pointer, ty.store_size(value.type))):
                     self.b.store(self.b.extractelement(wide, lane), place, ty.store_size(value.type))
                 return
-            self.b.store(wide, self._one(pointer), ty.store_size(value.type))
+            self.b.store(wide, self.one(pointer), ty.store_size(value.type))
         else:
             self._copy(instr)
 
     def _address(self, instr: Instruction) -> Value:
         """A getelementptr whose byte offset is multiplied by the lanes."""
-        pointer = self._one(instr.operands[0])
+        pointer = self.one(instr.operands[0])
         type_ = instr.elem
         assert type_ is not None
         for number, index in enumerate(instr.operands[1:]):
@@ -261,13 +269,13 @@ class _Widener:
                 assert isinstance(type_, ty.ArrayType | ty.VectorType)
                 type_ = type_.elem
             step = ty.array(ty.size_of(type_) * self.lanes, ty.I8)
-            pointer = self.b.gep(step, pointer, self._one(index), flags=instr.flags)
+            pointer = self.b.gep(step, pointer, self.one(index), flags=instr.flags)
         return pointer
 
     def _varying_address(self, instr: Instruction) -> None:
         """Base and offsets of a getelementptr with indices that vary, or from an address that does."""
         base = instr.operands[0]
-        start, total = self.offsets.get(base) or (self._one(base), ConstZero(ty.vector(self.lanes, ty.I64)))
+        start, total = self.offsets.get(base) or (self.one(base), ConstZero(ty.vector(self.lanes, ty.I64)))
         factor = self.lanes if self.facts.scaled(base) else 1
         type_ = instr.elem
         assert type_ is not None
@@ -276,15 +284,15 @@ class _Widener:
                 assert isinstance(index, ConstInt) and type_.fields is not None
                 step = ty.field_offsets(type_)[index.value] * factor
                 type_ = type_.fields[index.value]
-                total = self.b.binary("add", total, self._wide(ConstInt(ty.I64, step)))
+                total = self.b.binary("add", total, self.wide(ConstInt(ty.I64, step)))
                 continue
             if number:
                 assert isinstance(type_, ty.ArrayType | ty.VectorType)
                 type_ = type_.elem
-            wide = self._wide(index)
+            wide = self.wide(index)
             if index.type is not ty.I64:
                 wide = self.b.cast("sext", wide, ty.vector(self.lanes, ty.I64))
-            size = self._wide(ConstInt(ty.I64, ty.size_of(type_) * factor))
+            size = self.wide(ConstInt(ty.I64, ty.size_of(type_) * factor))
             total = self.b.binary("add", total, self.b.binary("mul", wide, size))
         self.offsets[instr] = start, total
 
@@ -312,6 +320,10 @@ class _Widener:
             self.b.at = None
         elif name in ALLOCATORS and instr in self.facts.roots:
             self._allocate(instr, ALLOCATORS[name])
+        elif (twin := self.facts.twin(instr)) is not None and "B" in twin.mask(instr, self.facts):
+            self.parts[instr] = call_twin(self, instr, twin)
+            if instr.type is not ty.VOID and not instr.type.is_aggregate:
+                self.vector[instr] = self.parts[instr][0]
         elif instr not in self.facts.varying:
             self._copy(instr)
         elif math_intrinsic(name):
@@ -324,7 +336,7 @@ class _Widener:
         value, condition = instr.operands[0], instr.operands[-2]
         if condition not in self.facts.varying or value not in self.facts.varying:
             known = self.vector if value in self.facts.varying else self.scalar
-            known[instr] = self.vector[value] if value in self.facts.varying else self._one(value)
+            known[instr] = self.vector[value] if value in self.facts.varying else self.one(value)
             return
         if name == ANY:
             type_ = ty.function(ty.I1, (ty.vector(self.lanes, ty.I1),))
@@ -351,15 +363,15 @@ class _Widener:
         if helper is None:
             helper = read(_SPREAD.format(name=name, size=size, lanes=self.lanes, bits=8 * size)).functions[name]
             self.module.functions[name] = helper
-        length = self.b.to_i64(self._one(instr.operands[2]), signed=False)
-        self.b.call(helper, [self._one(instr.operands[0]), self._one(instr.operands[1]), length])
+        length = self.b.to_i64(self.one(instr.operands[2]), signed=False)
+        self.b.call(helper, [self.one(instr.operands[0]), self.one(instr.operands[1]), length])
 
     def _times(self, value: Value) -> Value:
         return self.b.mul(value, ConstInt(value.type, self.lanes), ())
 
     def _allocate(self, instr: Instruction, which: int) -> None:
         """Memory for all lanes, aligned to whole vectors where the allocator is our own."""
-        arguments = [self._one(v) for v in instr.operands]
+        arguments = [self.one(v) for v in instr.operands]
         size = self._times(arguments[which])
         own = (instr.callee_name or "").startswith("irgrad.")
         arguments[which] = self.b.add(size, ConstInt(size.type, _ALIGN), ()) if own else size
@@ -378,14 +390,14 @@ class _Widener:
             raise refuse("an operand of this call varies between samples", instr)
         parts[2] = f"v{self.lanes}{parts[2]}"
         type_ = ty.vector(self.lanes, instr.type)
-        arguments = [self._wide(v) if w else self._one(v) for v, w in zip(instr.args, wide, strict=True)]
+        arguments = [self.wide(v) if w else self.one(v) for v, w in zip(instr.args, wide, strict=True)]
         callee = self._declared(".".join(parts), ty.function(type_, tuple(a.type for a in arguments)))
         self.vector[instr] = self.b.call(callee, arguments, flags=instr.flags)
 
     def _lane_by_lane(self, instr: Instruction) -> None:
         """A library function without a vector form: one call per lane."""
         type_ = ty.vector(self.lanes, instr.type)
-        arguments = [self._wide(v) if v in self.facts.varying else self._one(v) for v in instr.args]
+        arguments = [self.wide(v) if v in self.facts.varying else self.one(v) for v in instr.args]
         result: Value = ConstUndef(type_, poison=True)
         for lane in range(self.lanes):
             row = [self.b.extractelement(a, lane) if v in self.facts.varying else a

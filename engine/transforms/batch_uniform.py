@@ -7,7 +7,8 @@ offsets; a base that varies is refused.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
@@ -24,6 +25,9 @@ from irgrad.engine.ir.model import (
 from irgrad.engine.ir.printer import instruction_to_text
 from irgrad.rules.effects import facts as effects_of
 from irgrad.rules.errors import Unsupported
+
+if TYPE_CHECKING:
+    from irgrad.engine.transforms.rule_batches import Twin
 
 __all__ = ["ALLOCATORS", "ANY", "BORROW", "IGNORED", "MEMORY", "Uniformity", "math_intrinsic", "refuse"]
 
@@ -62,10 +66,15 @@ class Uniformity:
     varying: values that vary;  roots: arguments, allocas and allocations whose memory varies
     widths:  bytes of the elements of the memory in `roots` (one number where all is well)
     strict:  raise Unsupported for what cannot be widened; otherwise only the sets are wanted
+    twins:   functions that have one for all samples (see `rule_batches`)
     """
 
-    def __init__(self, fn: Function, varying: Sequence[int], sizes: Sequence[int], *, strict: bool) -> None:
+    def __init__(
+        self, fn: Function, varying: Sequence[int], sizes: Sequence[int], *, strict: bool,
+        twins: Mapping[str, Twin] | None = None,
+    ) -> None:  # fmt: skip
         self.fn = fn
+        self._twins = twins or {}
         self.varying: set[Value] = set()
         self.roots: set[Value] = {fn.args[i] for i in varying}
         self._arguments = frozenset(self.roots)
@@ -91,6 +100,11 @@ class Uniformity:
         """Whether a copy takes memory that does not vary to memory that does: every element goes to all lanes."""
         return "memset" not in (instr.callee_name or "") and self.scaled(instr.operands[0]) and not self.scaled(
             instr.operands[1])
+
+    def twin(self, instr: Value) -> Twin | None:
+        """What a batch may call in place of this call."""
+        is_call = isinstance(instr, Instruction) and instr.opcode == "call"
+        return self._twins.get(instr.callee_name or "") if is_call and isinstance(instr, Instruction) else None
 
     def bases(self, pointer: Value) -> frozenset[Value] | None:
         """The arguments, allocas, allocations and globals that a pointer may point into; None if unknown."""
@@ -127,12 +141,21 @@ class Uniformity:
                 self._spread(instr.operands[1])
         elif opcode == "call":
             self._visit_call(instr)
+        elif opcode == "extractvalue" and instr.type.is_ptr and self.twin(instr.operands[0]) is not None:
+            return  # a tape, which is null
         elif instr.type is not ty.VOID and any(v in self.varying for v in instr.operands):
             self.varying.add(instr)
 
     def _visit_call(self, instr: Instruction) -> None:
         name = instr.callee_name or ""
-        if name.startswith(MEMORY):  # what is copied from memory that does not vary is the same for all lanes
+        twin = self.twin(instr)
+        if twin is not None:
+            if any(v in self.varying or (v.type.is_ptr and self.scaled(v)) for v in instr.args):
+                self.varying |= {instr} if instr.type is not ty.VOID else set()
+                for pointer, _, written in twin.memory(instr):
+                    if written or self.scaled(pointer):
+                        self._spread(pointer)
+        elif name.startswith(MEMORY):  # what is copied from memory that does not vary is the same for all lanes
             if "memset" not in name and self._joined(instr.operands[1]):
                 self._spread(instr.operands[0])
             self._joined(instr.operands[0])
@@ -192,6 +215,8 @@ class Uniformity:
                 raise refuse(f"a value of type {instr.type} varies between samples", instr)
         elif opcode in _ELEMENTWISE:
             self._check_elementwise(instr)
+        elif opcode == "extractvalue" and self.twin(instr.operands[0]) is not None:
+            return
         elif instr in self.varying or any(v.type.is_ptr and self.scaled(v) for v in instr.operands):
             raise refuse(f"`{opcode}` has no form for lanes", instr)
 
@@ -238,6 +263,10 @@ class Uniformity:
 
     def _check_call(self, instr: Instruction, pairs: list[tuple[Instruction, frozenset[Value]]]) -> None:
         name = instr.callee_name or ""
+        twin = self.twin(instr)
+        if twin is not None:
+            self._check_twin(instr, twin, pairs)
+            return
         if name.startswith((*IGNORED, *_FREE)) or (name in ALLOCATORS and instr.operands[0] not in self.varying):
             if any(v in self.varying for v in instr.args) and not name.startswith(IGNORED):
                 raise refuse("a size varies between samples", instr)
@@ -264,6 +293,32 @@ class Uniformity:
         pure = known is not None and known.kind == "pure" and not known.may_write_args
         if not pure or any(v.type.is_ptr for v in instr.args) or not _plain_type(instr.type):
             raise refuse(f"`{name or 'a pointer'}` is called", instr)
+
+
+    def _check_twin(
+        self, instr: Instruction, twin: Twin, pairs: list[tuple[Instruction, frozenset[Value]]]
+    ) -> None:
+        mask = twin.mask(instr, self)
+        if not any(v in self.varying or (v.type.is_ptr and self.scaled(v)) for v in instr.args):
+            return  # the same for all samples
+        if mask not in twin.choices:
+            known = ", ".join(twin.choices)
+            raise refuse(f"`{instr.callee_name}` is called: the arguments that differ between samples are {mask}, "
+                         f"rules for batches are for {known}", instr)  # fmt: skip
+        for pointer, size, written in twin.memory(instr):
+            bases = self.bases(pointer)
+            if bases is None:
+                raise refuse("the address comes from memory", instr)
+            if pointer in self.varying:
+                raise refuse("an address varies between samples", instr)
+            if not bases & self.roots:
+                if written:
+                    raise refuse("it writes memory that the samples share", instr)
+                continue
+            self._check_roots(bases, instr)
+            for root in bases:
+                self.widths[root].add(size)
+            pairs.append((instr, bases))
 
 
 def _plain_type(type_: ty.Type) -> bool:

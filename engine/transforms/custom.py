@@ -33,6 +33,7 @@ from irgrad.engine.ir.model import (
 from irgrad.engine.transforms.apart import Apart
 from irgrad.engine.transforms.context import Context
 from irgrad.engine.transforms.rule_arguments import make_argument, make_result
+from irgrad.engine.transforms.rule_batches import mark
 from irgrad.engine.transforms.rule_lanes import Held, each_lane
 from irgrad.engine.transforms.symbols import Code, Scalar, ir_type, size_of
 from irgrad.engine.transforms.unit import pair
@@ -350,6 +351,7 @@ def forward_of(unit: Unit, site: Site) -> tuple[Function, Shape]:
         code.b.ret(code.b.aggregate(both, [writer.replaced or primal, writer.tangent()]))
     else:
         code.b.ret(writer.replaced or primal)
+    mark(unit, site, shape, fn)
     return fn, shape
 
 
@@ -395,10 +397,12 @@ def reverse_of(unit: Unit, site: Site, clobbered: Callable[[int, str], bool]) ->
         code.b.ret(code.b.aggregate(whole, adjoints))
     else:
         code.b.ret()
-    read = {o for instr in fn.instructions() for o in instr.operands if isinstance(o, Argument)}
-    used = frozenset(i for i, v in writer.values.items() if v in read)
-    shadows = frozenset(i for i, v in writer.shadows.items() if v in read)
     augmented = _augmented(writer) if writer.requests else None
+    copies = any(request.kind != "result" for request in writer.requests)  # a batch would read what was overwritten
+    together = not copies and mark(unit, site, shape, fn, augmented or site.callee)
+    read = {o for instr in fn.instructions() for o in instr.operands if isinstance(o, Argument)}
+    used = frozenset(i for i, v in writer.values.items() if together or v in read)
+    shadows = frozenset(i for i, v in writer.shadows.items() if together or v in read)
     return Pair(shape, augmented if augmented is not None else site.callee, fn, used, shadows, augmented is not None,
                 "augmented" in site.rule.options)  # fmt: skip
 

@@ -72,10 +72,14 @@ def test_the_simple_declarations() -> None:
         (lambda: rule("f", width="all")(lambda a: a), "width='all' is no width of a derivative"),
         (lambda: foreign("f", reverse="g", width=True), "width=True is no width of a derivative"),
         (lambda: rule("f", host=True, width="any")(lambda ctx, a: a), "a host rule takes one tangent or cotangent"),
-        (lambda: rule("f", a=Batched[Active[f64], SoA])(lambda a: a), "rules for whole batches are not supported"),
-        (lambda: rule("f", ret=Batched)(lambda a: a), "rules for whole batches are not supported"),
-        (lambda: foreign("f", Batched[Duplicated, AoS], reverse="g"), "rules for whole batches are not supported"),
-        (lambda: opt_out("f", Batched[Active, AoS]), "rules for whole batches are not supported"),
+        (lambda: rule("f", a=Batched[Active[f64], SoA])(lambda a: a), "a rule for whole batches that"),
+        (lambda: rule("f", ret=Batched)(lambda a: a), "a rule for whole batches that is no function in C"),
+        (lambda: opt_out("f", Batched[Active, AoS]), "a rule for whole batches that is no function in C"),
+        (lambda: foreign("f", Batched[Active, AoS], primal="h", reverse="g"), "samples one after the other"),
+        (lambda: foreign("f", Batched[Active], reverse="g"), "without the function itself"),
+        (lambda: foreign("f", Batched[Active], reverse="g", augmented="h"), "a rule for whole batches with a tape"),
+        (lambda: foreign("f", Batched[Active], forward="g", width=4), "a rule for whole batches with a width"),
+        (lambda: foreign("f", Active, reverse="g", primal="h"), "the function itself is given for a single sample"),
     ],
 )
 def test_wrong_declarations(declare: Any, message: str) -> None:
@@ -83,8 +87,8 @@ def test_wrong_declarations(declare: Any, message: str) -> None:
         declare()
 
 
-def test_rules_for_whole_batches_are_refused_and_leave_nothing() -> None:
-    """They would be kept and never called: the samples of a batch get the rule for one sample."""
+def test_bodies_for_whole_batches_are_refused_and_leave_nothing() -> None:
+    """They would be kept and never called: a batch calls functions in C."""
     with layer():
         with pytest.raises(RuleError) as caught:
 
@@ -94,8 +98,7 @@ def test_rules_for_whole_batches_are_refused_and_leave_nothing() -> None:
         error = caught.value
         assert error.where.startswith("test_registry.py:")
         assert error.which == "Batched[Duplicated[Ptr[f64]], SoA]"
-        assert "the rule for one sample is used" in error.because
-        assert error.fix == "`Duplicated[Ptr[f64]]` in place of `Batched[Duplicated[Ptr[f64]], SoA]`"
+        assert 'foreign(name, ..., primal="...", reverse="...")' in error.fix
         assert "solve3" not in show()
 
 
