@@ -60,9 +60,9 @@ ALLOWED = (
 
 
 def distributed_text(text: str, name: str, prepare: Callable[[str, Sequence[str]], str]) -> str:
-    """The module with its loops cut in two, products of lanes moved out of them and less shadow memory cleared; as it
-    is when nothing of that is worth it. `prepare` makes registers of the stack variables of a fresh derivative
-    (`codegen.prepare`)."""
+    """The module with its loops cut in two or jammed, products of lanes moved out of them, less shadow memory cleared
+    and less computed; as it is when nothing of that is worth it. `prepare` makes registers of the stack variables of a
+    fresh derivative (`codegen.prepare`)."""
     if LANES not in text:
         return text
     from irgrad.engine.ir.printer import to_text
@@ -70,10 +70,11 @@ def distributed_text(text: str, name: str, prepare: Callable[[str, Sequence[str]
     from irgrad.engine.transforms.clears import shorten_clears
     from irgrad.engine.transforms.demand import compute_on_demand
     from irgrad.engine.transforms.factors import keep_factors
+    from irgrad.engine.transforms.jam import jam
 
     module = read(prepare(text, [name]), roots=[name])
-    changes = shorten_clears(module) + keep_factors(module) + compute_on_demand(module) + distribute(module)
-    return to_text(module) if changes else text
+    passes = (shorten_clears, keep_factors, compute_on_demand, jam, distribute)
+    return to_text(module) if sum(change(module) for change in passes) else text
 
 
 def distribute(module: Module) -> int:

@@ -14,8 +14,9 @@ from irgrad.engine.analyses.trips import Expr
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Block, ConstInt, ConstZero, Function, Instruction, Module, Value
+from irgrad.engine.transforms.counters import advance, following, only_counters
 from irgrad.engine.transforms.desugar import declare
-from irgrad.engine.transforms.earlier import PURE, Earlier, Numbers, copied
+from irgrad.engine.transforms.earlier import Earlier, Numbers, copied
 
 __all__ = ["Marks"]
 
@@ -39,25 +40,7 @@ class Marks:
 
     def possible(self) -> bool:
         """Whether the counters' next values and the exit's condition depend on nothing else than the counters."""
-        last = self.latch.terminator
-        return last.opcode == "br" and all(self._counts(v) for v in (*self._next(self.latch), last.operands[0]))
-
-    def _next(self, latch: Block) -> list[Value]:
-        return [phi.operands[phi.blocks.index(latch)] for phi in self.header.phis]
-
-    def _counts(self, value: Value) -> bool:
-        pending, seen = [value], set()
-        while pending:
-            item = pending.pop()
-            if item in seen or not isinstance(item, Instruction) or not self.loop.contains(item.block):
-                continue
-            seen.add(item)
-            if item.opcode == "phi" and item.block is self.header:
-                continue
-            if item.opcode not in PURE:
-                return False
-            pending.extend(item.operands)
-        return True
+        return only_counters(self.loop)
 
     # -- the change ----------------------------------------------------------------------------------------------------
 
@@ -97,28 +80,9 @@ class Marks:
 
     def _count_on(self, b: Builder, last: Block, latch: Block, number: Instruction, body: Block) -> None:
         """The new latch: the counters go on from what they were at the beginning of the iteration."""
-
-        def stays(value: Value) -> bool:
-            """Is the value there already: from outside, or at the beginning of the iteration?"""
-            if not isinstance(value, Instruction):
-                return True
-            inside = value.block is body or self.loop.contains(value.block)
-            return not inside or (value.opcode == "phi" and value.block is self.header)
-
         old = last.terminator
         table: dict[Value, Value] = {}
-        pending = [*self._next(last), old.operands[0]]
-        while pending:
-            item = pending[-1]
-            if item in table or stays(item):
-                pending.pop()
-                continue
-            assert isinstance(item, Instruction)
-            missing = [o for o in item.operands if o not in table and not stays(o)]
-            if missing:
-                pending.extend(missing)
-                continue
-            table[item] = b.insert(copied(item, [table.get(o, o) for o in item.operands]))
+        advance(b, self.loop, [*following(self.loop, last), old.operands[0]], table, body)
         for phi in self.header.phis:
             at = phi.blocks.index(last)
             phi.operands[at], phi.blocks[at] = table.get(phi.operands[at], phi.operands[at]), latch
