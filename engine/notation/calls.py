@@ -86,7 +86,7 @@ class DerivativeCall:
     sret: int = -1
     room: int = 0  # bytes behind it
     width: int = 1
-    seed: tuple[int, ...] = ()  # the arguments with the result's cotangent, one for each register
+    seed: tuple[int, ...] = ()  # the arguments with the result's cotangents, one for each register, lane by lane
     found: Found = field(default_factory=Found)  # the numbers in the result; known when the function was analysed
     tape: int = -1  # the argument with the tape, or with its address
     tape_in_memory: bool = False
@@ -234,9 +234,6 @@ class _Parser(Reader):
             if not 1 <= call.width <= MOST:
                 raise self.refuse(f"enzyme_width is {call.width}", f"it is a number from 1 to {MOST}",
                                   "make several calls")
-            if call.width > 1 and call.split:
-                raise self.refuse("split mode with enzyme_width is not supported",
-                                  "its two halves carry one shadow each", "make one pair of calls for each shadow")
         if "interleave" in words:
             self.end = words.index("interleave")
             self.shadow_at = self.end + 1
@@ -395,7 +392,9 @@ class _Parser(Reader):
         if isinstance(self.args[self.at].type, ty.PtrType) is not pointer:
             return
         part = f" ({wanted} registers)" if wanted > 1 else ""
-        call.seed = tuple(self.take(f"the cotangent of the result{part}") for _ in range(wanted))
+        lanes = f" of each of {call.width} lanes" if call.width > 1 else ""
+        what = f"the cotangent of the result{lanes}{part}"
+        call.seed = tuple(self.take(what) for _ in range(wanted * call.width))
 
 
 def _one_of(value: Value | None, depth: int = 4) -> list[Function]:

@@ -367,13 +367,13 @@ def _differentiated(
 
     def differentiated() -> Derived:
         zero, aliased = strong(call), loose(call)
-        if call.derivation == "tangent":
-            return derive_tangent_split(module, name, kinds, kept=kept(call), taped=not call.untaped, rules=book,
-                                        strong_zero=zero, runtime_activity=aliased)  # fmt: skip
-        if call.split:
-            return derive_split(module, name, kinds, kept=kept(call), rules=book, strong_zero=zero,
-                                runtime_activity=aliased)  # fmt: skip
         width = Apart(call.width) if call.width > 1 else 1
+        if call.derivation == "tangent":
+            return derive_tangent_split(module, name, kinds, kept=kept(call), taped=not call.untaped, width=width,
+                                        rules=book, strong_zero=zero, runtime_activity=aliased)  # fmt: skip
+        if call.split:
+            return derive_split(module, name, kinds, kept=kept(call), width=width, rules=book, strong_zero=zero,
+                                runtime_activity=aliased)  # fmt: skip
         return derive(module, name, call.mode, kinds, width=width, rules=book, strong_zero=zero,
                       runtime_activity=aliased)  # fmt: skip
 

@@ -77,7 +77,7 @@ class _Sweep(Thunk):
         gradients = self.arguments()
         kind = call.result.kind
         if kind is not None:
-            self.result_slots(kind, seeded="const_return" not in call.switches, seed=self.seed(kind))
+            self.result_slots(kind, seeded="const_return" not in call.switches, seeds=self.seeds(kind))
         self.which()
         self._consume(derivative)
         self.give_back(gradients)

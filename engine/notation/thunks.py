@@ -8,6 +8,8 @@ what the call returns.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from irgrad.engine.analyses.objects import OPEN, OVERLAPS
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.lexer import quoted_name
@@ -245,11 +247,14 @@ class Thunk:
         self.lines.append(f"  {name} = {op} {have} %a{number} to {type_}")
         return name
 
-    def seed(self, kind: Type) -> str:
-        """The result's cotangent, which the call gives; "" where it does not."""
-        given, memory = self.call.seed, self.call.result.memory
-        if not given:
-            return ""
+    def seeds(self, kind: Type) -> list[str]:
+        """The result's cotangents, which the call gives; empty where it does not."""
+        size = len(self.call.result.registers)
+        given = self.call.seed
+        return [self._seed(kind, given[at : at + size]) for at in range(0, len(given), size)]
+
+    def _seed(self, kind: Type, given: Sequence[int]) -> str:
+        memory = self.call.result.memory
         if not isinstance(kind, ty.StructType) or memory:
             return self.value(given[0], kind, byref=memory)
         whole = "poison"
@@ -285,16 +290,17 @@ class Thunk:
             tangents = []
         return [*shown, *tangents, *gradients]
 
-    def result_slots(self, kind: Type, *, seeded: bool, seed: str = "") -> tuple[str, list[str]]:
+    def result_slots(self, kind: Type, *, seeded: bool, seeds: Sequence[str] = ()) -> tuple[str, list[str]]:
         """The result's slot and those of its tangents or cotangents, which `seeded` ones start from 1."""
         primal = self.slot("r", kind, nought(kind))
         self.slots.append(f"ptr {primal}")
         if not shadowed(self.call):
             return primal, []
-        shadows = [self.slot(f"dr.{lane}", kind, seed or nought(kind)) for lane in range(self.call.width)]
-        if seeded and not seed:
+        starts = seeds or [nought(kind)] * self.call.width
+        shadows = [self.slot(f"dr.{lane}", kind, start) for lane, start in enumerate(starts)]
+        if seeded and not seeds:
             self._check_numbers()
-        for shadow in shadows if seeded and not seed else ():
+        for shadow in shadows if seeded and not seeds else ():
             for offset, part in self.call.found.numbers:
                 at = f"{shadow}.at{offset}"
                 self.lines += [f"  {at} = getelementptr i8, ptr {shadow}, i64 {offset}",

@@ -55,25 +55,26 @@ def split_functions(unit: Unit, fn: Function) -> tuple[Function, Function]:
 
 
 def derive_split(
-    module: Module, fname: str, args: Sequence[str], *, kept: Sequence[int] = (), rules: Rulebook | None = None,
-    strong_zero: bool = False, runtime_activity: bool = False,
+    module: Module, fname: str, args: Sequence[str], *, kept: Sequence[int] = (), width: int = 1,
+    rules: Rulebook | None = None, strong_zero: bool = False, runtime_activity: bool = False,
 ) -> Derived:  # fmt: skip
     """Add both halves of the reverse derivative of `fname` to `module`, for a program that calls them one by one.
 
     `{ptr} NAME(A a, A a', arena)` runs the function, `void NAME.reverse(A a, A a', tape)` the reverse sweep. Between
-    the two the program may write any memory that it can reach, apart from that of the arguments in `kept`.
+    the two the program may write any memory that it can reach, apart from that of the arguments in `kept`. `width` as
+    for `derive`.
     """
     from irgrad.engine.transforms.derive import REVERSE_TAIL, Derived, drain, forget_globals, prepared
     from irgrad.engine.transforms.reverse import Reverse
 
-    unit, abi = prepared(module, fname, "reverse", args, rules=rules)
+    unit, abi = prepared(module, fname, "reverse", args, width=width, rules=rules)
     scratch = tuple(sorted(unit.activity.scratch))
     unit.strong_zero, unit.runtime_activity = strong_zero, runtime_activity
     unit.between = open_memory(unit, kept)
     root = unit.root
-    name = f"{fname}.S{''.join('1' if s else '0' for s in abi.shadow)}"
-    augmented = Function(name, augmented_type(root.ftype, abi))
-    reverse = Function(name + REVERSE, reverse_type(root.ftype, abi))
+    name = f"{fname}.S{f'{width}a' if width > 1 else ''}{''.join('1' if s else '0' for s in abi.shadow)}"
+    augmented = Function(name, augmented_type(root.ftype, abi, width))
+    reverse = Function(name + REVERSE, reverse_type(root.ftype, abi, width))
     augmented.tail, reverse.tail = "nounwind", REVERSE_TAIL
     module.functions[name], module.functions[name + REVERSE] = augmented, reverse
     Reverse(unit, root, abi, augmented, reverse).generate()

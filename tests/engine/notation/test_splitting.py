@@ -69,8 +69,8 @@ int main(void) {
      "the memory for the tape is too small", "4 bytes, and 8 are needed"),
     ("struct taped r(double x, char *t) { return __enzyme_augmentfwd((void *)square, enzyme_tape, 3, x); }",
      "enzyme_tape is not followed by an address", "`i32`"),
-    ("struct taped r(double x) { return __enzyme_augmentfwd((void *)square, enzyme_width, 2, x); }",
-     "split mode with enzyme_width is not supported", "one shadow each"),
+    ("void r(double x, void *t) { __enzyme_reverse_void((void *)square, enzyme_width, 3, x, 1.0, 2.0, t); }",
+     "too few arguments", "the tape that __enzyme_augmentfwd returned is missing"),
 ])  # fmt: skip
 def test_what_is_wrong_names_the_line(body: str, what: str, because: str) -> None:
     text = load(HEAD + body).text
