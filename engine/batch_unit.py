@@ -143,25 +143,32 @@ def _choose(program: Program, uses: Sequence[str], width: int | str) -> Strategy
         return _widened(program, uses, serial, width)
     except Unsupported as error:
         made = _widened_first(program, uses, serial, width)
-        if made is not None:
+        if isinstance(made, Strategy):
             return made
         if width != "auto":
+            error.because += f"; {made}" if made else ""
             raise
-        return Strategy("loop", f"{error.because}: {error.which.strip()}", serial)
+        return Strategy("loop", f"{_reason(error)}{f'; {made}' if made else ''}", serial)
 
 
-def _widened_first(program: Program, uses: Sequence[str], serial: str, width: int | str) -> Strategy | None:
-    """A derivative of the widened function; None where there is none."""
+def _reason(error: IRGradError) -> str:
+    return f"{error.because or error.what}: {error.which.strip()}" if error.which else error.because or error.what
+
+
+def _widened_first(program: Program, uses: Sequence[str], serial: str, width: int | str) -> Strategy | str:
+    """A derivative of the widened function; where there is none the reason, "" for a function that is no derivative."""
     from irgrad.engine.batch_first import widened_first
 
-    if program.parent is None or len(program.stage.text) > _TWICE:
-        return None
+    if program.parent is None:
+        return ""
+    if len(program.stage.text) > _TWICE:
+        return "it is too large to be made a second time, from the widened function"
     largest = max((s.dtype.size for s in program.slots if s.differentiable), default=8)
     lanes = width if isinstance(width, int) else BYTES // largest
     try:
         name, text = widened_first(program, uses, lanes, paying=width == "auto")
-    except IRGradError:
-        return None
+    except IRGradError as error:
+        return f"widened before it is differentiated: {_reason(error)}"
     return Strategy("lanes", _MASKED, serial, lanes, _packed(name, text))
 
 

@@ -44,6 +44,13 @@ def test_nbody(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "the derivatives agree" in capsys.readouterr().out
 
 
+def test_rules(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _main(repository, "rules")()
+    lines = {line.partition(" ")[0]: line.split()[1:] for line in capsys.readouterr().out.splitlines() if line}
+    assert float(lines["whitened"][0]) < 1e-14 and float(lines["distances"][0]) < 1e-13
+    assert float(lines["state"][0]) == 0.3
+
+
 RNG = np.random.default_rng(3)
 # example, function, signature: active and other arguments
 KERNELS: dict[tuple[str, str, str], tuple[tuple[Any, ...], tuple[Any, ...]]] = {
