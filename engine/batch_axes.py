@@ -52,13 +52,13 @@ def operands_of(kernel: Kernel, values: Sequence[Any], in_axes: AxesSpec, layout
     Raises ShapeError (an axis that is not there, extents that differ, no batched argument, shapes), DTypeError,
     SignatureError (in_axes).
     """
-    signature = kernel.signature
+    signature, arguments = kernel.signature, kernel.signature.arguments
     index = {p.name: i for i, p in enumerate(signature.parameters)}
-    wanted = _axes(kernel, values, in_axes, layout)
+    wanted = _axes(signature, arguments, values, in_axes, layout)
     axes: dict[int, int] = {}
     arrays: dict[int, Array] = {}
     samples, first = -1, ""
-    for p, value, axis in zip(signature.arguments, values, wanted, strict=True):
+    for p, value, axis in zip(arguments, values, wanted, strict=True):
         if axis is None:
             continue
         array = value if _ready(value, p) else as_array(value, _input(p))
@@ -77,7 +77,7 @@ def operands_of(kernel: Kernel, values: Sequence[Any], in_axes: AxesSpec, layout
                          else "every entry of in_axes is None",
                          fix="in_axes=0   or   one axis (or None) per argument, as in jax.vmap")
     bound = kernel.bind(tuple(_first(kernel, value, axes, arrays, index[p.name])
-                              for p, value in zip(signature.arguments, values, strict=True)), {})  # fmt: skip
+                              for p, value in zip(arguments, values, strict=True)), {})  # fmt: skip
     data = {i: data_of(arrays[i], axes[i]) for i in axes}
     for i, buffer in enumerate(bound.buffers):
         if buffer is not None and i not in data:
@@ -114,8 +114,9 @@ def strides_of(shape: Sequence[int], axis: int, itemsize: int) -> tuple[int, int
     return itemsize, shape[axis] * itemsize
 
 
-def _axes(kernel: Kernel, values: Sequence[Any], in_axes: AxesSpec, layout: str) -> list[int | None]:
-    signature, arguments = kernel.signature, kernel.signature.arguments
+def _axes(
+    signature: Signature, arguments: Sequence[Parameter], values: Sequence[Any], in_axes: AxesSpec, layout: str
+) -> list[int | None]:
     names = [p.name for p in arguments]
     if in_axes is None:
         last = layout == "soa"
@@ -169,4 +170,4 @@ def _first(kernel: Kernel, value: Any, axes: Mapping[int, int], arrays: Mapping[
     if array.shape[axis] == 0:
         core = tuple(n for k, n in enumerate(array.shape) if k != axis)
         return np.zeros(core, array.dtype)[()]
-    return np.take(array, 0, axis)[()]
+    return array[0] if axis == 0 else np.take(array, 0, axis)[()]

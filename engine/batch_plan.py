@@ -17,6 +17,7 @@ from irgrad.engine.batch_axes import Data
 from irgrad.engine.batch_driver import FIELDS, KIND_CODES
 from irgrad.engine.batch_threads import run_chunks, thread_limit
 from irgrad.engine.batch_unit import Unit, work
+from irgrad.engine.binding import address_of
 from irgrad.engine.slots import Slot
 
 __all__ = [
@@ -83,10 +84,10 @@ class Plan:
         """Run all chunks."""
         workers = min(thread_limit(threads), max(self.chunks, 1))
         memory = np.empty(workers * self.scratch + 64, np.uint8)
-        start = -(-memory.ctypes.data // 64) * 64
+        start = -(-address_of(memory) // 64) * 64
         control = (ctypes.c_int64 * 4)(0, start, self.unit.address, 0)
         native, at = work(), ctypes.addressof(control)
-        meta, bases = self.meta.ctypes.data, self.bases.ctypes.data
+        meta, bases = address_of(self.meta), address_of(self.bases)
 
         def call(worker: int, limit: int) -> None:
             native(at, meta, bases, worker, limit)
@@ -125,17 +126,16 @@ def make_plan(unit: Unit, shapes: Sequence[tuple[int, ...]], samples: int, jobs:
             unit.tables[key] = table
     slots = unit.program.slots
     sums = {number: np.zeros(shape, slots[number].dtype.numpy) for number, shape in table.sums.items()}
-    bases = np.zeros(2 * len(jobs), np.int64)
+    bases = []
     keep: list[Any] = [jobs, sums]
     for number, job in enumerate(jobs):
         target = sums.get(number) if number in sums else job.target.array if job.target else None
-        bases[2 * number] = _address(job.source.array if job.source else None)
-        bases[2 * number + 1] = _address(target)
-    return Plan(unit, table.meta, bases, table.chunks, table.scratch, sums, keep)
+        bases += [_address(job.source.array if job.source else None), _address(target)]
+    return Plan(unit, table.meta, np.array(bases, np.int64), table.chunks, table.scratch, sums, keep)
 
 
 def _address(array: Array | None) -> int:
-    return 0 if array is None else int(array.__array_interface__["data"][0])
+    return 0 if array is None else address_of(array)
 
 
 def lead_of(unit: Unit, samples: int, jobs: Sequence[Job]) -> int:

