@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import cache
 
 import pytest
 
@@ -66,6 +67,67 @@ def test_errors_of_helpers_are_raised() -> None:
 
     with pytest.raises(ValueError, match="helper"):
         run_chunks(call, 2, 2)
+
+
+def test_errors_of_the_caller_wait_for_helpers() -> None:
+    """They use memory of the caller."""
+    begun, ended = threading.Event(), []
+
+    def call(worker: int, limit: int) -> None:
+        if worker:
+            begun.set()
+            time.sleep(0.05)
+            ended.append(worker)
+        else:
+            begun.wait(10)
+            raise ValueError("caller")
+
+    with pytest.raises(ValueError, match="caller"):
+        run_chunks(call, 2, 2)
+    assert ended == [1]
+
+
+def test_a_busy_pool_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The only thread of the pool hangs in another batch: its task is made void, and the caller does all."""
+    monkeypatch.setattr(batch_threads, "MOST", 2)
+    monkeypatch.setattr(batch_threads, "_pool", cache(batch_threads._Pool))
+    hold, held = threading.Event(), threading.Barrier(3, timeout=10)
+
+    def slow(worker: int, limit: int) -> None:
+        if worker:
+            held.wait()
+            hold.wait(10)
+
+    pool = batch_threads._pool()
+    first = [batch_threads._Task(slow, worker, 1) for worker in (1, 2)]
+    pool.start(first)
+    held.wait()
+    work = _Work(6, 0.001)
+    run_chunks(work, 6, 2)
+    assert work.done == [0] * 6 and pool.threads == 2
+    hold.set()
+    pool.finish(first)
+    again = _Work(6, 0.01)
+    run_chunks(again, 6, 2)
+    assert len(again.done) == 6 and pool.unfinished == 0 and pool.threads == 2
+
+
+def test_batches_from_many_threads() -> None:
+    """Each runs all of its chunks; nothing is left of them."""
+    works = [_Work(20, 0.0001) for _ in range(40)]
+
+    def several(first: int) -> None:
+        for work in works[first::4]:
+            run_chunks(work, 20, 3)
+
+    callers = [threading.Thread(target=several, args=(k,)) for k in range(4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert all(len(work.done) == 20 for work in works)
+    pool = batch_threads._pool()
+    assert pool.unfinished == 0 and pool.threads <= batch_threads.MOST
 
 
 FORK = """
