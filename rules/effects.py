@@ -13,7 +13,7 @@ from typing import Literal
 
 from irgrad.rules.lookup import find, reduction
 
-__all__ = ["CallFacts", "Kind", "facts"]
+__all__ = ["CallFacts", "Kind", "facts", "prints"]
 
 Kind = Literal["pure", "inactive", "allocator", "allocator_out", "deallocator", "reallocator", "copy", "fill"]
 
@@ -211,13 +211,13 @@ _INTRINSIC_TYPE = re.compile(r"(?:nx)?(?:v\d+)?(?:b?f\d+|ppcf128|i\d+|p\d+)")
 _RUST = re.compile(r"_R\w*7___rustc\d+(___?rust_(?:alloc_zeroed|alloc|dealloc|realloc))")
 _CXX_THROW = re.compile(r"_ZNK?St(?:3__1)?\d+__throw_|_ZSt\d+__throw_|_ZNSt3__1\d+__throw_|_ZNKSt3__1\d*.*__throw_")
 _CXX_STREAM = re.compile(
-    r"_ZNSo|_ZStlsI|_ZSt16__ostream_insert|_ZSt4endlI|_ZSt5flushI|_ZNSt3__113basic_ostream|_ZNSt3__1lsI|_ZNSt3__14endlI|"
-    r"_ZNSt3__124__put_character_sequence"
+    r"_ZNSo|_ZStlsI|_ZSt16__ostream_insert|_ZSt4endlI|_ZSt5flushI|_ZNSt3__113basic_ostream|"
+    r"_ZNSt3__1(?:ls|4endl|5flush)(?:B\d+\w+?)?I|_ZNSt3__124__put_character_sequence"
 )
 # objects of the library that the call is a method of: streams, their buffers and locales, strings, exceptions
 _CXX_OBJECT = re.compile(
     r"_ZNK?St(?:3__1|7__cxx11)?(?:8ios_base|6locale|9basic_ios|15basic_streambuf|15basic_stringbuf|13basic_filebuf"
-    r"|14basic_ofstream|19basic_ostringstream|18basic_stringstream|12basic_stringI|12__basic_fileI)"
+    r"|14basic_ofstream|19basic_ostringstream|18basic_stringstream|12basic_stringI|12__basic_fileI|5ctypeI|7codecvtI|8numpunctI|7num_putI|7num_getI)"
     r"|_ZNK?St(?:3__1)?(?:9exception|9bad_alloc|8bad_cast|10bad_typeid|1[0-9](?:runtime|logic|range|length|domain)_error"
     r"|1[0-9](?:out_of_range|invalid_argument|overflow_error|underflow_error)|[12][0-9]bad_[a-z_]+)(?:[CD]\dE|4what)"
 )
@@ -241,6 +241,11 @@ def facts(symbol: str) -> CallFacts | None:
     if match is not None:
         return CallFacts("pure", writes=match.row.pointers, writes_errno=match.errno, inactive=match.row.constant)
     return _by_pattern(symbol)
+
+
+def prints(symbol: str) -> bool:
+    """Whether a function belongs to the output streams of the C++ library."""
+    return _CXX_STREAM.match(symbol) is not None
 
 
 def _intrinsic(symbol: str) -> CallFacts | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from irgrad.engine.ir.model import Function, InlineAsm, Instruction, Module
+from irgrad.engine.ir.model import Function, GlobalVariable, InlineAsm, Instruction, Module, Value
 from irgrad.rules.effects import CallFacts, facts
 
 _MEMORY = re.compile(r"memory\(([^)]*)\)")
@@ -65,6 +65,9 @@ OPAQUE = Effect(reads=None, writes=None, captures=None)
 COMPARES = '"irgrad-compares"'
 """Attribute of a call of a comparison (of qsort, bsearch): it reads what it is given, and its result is an order."""
 _COMPARISON = Effect(reads=(0, 1), inactive=True)
+_METHOD = Effect(reads=None, writes=(0,), inactive=True)
+_LIBRARY = ("_ZSt", "_ZNSt", "_ZNKSt", "_ZNSo", "_ZNKSo")
+_LONGEST_PATH = 16
 
 
 def of_unknown(call: Instruction) -> Effect:
@@ -73,7 +76,26 @@ def of_unknown(call: Instruction) -> Effect:
         from irgrad.engine.analyses.assembly import effect_of_assembly
 
         return effect_of_assembly(call)
-    return _COMPARISON if call.call is not None and COMPARES in call.call.fn_attrs else OPAQUE
+    if call.call is not None and COMPARES in call.call.fn_attrs:
+        return _COMPARISON
+    return _METHOD if _of_library(call.callee) else OPAQUE
+
+
+def _of_library(value: Value) -> bool:
+    """Whether a function comes from the table of an object of the C++ library: one that an inactive function of the
+    library returns (a facet of a stream's locale), or a variable of the library leads to (`std::cout`). Such a method
+    is as inactive as the functions that the program calls by name."""
+    for _ in range(_LONGEST_PATH):
+        if isinstance(value, GlobalVariable):
+            return value.init is None and (value.name or "").startswith(_LIBRARY)
+        if not isinstance(value, Instruction) or value.opcode not in ("load", "getelementptr", "call"):
+            return False
+        if value.opcode == "call":
+            callee = value.callee
+            known = facts(callee.name or "") if isinstance(callee, Function) and callee.is_declaration else None
+            return known is not None and known.inactive and (value.callee_name or "").startswith(_LIBRARY)
+        value = value.operands[0]
+    return False
 
 
 def effect_of(module: Module, call: Instruction, callee: Function) -> Effect:

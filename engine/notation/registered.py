@@ -28,6 +28,7 @@ from irgrad.engine.ir.model import (
     Module,
     Value,
 )
+from irgrad.rules.effects import prints
 from irgrad.rules.errors import IRGradError, RuleError, Unsupported
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ _SPEAKS = re.compile(
     r'^@[^\n=]*__enzyme_\w+"? = |^@llvm\.global\.annotations = |^attributes #\d+ = \{[^\n]*"enzyme_'
     r"|call void @llvm\.var\.annotation", re.M
 )  # fmt: skip
+_STREAM = "ostream"
 _HINTS = ("nofree", "shouldrecompute", "no_escaping_allocation", "pure", "elementwise_read")
 """What tells an optimiser something that this engine finds out or does not need: no derivative changes."""
 _LOCAL = re.compile(r"call void @llvm\.var\.annotation[^(\n]*\([^,\n]*, ptr [^@\n]*@([\w.$]+)")
@@ -139,7 +141,8 @@ def said_about(text: str) -> Said:
     """
     from irgrad.engine.ir.reader import read
 
-    if not speaks(text):
+    printing = [name for name in defined_functions(text) if prints(name)] if _STREAM in text else []
+    if not speaks(text) and not printing:
         return Said()
     module = read(text, [])
     if any(_started_later(var) for var in module.globals.values() if _kind(var)):
@@ -151,6 +154,8 @@ def said_about(text: str) -> Said:
             collector.variable(kind, var)
     collector.annotations()
     collector.attributes()
+    for name in sorted(printing):  # templates of the library on its streams: as constant as its functions without body
+        collector.inactive(f"@{name}", [module.functions[name]])
     return collector.said
 
 

@@ -15,6 +15,7 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import (
     Block,
+    Constant,
     ConstInt,
     ConstUndef,
     ConstZero,
@@ -72,7 +73,8 @@ class Handlers:
         for fn in functions:
             for instr in fn.instructions():
                 if instr.is_call and instr.callee_name == "__cxa_throw":
-                    self._destroy.setdefault(self._thrown(instr.args[1]), instr.args[2])
+                    for info, end in _types_thrown(instr.args[1], instr.args[2]):
+                        self._destroy.setdefault(self._thrown(info), end)
                 elif instr.is_call and instr.callee_name in self.throwers:
                     cls = self.throwers[instr.callee_name or ""]
                     number = self._thrown(self._external(f"_ZTISt{cls}"))
@@ -85,6 +87,14 @@ class Handlers:
                 return number
         self.thrown.append(resolve(info))
         return len(self.thrown) - 1
+
+    def _number_of(self, b: Builder, info: Value) -> Value:
+        """The number of a type, asked for when this runs where several throws have become one."""
+        first, *others = dict.fromkeys(type_ for type_, _ in _types_thrown(info, ConstZero(ty.PTR)))
+        number: Value = ConstInt(ty.I64, self._thrown(first))
+        for other in others:
+            number = b.select(b.icmp("eq", info, other), ConstInt(ty.I64, self._thrown(other)), number)
+        return number
 
     def types(self) -> list[tuple[Value, Value]]:
         """Each type of exception with its destructor, a null pointer where it has none."""
@@ -148,7 +158,7 @@ class Handlers:
                 thing, info = self._standard(b, call, self.throwers[name])
             else:
                 thing, info = call.args[0], call.args[1]
-            b.store(ConstInt(ty.I64, self._thrown(info)), b.gep(ty.I8, thing, _TYPE), align=8)
+            b.store(self._number_of(b, info), b.gep(ty.I8, thing, _TYPE), align=8)
             for at in (_RUNNING, _AGAIN):
                 b.store(ConstInt(ty.I64, 0), b.gep(ty.I8, thing, at), align=8)
         b.store(thing, state, align=8)
@@ -262,3 +272,40 @@ class Handlers:
         b = Builder(blocks["freed"])
         self._free(b, thing)
         b.br(blocks["out"])
+
+
+def _types_thrown(info: Value, end: Value) -> list[tuple[Value, Value]]:
+    """The types that a throw may have, each with its destructor: optimisers make one throw of several.
+
+    Raises Unsupported where it is not known which destructor belongs to which type.
+    """
+    found: dict[tuple[Value, Value], None] = {}
+    seen: set[tuple[Value, Value]] = set()
+    work = [(info, end)]
+    while work:
+        pair = work.pop()
+        info, end = (resolve(value) for value in pair)
+        if pair in seen:
+            continue
+        seen.add(pair)
+        if isinstance(info, GlobalVariable) and isinstance(end, Constant):
+            found[info, end] = None
+        elif isinstance(info, Instruction) and info.opcode in ("phi", "select"):
+            work += _chosen(info, end)
+        else:
+            raise Unsupported("the type of an exception is not known", which=f"%{info.name}",
+                              because="it is neither a type descriptor nor one of several",
+                              fix="throw each type by a `throw` of its own")  # fmt: skip
+    return list(found)
+
+
+def _chosen(info: Instruction, end: Value) -> list[tuple[Value, Value]]:
+    """The types that a phi or a select chooses from, with the destructors that are chosen with them."""
+    first = 1 if info.opcode == "select" else 0
+    if isinstance(end, Instruction) and end.opcode == info.opcode and end.block is info.block:
+        if first and end.operands[0] is info.operands[0]:
+            return list(zip(info.operands[1:], end.operands[1:], strict=True))
+        if not first:
+            ends = dict(zip(end.blocks, end.operands, strict=True))
+            return [(value, ends[block]) for value, block in zip(info.operands, info.blocks, strict=True)]
+    return [(value, end) for value in info.operands[first:]]

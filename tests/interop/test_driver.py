@@ -245,6 +245,41 @@ int main() {
     assert capfd.readouterr().out == "libstdc++ 12\n"
     assert main(["cc", "-stdlib=libstdc++", "-E", "-dM", str(path)]) == 0
     assert "__GLIBCXX__" in capfd.readouterr().out
+
+
+STREAMS = """#include <iostream>
+#include <sstream>
+#include <vector>
+double __enzyme_autodiff(void *, double);
+static std::ostream &operator<<(std::ostream &out, const std::vector<double> &v) {
+  out << '[';
+  for (double d : v) out << d << ", ";
+  return out << "]" << std::endl;
+}
+static double f(double x) {
+  std::vector<double> v(3, x);
+  double s = 0;
+  for (double d : v) s += d * d;
+  if (s > 11) std::cout << "s = " << s << std::endl << v;
+  std::ostringstream text;
+  text << "n=" << v.size();
+  return s * text.str().size();
+}
+int main() { return __enzyme_autodiff((void *)f, 2.0) != 36; }
+"""
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O1", "-O2"])
+def test_streams_are_inactive(level: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Also the virtual functions of their buffers and facets, which the headers of both libraries call."""
+    path = tmp_path / "streams.cpp"
+    path.write_text(STREAMS)
+    assert main(["cc", "-c", level, str(path), "-o", str(tmp_path / "streams.o")]) == 0
+    if libstdcxx_headers():
+        assert main(["run", "-stdlib=libstdc++", level, str(path)]) == 0
+        assert capfd.readouterr().out == "s = 12\n[2, 2, 2, ]\n"
+
+
 RULES = """
 from irgrad import rule, rules
 

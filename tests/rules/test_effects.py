@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irgrad.rules.effects import facts
+from irgrad.rules.effects import facts, prints
 from irgrad.rules.lookup import spellings
 from irgrad.rules.table import rows
 
@@ -110,3 +110,9 @@ def test_functions_with_a_row_are_pure_and_inactive_only_when_constant() -> None
     assert not facts("llvm.sin.f64").writes_errno  # type: ignore[union-attr]
     assert facts("floor").inactive  # type: ignore[union-attr]
     assert not facts("llvm.vector.reduce.fadd.v4f64").inactive  # type: ignore[union-attr]
+
+
+def test_what_prints() -> None:
+    assert prints("_ZStlsISt11char_traitsIcEERSt13basic_ostreamIcT_ES5_PKc")
+    assert prints("_ZNSt3__14endlB8ne210000IcNS_11char_traitsIcEEEERNS_13basic_ostreamIT_T0_EES7_")
+    assert not prints("_ZlsRSoRK6Vector")
