@@ -63,7 +63,7 @@ class Carriers:
         self._parts: list[Instruction] = []
         self._returns: dict[Function, Value] = {}
         self._in_structs: dict[tuple[Value, tuple[int, ...]], Part] = {}
-        self.accesses: list[tuple[Value, Value]] = []  # (integer value, pointer it is loaded from or stored to)
+        self.accesses: list[tuple[Value, Value, bool]] = []  # (integer, address of a load or store, `number`)
 
     def find(self, value: Value) -> Value:
         """The representative of a value's class."""
@@ -111,10 +111,10 @@ class Carriers:
         targets = self._pointers.callees(value) if value.is_call else None
         return value.opcode in _HANDS_ON or (bool(targets) and all(fn.blocks for fn in targets or ()))
 
-    def memory(self, value: Value, pointer: Value) -> None:
-        """The value is loaded from, or stored to, `pointer`."""
+    def memory(self, value: Value, pointer: Value, number: bool) -> None:
+        """The value is loaded from, or stored to, `pointer`. `number`: as what the source calls an integer."""
         if _tracked(value):
-            self.accesses.append((value, pointer))
+            self.accesses.append((value, pointer, number))
 
     def learn(self, value: Value, layout: Layout) -> bool:
         """Add what became known of a value. True when that is new."""

@@ -14,7 +14,19 @@ from math import gcd
 
 from irgrad.engine.analyses.carriers import Carriers
 from irgrad.engine.analyses.contents import Contents
-from irgrad.engine.analyses.kinds import ACCESS, DECLARED, INT, USED, Kind, Layout, Record, kind_size, leaves, merge
+from irgrad.engine.analyses.kinds import (
+    ACCESS,
+    DECLARED,
+    INT,
+    PTR,
+    USED,
+    Kind,
+    Layout,
+    Record,
+    kind_size,
+    leaves,
+    merge,
+)
 from irgrad.engine.analyses.objects import Object
 from irgrad.engine.analyses.offsets import Offsets, add
 from irgrad.engine.analyses.pointers import Pointers
@@ -214,7 +226,7 @@ class MemoryTypes:
                 kind = named
             self._see(pointer, at, kind, size, ACCESS)
         if type_.scalar.is_int:
-            self.carriers.memory(value, pointer)
+            self.carriers.memory(value, pointer, named is INT)
 
     def _see(self, pointer: Value, at: int, kind: Kind, size: int, strength: int) -> bool:
         changed = False
@@ -267,18 +279,24 @@ class MemoryTypes:
     def _solve(self) -> None:
         for _ in range(_MAX_ROUNDS):
             changed = False
-            for value, pointer in self.carriers.accesses:
+            for value, pointer, number in self.carriers.accesses:
                 size = ty.store_size(value.type)
                 seen = self.access(pointer, size)
+                if number and not self._one_place(pointer):  # the pointer is that of a neighbour
+                    seen = tuple((at, INT if kind is PTR else kind) for at, kind in seen)
                 changed |= self.carriers.learn(value, tuple(e for e in seen if e[1] is not INT or len(seen) == 1))
             changed |= self.carriers.propagate()
-            for value, pointer in self.carriers.accesses:
+            for value, pointer, _ in self.carriers.accesses:
                 changed |= self._teach(value, pointer)
             for copy in self._copies:
                 changed |= self._transfer(copy.source, copy.target, copy.size)
                 changed |= self._transfer(copy.target, copy.source, copy.size)
             if not changed:
                 return
+
+    def _one_place(self, pointer: Value) -> bool:
+        """Where in its objects a pointer leads to is known."""
+        return all(places.exact for places in self.ranges.places(pointer).values())
 
     def _teach(self, value: Value, pointer: Value) -> bool:
         """Memory holds what the integer that is loaded from it or stored to it carries."""

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from irgrad.engine.analyses.dataflow import Dataflow
+from irgrad.engine.analyses.kinds import INT, PTR
 from irgrad.engine.analyses.objects import bits_of, may_hold_pointer
 from irgrad.engine.analyses.pointers import Pointers
-from irgrad.engine.ir.model import Argument, Function, Instruction, Value
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.model import INT_BINARY, Argument, Function, Instruction, Value
 
 _STOPS = frozenset("alloca icmp fcmp".split())
+_COMPUTES = INT_BINARY | frozenset("phi select freeze zext sext trunc".split())
 
 
 class Shadows:
@@ -38,6 +41,7 @@ class Shadows:
         if function_shadows:
             self._functions = sum(1 << o.index for o in pointers.objects if o.kind == "function")
         self.needed: set[Value] = set()
+        self._numbers: set[Value] = set()
         self._work: list[Value] = []
         self._pointer_stores: list[tuple[Value, Value]] = []  # (pointer value, address)
         self._copies: list[tuple[Value, Value]] = []  # (target, source)
@@ -51,10 +55,40 @@ class Shadows:
 
     def _need(self, value: Value) -> None:
         if isinstance(value, Instruction | Argument) and value not in self.needed and self._pointers.of(value):
+            if value.type.is_int and self._number(value):
+                return
             self.needed.add(value)
             self._work.append(value)
         elif not isinstance(value, Instruction | Argument):
             self._cover(self._pointers.of(value))
+
+    def _number(self, value: Value) -> bool:
+        """An integer that is computed from integers in memory that holds integers at that place, pointers elsewhere.
+
+        Which objects a pointer may mean is known of a piece of memory as a whole: the rows of a matrix, loaded beside
+        the address of its numbers, seem to be an address as well.
+        """
+        seen: set[Value] = set()
+        work = [value]
+        while work:
+            value = work.pop()
+            if value in seen or value in self._numbers or not self._pointers.of(value):
+                continue
+            seen.add(value)
+            if not isinstance(value, Instruction) or not value.type.is_int:
+                return False
+            if self._flow.types.carries(value) is not INT:
+                return False
+            if value.opcode == "load":
+                layout = self._flow.types.access(value.operands[0], ty.store_size(value.type))
+                if not layout or any(kind is not INT for _, kind in layout):
+                    return False
+            elif value.opcode in _COMPUTES:
+                work += value.operands[1:] if value.opcode == "select" else value.operands
+            else:
+                return False
+        self._numbers |= seen
+        return True
 
     def _cover(self, mask: int) -> None:
         """Memory that a needed shadow pointer may mean has a shadow."""
@@ -100,8 +134,6 @@ class Shadows:
         """A constant or a computed integer is stored: it may be the bits of a float, whose shadow then becomes zero."""
         if not value.type.scalar.is_int:
             return True
-        from irgrad.engine.analyses.kinds import INT, PTR
-        from irgrad.engine.ir import types as ty
 
         layout = self._flow.types.access(address, ty.store_size(value.type))
         return any(kind is not INT and kind is not PTR for _, kind in layout)
@@ -165,8 +197,6 @@ class Shadows:
 
     def _integers(self, pointer: Value) -> bool:
         """Memory that holds integers, as far as is known."""
-        from irgrad.engine.analyses.kinds import INT
-
         layout = self._flow.types.access(pointer, 8)
         return bool(layout) and all(kind is INT for _, kind in layout)
 

@@ -185,3 +185,25 @@ entry:
         assert layout[16] is F64
         assert layout[24] is INT
         assert layout[0] is PTR
+
+
+NEIGHBOURS = """
+struct matrix { double *data; long rows; };
+struct several { struct matrix a; long at; struct matrix b, c, d; };
+__attribute__((noinline)) void set(struct matrix *m, double *data, long rows) {
+  if (m->rows != rows) m->rows = rows;
+  m->data = data;
+}
+void neighbours(struct several *s, double *x, long *n) {
+  set(&s->a, x, *n); set(&s->b, x + 1, *n - 3); set(&s->c, x + 2, *n - 4); set(&s->d, x, 1);
+}
+"""
+
+
+def test_the_number_beside_a_pointer_is_no_pointer() -> None:
+    """Where one function serves several structs, the places of all are taken together; a name of a type tells."""
+    facts = facts_of_c(NEIGHBOURS, "neighbours", {1})
+    setter = facts.pointers.module.functions["set"]
+    (rows,) = [i for i in setter.instructions() if i.opcode == "load"]
+    assert [kind for _, kind in facts.types.access(rows.operands[0], 8)] == [PTR]
+    assert facts.types.carries(rows) is INT
