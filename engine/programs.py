@@ -308,6 +308,7 @@ class Program:
         rules = None
         if self.rules is not None:
             rules = Rulebook(self.rules, self.source.digest, module, frozenset(parent.symbols))
+            rules.kept = kept
         options: dict[str, Any] = {"buffers": buffers, "strict_fp": self.source.options.strict_fp, "rules": rules,
                                    "width": step.width}  # fmt: skip
         mode = "forward" if step.mode in ("J", "T") else "reverse"

@@ -24,7 +24,7 @@ from irgrad.engine.run import Run, Value
 from irgrad.engine.transforms.lanes import MOST
 from irgrad.rules.errors import OneAtATime, SignatureError
 
-__all__ = ["OneLane", "Strips", "Width", "choose_width", "lanes_first", "lanes_last", "one_lane"]
+__all__ = ["OneLane", "Strips", "Width", "choose_width", "lanes_first", "lanes_last", "one_lane", "takes_one"]
 
 Array = np.ndarray[Any, Any]
 Width = int | str
@@ -63,8 +63,8 @@ def one_lane(name: str) -> str:
     return f"the directions of `{name}` run one after the other: a rule that writes calls takes one at a time"
 
 
-def _takes_one(program: Program) -> bool:
-    """Whether a rule of the user refuses several lanes."""
+def takes_one(program: Program) -> bool:
+    """Whether a rule of the user refuses the lanes of this derivative."""
     if program not in _ONE:
         try:
             _ = program.stage
@@ -90,7 +90,7 @@ class Strips:
         start: Mapping[Key, Value] | None = None,
     ) -> None:  # fmt: skip
         self.program = make(width)
-        if width > 1 and _takes_one(self.program):
+        if width > 1 and takes_one(self.program):
             width, self.program = 1, make(1)
             warnings.warn(one_lane(self.program.source.name), OneLane, stacklevel=3)
         self.width = width

@@ -77,6 +77,7 @@ class Rulebook:
         """symbols: functions that the program had before what it does not call was dropped; mode: "" where open."""
         self.mode = mode
         self.symbols = symbols
+        self.kept: frozenset[str] = frozenset()  # of these, those that were not dropped
         self.wanted: set[str] = set()  # functions of the module that bodies of rules call
         self.snapshot = snapshot
         self.scope = scope

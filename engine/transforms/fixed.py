@@ -18,12 +18,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import ConstInt, Function, Instruction, Value
+from irgrad.engine.ir.model import ConstInt, ConstZero, Function, Instruction, Value
 from irgrad.engine.transforms import lanes
 from irgrad.engine.transforms.leaves import zero_of
 from irgrad.engine.transforms.rule_lanes import Held
 from irgrad.engine.transforms.symbols import Code, Scalar
 from irgrad.rules.errors import RuleError
+from irgrad.rules.types import Const
 
 if TYPE_CHECKING:
     from irgrad.engine.transforms.custom import Writer
@@ -70,8 +71,8 @@ def _stop(writer: Writer) -> None:
 
 @dataclass(slots=True)
 class _Parameter:
-    """A parameter of a function in C. spare: of a number that has no derivative at this call; functions that are
-    written for calls where it has one get zeros."""
+    """A parameter of a function in C. spare: of an argument that has no derivative at this call; functions that are
+    written for calls where it has one get zeros, and what they write there is dropped."""
 
     name: str
     type: ty.Type
@@ -90,6 +91,8 @@ def _reverse(writer: Writer) -> None:
             place = writer.arguments[i].place if shape.adjoint[i] else None
             value = partial(_memory, writer, type_, place)
             found.append(_Parameter(f"{writer.name(i)}_d", ty.PTR, value, spare=not shape.adjoint[i]))
+        else:
+            found += _spare_shadow(writer, i)
     if isinstance(ret, ty.FloatType):
         given = writer._cotangent or zero_of(writer.unit.wide(ret))
         held = partial(_memory, writer, ret, None, given)
@@ -115,6 +118,8 @@ def _forward(writer: Writer) -> None:
         elif i in writer.shadows or number:
             given = writer.shadows.get(i, zero_of(type_))
             found.append(_Parameter(name, type_, partial(_same, given), spare=i not in writer.shadows))
+        else:
+            found += _spare_shadow(writer, i)
     slot: Value | None = None
     if isinstance(ret, ty.FloatType):
         slot = writer.result().held.slot if writer.lanes and shape.active else code.stack(ret) if shape.active else None
@@ -124,6 +129,29 @@ def _forward(writer: Writer) -> None:
     writer.replaced = code.b.call(fn, values, fn.ftype)
     if slot is not None and not writer.lanes:
         writer.result().tangent = Scalar(code, code.b.load(ret, slot))
+
+
+def _spare_shadow(writer: Writer, i: int) -> list[_Parameter]:
+    """The shadow of an array that has none, where its extent is known and the rule does not say that it never has."""
+    from irgrad.engine.transforms.context import ArrayArgument, Context, Reference
+
+    argument = writer.arguments[i]
+    size = argument.size if isinstance(argument, ArrayArgument) else 1
+    element = argument.element if isinstance(argument, ArrayArgument) else None
+    if isinstance(argument, Reference):
+        element = argument.v.type
+    if not isinstance(element, ty.FloatType) or _never(writer, i):
+        return []
+    lanes = int(writer.width) if writer.lanes else 1
+    name = {"double": "f64", "float": "f32", "half": "f16"}.get(str(element), "")
+    made = partial(Context(writer).temporary, size * lanes, name, zero=True)
+    return [_Parameter(f"{writer.name(i)}_d", ty.PTR, lambda: made().v, spare=True)] if name else []
+
+
+def _never(writer: Writer, i: int) -> bool:
+    """Whether the rule is for calls where an argument has no derivative."""
+    declared = writer.site.rule.types[2:]
+    return i < len(declared) and issubclass(declared[i], Const)
 
 
 def _own(writer: Writer, i: int) -> _Parameter:
@@ -162,17 +190,18 @@ def own_arguments(writer: Writer) -> list[bool]:
 
 def foreign_augmented(writer: Writer, code: Code, values: Sequence[Value], made: dict[int, Value]) -> Instruction:
     """Call the augmented function in C; its tape is one more thing to keep."""
-    own = own_arguments(writer)
-    names: list[str] = []
-    for is_own in own:
-        names.append(writer.name(sum(own[: len(names)])) if is_own else f"{names[-1]}_d")
+    found: list[_Parameter] = []
+    given, null = iter(values), ConstZero(ty.PTR)
+    for i, type_ in enumerate(writer.params):
+        found.append(_Parameter(writer.name(i), type_, partial(_same, next(given))))
+        if writer.shape.shadow[i]:
+            found.append(_Parameter(f"{writer.name(i)}_d", ty.PTR, partial(_same, next(given))))
+        elif type_.is_ptr and not _never(writer, i):
+            found.append(_Parameter(f"{writer.name(i)}_d", ty.PTR, partial(_same, null), spare=True))
     place = code.stack(ty.PTR)
-    given, names = [*values, place], [*names, "tape"]
-    if writer.lanes:
-        given, names = [*given, ConstInt(ty.I64, int(writer.width))], [*names, "lanes"]
-    ftype = ty.function(writer.fn_type.ret, tuple(v.type for v in given))
-    fn = foreign_function(writer, "augmented", ftype, names)
-    call = code.before.call(fn, given, ftype)
+    found += [_Parameter("tape", ty.PTR, partial(_same, place)), *_lanes(writer)]
+    fn, arguments = _function(writer, "augmented", writer.fn_type.ret, found)
+    call = code.before.call(fn, arguments, fn.ftype)
     for request in writer.requests:
         if request.kind == "tape":
             made[request.slot] = code.before.load(ty.PTR, place)
@@ -187,7 +216,9 @@ def foreign_function(writer: Writer, role: str, ftype: ty.FunctionType, names: l
         unit.rules.wanted.add(name)
     found = unit.module.functions.get(name)
     if found is None:
-        declared: Function = unit.declare(name, ftype)
+        # A function of the program that was dropped: the derivative is made again with it, its type is not known now.
+        later = unit.rules is not None and name in unit.rules.symbols - unit.rules.kept
+        declared: Function = unit.declare(f"{name}.{len(unit.module.functions)}" if later else name, ftype)
         return declared
     if found.ftype.ret is ftype.ret and found.ftype.params == ftype.params:
         return found

@@ -7,11 +7,13 @@ from typing import Any
 
 import jax
 
-from irgrad.engine.strips import choose_width
-from irgrad.interop.jax.algebra import Spec, operand_groups
+from irgrad.engine.strips import choose_width, takes_one
+from irgrad.interop.jax.algebra import Spec, operand_groups, program_of
 from irgrad.interop.jax.primitive import bind
+from irgrad.rules.errors import OneAtATime
+from irgrad.rules.layers import using
 
-__all__ = ["best_width", "widened"]
+__all__ = ["best_width", "takes_one_lane", "widened"]
 
 _MOST = 32  # lanes of a program over all its groups: code grows with them
 
@@ -34,7 +36,7 @@ def widened(
     sizes, constants, batch = params
     old = spec.width(number)
     total = old * size
-    width = best_width(total, math.prod(spec.lanes) // old, _lane_bytes(spec, number, sizes))
+    width = _width(spec, number, size, sizes)
     strips = -(-total // width)
     inputs, groups = operand_groups(spec, list(zip(operands, dims, strict=True)))
     rows = []
@@ -60,6 +62,23 @@ def widened(
     values, wanted = out[: len(spec.values)], out[len(spec.values) :]
     results = [_unstripped(y, axis, strips, total, old, size) for y in wanted]
     return [*(v[0] if strips > 1 else v for v in values), *results], [*(None for _ in values), *(0 for _ in results)]
+
+
+def takes_one_lane(spec: Spec, number: int, size: int, sizes: Any) -> bool:
+    """Whether rules of the user make a call take one derivative of this group at a time."""
+    with using(spec.rules):
+        if not spec.kernel.primal.lane_by_lane:
+            return False
+    try:
+        return takes_one(program_of(spec.widened(number, _width(spec, number, size, sizes))))
+    except OneAtATime:
+        return True
+
+
+def _width(spec: Spec, number: int, size: int, sizes: Any) -> int:
+    """Lanes of a strip, of a new axis of a group together with the lanes that it has."""
+    old = spec.width(number)
+    return best_width(old * size, math.prod(spec.lanes) // old, _lane_bytes(spec, number, sizes))
 
 
 def _lane_bytes(spec: Spec, number: int, sizes: Any) -> int:

@@ -15,9 +15,8 @@ from jax.interpreters import ad, batching
 
 from irgrad.engine.strips import OneLane, one_lane
 from irgrad.interop.jax.algebra import Spec, operand_groups
-from irgrad.interop.jax.lanes import best_width, widened
+from irgrad.interop.jax.lanes import best_width, takes_one_lane, widened
 from irgrad.interop.jax.primitive import bind, foreign_call
-from irgrad.rules.layers import using
 
 __all__ = ["batched", "jvp", "tangents_of", "transpose"]
 
@@ -178,12 +177,6 @@ def _summed(gradient: Any, shape: tuple[int, ...]) -> Any:
     return jax.numpy.sum(gradient, axis=tuple(axes), keepdims=True) if axes else gradient
 
 
-def _single(spec: Spec) -> bool:
-    """Whether rules of the user make it compute one derivative at a time."""
-    with using(spec.rules):
-        return spec.kernel.primal.lane_by_lane
-
-
 def batched(
     operands: Any, dims: Any, *, spec: Spec, sizes: Any, constants: Any, batch: Any
 ) -> tuple[list[Any], list[int | None]]:
@@ -197,7 +190,7 @@ def batched(
     others = math.prod(spec.width(n) for n in range(len(groups)) if n not in live)
     wide = isinstance(size, int) and size > 1 and best_width(size, others) > 1
     if alone and wide:
-        if not _single(spec):
+        if not takes_one_lane(spec, live[0], size, sizes):
             return widened(operands, dims, size, live[0], spec, (sizes, constants, batch))
         warnings.warn(one_lane(spec.kernel.name), OneLane, stacklevel=2)
     if alone and spec.values:  # they do not depend on the new axis

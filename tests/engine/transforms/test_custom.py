@@ -276,6 +276,20 @@ def test_messages(lib: Any, body: Any, what: str, fix: str) -> None:
         assert fix in caught.value.fix
 
 
+def test_derivatives_that_the_module_only_declares(tmp_path: Any) -> None:
+    """They are linked from elsewhere, under their own name."""
+    path = tmp_path / "declared.c"
+    path.write_text("""double outside(const double *x) { return 3 * x[0]; }
+    void outside_reverse(const double *x, double *x_d, double y_d);
+    void unused(double *x) { outside_reverse(x, x, 0); }
+    double entry(double *x) { return outside(x); }""")
+    entry = irgrad.load(path).kernel("entry", "f64(f64[1] x)")
+    with layer():
+        foreign("outside", reverse="outside_reverse")
+        text = entry.primal.R((0, 1)).stage.text
+    assert "@outside_reverse(ptr" in text and "@outside_reverse." not in text
+
+
 def test_many_directions_share_the_primal(lib: Any) -> None:
     from irgrad.engine import jacfwd, jacrev
 

@@ -220,6 +220,19 @@ def test_a_rule_for_one_lane_is_run_for_each(kernel: Any, width: int) -> None:
     np.testing.assert_array_equal(found[3], np.full((5, 1), 200.0))
 
 
+@pytest.mark.parametrize("rules", ["all", "one"])
+@pytest.mark.parametrize("wrt", ["A", "b", "scale"])
+def test_one_function_serves_every_activity(kernel: Any, wrt: str, rules: str) -> None:
+    """Where an argument has no derivative the functions in C get zeros, and null when they make the call."""
+    wanted = dict(zip(("A", "b", "scale"), _wanted(), strict=True))[wrt]
+    with layer():
+        (_for_all_lanes if rules == "all" else _for_one)()
+        for jacobian in (jacfwd, jacrev) if rules == "all" else (jacrev,):
+            for width in (1, 4):
+                found = jacobian(kernel, wrt=wrt, width=width)(A, B, SCALE, LOG)
+                np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
+
+
 def test_the_rule_for_all_lanes_comes_first_above_width_one(kernel: Any) -> None:
     cotangents = np.eye(N)
     with layer():
