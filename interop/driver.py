@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,10 +59,22 @@ def _lowered(text: str, *, whole: bool, cpp: bool, preopt: bool) -> str:
     from irgrad.engine.progress import Progress
     from irgrad.engine.transforms.runtime import link_runtime
 
-    with Progress("differentiating"):
+    with Progress("differentiating"), _told():
         text = link_runtime(lower(text, whole=whole, preopt=preopt), whole=True)
     # Functions of the C++ library that the loader compiled for the program are the program's own.
     return _LIBRARY_ALIAS.sub(r"\1internal \2", text) if cpp else text
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """Prints warnings of the engine as a compiler prints its own."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always", RuntimeWarning)
+        try:
+            yield
+        finally:
+            for warning in found:
+                print(f"irgrad: warning: {warning.message}", file=sys.stderr)
 
 
 def _module(command: Command, sources: Sequence[Source], depends: Path | None = None) -> tuple[str, bool]:

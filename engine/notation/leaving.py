@@ -17,9 +17,9 @@ from irgrad.engine.notation.calls import DerivativeCall
 from irgrad.engine.notation.names import SPLIT
 from irgrad.engine.transforms.desugar import declare
 from irgrad.engine.transforms.handlers import HEADER
-from irgrad.rules.errors import Unsupported
+from irgrad.rules.errors import IRGradError, Unsupported
 
-__all__ = ["Thrown", "may_leave", "named", "thrower_text"]
+__all__ = ["EndsProgram", "Thrown", "ends", "may_leave", "named", "thrower_text"]
 
 Thrown = tuple[tuple[str, str], ...]
 """The symbols of each type of exception and of its destructor, empty where it has none."""
@@ -28,11 +28,24 @@ _TERMINATES = re.compile(r"^define [^@\n]*@__clang_call_terminate\(", re.M)
 _THROWS = re.compile(r"(?:call|invoke) void @__cxa_throw\(")
 
 
-def may_leave(program: str, text: str, call: DerivativeCall) -> bool:
-    """Whether the functions in `text` throw and some part of the program catches. Split mode has no place for it."""
+class EndsProgram(RuntimeWarning):
+    """An exception that leaves a differentiated function ends the program, though somebody may want to catch it."""
+
+
+def ends(call: DerivativeCall, error: IRGradError, root: str) -> EndsProgram:
+    """The warning for a function that could not be differentiated with its exceptions; `root`: what calls it."""
+    function = call.function.name
+    reason = f"{error.what}{f' in {error.where}' if error.where else ''}".replace(f"@{root}", f"@{function}")
+    return EndsProgram(f"{call.where}: an exception that leaves `{function}` ends the program and reaches no `catch`, "
+                       f"because of {reason}")  # fmt: skip
+
+
+def may_leave(program: str, text: str, call: DerivativeCall, *, whole: bool = True) -> bool:
+    """Whether the functions in `text` throw and some part of the program catches, or what it is linked with may
+    (`whole`: there is no other part). Split mode has no place for it."""
     if call.mode in SPLIT or not _THROWS.search(text):
         return False
-    return len(_CATCHES.findall(program)) > len(_TERMINATES.findall(program))
+    return not whole or len(_CATCHES.findall(program)) > len(_TERMINATES.findall(program))
 
 
 def named(types: Sequence[tuple[Value, Value]]) -> Thrown:

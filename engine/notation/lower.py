@@ -8,6 +8,7 @@ declarations, since other parts of the program may write them.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Container, Hashable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,7 +19,7 @@ from irgrad.engine.ir.lexer import bare_name
 from irgrad.engine.ir.model import CallInfo, ConstZero, Function, Module
 from irgrad.engine.notation.calls import PREFIX, DerivativeCall, find, parse
 from irgrad.engine.notation.dispatch import ADDRESS, addresses, dispatched
-from irgrad.engine.notation.leaving import Thrown, may_leave, named, thrower_text
+from irgrad.engine.notation.leaving import Thrown, ends, may_leave, named, thrower_text
 from irgrad.engine.notation.names import PLAIN, family, spelled_out
 from irgrad.engine.notation.plain import HIDDEN, lower_plain, one_more
 from irgrad.engine.notation.registered import Said, defined_functions, said_about
@@ -55,7 +56,7 @@ def lower(text: str, *, whole: bool = False, preopt: bool = True) -> str:
     text = spelled_out(text)
     said = said_about(text)
     with said.in_force():
-        return _Program(_simplified(said.untouched(text), whole, preopt), said, preopt).run()
+        return _Program(_simplified(said.untouched(text), whole, preopt), said, preopt, whole).run()
 
 
 def _simplified(text: str, whole: bool, preopt: bool) -> str:
@@ -125,7 +126,7 @@ class _Made:
 class _Program:
     """The program's text while its calls are lowered."""
 
-    def __init__(self, text: str, said: Said, preopt: bool) -> None:
+    def __init__(self, text: str, said: Said, preopt: bool, whole: bool) -> None:
         self.text = text
         self.preopt = preopt
         self.said = said
@@ -135,6 +136,7 @@ class _Program:
         self.throwers: list[str] = []  # functions that this round adds
         self.reached: dict[str, None] = {}  # functions of which derivatives compare the addresses
         self.statics: set[str] = set()
+        self.whole = whole
         self.takers: dict[str, set[str]] = {}
 
     def run(self) -> str:
@@ -242,7 +244,7 @@ class _Program:
         if key not in self.known:
             name = f"irgrad.root.{self.count}"
             try:
-                made = _derivative(*outside, call, root_text(call, name), name, self.said, self.preopt)
+                made = _derivative(*outside, call, root_text(call, name), name, self.said, self.preopt, self.whole)
             except IRGradError as error:
                 raise _placed(error, call, name) from None
             self.reached.update(dict.fromkeys(made.reached))
@@ -296,7 +298,8 @@ def _outside(text: str) -> tuple[str, set[str | None]]:
 
 
 def _derivative(
-    outside: str, defined: Container[str | None], call: DerivativeCall, body: str, name: str, said: Said, preopt: bool
+    outside: str, defined: Container[str | None], call: DerivativeCall, body: str, name: str, said: Said, preopt: bool,
+    whole: bool = True,
 ) -> _Made:
     """The derivative of one root; `defined`: the variables that the program defines."""
     apart = said.kept_apart(outside)
@@ -311,12 +314,14 @@ def _derivative(
         return replace(_differentiated(outside, defined, call, prepared, name, said), thrown=thrown, number=number)
 
     def attempt(text: str) -> _Made:
-        if may_leave(outside, text, call):
-            try:
-                return once(text, True)
-            except IRGradError:  # then such an exception ends the program
-                pass
-        return once(text, False)
+        if not may_leave(outside, text, call, whole=whole):
+            return once(text, False)
+        try:
+            return once(text, True)
+        except IRGradError as error:
+            made = once(text, False)
+            warnings.warn(ends(call, error, name), stacklevel=2)
+            return made
 
     try:
         return attempt(one_more(restrict(outside, roots)) + body)

@@ -16,7 +16,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "examples" / "cpp"
 PROGRAMS = sorted(path.name for path in FOLDER.iterdir() if path.suffix in (".c", ".cpp"))
 LEVELS = ("-O0", "-O1", "-O2", "-O3")
 LIBCXX_ONLY = ("orbit.cpp",)  # libstdc++'s std::function copies what a lambda captures as bytes
-SMALL = ("checkpoints.c", "newton.cpp", "line_search.cpp")
+SMALL = ("checkpoints.c", "kinetics.cpp", "newton.cpp", "line_search.cpp")
 
 
 def _both(name: str) -> bool:

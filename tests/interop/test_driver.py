@@ -395,3 +395,30 @@ def test_the_halves_of_split_mode_in_files_of_their_own(tmp_path: Path) -> None:
         done = subprocess.run([str(program), *arguments], check=False, capture_output=True, text=True)
         assert done.returncode == -signal.SIGABRT
         assert "this tape belongs to another function" in done.stderr
+
+
+def test_an_exception_is_caught_in_another_file(tmp_path: Path) -> None:
+    throws, catches, program = tmp_path / "throws.cpp", tmp_path / "catches.cpp", tmp_path / "program"
+    throws.write_text("template <class R, class... A> R __enzyme_autodiff(void *, A...);\n"
+                      "static double f(double x) { if (x < 0) throw 3; return x * x; }\n"
+                      "double slope(double x) { return __enzyme_autodiff<double>((void *)f, x); }\n")  # fmt: skip
+    catches.write_text("double slope(double);\n"
+                       "int main() { try { slope(-1); } catch (int n) { return n + (int)slope(2); } return 1; }\n")
+    for source in (throws, catches):
+        assert main(["cc", "-c", str(source), "-o", str(source.with_suffix(".o"))]) == 0
+    assert main(["cc", *(str(source.with_suffix(".o")) for source in (throws, catches)), "-o", str(program)]) == 0
+    assert subprocess.run([str(program)], check=False).returncode == 7
+
+
+def test_warnings_of_the_engine_are_printed_like_a_compilers(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "variadic.cpp"
+    source.write_text("#include <cstdarg>\ntemplate <class R, class... A> R __enzyme_autodiff(void *, A...);\n"
+                      "__attribute__((noinline)) static int pick(int n, ...) {\n"
+                      "  if (n < 0) throw 1;\n  va_list list; va_start(list, n); int found = va_arg(list, int);\n"
+                      "  va_end(list); return found;\n}\n"
+                      "static double f(double x, int n) { return x * x * pick(n, 2); }\n"
+                      "double slope(double x, int n) { return __enzyme_autodiff<double>((void *)f, x, n); }\n")
+    assert main(["cc", "-c", str(source), "-o", str(tmp_path / "variadic.o")]) == 0
+    told = capfd.readouterr().err
+    assert told.startswith("irgrad: warning: @_Z5slopedi (")
+    assert "variadic.cpp:9:" in told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +13,9 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Argument, ConstZero, Function, GlobalVariable
 from irgrad.engine.ir.printer import to_text
 from irgrad.engine.ir.reader import read
-from irgrad.engine.notation.leaving import may_leave, named, thrower_text
+from irgrad.engine.notation.leaving import EndsProgram, may_leave, named, thrower_text
+from irgrad.engine.notation.lower import lower
+from irgrad.interop.loaders import load
 from irgrad.rules.errors import Unsupported
 
 THROWS = "  call void @__cxa_throw(ptr %e, ptr @_ZTIi, ptr null)\n"
@@ -54,3 +57,33 @@ def test_types_are_known_by_their_symbols() -> None:
     assert named([(info, end), (info, ConstZero(ty.PTR))]) == (("_ZTI1N", "_ZN1ND1Ev"), ("_ZTI1N", ""))
     with pytest.raises(Unsupported, match=r"unknown type(.|\n)*not a constant"):
         named([(Argument(ty.PTR, "info", 0), end)])
+
+
+def test_other_files_may_catch() -> None:
+    assert may_leave("", THROWS, _call("reverse"), whole=False)
+    assert not may_leave("", "", _call("reverse"), whole=False)
+    assert not may_leave("", THROWS, _call("sweep"), whole=False)
+
+
+VARIADIC = """#include <cstdarg>
+template <class R, class... A> R __enzyme_autodiff(void *, A...);
+__attribute__((noinline)) static int pick(int n, ...) {
+  if (n < 0) throw 1;
+  va_list list; va_start(list, n);
+  int found = va_arg(list, int);
+  va_end(list);
+  return found;
+}
+static double f(double x, int n) { return x * x * pick(n, 2); }
+double slope(double x, int n) { return __enzyme_autodiff<double>((void *)f, x, n); }
+"""
+
+
+def test_an_exception_that_cannot_leave_is_told() -> None:
+    text = load(VARIADIC, language="c++").text
+    told = r"<string>:11:.*an exception that leaves `_ZL1fdi` ends the program.*variable arguments"
+    with pytest.warns(EndsProgram, match=told):
+        lower(text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lower(text, whole=True)  # nobody catches anything there
