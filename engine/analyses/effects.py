@@ -64,6 +64,8 @@ class Effect:
 OPAQUE = Effect(reads=None, writes=None, captures=None)
 COMPARES = '"irgrad-compares"'
 """Attribute of a call of a comparison (of qsort, bsearch): it reads what it is given, and its result is an order."""
+INACTIVE = '"irgrad-inactive"'
+"""Attribute of a call through a pointer: no derivative flows through it, whatever it reaches."""
 _COMPARISON = Effect(reads=(0, 1), inactive=True)
 _METHOD = Effect(reads=None, writes=(0,), inactive=True)
 _LIBRARY = ("_ZSt", "_ZNSt", "_ZNKSt", "_ZNSo", "_ZNKSo")
@@ -78,7 +80,8 @@ def of_unknown(call: Instruction) -> Effect:
         return effect_of_assembly(call)
     if call.call is not None and COMPARES in call.call.fn_attrs:
         return _COMPARISON
-    return _METHOD if _of_library(call.callee) else OPAQUE
+    stated = call.call is not None and INACTIVE in call.call.fn_attrs
+    return _METHOD if stated or _of_library(call.callee) else OPAQUE
 
 
 def _of_library(value: Value) -> bool:

@@ -4,7 +4,8 @@ A struct that a program hands over holds a pointer to a function, or an object's
 of the differentiated function alone can tell where it leads. But the program is all there is: the call can only reach
 a function of its type of which the address is taken somewhere. It becomes a comparison with each of those addresses
 (with that of the copy in the derivative too, which objects point to that are made there); what is called is what the
-program's own pointer says, not its shadow. Anything else stops the program.
+program's own pointer says, not its shadow. Anything else stops the program; unless classes of the C++ library have such
+functions too (`what` of an exception), which then are called as they are, and are constant.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import re
 from collections.abc import Iterable
 from zlib import crc32
 
+from irgrad.engine.analyses.effects import INACTIVE
 from irgrad.engine.analyses.objects import resolve
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.entities import restrict
@@ -27,6 +29,7 @@ ADDRESS = "irgrad.address."
 _TAKEN = re.compile(r'\bptr (@(?:"[^"\n]*"|[-\w$.]+))(?=[,)\s}\]])', re.ASCII)
 _MOST = 64
 _KEPT = re.compile(r"\b(?:signext|zeroext|inreg|(?:sret|byval)\([^()]*\)|align \d+)")
+_LIBRARY = re.compile(r"_ZNK?St")
 _TOLD = "irgrad: a pointer leads to a function that this program does not contain"
 
 
@@ -115,6 +118,11 @@ def _text(name: str, ftype: ty.FunctionType, kept: list[str], candidates: list[F
             f"  ret {ftype.ret}{'' if ftype.ret is ty.VOID else f' %r{i}'}",
             f"next{i}:",
         ]  # fmt: skip
+    if any(_LIBRARY.match(fn.name or "") for fn in candidates):
+        result = "" if ftype.ret is ty.VOID else "%r = "
+        lines += [f"  {result}call {ftype.ret} %f({', '.join(typed)}) {INACTIVE}",
+                  f"  ret {ftype.ret}{'' if ftype.ret is ty.VOID else ' %r'}", "}"]  # fmt: skip
+        return "\n".join(lines) + "\n"
     told = f"  %told = call i64 @write(i32 2, ptr @irgrad.dispatch.told, i64 {len(_TOLD) + 1})"
     lines += [told, "  call void @abort()", "  unreachable", "}"]
     return "\n".join(lines) + "\n"

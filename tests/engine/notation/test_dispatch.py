@@ -94,3 +94,38 @@ int main(int argc, char **argv) {
 @pytest.mark.parametrize("names", [[], ["a", "b"]])
 def test_addresses(names: list[str]) -> None:
     assert addresses(names).count("constant ptr") == len(names)
+
+
+def test_methods_of_the_library_are_called_as_they_are() -> None:
+    """`what` of a class whose body is in the C++ library, beside one of the program."""
+    text = PROGRAM.replace("@square", "@_ZNKSt9exception4whatEv")
+    found = dispatched(text, text, ["root"])
+    assert found is not None
+    assert found[1] == ["_ZNKSt9exception4whatEv"]
+    rest = found[0].partition("define internal double @irgrad.dispatch.")[2]
+    assert 'call double %f(double  %a0) "irgrad-inactive"' in rest
+    assert "call void @abort" not in rest
+
+
+THROWN = """
+#include <exception>
+#include <new>
+#include <cstdio>
+extern int enzyme_const;
+double __enzyme_autodiff(void *, ...);
+struct Mine : std::exception { const char *what() const noexcept override { return "mine"; } };
+static double f(const std::exception *e, double x) { return e->what()[0] == 'm' ? x * x : x * x * x; }
+int main() {
+  Mine mine;
+  std::bad_alloc other;
+  std::printf("%g ", __enzyme_autodiff((void *)f, enzyme_const, (std::exception *)&mine, 2.0));
+  std::printf("%g\\n", __enzyme_autodiff((void *)f, enzyme_const, (std::exception *)&other, 2.0));
+}
+"""
+
+
+def test_an_exception_of_the_library_says_what_it_is(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "what.cpp"
+    path.write_text(THROWN)
+    assert main(["run", str(path)]) == 0
+    assert capfd.readouterr().out == "4 12\n"
