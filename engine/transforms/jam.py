@@ -44,12 +44,24 @@ def jam(module: Module) -> int:
         if fn.blocks and any(i.type.is_vector for i in fn.instructions()):
             cfg = Cfg(fn)
             induction = Induction(fn, cfg, Loops(cfg))
-            nests = [_Nest(fn, induction, loop) for loop in induction.loops.all if _nested(loop)]
+            uses = _users(fn)
+            nests = [_Nest(fn, induction, loop, uses) for loop in induction.loops.all if _nested(loop)]
             chosen = [nest for nest in nests if nest.possible()]
             for nest in chosen:
                 nest.apply()
             count += len(chosen)
     return count
+
+
+def _users(fn: Function) -> dict[Block, set[Block]]:
+    """For each block those that use values of it."""
+    users: dict[Block, set[Block]] = {}
+    for block in fn.blocks:
+        for instr in block.instructions:
+            for operand in instr.operands:
+                if isinstance(operand, Instruction) and operand.block is not None:
+                    users.setdefault(operand.block, set()).add(block)
+    return users
 
 
 def _nested(loop: Loop) -> bool:
@@ -59,8 +71,8 @@ def _nested(loop: Loop) -> bool:
 class _Nest:
     """A loop around a loop of one block, with nothing else but straight code in front of it and behind it."""
 
-    def __init__(self, fn: Function, induction: Induction, outer: Loop) -> None:
-        self.fn, self.induction, self.outer, self.inner = fn, induction, outer, outer.children[0]
+    def __init__(self, fn: Function, induction: Induction, outer: Loop, users: dict[Block, set[Block]]) -> None:
+        self.fn, self.induction, self.outer, self.inner, self.users = fn, induction, outer, outer.children[0], users
         self.block = self.inner.header
         self.front: list[Block] = []
         self.back: list[Block] = []
@@ -109,9 +121,7 @@ class _Nest:
 
     def _closed(self) -> bool:
         """Whether nothing of the nest is used behind it."""
-        inside = set(self.outer.blocks)
-        outside = (i for block in self.fn.blocks if block not in inside for i in block.instructions)
-        return not any(isinstance(o, Instruction) and o.block in inside for i in outside for o in i.operands)
+        return all(self.outer.contains(user) for block in self.outer.blocks for user in self.users.get(block, ()))
 
     def _copies(self) -> int:
         """How many outer iterations at a time: as many as keep their lanes in registers, where time goes to memory."""
