@@ -72,7 +72,7 @@ _LIBRARY = ("_ZSt", "_ZNSt", "_ZNKSt", "_ZNSo", "_ZNKSo")
 _LONGEST_PATH = 16
 
 
-def of_unknown(call: Instruction) -> Effect:
+def of_unknown(module: Module, call: Instruction) -> Effect:
     """The effect of a call through a pointer that may mean any function."""
     if isinstance(call.callee, InlineAsm):
         from irgrad.engine.analyses.assembly import effect_of_assembly
@@ -80,7 +80,7 @@ def of_unknown(call: Instruction) -> Effect:
         return effect_of_assembly(call)
     if call.call is not None and COMPARES in call.call.fn_attrs:
         return _COMPARISON
-    stated = call.call is not None and INACTIVE in call.call.fn_attrs
+    stated = call.call is not None and INACTIVE in attribute_text(module, call.call.fn_attrs)
     return _METHOD if stated or _of_library(call.callee) else OPAQUE
 
 

@@ -326,7 +326,7 @@ class Pointers:
     def _indirect(self, call: Instruction, bit: int) -> None:
         site = self.objects[bit].site
         if bit == 0 or self.objects[bit].kind in ("argument", "pointee"):  # the caller knows what it leads to
-            self._external(call, of_unknown(call))
+            self._external(call, of_unknown(self.module, call))
         elif isinstance(site, Function) and fits(call, site):
             self._bind(call, site)
 

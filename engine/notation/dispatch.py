@@ -4,8 +4,8 @@ A struct that a program hands over holds a pointer to a function, or an object's
 of the differentiated function alone can tell where it leads. But the program is all there is: the call can only reach
 a function of its type of which the address is taken somewhere. It becomes a comparison with each of those addresses
 (with that of the copy in the derivative too, which objects point to that are made there); what is called is what the
-program's own pointer says, not its shadow. Anything else stops the program; unless classes of the C++ library have such
-functions too (`what` of an exception), which then are called as they are, and are constant.
+program's own pointer says, not its shadow. Anything else stops the program; but exceptions of the C++ library also say
+`what` they are, from functions that no text of the program holds: those are called as they are, and are constant.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ADDRESS = "irgrad.address."
 _TAKEN = re.compile(r'\bptr (@(?:"[^"\n]*"|[-\w$.]+))(?=[,)\s}\]])', re.ASCII)
 _MOST = 64
 _KEPT = re.compile(r"\b(?:signext|zeroext|inreg|(?:sret|byval)\([^()]*\)|align \d+)")
-_LIBRARY = re.compile(r"_ZNK?St")
+_LIBRARY = re.compile(r"_ZNKSt\d+\w+4whatEv")
 _TOLD = "irgrad: a pointer leads to a function that this program does not contain"
 
 
