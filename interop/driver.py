@@ -73,8 +73,8 @@ def _told() -> Iterator[None]:
         try:
             yield
         finally:
-            for warning in found:
-                print(f"irgrad: warning: {warning.message}", file=sys.stderr)
+            for message in dict.fromkeys(str(warning.message) for warning in found):
+                print(f"irgrad: warning: {message}", file=sys.stderr)
 
 
 def _module(command: Command, sources: Sequence[Source], depends: Path | None = None) -> tuple[str, bool]:

@@ -112,6 +112,8 @@ class Writer:
         self._tape: Value | None = None
         self.held: dict[int, Held] = {}  # derivatives of numbers by lanes, where the body runs lane after lane
         self.held_result: Held | None = None
+        self.lane: Scalar | None = None  # the lane of which the body is written, where it is one of many
+        self.value_slot: Value | None = None  # the value of a call that the body makes itself in each lane
         self.replaced: Value | None = None  # what makes the call in place of the engine
         facts = facts_of(unit.module, site.callee)
         self.writes = None if facts is None else facts.writes
@@ -417,7 +419,8 @@ def _augmented(writer: Writer) -> Function:
     inner = "augmented" in site.rule.options
     params = list(writer.params)
     if inner:  # a function in C that gets the shadows as well
-        params = [t for i, t in enumerate(writer.params) for t in (t, *([t] if writer.shape.shadow[i] else []))]
+        has = writer.shape.shadow
+        params = [t for i, t in enumerate(writer.params) for t in (t, *([unit.wide(t)] if has[i] else []))]
     params.append(ty.PTR)
     fn = unit.new_function(f"aug.{site.callee.name}", ty.function(ty.struct((*fields, ty.PTR)), tuple(params)))
     code = Code(unit, fn)
@@ -445,10 +448,10 @@ def _augmented(writer: Writer) -> Function:
                 writer.copy_memory(b, made[request.slot], values[request.position], size)
         if when == "before":
             if site.rule.form == "registered":
-                from irgrad.engine.transforms.registered import call_augmented
+                from irgrad.engine.transforms.registered import call_augmented_lanes
 
                 room = lambda size: b.call(alloc, [arena, ConstInt(ty.I64, size)])  # noqa: E731
-                primal, kept = call_augmented(writer, code, every, room)
+                primal, kept = call_augmented_lanes(writer, code, every, room)
                 made |= {request.slot: kept for request in writer.requests if request.kind == "tape"}
             elif inner:
                 primal = foreign_augmented(writer, code, every, made)

@@ -17,18 +17,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from irgrad.engine.analyses.effects import effect_of
 from irgrad.engine.analyses.kinds import INT
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.builder import zero
+from irgrad.engine.ir.builder import Builder, zero
 from irgrad.engine.ir.model import CallInfo, ConstZero, Function, Instruction, Value
+from irgrad.engine.ir.reader import materialise
+from irgrad.engine.transforms.apart import lane
 from irgrad.engine.transforms.symbols import Code, Scalar
 from irgrad.rules.errors import RuleError
 from irgrad.rules.types import Duplicated
 
 if TYPE_CHECKING:
     from irgrad.engine.transforms.custom import Writer
+    from irgrad.engine.transforms.unit import Unit
 
-__all__ = ["CFunction", "call_augmented", "run_registered"]
+__all__ = ["CFunction", "call_augmented_lanes", "run_registered", "writes_nothing"]
 
 _BY_REFERENCE = "byval("
 
@@ -83,7 +87,10 @@ def _reverse(writer: Writer, frame: _Frame) -> None:
     call = _Call(writer, code, "reverse", frame)
     if ret.is_fp or ret.is_aggregate:
         call.take("y_d", writer._cotangent if writer._cotangent is not None else zero(ret))
-    call.take_tape(writer.foreign_tape())
+    tape = writer.foreign_tape()
+    if writer.lane is not None:  # of each lane one, see call_augmented_lanes
+        tape = code.b.load(ty.PTR, code.b.gep(ty.PTR, tape, writer.lane.v))
+    call.take_tape(tape)
     returned = call.made()
     positions = [i for i, type_ in enumerate(writer.params) if type_.is_fp]
     if not positions:
@@ -118,8 +125,66 @@ def _forward(writer: Writer, frame: _Frame) -> None:
             Instruction("call", ret, [*frame.values, writer.site.callee], call=writer.plain_call())
         )
     writer.replaced = value
+    if writer.lane is not None:
+        writer.value_slot = code.stack(ret)
+        code.b.store(value, writer.value_slot)
     if writer.shape.active:
         writer.result().tangent = Scalar(code, tangent)
+
+
+def call_augmented_lanes(
+    writer: Writer, code: Code, values: Sequence[Value], alloc: Callable[[int], Value]
+) -> tuple[Value | None, Value]:
+    """Call the augmented function once for each lane; the primal result, and the tape or an array of the lanes'."""
+    if writer.width == 1:
+        return call_augmented(writer, code, values, alloc)
+    from irgrad.engine.transforms.fixed import own_arguments
+
+    b, width, own = code.before, int(writer.width), own_arguments(writer)
+    tapes = alloc(8 * width)
+    primal: Value | None = None
+    for j in range(width):
+        given = [v if is_own else lane(b, ty.PTR, v, j, width) for v, is_own in zip(values, own, strict=True)]
+        primal, tape = call_augmented(writer, code, given, alloc)
+        b.store(tape, b.gep(ty.I8, tapes, 8 * j))
+    return primal, tapes
+
+
+def writes_nothing(unit: Unit, fn: Function, seen: set[Function] | None = None) -> bool:
+    """Whether a function of the program can be run again and again: it stores to its own stack only."""
+    seen = set() if seen is None else seen
+    if fn in seen:
+        return True
+    seen.add(fn)
+    assert unit.rules is not None
+    hidden = fn in unit.rules.hidden
+    if hidden:
+        fn.blocks, fn.lazy = unit.rules.hidden[fn]
+    if fn.lazy is not None:
+        materialise(fn, unit.module)
+    try:
+        return bool(fn.blocks) and all(_harmless(unit, instr, seen) for instr in fn.instructions())
+    finally:
+        if hidden:
+            unit.rules.hidden[fn] = (fn.blocks, fn.lazy)
+            fn.blocks, fn.lazy = [], None
+
+
+def _harmless(unit: Unit, instr: Instruction, seen: set[Function]) -> bool:
+    if instr.opcode == "store":
+        place = instr.operands[1]
+        while isinstance(place, Instruction) and place.opcode in ("getelementptr", "bitcast"):
+            place = place.operands[0]
+        return isinstance(place, Instruction) and place.opcode == "alloca"
+    if not instr.is_call:
+        return instr.opcode not in ("atomicrmw", "cmpxchg", "fence", "invoke", "va_arg")
+    callee = instr.callee
+    if not isinstance(callee, Function):
+        return False
+    if not callee.is_declaration or callee in unit.rules.hidden:  # type: ignore[union-attr]
+        return writes_nothing(unit, callee, seen)
+    nothing = effect_of(unit.module, instr, callee).nothing
+    return nothing or (callee.name or "").startswith(("llvm.lifetime.", "llvm.dbg."))
 
 
 def call_augmented(
@@ -141,7 +206,7 @@ def call_augmented(
 def _augmented(
     writer: Writer, code: Code, frame: _Frame, alloc: Callable[[int], Value]
 ) -> tuple[Value | None, Value]:
-    ret, b = writer.fn_type.ret, code.before
+    ret, b = writer.fn_type.ret, _place(writer, code, "augmented")
     call = _Call(writer, code, "augmented", frame)
     returned = call.made()
     tape, offset = _tape_of(writer)
@@ -176,13 +241,19 @@ def _tape_of(writer: Writer) -> tuple[ty.Type | None, int | None]:
                     fix=f"struct {{ void *tape; {_C.get(str(ret), str(ret))} value; }} {fn.name}(...);")  # fmt: skip
 
 
+def _place(writer: Writer, code: Code, role: str) -> Builder:
+    """Where a call is written: the augmented function runs first, unless each lane has a run of its own."""
+    each = writer.mode == "forward" and writer.lane is not None
+    return code.before if role == "augmented" and not each else code.b
+
+
 class _Call:
     """Puts the arguments of one registered function together, and calls it."""
 
     def __init__(self, writer: Writer, code: Code, role: str, frame: _Frame) -> None:
         self.writer = writer
         self.code = code
-        self.b = code.before if role == "augmented" else code.b
+        self.b = _place(writer, code, role)
         self.role = role
         self.fn = _function(writer, role)
         self.args: list[Value] = []

@@ -8,6 +8,7 @@ shadows lie apart (`apart.py`) each lane has pointers of its own.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from irgrad.engine.transforms.unit import Unit
 
 __all__ = ["Held", "check_lanes", "each_lane", "lane_view"]
+
+
+class LaneByLane(RuntimeWarning):
+    """Lanes share no run of a function, because its derivative takes one at a time."""
 
 
 class Held:
@@ -72,17 +77,26 @@ def check_lanes(unit: Unit, instr: Instruction, site: Site) -> None:
                          fix="a rule without `width` as well: it takes one lane after the other")  # fmt: skip
         return
     why = _one_only(unit, site)
+    if not why and rule.form == "registered":
+        name = site.callee.name
+        warnings.warn(f"`{name}` and its derivative ({rule.place}) run once for each of the {int(width)} lanes of "
+                      "enzyme_width: what is registered takes one at a time", LaneByLane, stacklevel=2)  # fmt: skip
     if why:
         raise OneAtATime(
             f"a rule that writes calls in a derivative of width {int(width)}", which=str(rule.signature),
             because=f"the rule at {rule.place} works on one tangent or cotangent at a time, and {why}",
-            fix='width=1, or a rule for all lanes: width="any" (docs/rules.md)',
+            fix="one call for each lane, without enzyme_width" if rule.form == "registered" else
+            'width=1, or a rule for all lanes: width="any" (docs/rules.md)',
         )  # fmt: skip
 
 
 def _one_only(unit: Unit, site: Site) -> str:
     """Why the body of a rule cannot be run lane after lane, "" where it can."""
     rule, args = site.rule, site.call.args
+    if rule.form == "registered" and isinstance(unit.width, Apart):
+        from irgrad.engine.transforms.registered import writes_nothing
+
+        return "" if writes_nothing(unit, site.callee) else "it runs the function, which stores something, in each lane"
     if rule.form not in ("calls", "foreign", "stop"):
         return "it makes the call of the function itself" if rule.form == "registered" else "it runs Python"
     prototype = site.prototype
@@ -126,6 +140,7 @@ def each_lane(writer: Writer, body: Callable[[], None]) -> None:
             writer._cotangent = result.view[lane].v
         elif not reverse:
             writer.shadows |= {i: held.view[lane].v for i, held in numbers.items()}
+        writer.lane = lane
         body()
         for i, view in own.items():
             _move(view, given[i], lane, width, out=True)
@@ -133,6 +148,8 @@ def each_lane(writer: Writer, body: Callable[[], None]) -> None:
             held.view[lane] = Scalar(code, writer.arguments[i].adjoint)
         if not reverse and result is not None:
             result.view[lane] = writer.result().d
+    if writer.value_slot is not None:
+        writer.replaced = code.b.load(writer.fn_type.ret, writer.value_slot)
     writer.shadows = given
     writer.held, writer.held_result = numbers, result
 

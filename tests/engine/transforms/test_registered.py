@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 
 import pytest
 
+from irgrad.engine.ir.reader import read
 from irgrad.engine.notation.lower import lower
+from irgrad.engine.transforms.registered import writes_nothing
+from irgrad.engine.transforms.rule_lanes import LaneByLane
 from irgrad.interop.loaders import load
-from irgrad.rules.errors import IRGradError
+from irgrad.rules.errors import IRGradError, OneAtATime
 
 HEAD = """extern int enzyme_const, enzyme_dup;
 double __enzyme_autodiff(void *, ...);
@@ -86,3 +90,37 @@ def test_the_functions_stay_the_programs() -> None:
     text = lower(load(HEAD + _gradient("f", "f_aug", "f_rev")).text)
     assert len(re.findall(r"^define [^@\n]*@f_rev\(", text, re.M)) == 1
     assert len(re.findall(r"call [^@\n]*@f_aug\(", text)) == 1
+
+
+WIDE = HEAD + """extern int enzyme_width;
+Two __enzyme_autodiff_two(void *, ...);
+int calls;
+double counts(double x) { calls++; return x; }
+double inner(double x) { return counts(x) + x; }
+double r(double x) { Two t = __enzyme_autodiff_two((void *)use, enzyme_width, 2, x); return t.a + t.b; }
+"""
+
+
+def test_each_lane_has_a_call_of_its_own_and_that_is_told() -> None:
+    source = WIDE + _gradient("f", "f_aug", "f_rev")
+    with pytest.warns(LaneByLane, match=r"`f` and its derivative \(.*\) run once for each of the 2 lanes"):
+        text = lower(load(source).text)
+    calls = [line for line in text.splitlines() if " call " in line and "@f_aug(" in line]
+    assert len(calls) == 1 + 2  # those of `slope` and of `r`
+
+
+@pytest.mark.parametrize(("function", "writes"), [
+    ("f", True), ("g", True), ("use", True), ("h", False), ("counts", False), ("inner", False), ("scale", False),
+])  # fmt: skip
+def test_only_functions_that_store_nothing_run_again(function: str, writes: bool) -> None:
+    module = read(load(WIDE + "void scale(double *x, double a) { *x *= a; }\n").text)
+    unit = SimpleNamespace(module=module, rules=SimpleNamespace(hidden={}))
+    assert writes_nothing(unit, module.functions[function]) is writes  # type: ignore[arg-type]
+
+
+def test_a_function_that_stores_something_takes_one_lane() -> None:
+    source = "int calls;\n" + WIDE.replace("{ return x * n; }", "{ calls++; return x * n; }")
+    with pytest.raises(OneAtATime) as caught:
+        lower(load(source + _gradient("f", "f_aug", "f_rev")).text)
+    assert "which stores something, in each lane" in caught.value.because
+    assert "without enzyme_width" in caught.value.fix
