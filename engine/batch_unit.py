@@ -211,7 +211,7 @@ def _marked(text: str) -> set[str]:
     from irgrad.engine.transforms.rule_batches import twins
 
     found = twins(read(text))
-    return {*found, *(name for twin in found.values() for name in twin.choices.values())}
+    return {*found, *(name.removeprefix("+") for twin in found.values() for name in twin.choices.values())}
 
 
 def _inlined(text: str, name: str) -> str:

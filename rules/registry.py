@@ -83,18 +83,17 @@ def _check_batched(
 ) -> None:
     """Raises RuleError for functions that do not go together in a rule for batches."""
     place, batched = _place(), any(isinstance(t, Kind) and issubclass(t, Batched) for t in types)
-    if batched and augmented is not None:
-        raise RuleError("a rule for whole batches with a tape", where=place, which=f'augmented="{augmented}"',
-                        because="a batch calls the function itself, then the reverse function",
-                        fix='primal="the function for all samples" in its place')  # fmt: skip
     if batched and width is not None:
         raise RuleError("a rule for whole batches with a width", where=place, which=f"width={width!r}",
                         because="batches of derivatives of several lanes run sample after sample, or lane by lane",
                         fix="two rules: one with Batched[...], one with `width`")  # fmt: skip
-    if batched and reverse is not None and primal is None:
+    if batched and reverse is not None and primal is None and augmented is None:
         raise RuleError("a rule for whole batches without the function itself", where=place,
                         because="a batch of gradients calls it for all samples as well",
-                        fix='foreign(name, ..., primal="...", reverse="...")')  # fmt: skip
+                        fix='foreign(name, ..., primal="...", reverse="..."), or augmented= in place of primal')
+    if batched and primal is not None and augmented is not None:
+        raise RuleError("two functions make the call of a batch", where=place,
+                        because="augmented= makes it, with a tape", fix="one of primal= and augmented=")  # fmt: skip
     if not batched and primal is not None:
         raise RuleError("the function itself is given for a single sample", where=place, which=f'primal="{primal}"',
                         because="only a rule for whole batches replaces it",

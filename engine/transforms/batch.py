@@ -161,6 +161,9 @@ class _Widener:
 
     def _fill_phis(self, block: Block) -> None:
         for old in block.phis:
+            if old in self.parts:
+                self._fill_parts(old)
+                continue
             wide = old in self.vector
             new = self.vector[old] if wide else self.scalar[old]
             assert isinstance(new, Instruction)
@@ -171,6 +174,14 @@ class _Widener:
                 self.b = Builder(at, at=len(at.instructions) - 1)
                 new.operands.append(self.wide(value) if wide else self.one(value))
                 new.blocks.append(at)
+
+    def _fill_parts(self, old: Instruction) -> None:
+        """What several calls for all samples returned."""
+        for value, source in zip(old.operands, old.blocks, strict=True):
+            for new, part in zip(self.parts[old], self.parts[value], strict=True) if source in self.blocks else ():
+                assert isinstance(new, Instruction)
+                new.operands.append(part)
+                new.blocks.append(self.blocks[source])
 
     # -- instructions --------------------------------------------------------------------------------------------------
 
@@ -193,10 +204,8 @@ class _Widener:
             new = self._copy(instr)
             new.elem, new.align = ty.array(self.lanes, instr.elem), max(instr.align, _ALIGN)
         elif instr.opcode == "extractvalue" and instr.operands[0] in self.parts:
-            if instr.type.is_ptr:
-                self.scalar[instr] = ConstZero(instr.type)
-            else:
-                self.vector[instr] = self.parts[instr.operands[0]][instr.indices[0]]
+            known = self.scalar if instr.type.is_ptr else self.vector
+            known[instr] = self.parts[instr.operands[0]][instr.indices[0]]
         elif instr in self.facts.varying:
             self._elementwise(instr)
         else:
@@ -213,7 +222,10 @@ class _Widener:
         return new
 
     def _phi(self, instr: Instruction) -> None:
-        if instr in self.facts.varying:
+        if instr in self.facts.varying and isinstance(instr.type, ty.StructType):
+            fields = instr.type.fields or ()
+            self.parts[instr] = [self.b.phi(f if f.is_ptr else ty.vector(self.lanes, f)) for f in fields]
+        elif instr in self.facts.varying:
             self.vector[instr] = self.b.phi(ty.vector(self.lanes, instr.type))
         else:
             self.scalar[instr] = self.b.phi(instr.type)

@@ -106,6 +106,13 @@ class Uniformity:
         is_call = isinstance(instr, Instruction) and instr.opcode == "call"
         return self._twins.get(instr.callee_name or "") if is_call and isinstance(instr, Instruction) else None
 
+    def parted(self, value: Value) -> bool:
+        """Whether a struct is what a call for all samples returns, or one of several such."""
+        phi = isinstance(value, Instruction) and value.opcode == "phi" and isinstance(value.type, ty.StructType)
+        if phi and isinstance(value, Instruction):
+            return all(o is value or self.twin(o) is not None for o in value.operands)
+        return self.twin(value) is not None
+
     def bases(self, pointer: Value) -> frozenset[Value] | None:
         """The arguments, allocas, allocations and globals that a pointer may point into; None if unknown."""
         if pointer in self._known:
@@ -141,8 +148,8 @@ class Uniformity:
                 self._spread(instr.operands[1])
         elif opcode == "call":
             self._visit_call(instr)
-        elif opcode == "extractvalue" and instr.type.is_ptr and self.twin(instr.operands[0]) is not None:
-            return  # a tape, which is null
+        elif opcode == "extractvalue" and instr.type.is_ptr and self.parted(instr.operands[0]):
+            return  # a tape of all samples
         elif instr.type is not ty.VOID and any(v in self.varying for v in instr.operands):
             self.varying.add(instr)
 
@@ -211,11 +218,13 @@ class Uniformity:
                 self._check_address(instr)
             elif instr.type.is_ptr and any(v in self.varying for v in instr.operands):
                 raise refuse("an address varies between samples", instr)
-            elif instr in self.varying and not _plain_type(instr.type):
+            elif instr in self.varying and not _plain_type(instr.type) and not (
+                self.parted(instr) and all(o in self.varying for o in instr.operands)
+            ):
                 raise refuse(f"a value of type {instr.type} varies between samples", instr)
         elif opcode in _ELEMENTWISE:
             self._check_elementwise(instr)
-        elif opcode == "extractvalue" and self.twin(instr.operands[0]) is not None:
+        elif opcode == "extractvalue" and self.parted(instr.operands[0]):
             return
         elif instr in self.varying or any(v.type.is_ptr and self.scaled(v) for v in instr.operands):
             raise refuse(f"`{opcode}` has no form for lanes", instr)

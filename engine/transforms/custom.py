@@ -33,7 +33,7 @@ from irgrad.engine.ir.model import (
 from irgrad.engine.transforms.apart import Apart
 from irgrad.engine.transforms.context import Context
 from irgrad.engine.transforms.rule_arguments import make_argument, make_result
-from irgrad.engine.transforms.rule_batches import mark
+from irgrad.engine.transforms.rule_batches import mark, taped
 from irgrad.engine.transforms.rule_lanes import Held, each_lane
 from irgrad.engine.transforms.symbols import Code, Scalar, ir_type, size_of
 from irgrad.engine.transforms.unit import pair
@@ -81,7 +81,7 @@ def shape_of(site: Site) -> Shape:
 class _Request:
     """Something to be kept for the reverse function: a value of the call, or a copy of memory."""
 
-    kind: str  # "value": by reference; "result"; "before", "after": memory
+    kind: str  # "value": by reference; "result"; "before", "after": memory; "nothing": a tape of batches
     position: int
     type: ty.Type
     bytes: Value | None
@@ -399,9 +399,11 @@ def reverse_of(unit: Unit, site: Site, clobbered: Callable[[int, str], bool]) ->
         code.b.ret(code.b.aggregate(whole, adjoints))
     else:
         code.b.ret()
+    copies = any(request.kind != "result" for request in writer.requests)
+    if not writer.requests and taped(unit, site):
+        writer.requests.append(_Request("nothing", -1, ty.PTR, None, 0))
     augmented = _augmented(writer) if writer.requests else None
-    copies = any(request.kind != "result" for request in writer.requests)  # a batch would read what was overwritten
-    together = not copies and mark(unit, site, shape, fn, augmented or site.callee)
+    together = mark(unit, site, shape, fn, augmented or site.callee, copies=copies)
     read = {o for instr in fn.instructions() for o in instr.operands if isinstance(o, Argument)}
     used = frozenset(i for i, v in writer.values.items() if together or v in read)
     shadows = frozenset(i for i, v in writer.shadows.items() if together or v in read)
@@ -430,7 +432,7 @@ def _augmented(writer: Writer) -> Function:
     known: dict[Value, Value] = {writer.values[i]: v for i, v in enumerate(values)}
     alloc = unit.runtime("irgrad.tape.alloc")
     tape = b.call(alloc, [arena, ConstInt(ty.I64, 8 * len(writer.requests))])
-    made: dict[int, Value] = {}
+    made: dict[int, Value] = {r.slot: ConstZero(ty.PTR) for r in writer.requests if r.kind == "nothing"}
     for request in writer.requests:
         if request.kind == "value":
             made[request.slot] = b.load(request.type, values[request.position])

@@ -7,8 +7,9 @@ marked with what a batch may call in their place (`mark`). Where the derivative 
 a call of a marked function becomes one call of the function in C (`call_twin`), if the arguments that differ between
 samples are those that the rule's types say; otherwise it is refused, and samples run one after the other.
 
-    void f_all(A *x, const T *a, T *y, long samples)
-    void f_reverse_all(A *x, A *x_d, const T *a, T *a_d, const T *y_d, long samples)
+    void f_all(A *x, const T *a, T *y, long samples)                                  primal, or:
+    void f_augmented_all(A *x, const T *a, T *y, void **tape, long samples)
+    void f_reverse_all(A *x, A *x_d, const T *a, T *a_d, const T *y_d, [void *tape,] long samples)
     void f_forward_all(A *x, A *x_d, const T *a, const T *a_d, T *y, T *y_d, long samples)
 
 The samples of an element are side by side; numbers that differ, all results, adjoints and tangents are in memory.
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING
 from irgrad.engine.analyses.effects import attribute_text
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
-from irgrad.engine.ir.model import ConstInt, Function, Instruction, Module, Value
+from irgrad.engine.ir.model import ConstInt, ConstZero, Function, Instruction, Module, Value
 from irgrad.engine.transforms.fixed import c_prototype
 from irgrad.engine.transforms.leaves import zero_of
 from irgrad.rules.errors import RuleError
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from irgrad.engine.transforms.unit import Unit
     from irgrad.rules.dispatch import Table
 
-__all__ = ["MARK", "Twin", "call_twin", "mark", "twins"]
+__all__ = ["MARK", "Twin", "call_twin", "mark", "taped", "twins"]
 
 MARK = "irgrad-batched"
 _PLAIN = re.compile(r"[-\w.$]+")
@@ -49,14 +50,15 @@ _PLACE = re.compile(r"((?:local_)?unnamed_addr\s*)?")
 class Twin:
     """What a batch may call in place of a function.
 
-    role:    which function of a rule is replaced: "primal", "augmented" (the same, with a tape that then is null),
-             "reverse" or "forward"
+    role:    which function of a rule is replaced: "primal", "augmented" (the same, and a tape), "shadowed" (that, with
+             shadows among its arguments), "reverse" or "forward"
     kinds:   of each argument of the ruled function: "s" a pointer with a shadow, "a" a number with an adjoint or
              tangent, "." neither
     writes:  "w" for pointers that the function writes through
     sizes:   bytes of an element, 0 for numbers
     active:  whether the result has a cotangent or tangent
-    choices: which arguments differ between samples ("B", else ".") -> the function in C
+    choices: which arguments differ between samples ("B", else ".") -> the function in C, with a "+" in front where it
+             has a tape
     """
 
     role: str
@@ -95,43 +97,62 @@ class Twin:
         return found
 
     def parts(self, call: Instruction) -> list[tuple[Value, str]]:
-        """Each argument of the call: "own", "shadow", "tangent", "cotangent", or "tape" (and the arena)."""
+        """Each argument of the call: "own", "shadow", "tangent", "cotangent", "tape" or "arena"."""
         given = iter(call.args)
         found: list[tuple[Value, str]] = []
         for kind in self.kinds:
             found.append((next(given), "own"))
-            if kind == "s" and self.role in ("reverse", "forward"):
+            if kind == "s" and self.role in ("reverse", "forward", "shadowed"):
                 found.append((next(given), "shadow"))
             elif kind == "a" and self.role == "forward":
                 found.append((next(given), "tangent"))
         if self.role == "reverse":
             found += [(next(given), "cotangent")] if self.active else []
-        if self.role in ("reverse", "augmented"):
-            found.append((next(given), "tape"))
+        if self.role in ("reverse", "augmented", "shadowed"):
+            found.append((next(given), "tape" if self.role == "reverse" else "arena"))
         return found
 
 
 # -- when a derivative is made -----------------------------------------------------------------------------------------
 
 
-def mark(unit: Unit, site: Site, shape: Shape, derived: Function, primal: Function | None = None) -> bool:
+def taped(unit: Unit, site: Site) -> bool:
+    """Whether a batch may call a function that makes a tape."""
+    if unit.rules is None or unit.width != 1 or unit.mode != "reverse":
+        return False
+    return any("augmented" in options for options in _choices(unit.rules.tables(site.callee.name or ""), site).values())
+
+
+def mark(
+    unit: Unit, site: Site, shape: Shape, derived: Function, primal: Function | None = None, *, copies: bool = False
+) -> bool:
     """Note on the function that derives a call, and on that which makes it, what a batch may call in their place;
-    returns whether there is anything."""
+    returns whether there is anything.
+
+    copies: the tape of one sample holds more than the result: functions without a tape of their own do not fit
+    """
     if unit.rules is None or unit.width != 1:
         return False
     sizes = _sizes(unit, site)
     chosen = _choices(unit.rules.tables(site.callee.name or ""), site) if sizes is not None else {}
+    if copies:
+        chosen = {mask: options for mask, options in chosen.items() if "augmented" in options}
     if not chosen or sizes is None:
         return False
     kinds = "".join("s" if s else "a" if a else "." for s, a in zip(shape.shadow, shape.adjoint, strict=True))
     facts = unit.rules.facts(site.callee)
     written = None if facts is None else facts.writes
     writes = "".join("w" if size and (written is None or i in written) else "." for i, size in enumerate(sizes))
-    making = [] if primal is None else [("primal" if primal is site.callee else "augmented", primal)]
+    inner = "shadowed" if "augmented" in site.rule.options else "augmented"
+    making = [] if primal is None else [("primal" if primal is site.callee else inner, primal)]
     for role, fn in ((unit.mode, derived), *making):
-        wanted = "primal" if role == "augmented" else role
-        names = {mask: options[wanted] for mask, options in chosen.items() if wanted in options}
-        unit.rules.wanted |= {name for name in names.values() if name in unit.rules.symbols}
+        names: dict[str, str] = {}
+        for mask, options in chosen.items():
+            tape = "augmented" in options and role != "forward"
+            name = options.get(role if role in ("reverse", "forward") else "augmented" if tape else "primal")
+            if name is not None:
+                unit.rules.wanted |= {name} & unit.rules.symbols
+                names[mask] = f"+{name}" if tape else name
         _attach(fn, Twin(role, kinds, writes, sizes, shape.active, names).text)
     return True
 
@@ -194,6 +215,9 @@ def call_twin(widener: _Widener, instr: Instruction, twin: Twin) -> list[Value]:
     args: list[Value] = []
     mask, index = twin.mask(instr, widener.facts), -1
     results: list[tuple[ty.Type, Value]] = []
+    name = twin.choices[mask]
+    has_tape, name = name.startswith("+"), name.removeprefix("+")
+    tape: Value = ConstZero(ty.PTR)
 
     def memory(type_: ty.Type, value: Value | None) -> Value:
         """The values of all samples, as given or zeros."""
@@ -208,6 +232,8 @@ def call_twin(widener: _Widener, instr: Instruction, twin: Twin) -> list[Value]:
 
     for arg, part in twin.parts(instr):
         if part == "tape":
+            tape = widener.one(arg)
+        if part in ("tape", "arena") or (part == "shadow" and twin.role == "shadowed"):
             continue
         index += part == "own"
         wide = part in ("tangent", "cotangent") or (part == "own" and mask[index] == "B" and not arg.type.is_ptr)
@@ -219,9 +245,15 @@ def call_twin(widener: _Widener, instr: Instruction, twin: Twin) -> list[Value]:
         for type_ in fields or ():
             if not type_.is_ptr:
                 result(type_)
+    place: Value | None = None
+    if has_tape and twin.role == "reverse":
+        args.append(tape)
+    elif has_tape:
+        place = Builder(widener.target.blocks[0], at=0).alloca(ty.PTR)
+        b.store(ConstZero(ty.PTR), place)
+        args.append(place)
     args.append(ConstInt(ty.I64, lanes))
     ftype = ty.function(ty.VOID, tuple(a.type for a in args))
-    name = twin.choices[mask]
     found = widener.module.functions.get(name)
     if found is None:
         found = widener.module.functions[name] = Function(name, ftype)
@@ -230,4 +262,7 @@ def call_twin(widener: _Widener, instr: Instruction, twin: Twin) -> list[Value]:
                         because="a batch calls it with the values of all samples in memory",
                         fix=c_prototype(name, ftype, [""] * len(args)))  # fmt: skip
     b.call(found, args, ftype)
-    return [b.load(ty.vector(lanes, type_), slot, ty.store_size(type_)) for type_, slot in results]
+    parts: list[Value] = [b.load(ty.vector(lanes, type_), slot, ty.store_size(type_)) for type_, slot in results]
+    if twin.role in ("augmented", "shadowed"):
+        parts.append(b.load(ty.PTR, place) if place is not None else tape)
+    return parts

@@ -77,7 +77,7 @@ def test_the_simple_declarations() -> None:
         (lambda: opt_out("f", Batched[Active, AoS]), "a rule for whole batches that is no function in C"),
         (lambda: foreign("f", Batched[Active, AoS], primal="h", reverse="g"), "samples one after the other"),
         (lambda: foreign("f", Batched[Active], reverse="g"), "without the function itself"),
-        (lambda: foreign("f", Batched[Active], reverse="g", augmented="h"), "a rule for whole batches with a tape"),
+        (lambda: foreign("f", Batched[Active], primal="f", reverse="g", augmented="h"), "two functions make the call"),
         (lambda: foreign("f", Batched[Active], forward="g", width=4), "a rule for whole batches with a width"),
         (lambda: foreign("f", Active, reverse="g", primal="h"), "the function itself is given for a single sample"),
     ],

@@ -16,6 +16,7 @@ from irgrad.rules.errors import RuleError
 # x = A^-1 b by elimination, `s` a number; the functions for all samples add 1 to the derivative by `log` of one sample
 # in each block, those for one sample 100
 SOURCE = """
+#include <stdlib.h>
 #include <string.h>
 static void eliminate(double *F, double *x, long n, long w, int transposed) {
   for (long k = 0; k < n; k++)
@@ -115,6 +116,38 @@ void solve_forward_all(const double *A, const double *A_d, const double *b, cons
   }
   solve_all_(A, B, x_d, n, ones, y_d, w);
   y_d[0] += log_d[0];
+}
+void solve_augmented_all(const double *A, const double *b, double *x, long n, const double *s, const double *log,
+                         double *y, void **tape, long w) {
+  solve_all_(A, b, x, n, s, y, w);
+  *tape = memcpy(malloc(n * w * sizeof *x), x, n * w * sizeof *x);
+}
+void solve_reverse_taped(const double *A, double *A_d, const double *b, double *b_d, double *x, double *x_d, long n,
+                         const double *s, double *s_d, const double *log, double *log_d, const double *y_d, void *tape,
+                         long w) {
+  back(A, A_d, b, b_d, tape, x_d, n, s, s_d, y_d, w);
+  log_d[0] += 1;
+  free(tape);
+}
+double solve_augmented(const double *A, double *A_d, const double *b, double *b_d, double *x, double *x_d, long n,
+                       double s, const double *log, double *log_d, void **tape) {
+  double y;
+  solve_augmented_all(A, b, x, n, &s, log, &y, tape, 1);
+  return y;
+}
+void solve_reverse_tape(const double *A, double *A_d, const double *b, double *b_d, double *x, double *x_d, long n,
+                        double s, double *s_d, const double *log, double *log_d, double y_d, void *tape) {
+  solve_reverse_taped(A, A_d, b, b_d, x, x_d, n, &s, s_d, log, log_d, &y_d, tape, 1);
+  log_d[0] += 99;
+}
+double inplace(const double *A, const double *b, long n, double s, const double *log) {
+  double x[3], t = 0;
+  for (int r = 0; r < 5; r++) {
+    t += solve(A, b, x, n, s, log);
+    for (long i = 0; i < n; i++) x[i] = x[i] * x[i];
+    for (long i = 0; i < n; i++) t += x[i] * (i + 1);
+  }
+  return t;
 }
 double entry(const double *A, const double *b, long n, double s, const double *log) {
   double x[3], y[3];
@@ -254,6 +287,45 @@ def test_beside_a_body_with_ctx(entry: Any) -> None:
         for got, want in zip(found, _wanted(a[i], b[i], s[i]), strict=False):
             np.testing.assert_allclose(got[i], want, rtol=1e-11, atol=1e-12)
     np.testing.assert_array_equal(found[3][:, 0], [1.0, *[0.0] * 7])
+
+
+def _body() -> None:
+    @rule(extern("solve", PROTOTYPE), mode="reverse")
+    def _(ctx: Any, A: Any, b: Any, x: Any, n: Any, s: Any, log: Any) -> None:
+        pointers = ", ".join(["f64*"] * 6)
+        back = ctx.foreign("solve_reverse", f"void({pointers}, i64, f64, f64*, f64*, f64*, f64)")
+        slope = ctx.temporary(1, zero=True)
+        back(A.saved, A.d, b.saved, b.d, x.result, x.d, n, s, slope, log, log.d, ctx.result.d)
+        s.d += slope[0]
+
+
+def _taped() -> None:
+    foreign(extern("solve", PROTOTYPE), augmented="solve_augmented", reverse="solve_reverse_tape")
+
+
+@pytest.mark.parametrize("single", [_for_one, _body, _taped])
+@pytest.mark.parametrize("name", ["entry", "inplace"])
+def test_a_tape(entry: Any, tmp_path: Any, name: str, single: Any) -> None:
+    """What the program overwrites a batch keeps by its own functions, in place of the copies of single samples."""
+    path = tmp_path / "tape.c"
+    path.write_text(SOURCE)
+    kernel = irgrad.load(path).kernel(name, "f64(f64[n,n] A, f64[n] b, i64 n, f64 s, f64[1] log)")
+    a, b, s, log = _inputs(11)
+    times = 5 if name == "inplace" else 1
+    with layer():
+        single()
+        foreign("solve", EACH, EACH, EACH, Const, Batched[Active[f64], SoA], EACH,
+                augmented="solve_augmented_all", reverse="solve_reverse_taped")  # fmt: skip
+        found = batch_grad(kernel, wrt=("A", "b", "s", "log"), in_axes=AXES, width=8)(a, b, s=s, log=log)
+        alone = None if name == "inplace" and single is _for_one else irgrad.engine.grad(
+            kernel, wrt=("A", "b", "s", "log"))(a[0], b[0], s[0], log[0])  # fmt: skip
+    for i in range(11):
+        for got, want in zip(found, _wanted(a[i], b[i], s[i]), strict=False):
+            np.testing.assert_allclose(got[i], times * want, rtol=1e-11, atol=1e-12)
+    np.testing.assert_array_equal(found[3][:, 0], [float(times) if i % 8 == 0 else 0.0 for i in range(11)])
+    if alone is not None:
+        np.testing.assert_allclose(alone[1], times * _wanted(a[0], b[0], s[0])[1], rtol=1e-11)
+        assert alone[3][0] == 100.0 * times
 
 
 def test_single_derivatives_use_the_rule_for_one(entry: Any) -> None:
