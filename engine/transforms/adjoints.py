@@ -137,7 +137,12 @@ def same(r: Reverse, instr: Instruction) -> None:
     if source.type is not instr.type:
         if source.type.scalar is not instr.type.scalar and not _same_bits(r, instr):
             raise refuse(r.unit, instr, "the bits of an active float are read as something else")
-        amount = r.b.cast("bitcast", amount, r.unit.wide(source.type))
+        width = r.unit.width
+        if isinstance(width, apart.Apart) and source.type.is_fp is not instr.type.is_fp:
+            parts = [apart.lane(r.b, instr.type, amount, j, width) for j in range(width)]
+            amount = apart.join(r.b, source.type, [r.b.cast("bitcast", part, source.type) for part in parts])
+        else:
+            amount = r.b.cast("bitcast", amount, r.unit.wide(source.type))
     r.give(source, amount)
 
 

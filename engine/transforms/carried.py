@@ -16,7 +16,7 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import ConstAggregate, ConstInt, Instruction, Value, is_zero
 from irgrad.engine.ir.types import Type
-from irgrad.engine.transforms.apart import Apart
+from irgrad.engine.transforms.apart import Apart, join, lane
 from irgrad.engine.transforms.lanes import shuffle
 from irgrad.engine.transforms.leaves import add as add_floats
 from irgrad.engine.transforms.leaves import fields_of, has_float, zero_of
@@ -49,10 +49,17 @@ def add(unit: Unit, b: Builder, value: Value, x: Value, y: Value) -> Value:
         return y
     if is_zero(y):
         return x
+    if not value.type.scalar.is_int and not (value.type.is_aggregate and _has_wide_int(value.type)):
+        return add_floats(b, x, y)
+    if isinstance(unit.width, Apart):
+        pairs = [[lane(b, value.type, part, j, unit.width) for part in (x, y)] for j in range(unit.width)]
+        return join(b, value.type, [_add_integers(unit, b, value, *pair) for pair in pairs])
+    return _add_integers(unit, b, value, x, y)
+
+
+def _add_integers(unit: Unit, b: Builder, value: Value, x: Value, y: Value) -> Value:
     if value.type.scalar.is_int:
         return add_bits(b, kinds_of(unit, value), x, y)
-    if not value.type.is_aggregate or not _has_wide_int(value.type):
-        return add_floats(b, x, y)
     return _add_parts(unit, b, value.type, value.type, (), x, y)
 
 

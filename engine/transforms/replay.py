@@ -27,7 +27,7 @@ from irgrad.engine.transforms.unit import Unit
 if TYPE_CHECKING:
     from irgrad.engine.analyses.effects import Effect
     from irgrad.engine.analyses.rulebook import Rulebook
-    from irgrad.engine.ir.model import Module, Value
+    from irgrad.engine.ir.model import Block, Module, Value
     from irgrad.engine.transforms.derive import Derived
 
 __all__ = ["TANGENT", "derive_tangent_split"]
@@ -143,9 +143,34 @@ def plan_of(unit: Unit, kept: Sequence[int]) -> Plan:
                 mask |= where
                 changed = True
     plan = Plan(dropped={i for i, where in written if where & mask})
+    live = _returning(unit)
     for instr in instructions:
-        _look(unit, plan, instr, mask)
+        if instr.block in live:
+            _look(unit, plan, instr, mask)
     return plan
+
+
+def _returning(unit: Unit) -> set[Block]:
+    """The blocks that a run which returns may go through: a path that ends the program never has a second run."""
+    found: set[Block] = set()
+    work, seen = [unit.root], {unit.root}
+    while work:
+        fn = work.pop()
+        before: dict[Block, list[Block]] = {}
+        for block in fn.blocks:
+            for after in block.terminator.blocks:
+                before.setdefault(after, []).append(block)
+        own = [block for block in fn.blocks if block.terminator.opcode == "ret"]
+        while own:
+            block = own.pop()
+            if block not in found:
+                found.add(block)
+                own += before.get(block, [])
+        for instr in (i for block in fn.blocks if block in found for i in block.instructions if i.is_call):
+            fresh = [target for target in unit.pointers.callees(instr) or () if target.blocks and target not in seen]
+            seen.update(fresh)
+            work += fresh
+    return found
 
 
 def _written(unit: Unit, instr: Instruction) -> int:
@@ -176,11 +201,11 @@ def _look_at_call(unit: Unit, plan: Plan, instr: Instruction, mask: int) -> None
     if targets is None or not isinstance(instr.callee, Function):
         because = "which function it calls is known from memory that is not the same when the tangent pass runs"
         raise _twice(unit, instr, because)
-    if name.startswith(_HARMLESS) or effect is None or instr.block is None:
+    if name.startswith(_HARMLESS) or effect is None:
         return
     if effect.copy is not None and instr not in plan.dropped and pointers.of(instr.args[effect.copy[1]]) & mask:
         plan.copies.add(instr)
-    if effect.copy or effect.fill or effect.nothing or instr.block.terminator.opcode == "unreachable":
+    if effect.copy or effect.fill or effect.nothing:
         return
     if effect.allocates and not effect.inactive:
         if pointers.of(instr) & mask:
