@@ -3,7 +3,8 @@
 Code compiled by the wheel's clang uses libc++, which no shared library of the system provides; what of it is not
 inlined (streams, locales, threads) is taken from the wheel's static libc++; what kernels commonly need of it the loader
 has linked in as IR already (`interop/loaders/libcxx.py`). The first such link on a machine builds that library (46 s on
-two cores, kept in zig's own cache); later ones take 0.2 s, and their result is in the disk cache.
+two cores, kept in zig's own cache); later ones take 0.2 s, and their result is in the disk cache. Units with
+constructors, or with static variables that have destructors, become shared libraries as well, without libc++.
 """
 
 from __future__ import annotations
@@ -22,17 +23,41 @@ from irgrad.engine.codegen.cache import default_cache, fingerprint
 from irgrad.engine.progress import Progress
 from irgrad.rules.errors import LoadError
 
-__all__ = ["SharedUnit", "is_cxx_symbol", "link_with_libcxx"]
+__all__ = ["HANDLE", "SharedUnit", "is_cxx_symbol", "link_with_libcxx", "run_at_start"]
 
 _PREFIXES = ("_ZNSt", "_ZNKSt", "_ZSt", "_ZTISt", "_ZTVSt", "_ZTSSt", "_ZTINSt", "_ZTVNSt", "_ZTSNSt",
              "_ZTVN10__cxxabiv1", "__cxa_", "__gxx_", "_Zn", "_Zd", "_Unwind_")
 _TABLES = re.compile(r"_Z(?:T[TCVIS]|T[hv]n?\d+_(?:n?\d+_)?|GV)(?:NK?)?St")  # construction tables, thunks, guards
+HANDLE = "__dso_handle"  # of a shared library, which the destructors of its variables are registered with
+_CONSTRUCTORS = re.compile(r"^@llvm\.global_ctors = appending global \[\d+ x [^]]*\] \[(.*)\]$", re.M)
+_ENTRY = re.compile(r'\{ i32 (\d+), ptr (@(?:"[^"]*"|[-\w$.]+)), ptr [^}]*\}')
+_USED = re.compile(r"^@llvm\.used = appending global \[(\d+) x ptr\] \[", re.M)
+_ARRAY = "@irgrad.init_array"
 _TIMEOUT = 900.0
 
 
 def is_cxx_symbol(name: str) -> bool:
     """Whether the C++ runtime library would define the symbol."""
-    return name.startswith(_PREFIXES) or bool(_TABLES.match(name))
+    return name.startswith(_PREFIXES) or bool(_TABLES.match(name)) or name == HANDLE
+
+
+def run_at_start(text: str) -> str:
+    """The module with its constructors where a shared library looks for them.
+
+    LLVM puts them into `.ctors` here, which nothing runs, and its linker in memory runs none at all.
+    """
+    found = _CONSTRUCTORS.search(text)
+    if found is None:
+        return text
+    functions = [name for _, name in sorted(_ENTRY.findall(found[1]), key=lambda entry: int(entry[0]))]
+    listed = ", ".join(f"ptr {name}" for name in functions)
+    array = f'{_ARRAY} = internal global [{len(functions)} x ptr] [{listed}], section ".init_array", align 8'
+    text = text.replace(found[0], array, 1)
+    used = _USED.search(text)
+    if used is None:
+        return f'{text}\n@llvm.used = appending global [1 x ptr] [ptr {_ARRAY}], section "llvm.metadata"\n'
+    more = f"@llvm.used = appending global [{int(used[1]) + 1} x ptr] [ptr {_ARRAY}, "
+    return text.replace(used[0], more, 1)
 
 
 class SharedUnit:
@@ -75,7 +100,8 @@ def _link(image: bytes, output: Path, missing: Sequence[str]) -> None:
     zig = next((Path(folder, "zig") for folder in folders if os.access(Path(folder, "zig"), os.X_OK)), None)
     if zig is None:
         raise _failed(missing, "the `ziglang` wheel, which brings libc++, is not installed")
-    command = [str(zig), "c++", "-shared", "-O2", "-o", str(output), str(source), "-lm"]
+    driver = "c++" if set(missing) - {HANDLE} else "cc"  # its C++ library, if any, is that of this process
+    command = [str(zig), driver, "-shared", "-O2", "-o", str(output), str(source), "-lm"]
     try:
         with Progress("building the C++ library (once on this machine, about a minute)"):
             done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,

@@ -25,6 +25,7 @@ from irgrad.rules.errors import IRInvalid, LoadError
 
 __all__ = ["LLVM_LOCK", "Compiled", "compile_known", "compile_module", "compile_object", "link_object"]
 
+_STARTS = b".init_array\0"  # among the names of sections
 _UNIT = "irgrad"
 # an entry of this name gives the unit's idle tape memory back (engine/transforms/runtime.py)
 _DRAIN = "irgrad_tape_drain"
@@ -128,6 +129,10 @@ def compile_object(
     text: str, entries: Sequence[str], *, strict_fp: bool = False, level: int = 3, cache: bool = True
 ) -> tuple[bytes, bool]:
     """The object file (position-independent) of a module for this CPU, and whether it came from the disk cache."""
+    if "@llvm.global_ctors" in text:
+        from irgrad.engine.codegen.cxx import run_at_start
+
+        text = run_at_start(text)
     key = fingerprint("object-3", text, "\0".join(entries), f"{strict_fp} {level}", *_machine_identity())
     store = default_cache()
     if cache:
@@ -202,6 +207,10 @@ def link_object(image: bytes, entries: Sequence[str], *, cached: bool = False) -
     missing = symbols.missing(names)
     if missing:
         return _link_with_helpers(image, entries, names, missing, cached=cached)
+    if _STARTS in image:
+        from irgrad.engine.codegen.cxx import HANDLE, link_with_libcxx
+
+        return Compiled(None, link_with_libcxx(image, [HANDLE]), entries, image, cached)
     addresses = symbols.resolve_all(names)
     placed = place(image, addresses) if not any(map(_unwinds, names)) else None
     if placed is not None:

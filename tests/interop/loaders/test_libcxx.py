@@ -124,3 +124,43 @@ def test_maps_of_libstdcxx_have_derivatives() -> None:
     assert value == kernel(x)
     assert gradient == pytest.approx(26 + 12 * x + 3 * x * x + 8 * x, rel=1e-14)
     assert ig.engine.jvp(kernel, (x,), (1.0,))[1] == pytest.approx(gradient, rel=1e-14)
+
+
+LIBSTDCXX = r"""
+#include <cmath>
+#include <functional>
+#include <iostream>
+#include <set>
+#include <vector>
+extern "C" double backwards(double x) {
+  std::set<double> s{x, 3 * x, 2 * x, x * x};
+  double r = 0; int i = 1;
+  for (auto it = s.rbegin(); it != s.rend(); ++it) r += *it * *it * i++;
+  return r;
+}
+extern "C" double closures(double x) {
+  std::function<double(double)> f = [x](double y) { return x * y; };
+  std::vector<std::function<double(double)>> all{f, [k = x * x](double y) { return k * y * y; },
+                                                 [](double y) { return std::sin(y); }};
+  double r = x;
+  for (auto &g : all) r = g(r) + r;
+  return r;
+}
+extern "C" double streams(double x) {
+  double r = x * x;
+  if (r > 1e9) std::cout << "large " << r << std::endl;
+  return r * x;
+}
+"""
+
+
+@pytest.mark.parametrize("name", ["backwards", "closures", "streams"])
+def test_what_includes_the_streams_of_libstdcxx(name: str) -> None:
+    """Its header defines a static variable with a destructor."""
+    if not libstdcxx_headers():
+        pytest.skip("libstdc++ is not installed: no headers below /usr/include/c++")
+    kernel = ig.load(LIBSTDCXX, language="c++", flags=["-stdlib=libstdc++"]).kernel(name)
+    x, h = 1.3, 1e-4
+    want = (kernel(x - 2 * h) - 8 * kernel(x - h) + 8 * kernel(x + h) - kernel(x + 2 * h)) / (12 * h)
+    assert ig.engine.grad(kernel)(x) == pytest.approx(want, rel=1e-8)
+    assert ig.engine.jvp(kernel, (x,), (1.0,))[1] == pytest.approx(want, rel=1e-8)
