@@ -6,6 +6,7 @@ where they meet floats. Conditions (`x > 0`, `a & b`, `~a`) are values of `np.wh
 
 from __future__ import annotations
 
+import inspect
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -242,6 +243,16 @@ def trace_partials(
     """
     args = [Traced(Arg(i), letter == "i") for i, letter in enumerate(letters) if letter != "p"]
     options = {"y": Traced(Result(0))} if takes_result else {}
+    if inspect.isfunction(body):
+        signature = inspect.signature(body)
+        try:
+            signature.bind(*args, **options)
+        except TypeError:
+            taken = ", ".join(p.name for p in signature.parameters.values() if p.kind is not p.KEYWORD_ONLY)
+            raise RuleError(f"the body of the rule for `{key}` takes ({taken})", where=place,
+                            because=f"without `ctx` it gets the numbers of the call: {len(args)}",
+                            fix="def _(ctx, ...): ... for a body that emits calls, or one parameter for each number"
+                            ) from None  # fmt: skip
     return partials_of(body(*args, **options), letters, key, place)
 
 

@@ -78,3 +78,12 @@ def test_the_number_of_partials_is_checked() -> None:
     with pytest.raises(RuleError, match="returns 1 partials") as caught:
         trace_partials(lambda a, b: a, "ff", "f", "file.py:3", takes_result=False)
     assert caught.value.where == "file.py:3"
+
+
+def test_the_number_of_parameters_is_checked() -> None:
+    """A body whose first parameter is not named `ctx` is taken for one of partials."""
+    with pytest.raises(RuleError, match=r"the body of the rule for `f` takes \(c, x, n\)") as caught:
+        trace_partials(lambda c, x, n: None, "pif", "f", "file.py:3", takes_result=False)
+    assert "def _(ctx, ...)" in caught.value.fix and caught.value.where == "file.py:3"
+    assert caught.value.because == "without `ctx` it gets the numbers of the call: 2"
+    assert trace_partials(lambda *a: a[0], "f", "f", "", takes_result=False)
