@@ -8,7 +8,8 @@ by as much as the pointer does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.kinds import INT
@@ -131,10 +132,10 @@ def add_bits(b: Builder, kinds: frozenset[Type], x: Value, y: Value) -> Value:
 def shadow_of_bits(sweep: Sweep, instr: Instruction) -> None:
     """Shadow of an integer operation on carried pointers or floats."""
     unit = sweep.unit
-    refuse_apart(unit, instr)
     pointers = [o for o in instr.operands if o.type.scalar.is_int and unit.activity.pointer(o)]
     floats = [o for o in instr.operands if unit.activity.value(o)] if sweep.tangents else []
     if pointers and not floats and instr.type.is_int:
+        refuse_apart(unit, instr)
         if len(pointers) > 1 and instr.type is ty.I64:
             pointers = [o for o in pointers if not _is_number(unit, o)]
             if not pointers:  # nobody asks for the shadow of a number; it lies in memory where pointers lie as well
@@ -152,13 +153,33 @@ def shadow_of_bits(sweep: Sweep, instr: Instruction) -> None:
             moved = sweep.b.mul(moved, ConstInt(moved.type, unit.width), ())
         sweep.shadows[instr] = sweep.b.binary("add", sweep.shadow(pointer), moved)
         return
-    signed = _taken_sign(unit, instr)
-    if signed is not None:
-        sweep.shadows[instr] = _turned(unit, sweep.b, instr, sweep.shadow(signed[0]), signed, sweep.value)
-        return
     amounts = [sweep.shadow(o) for o in instr.operands]
-    result = _moved(unit, sweep.b, instr, amounts, sweep.value)
-    sweep.shadows[instr] = result
+    if isinstance(unit.width, Apart):
+        given = list(zip(instr.operands, amounts, strict=True))
+        rows = [[lane(sweep.b, o.type, a, j, unit.width) for o, a in given] for j in range(unit.width)]
+        with _one_lane(unit):
+            parts = [_shadow_of_floats(sweep, instr, row) for row in rows]
+        sweep.shadows[instr] = join(sweep.b, instr.type, parts)
+    else:
+        sweep.shadows[instr] = _shadow_of_floats(sweep, instr, amounts)
+
+
+def _shadow_of_floats(sweep: Sweep, instr: Instruction, amounts: list[Value]) -> Value:
+    signed = _taken_sign(sweep.unit, instr)
+    if signed is None:
+        return _moved(sweep.unit, sweep.b, instr, amounts, sweep.value)
+    amount = amounts[0 if signed[0] is instr.operands[0] else 1]
+    return _turned(sweep.unit, sweep.b, instr, amount, signed, sweep.value)
+
+
+@contextmanager
+def _one_lane(unit: Unit) -> Iterator[None]:
+    """What is written here is of one lane of those that lie apart."""
+    width, unit.width = unit.width, 1
+    try:
+        yield
+    finally:
+        unit.width = width
 
 
 def _is_number(unit: Unit, value: Value) -> bool:
@@ -331,25 +352,36 @@ def adjoint_of_bits(r: Reverse, instr: Instruction) -> None:
     amount = r.take(instr)
     if amount is None:
         return
-    refuse_apart(r.unit, instr)
+    unit = r.unit
+    if isinstance(unit.width, Apart):
+        parts = [lane(r.b, instr.type, amount, j, unit.width) for j in range(unit.width)]
+        with _one_lane(unit):
+            rows = [_back(r, instr, part) for part in parts]
+        found = [(row[0][0], join(r.b, row[0][0].type, [part for _, part in row])) for row in zip(*rows, strict=True)]
+    else:
+        found = _back(r, instr, amount)
+    for operand, back in found:
+        _hand(r, instr, operand, back)
+
+
+def _back(r: Reverse, instr: Instruction, amount: Value) -> list[tuple[Value, Value]]:
+    """(operand, what is added to its adjoint)."""
     op, first = instr.opcode, instr.operands[0]
     if op in ("zext", "sext"):
-        _hand(r, instr, first, r.b.cast("trunc", amount, r.unit.wide(first.type)))
-    elif op == "trunc":
-        _hand(r, instr, first, r.b.cast("zext", amount, r.unit.wide(first.type)))
-    elif op in ("shl", "lshr", "ashr"):
-        back = r.b.binary("lshr" if op == "shl" else "shl", amount, _whole_bytes(r.unit, instr))
-        _hand(r, instr, first, back)
-    elif (signed := _taken_sign(r.unit, instr)) is not None:
-        _hand(r, instr, signed[0], _turned(r.unit, r.b, instr, amount, signed, r.recall.value))
-    elif op == "or" and not isinstance(instr.operands[1], ConstInt):
-        for operand in instr.operands:
-            _hand(r, instr, operand, amount)
-    elif isinstance(instr.operands[1], ConstInt):
+        return [(first, r.b.cast("trunc", amount, r.unit.wide(first.type)))]
+    if op == "trunc":
+        return [(first, r.b.cast("zext", amount, r.unit.wide(first.type)))]
+    if op in ("shl", "lshr", "ashr"):
+        return [(first, r.b.binary("lshr" if op == "shl" else "shl", amount, _whole_bytes(r.unit, instr)))]
+    signed = _taken_sign(r.unit, instr)
+    if signed is not None:
+        return [(signed[0], _turned(r.unit, r.b, instr, amount, signed, r.recall.value))]
+    if op == "or" and not isinstance(instr.operands[1], ConstInt):
+        return [(operand, amount) for operand in instr.operands]
+    if isinstance(instr.operands[1], ConstInt):
         reads = op in ("and", "or") and not is_zero(amount)
-        _hand(r, instr, first, _masked(r.unit, r.b, instr, amount, r.recall.value(first) if reads else first))
-    else:
-        raise refuse(r.unit, instr, f"`{op}` on the bits of active floats has no derivative")
+        return [(first, _masked(r.unit, r.b, instr, amount, r.recall.value(first) if reads else first))]
+    raise refuse(r.unit, instr, f"`{op}` on the bits of active floats has no derivative")
 
 
 def _hand(r: Reverse, instr: Instruction, operand: Value, amount: Value) -> None:

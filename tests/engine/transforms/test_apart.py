@@ -56,10 +56,11 @@ def test_lanes_are_taken_apart_and_joined() -> None:
     assert opcodes == ["getelementptr", "getelementptr", "insertvalue", "insertvalue"]
 
 
-def test_numbers_as_bits_are_refused() -> None:
+def test_numbers_as_bits_are_moved_in_each_lane() -> None:
+    """What they come to is in notation_programs/bits_width.c."""
     from irgrad.engine.notation.lower import lower
 
-    text = load("""
+    text = lower(load("""
 extern int enzyme_width;
 struct two { double a, b; };
 struct two __enzyme_fwddiff(void *, ...);
@@ -67,6 +68,22 @@ struct tagged { int n; float x; };
 __attribute__((noinline)) struct tagged make(float x, int n) { struct tagged t = {n + 1, x * x}; return t; }
 double f(double x) { struct tagged t = make(x, 3); return t.n * t.x; }
 struct two r(double x) { return __enzyme_fwddiff((void *)f, enzyme_width, 2, x, 1.0, 2.0); }
+""").text)
+    (made,) = [part for part in text.split("\ndefine ") if "fwd.make(" in part.split("\n", 1)[0]]
+    assert made.count(" = shl i64 ") == 2
+    assert "[2 x i64]" in made.split("\n", 1)[0]
+
+
+def test_pointers_as_numbers_are_refused() -> None:
+    from irgrad.engine.notation.lower import lower
+
+    text = load("""
+extern int enzyme_width;
+struct two { double a, b; };
+struct two __enzyme_fwddiff(void *, ...);
+__attribute__((noinline)) static double *next(unsigned long p) { return (double *)((p + 15) & ~15ul); }
+double f(double *x) { return *next((unsigned long)x) * 2; }
+struct two r(double *x, double *d, double *e) { return __enzyme_fwddiff((void *)f, enzyme_width, 2, x, d, e); }
 """).text
     with pytest.raises(Unsupported, match="integers in a derivative of width 2"):
         lower(text)
