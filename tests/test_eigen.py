@@ -119,12 +119,40 @@ F(eigenvalues, Matrix3d m; m << x, 1, 0.3, 1, 2 * x, 0.5, 0.3, 0.5, x * x;
 F(eigenvalues_dynamic, MatrixXd m = v * v.transpose() + MatrixXd(w.asDiagonal());
   return SelfAdjointEigenSolver<MatrixXd>(m).eigenvalues().head(4).squaredNorm();)
 """
+SPARSE = r"""
+#include <Eigen/Sparse>
+#include <Eigen/Eigenvalues>
+#include <vector>
+using namespace Eigen;
+typedef SparseMatrix<double> Thin;
+static Thin chain(double x, int n) {
+  std::vector<Triplet<double>> t;
+  for (int i = 0; i < n; i++) {
+    t.emplace_back(i, i, 2 * x + i);
+    if (i) { t.emplace_back(i, i - 1, -x); t.emplace_back(i - 1, i, -1); }
+  }
+  Thin m(n, n);
+  m.setFromTriplets(t.begin(), t.end());
+  return m;
+}
+#define F(name, ...) extern "C" double name(double x) { \
+    Thin m = chain(x, 6); VectorXd v = VectorXd::LinSpaced(6, x, 2 * x); __VA_ARGS__ }
+F(sparse_product, return (m * v).squaredNorm();)
+F(sparse_cholesky, m = Thin(m.transpose()) + m; SimplicialLDLT<Thin> s(m); VectorXd r = s.solve(v);
+  return r.squaredNorm();)
+F(eigenvalues_general, MatrixXd d = MatrixXd(m).topLeftCorner(3, 3); EigenSolver<MatrixXd> s(d);
+  return s.eigenvalues().real().dot(Vector3d(1, 2, 3));)
+"""
 PARTS = "spaced absolute extremes selected functions outer reflected eigenvalues".split()
+
+
+LONG = "eigenvalues_dynamic", "sparse_product", "sparse_cholesky", "eigenvalues_general"
 
 
 def check_piece(name: str, level: str) -> None:
     """Reverse and forward against differences of the function's values."""
-    kernel = ig.load(PIECES, language="c++", opt=level, include=[header_folder(*EIGEN)]).kernel(name)
+    source = PIECES if name in PIECES else SPARSE
+    kernel = ig.load(source, language="c++", opt=level, include=[header_folder(*EIGEN)]).kernel(name)
     x, h = 1.3, 1e-4
     want = (kernel(x - 2 * h) - 8 * kernel(x - h) + 8 * kernel(x + h) - kernel(x + 2 * h)) / (12 * h)
     assert ig.engine.grad(kernel)(x) == pytest.approx(want, rel=1e-8)
@@ -138,7 +166,7 @@ def test_pieces(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("level", ["O1", "O2", "O3"])
-@pytest.mark.parametrize("name", [*PARTS, "eigenvalues_dynamic"])
+@pytest.mark.parametrize("name", [*PARTS, *LONG])
 def test_pieces_at_every_level(name: str, level: str) -> None:
     check_piece(name, level)
 
