@@ -22,6 +22,7 @@ _UNWINDING = frozenset("invoke landingpad resume catchswitch catchpad catchret c
 
 def refuse_undecidable(unit: Unit) -> None:
     """Raise Unsupported for the first instruction that no derivative can follow soundly."""
+    vectors = _filled_by_vectors(unit)
     for fn in unit.pointers.functions:
         for instr in unit.activity.bit_arithmetic(fn):
             raise refuse(unit, instr, "integer arithmetic on the bits of an active float makes a float again")
@@ -29,10 +30,10 @@ def refuse_undecidable(unit: Unit) -> None:
             if instr.opcode == "inttoptr" and unit.pointers.of(instr) & 1 and _of_float_bits(instr.operands[0]):
                 raise _travels(unit, instr)
         if unit.activity.function(fn):
-            _refuse_in(unit, fn)
+            _refuse_in(unit, fn, vectors)
 
 
-def _refuse_in(unit: Unit, fn: Function) -> None:
+def _refuse_in(unit: Unit, fn: Function, vectors: int) -> None:
     users = users_of(fn)
     for instr in fn.instructions():
         if instr.opcode in _UNWINDING:
@@ -55,7 +56,7 @@ def _refuse_in(unit: Unit, fn: Function) -> None:
             )  # fmt: skip
         if instr.opcode == "bitcast" and _pointer_as_float(unit, instr):
             raise _travels(unit, instr)
-        if instr.opcode == "load" and _lost(unit, instr):
+        if instr.opcode == "load" and _lost(unit, instr, vectors):
             raise _travels(unit, instr)
         if instr.opcode == "load" and instr.type.is_vector and instr.type.is_fp:
             places = _pointers_in(unit, instr)
@@ -107,11 +108,22 @@ def _pointers_in(unit: Unit, load: Instruction) -> set[int]:
     return lanes
 
 
-def _lost(unit: Unit, load: Instruction) -> bool:
-    """A pointer that nobody is seen to store, in memory that floats are seen in: it came there as a float."""
-    if load.type is not PTR or unit.pointers.of(load):
+def _lost(unit: Unit, load: Instruction, vectors: int) -> bool:
+    """A pointer that nobody is seen to store, where floats are seen, in memory that vectors of floats are stored to: it
+    came there as a float."""
+    if load.type is not PTR or unit.pointers.of(load) or not unit.pointers.of(load.operands[0]) & vectors:
         return False
     return any(kind is CONFLICT for _, kind in unit.types.access(load.operands[0], ty.store_size(PTR)))
+
+
+def _filled_by_vectors(unit: Unit) -> int:
+    """The objects that vectors of floats are stored to, as a mask."""
+    mask = 0
+    for fn in unit.pointers.functions:
+        for instr in fn.instructions():
+            if instr.opcode == "store" and instr.operands[0].type.is_vector and instr.operands[0].type.is_fp:
+                mask |= unit.pointers.of(instr.operands[1])
+    return mask
 
 
 def _of_float_bits(value: Value) -> bool:
