@@ -218,6 +218,8 @@ class MemoryTypes:
     def _access(self, instr: Instruction, pointer: Value, value: Value, type_: Type) -> None:
         tag = instr.metadata.get("tbaa")
         named = self._tbaa.kind(tag) if tag else None
+        if tag and self._tbaa.is_vtable(tag) and not all(p.exact for p in self.ranges.places(pointer).values()):
+            return  # a call through a pointer to a member asks any object, at any offset, in case it is virtual
         for at, seen, size in leaves(type_):
             kind: Kind = seen
             if kind is INT:

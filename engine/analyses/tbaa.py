@@ -35,13 +35,18 @@ class Tbaa:
             self._kinds[node] = self._read(node)
         return self._kinds[node]
 
-    def _read(self, node: str) -> Kind | None:
+    def is_vtable(self, node: str) -> bool:
+        """The access reads or writes the pointer to an object's table of virtual functions."""
+        return self._name(node) == "vtable pointer"
+
+    def _name(self, node: str) -> str:
         items = self._items(node)
         if len(items) >= 3 and not items[0].startswith('!"'):
             items = self._items(items[1])  # access tag: base type, access type, offset
-        if not items or not items[0].startswith('!"'):
-            return None
-        name = items[0][2:-1]
+        return items[0][2:-1] if items and items[0].startswith('!"') else ""
+
+    def _read(self, node: str) -> Kind | None:
+        name = self._name(node)
         if name in _NAMES:
             return _NAMES[name]
         return PTR if re.match(r"p\d+ ", name) else None

@@ -118,6 +118,7 @@ class Said:
             return None
         book = Rulebook(rules, "", module, symbols, mode)
         book.inactive_globals = frozenset(self.inactive)
+        book.kept = symbols  # the program has them all: it is linked with the derivative
         return book
 
 

@@ -207,3 +207,32 @@ def test_the_number_beside_a_pointer_is_no_pointer() -> None:
     (rows,) = [i for i in setter.instructions() if i.opcode == "load"]
     assert [kind for _, kind in facts.types.access(rows.operands[0], 8)] == [PTR]
     assert facts.types.carries(rows) is INT
+
+
+MEMBER = """
+define void @f(ptr %x, ptr %k) {
+  %a = alloca [3 x double], align 8
+  %d = load double, ptr %x, align 8, !tbaa !0
+  store double %d, ptr %a, align 8, !tbaa !0
+  %at = load i64, ptr %k, align 8
+  %p = getelementptr i8, ptr %a, i64 %at
+  %vtable = load ptr, ptr %p, align 8, !tbaa !3
+  %none = icmp eq ptr %vtable, null
+  call void @llvm.assume(i1 %none)
+  ret void
+}
+declare void @llvm.assume(i1)
+!0 = !{!1, !1, i64 0}
+!1 = !{!"double", !2, i64 0}
+!2 = !{!"Simple C++ TBAA"}
+!3 = !{!4, !4, i64 0}
+!4 = !{!"vtable pointer", !2, i64 0}
+"""
+
+
+def test_a_table_of_virtual_functions_that_may_be_anywhere_says_nothing() -> None:
+    """A call through a pointer to a member looks for one where the object begins, an offset that is not known."""
+    facts = facts_of(MEMBER, "f", {0})
+    assert facts.types.access(named(facts.root, "a"), 24) == ((0, F64), (8, F64), (16, F64))
+    other = facts_of(MEMBER.replace('"vtable pointer"', '"any pointer"'), "f", {0})
+    assert any(kind in (PTR, CONFLICT) for _, kind in other.types.access(named(other.root, "a"), 24))
