@@ -8,12 +8,14 @@ Annotations stand in front of what they speak about.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from irgrad.engine.analyses.locations import locate
 from irgrad.engine.analyses.objects import resolve
 from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.entities import restrict
 from irgrad.engine.ir.model import (
     Argument,
     ConstInt,
@@ -40,8 +42,9 @@ from irgrad.engine.notation.results import Found, Result, result_of, room_of
 from irgrad.engine.transforms.lanes import MOST
 from irgrad.rules.errors import IRGradError, Unsupported
 
-__all__ = ["PREFIX", "DerivativeCall", "Parameter", "Reader", "family", "find", "parse", "used"]
+__all__ = ["PREFIX", "DerivativeCall", "Parameter", "Reader", "family", "find", "parse", "refuse_packed_halves", "used"]
 
+_HALVES = re.compile(r"\b(?:half|bfloat)\b")
 _POINTER = 8  # bytes of the tape that a program sees
 
 
@@ -433,3 +436,20 @@ def find(function: Function) -> Iterator[Instruction]:
 def parse(module: Module, caller: Function, instr: Instruction) -> DerivativeCall:
     """Read one call. Raises Unsupported, with the source line, for what is not supported."""
     return _Parser(module, caller, instr).parse()
+
+
+def refuse_packed_halves(text: str, call: DerivativeCall) -> None:
+    """Raise Unsupported where a struct passed by value in a register of 32 bits may hold numbers of 16, in a call that
+    would return no gradient for them."""
+    formals = [f for f in call.function.args if "sret" not in f.attrs]
+    for formal, said in zip(formals, call.parameters, strict=False):
+        type_, before = formal.type, call.instr.args[max(said.value - 1, 0)]
+        packed = isinstance(type_, ty.IntType) and type_.bits <= 32 and ".coerce" in (formal.name or "")
+        if not packed or call.forward or annotation(before) == "const":
+            continue
+        if _HALVES.search(restrict(text, [call.function.name or ""])):
+            raise Unsupported(f"{argument_name(formal, call.function)} cannot receive a gradient", where=call.where,
+                              which=instruction_to_text(call.instr).strip(),
+                              because="it is a struct that is passed by value, in a register for integers, and may "
+                                      "hold numbers of 16 bits",
+                              fix="pass the struct by pointer, or enzyme_const before it")  # fmt: skip

@@ -17,7 +17,7 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.entities import cut, reachable, restrict
 from irgrad.engine.ir.lexer import bare_name
 from irgrad.engine.ir.model import CallInfo, ConstZero, Function, Module
-from irgrad.engine.notation.calls import PREFIX, DerivativeCall, find, parse
+from irgrad.engine.notation.calls import PREFIX, DerivativeCall, find, parse, refuse_packed_halves
 from irgrad.engine.notation.dispatch import ADDRESS, addresses, dispatched
 from irgrad.engine.notation.leaving import Thrown, ends, may_leave, named, thrower_text
 from irgrad.engine.notation.names import PLAIN, family, spelled_out
@@ -243,6 +243,7 @@ class _Program:
         parts = []
         if key not in self.known:
             name = f"irgrad.root.{self.count}"
+            refuse_packed_halves(outside[0], call)
             try:
                 made = _derivative(*outside, call, root_text(call, name), name, self.said, self.preopt, self.whole)
             except IRGradError as error:

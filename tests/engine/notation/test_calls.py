@@ -112,3 +112,18 @@ def test_a_function_of_that_name_with_a_body_is_the_programs_own() -> None:
     text = lower(load("double my__enzyme_autodiff(double x) { return x; }\n"
                       "double r(double x) { return my__enzyme_autodiff(x); }\n").text)  # fmt: skip
     assert "irgrad.call" not in text
+
+
+HALF = """
+typedef struct { _Float16 x; short n; } pair;
+static double weigh(pair p, double y) { return (double)p.x * p.x * p.n * y; }
+double r(pair p) { return __enzyme_autodiff((void *)weigh, p, 1.0); }
+"""
+
+
+def test_numbers_that_a_short_register_may_hold_are_not_lost() -> None:
+    with pytest.raises(Unsupported, match="cannot receive a gradient") as caught:
+        lower(load(HEAD + HALF).text)
+    assert "numbers of 16 bits" in caught.value.because
+    lower(load(HEAD + HALF.replace("_Float16", "short")).text)
+    lower(load(HEAD + HALF.replace("weigh, p", "weigh, enzyme_const, p")).text)
