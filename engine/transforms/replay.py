@@ -36,7 +36,35 @@ TANGENT = ".tangent"
 """Ending of the name of the second half."""
 
 _HARMLESS = ("llvm.lifetime.", "llvm.dbg.", "llvm.assume", "llvm.experimental.noalias")
-_RUNTIME = """
+
+
+def _step(name: str, following: str) -> str:
+    """A function that gives the place of the next bytes of the log, and what it does for a chunk at the end of one."""
+    return f"""define internal ptr @irgrad.log.{name}(i64 %size) {{
+  %more = add i64 %size, 7
+  %bytes = and i64 %more, -8
+  %at = load ptr, ptr @irgrad.log.at, align 8
+  %end = load ptr, ptr @irgrad.log.end, align 8
+  %next = getelementptr i8, ptr %at, i64 %bytes
+  %fits = icmp ule ptr %next, %end
+  br i1 %fits, label %go, label %grow
+grow:
+{following}
+  call void @irgrad.log.enter(ptr %chunk)
+  %first = load ptr, ptr @irgrad.log.at, align 8
+  %second = getelementptr i8, ptr %first, i64 %bytes
+  br label %go
+go:
+  %place = phi ptr [ %at, %0 ], [ %first, %grow ]
+  %after = phi ptr [ %next, %0 ], [ %second, %grow ]
+  store ptr %after, ptr @irgrad.log.at, align 8
+  ret ptr %place
+}}
+"""
+
+
+_RUNTIME = (
+    """
 ; chunk: { end, data..., next } ; `end` is the place of `next`
 @irgrad.log.at = internal thread_local global ptr null
 @irgrad.log.end = internal thread_local global ptr null
@@ -60,48 +88,10 @@ define internal void @irgrad.log.enter(ptr %chunk) {
   store ptr %end, ptr @irgrad.log.end, align 8
   ret void
 }
-define internal ptr @irgrad.log.put(i64 %size) {
-  %more = add i64 %size, 7
-  %bytes = and i64 %more, -8
-  %at = load ptr, ptr @irgrad.log.at, align 8
-  %end = load ptr, ptr @irgrad.log.end, align 8
-  %next = getelementptr i8, ptr %at, i64 %bytes
-  %fits = icmp ule ptr %next, %end
-  br i1 %fits, label %go, label %grow
-grow:
-  %chunk = call ptr @irgrad.log.chunk(i64 %bytes)
-  store ptr %chunk, ptr %end, align 8
-  call void @irgrad.log.enter(ptr %chunk)
-  %first = load ptr, ptr @irgrad.log.at, align 8
-  %second = getelementptr i8, ptr %first, i64 %bytes
-  br label %go
-go:
-  %place = phi ptr [ %at, %0 ], [ %first, %grow ]
-  %after = phi ptr [ %next, %0 ], [ %second, %grow ]
-  store ptr %after, ptr @irgrad.log.at, align 8
-  ret ptr %place
-}
-define internal ptr @irgrad.log.get(i64 %size) {
-  %more = add i64 %size, 7
-  %bytes = and i64 %more, -8
-  %at = load ptr, ptr @irgrad.log.at, align 8
-  %end = load ptr, ptr @irgrad.log.end, align 8
-  %next = getelementptr i8, ptr %at, i64 %bytes
-  %fits = icmp ule ptr %next, %end
-  br i1 %fits, label %go, label %grow
-grow:
-  %chunk = load ptr, ptr %end, align 8
-  call void @irgrad.log.enter(ptr %chunk)
-  %first = load ptr, ptr @irgrad.log.at, align 8
-  %second = getelementptr i8, ptr %first, i64 %bytes
-  br label %go
-go:
-  %place = phi ptr [ %at, %0 ], [ %first, %grow ]
-  %after = phi ptr [ %next, %0 ], [ %second, %grow ]
-  store ptr %after, ptr @irgrad.log.at, align 8
-  ret ptr %place
-}
 """
+    + _step("put", "  %chunk = call ptr @irgrad.log.chunk(i64 %bytes)\n  store ptr %chunk, ptr %end, align 8")
+    + _step("get", "  %chunk = load ptr, ptr %end, align 8")
+)
 _SAVED = """  %old.at = load ptr, ptr @irgrad.log.at, align 8
   %old.end = load ptr, ptr @irgrad.log.end, align 8
   %old.arena = load ptr, ptr @irgrad.log.arena, align 8
