@@ -20,19 +20,18 @@ from irgrad.rules.layers import token
 
 __all__ = ["compiled_call"]
 
-_ARRAY = type(jax.numpy.zeros(()))
 
-
-def _untraced() -> Any:
-    """JAX's state where nothing is traced: that of a thread which has just begun."""
-    found: list[Any] = []
-    thread = threading.Thread(target=lambda: found.append(get_opaque_trace_state()))
+def _untraced() -> tuple[Any, type]:
+    """JAX's state where nothing is traced, and the type of its arrays there: those of a thread which has just begun.
+    This module may well be imported while JAX traces."""
+    found: list[tuple[Any, type]] = []
+    thread = threading.Thread(target=lambda: found.append((get_opaque_trace_state(), type(jax.numpy.zeros(())))))
     thread.start()
     thread.join()
     return found[0]
 
 
-_UNTRACED = _untraced()
+_UNTRACED, _ARRAY = _untraced()
 
 
 def compiled_call(kernel: Kernel, values: Sequence[Any], function: Callable[..., Any]) -> Callable[..., Any] | None:

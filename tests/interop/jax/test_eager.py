@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -102,3 +104,23 @@ def test_without_x64_the_error_comes_again() -> None:
     POWER(X, 2.0, 3)
     with jax.enable_x64(False), pytest.raises(irgrad.DTypeError, match="64-bit"):
         POWER(X, 2.0, 3)
+
+
+FIRST_TRACED = """
+import jax, irgrad
+jax.config.update("jax_enable_x64", True)
+kernel = irgrad.load("double f(double x) { return x * x; }").kernel("f")
+x = jax.numpy.float64(3.0)
+assert jax.jit(kernel)(x) == 9.0
+from irgrad.interop.jax import eager
+for _ in range(3):
+    assert kernel(x) == 9.0
+print(eager._jitted.cache_info().hits)
+"""
+
+
+def test_the_first_call_may_be_a_traced_one() -> None:
+    """The module is imported then, while JAX's arrays are tracers."""
+    command = [sys.executable, "-c", FIRST_TRACED]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout.strip() == "2", done.stderr
