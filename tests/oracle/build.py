@@ -20,13 +20,22 @@ def _folder() -> Path:
     return folder
 
 
+def _source(digest: str, source: str, language: str) -> Path:
+    """The source as a file, put there whole: a compiler another process runs may have the same file mapped, and a
+    file that is cut short under it ends it with SIGBUS."""
+    file = _folder() / f"{digest}.{language}"
+    part = file.with_name(f"{digest}.{os.getpid()}.part.{language}")
+    part.write_text(source)
+    part.replace(file)
+    return file
+
+
 def _run(source: str, suffix: str, flags: tuple[str, ...], language: str) -> Path:
     digest = hashlib.sha256("\0".join([source, suffix, language, *flags]).encode()).hexdigest()[:24]
     out = _folder() / f"{digest}{suffix}"
     if out.exists():
         return out
-    file = _folder() / f"{digest}.{language}"
-    file.write_text(source)
+    file = _source(digest, source, language)
     part = out.with_name(f"{digest}.{os.getpid()}.part{suffix}")
     driver = "c++" if language in ("cc", "cpp") else "cc"
     command = [sys.executable, "-m", "ziglang", driver, *COMMON, *flags, str(file), "-o", str(part)]
