@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from irgrad.engine.analyses.bodies import written_through
 from irgrad.engine.analyses.objects import resolve
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
@@ -88,6 +89,7 @@ class Rulebook:
         self._tables: dict[str, list[Table]] = {}
         self._facts: dict[str, CallFacts | None] = {}
         self._sites: dict[tuple[Unit, Instruction], Site | None] = {}
+        self._written: dict[Function, frozenset[int] | None] = {}
 
     def tables(self, name: str) -> list[Table]:
         """What the layers say about a symbol; empty for nearly every one."""
@@ -170,6 +172,12 @@ class Rulebook:
         return list(found)
 
     # -- memory ------------------------------------------------------------------------------------------------------
+
+    def written_through(self, fn: Function) -> frozenset[int] | None:
+        """The parameters through which a function with a hidden body writes; None where that is not known."""
+        if fn not in self._written:
+            self._written[fn] = written_through(self.module, fn) if fn in self.hidden else None
+        return self._written[fn]
 
     def facts(self, fn: Function) -> CallFacts | None:
         """What a ruled function does to memory; None where its attributes have to tell."""

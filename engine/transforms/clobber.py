@@ -11,10 +11,13 @@ from __future__ import annotations
 from math import gcd
 from typing import TYPE_CHECKING
 
+from irgrad.engine.analyses.objects import resolve
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import Block, Instruction, Value
+from irgrad.engine.ir.model import Block, Function, Instruction, Value
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from irgrad.engine.analyses.affine import Affine
     from irgrad.engine.analyses.cfg import Cfg
     from irgrad.engine.analyses.induction import Induction
@@ -93,12 +96,41 @@ class Clobber:
         itself: also by the call.
         """
         objects = self.pointers.expand(self.pointers.of(pointer))
+        return not objects or self.changed_after(call, objects, itself=itself)
+
+    def changed_after(self, call: Instruction, objects: int, *, itself: bool) -> bool:
+        """Whether one of some objects may change between a call and the end of the reverse sweep."""
         block = call.block
         assert block is not None
-        if not objects or objects & (self.outside | self.later[block]):
+        if objects & self.outside:
             return True
+        return any(self._changes(writer, objects) for writer, mask in self._after(call, itself) if mask & objects)
+
+    def changing(self, call: Instruction, objects: int) -> Instruction | None:
+        """The first instruction that may change them, for messages; None where it is not in this function."""
+        found = self._after(call, itself=False)
+        return next((writer for writer, mask in found if mask & objects and self._changes(writer, objects)), None)
+
+    def _after(self, call: Instruction, itself: bool) -> Iterator[tuple[Instruction, int]]:
+        """What may run after a call and write something, with the objects that it may write."""
+        block = call.block
+        assert block is not None
         first = self.positions[call] + (not itself)
-        return any(mask & objects for i, _, mask in self.writers[block] if i >= first)
+        yield from ((writer, mask) for i, writer, mask in self.writers[block] if i >= first)
+        if self.later[block]:
+            for other in self.cfg.rpo:
+                if self.block_masks[other] and self.cfg.reaches(block, other):
+                    yield from ((writer, mask) for _, writer, mask in self.writers[other])
+
+    def _changes(self, writer: Instruction, objects: int) -> bool:
+        """Whether a writer changes some of these objects, by the body of the function that it calls where a rule hides
+        that."""
+        rules, callee = self.pointers.module.rules, resolve(writer.callee) if writer.is_call else None
+        through = rules.written_through(callee) if rules is not None and isinstance(callee, Function) else None
+        if through is None:
+            return True
+        expand, of = self.pointers.expand, self.pointers.of
+        return any(expand(of(writer.args[i])) & objects for i in through)
 
     def apart(self, load: Instruction, writer: Instruction) -> bool:
         """Whether the two can never touch the same bytes, in whatever iterations they run."""
@@ -122,7 +154,6 @@ class Clobber:
             return delta >= a_size or -delta >= b_size
         delta %= stride
         return delta >= a_size and stride - delta >= b_size
-
 
     def _fixed(self, base: Value) -> bool:
         """Whether a base address is computed once per call of the function."""

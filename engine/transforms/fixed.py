@@ -17,10 +17,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from irgrad.engine.analyses.bodies import uses
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import ConstInt, ConstZero, Function, Instruction, Value
 from irgrad.engine.transforms import lanes
 from irgrad.engine.transforms.leaves import zero_of
+from irgrad.engine.transforms.left import as_left
 from irgrad.engine.transforms.rule_lanes import Held
 from irgrad.engine.transforms.symbols import Code, Scalar
 from irgrad.rules.errors import RuleError
@@ -72,12 +74,14 @@ def _stop(writer: Writer) -> None:
 @dataclass(slots=True)
 class _Parameter:
     """A parameter of a function in C. spare: of an argument that has no derivative at this call; functions that are
-    written for calls where it has one get zeros, and what they write there is dropped."""
+    written for calls where it has one get zeros, and what they write there is dropped. own: the argument of the call
+    that it is."""
 
     name: str
     type: ty.Type
     value: Callable[[], Value]
     spare: bool = False
+    own: int | None = None
 
 
 def _reverse(writer: Writer) -> None:
@@ -155,7 +159,7 @@ def _never(writer: Writer, i: int) -> bool:
 
 
 def _own(writer: Writer, i: int) -> _Parameter:
-    return _Parameter(writer.name(i), writer.params[i], partial(_same, writer.values[i]))
+    return _Parameter(writer.name(i), writer.params[i], partial(_same, writer.values[i]), own=i)
 
 
 def _lanes(writer: Writer) -> list[_Parameter]:
@@ -180,7 +184,31 @@ def _function(writer: Writer, role: str, ret: ty.Type, found: list[_Parameter]) 
     if there is None or there.ftype.params != tuple(p.type for p in found):
         found = [p for p in found if not p.spare]
     ftype = ty.function(ret, tuple(p.type for p in found))
-    return foreign_function(writer, role, ftype, [p.name for p in found]), [p.value() for p in found]
+    fn = foreign_function(writer, role, ftype, [p.name for p in found])
+    return fn, [_read(writer, fn, at, p) if role == "reverse" else p.value() for at, p in enumerate(found)]
+
+
+def _read(writer: Writer, fn: Function, at: int, parameter: _Parameter) -> Value:
+    """What a reverse function gets for a parameter: without a tape, memory as the call left it."""
+    i, rule = parameter.own, writer.site.rule
+    waits = fn.name != rule.options["reverse"]  # its body is there when the derivative is made again
+    if i is None or not parameter.type.is_ptr or "augmented" in rule.options or waits:
+        return parameter.value()
+    if not uses(writer.unit.module, fn, at):
+        return parameter.value()
+    name = writer.site.callee.name
+    fix = (f'extern("{name}", "{_with_extents(writer)}"): of arrays of known extent a copy is kept\n'
+           f'or foreign("{name}", augmented="{name}_augmented", reverse=...), which keeps it on its tape')  # fmt: skip
+    return as_left(writer, i, fn.name or "", fix)
+
+
+def _with_extents(writer: Writer) -> str:
+    """A prototype as it may be: every pointer an array of as many elements as the first integer says."""
+    names = {"float": "f32", "double": "f64", "void": "void"}
+    count = next((writer.name(i) for i, type_ in enumerate(writer.params) if type_.is_int), "8")
+    spelled = [f"f64[{count}]" if type_.is_ptr else names.get(str(type_), str(type_)) for type_ in writer.params]
+    params = ", ".join(f"{type_} {writer.name(i)}" for i, type_ in enumerate(spelled))
+    return f"{names.get(str(writer.fn_type.ret), str(writer.fn_type.ret))}({params})"
 
 
 def own_arguments(writer: Writer) -> list[bool]:

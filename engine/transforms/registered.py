@@ -24,6 +24,7 @@ from irgrad.engine.ir.builder import Builder, zero
 from irgrad.engine.ir.model import CallInfo, ConstZero, Function, Instruction, Value
 from irgrad.engine.ir.reader import materialise
 from irgrad.engine.transforms.apart import lane
+from irgrad.engine.transforms.left import as_left
 from irgrad.engine.transforms.symbols import Code, Scalar
 from irgrad.rules.errors import RuleError
 from irgrad.rules.types import Duplicated
@@ -276,17 +277,15 @@ class _Call:
         return self.fn.ftype.params[number] if number < len(self.fn.ftype.params) else None
 
     def _contents(self, i: int) -> Value:
-        """An argument for the reverse function. Memory of known size that may be overwritten until then (a loop's
-        variable, a vector that a destructor empties) is kept as it was when the function returned."""
+        """An argument for the reverse function: memory as it was when the function returned, where its size is known (a
+        loop's variable, a vector that a destructor empties); what else changes belongs on the tape, if there is one."""
         writer, number = self.writer, self.fn.hidden + len(self.args)
         used = number < len(self.fn.used) and self.fn.used[number]
-        if not writer.params[i].is_ptr or not used or not writer.overwritten(i, "after"):
+        if not writer.params[i].is_ptr or not used:
             return writer.values[i]
-        places = writer.unit.types.ranges.places(writer.site.call.args[i])
-        objects = writer.unit.pointers.objects
-        rooms = {(objects[bit].size or 0) - at.start if at.exact else 0 for bit, at in places.items()}
-        size = rooms.pop() if len(rooms) == 1 else 0
-        return writer.contents(i, "after", size, ty.I8) if size > 0 else writer.values[i]
+        name = _function(writer, "augmented").name
+        fix = f"{name} returns a tape that holds a copy: struct {{ void *tape; ... }} {name}(...)"
+        return as_left(writer, i, self.fn.name, fix if _tape_of(writer)[0] is None else "")
 
     def _shadow(self, i: int, shadow: Value | None, value: Value) -> Value:
         """The shadow of a pointer. For a Const one: null if nobody looks, itself if it holds no floats."""

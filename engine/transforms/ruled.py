@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Function, Instruction
 from irgrad.engine.transforms.aliased import refuse_rule
+from irgrad.engine.transforms.left import After
 from irgrad.engine.transforms.rows import Application
 from irgrad.engine.transforms.rule_lanes import check_lanes
 from irgrad.rules.errors import RuleError
@@ -44,11 +45,7 @@ def reverse_pair(r: Reverse, instr: Instruction, site: Site) -> Pair:
 
     unit = r.unit
     if instr not in unit.pairs:
-
-        def clobbered(position: int, when: str) -> bool:
-            return r.clobber.call_clobbered(instr, instr.args[position], itself=when == "before")
-
-        unit.pairs[instr] = reverse_of(unit, site, clobbered)
+        unit.pairs[instr] = reverse_of(unit, site, After(r.clobber, instr))
     return unit.pairs[instr]
 
 
