@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import inspect
+import keyword
 import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -66,6 +68,9 @@ class Kernel:
 
     Raises SignatureError, ShapeError or DTypeError before any native code runs, KernelError after a run that reported a
     status other than 0 (for functions whose signature says `status`, or with `errors`).
+
+    Kernels do not change: copies are the kernel itself. Pickled ones carry their module's IR, so that another process
+    needs no source (it has to load the shared libraries that the module calls, and to register the rules, by itself).
     """
 
     def __init__(
@@ -90,11 +95,17 @@ class Kernel:
             from irgrad.engine.codegen.cache import fingerprint
 
             digest = fingerprint(text)
-        self.signature = signature
-        self.source = Source(text, digest, name, signature, options or Options(), status_table(errors or {}))
-        self.__name__ = name
+        self._hold(Source(text, digest, name, signature, options or Options(), status_table(errors or {})))
+
+    def _hold(self, source: Source) -> None:
+        self.source = source
+        self.signature = signature = source.signature
+        self.__name__ = source.name
         self.__doc__ = f"The compiled function `{signature}`."
-        self._primal = Program(self.source)
+        if not any(keyword.iskeyword(p.name) for p in signature.arguments):  # jax.jit(static_argnames=...) asks for it
+            kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+            self.__signature__ = inspect.Signature([inspect.Parameter(p.name, kind) for p in signature.arguments])
+        self._primal = Program(source)
         self._bind = Binder(signature)
         self._lock = threading.Lock()
         outputs = [i for i, p in enumerate(signature.parameters) if p.is_output]
@@ -195,8 +206,23 @@ class Kernel:
         said = [repr(source.errors)] if source.errors else []
         return fingerprint(source.digest, source.name, str(source.signature), str(source.options), *said)
 
+    def __copy__(self) -> Kernel:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Kernel:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (self.source,)
+
     def __repr__(self) -> str:
         return f"<irgrad.Kernel {self.name}: {self.signature}>"
+
+
+def _unpickled(source: Source) -> Kernel:
+    kernel = Kernel.__new__(Kernel)
+    kernel._hold(source)
+    return kernel
 
 
 def plain(array: Array) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import jax.core
@@ -84,11 +84,24 @@ def _abstract(*operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Sha
 
 @cache
 def _jitted(spec: Spec, sizes: Any, constants: Any, batch: Shape) -> Any:
-    return jax.jit(partial(foreign_call.bind, spec=spec, sizes=sizes, constants=constants, batch=batch))
+    count = len(spec.members)
+
+    def call(*operands: Any) -> Any:
+        if not isinstance(operands[0], jax.core.Tracer):  # JAX runs again, bit by bit, what has given a NaN
+            what = f", of its derivative {spec}" if spec.groups else ""
+            raise FloatingPointError(f"invalid value (nan or inf) in a result of `{spec.kernel.name}`{what}")
+        return foreign_call.bind(*operands[:count], spec=spec, sizes=sizes, constants=constants, batch=batch)
+
+    return jax.jit(call)
 
 
 def _evaluate(*operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Shape) -> Any:
-    return _jitted(spec, sizes, constants, batch)(*operands)
+    compiled = _jitted(spec, sizes, constants, batch)
+    operands = operands or (0,)
+    if jax.config.jax_disable_jit:  # pyright: ignore[reportAttributeAccessIssue]
+        with jax.disable_jit(False):  # that is about functions; a primitive is compiled in any case
+            return compiled(*operands)
+    return compiled(*operands)
 
 
 def _lower(ctx: Any, *operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Shape) -> Any:

@@ -13,10 +13,13 @@ from typing import Any
 import jax
 from jax.interpreters import ad, batching
 
+from irgrad.engine.linearity import values_read
 from irgrad.engine.strips import OneLane, one_lane
 from irgrad.interop.jax.algebra import Spec, operand_groups
 from irgrad.interop.jax.lanes import best_width, takes_one_lane, widened
 from irgrad.interop.jax.primitive import bind, foreign_call
+from irgrad.rules.errors import Unsupported
+from irgrad.rules.layers import using
 
 __all__ = ["batched", "jvp", "tangents_of", "transpose"]
 
@@ -102,7 +105,10 @@ def _with_group(spec: Spec, kind: str, which: int, members: tuple[int, ...]) -> 
 
 
 def transpose(cotangents: Any, *operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Any) -> Any:
-    """Gradients of the operands that are undefined; they are members of one group, in which the call is linear."""
+    """Gradients of the operands that are undefined; they are members of one group, in which the call is linear, or
+    inputs of a kernel that the user says to be linear."""
+    if any(map(ad.is_undefined_primal, operands[: len(spec.inputs)])):
+        return _of_linear(cotangents, operands, spec, (sizes, constants, batch))
     cotangents, spec = cotangents[len(spec.values) :], spec.linear  # the values do not depend on what is linear
     inputs, groups = operand_groups(spec, operands)
     number = next(n for n, row in enumerate(groups) if any(map(ad.is_undefined_primal, row)))
@@ -125,6 +131,35 @@ def transpose(cotangents: Any, *operands: Any, spec: Spec, sizes: Any, constants
             else:
                 out.append(ad.Zero(value.aval))
     return out
+
+
+def _of_linear(cotangents: Any, operands: Any, spec: Spec, params: tuple[Any, Any, Any]) -> list[Any]:
+    """`transpose` of the function itself (`jax.linear_transpose`, `custom_linear_solve`), where it is linear: its
+    gradient is the same everywhere. Raises Unsupported where the gradient reads the values of the arguments."""
+    kernel = spec.kernel
+    unknown = [ad.is_undefined_primal(x) for x in operands]
+    wanted = tuple(i for i, x in zip(spec.inputs, unknown, strict=False) if x)
+    outputs = tuple(i for i in spec.results if spec.flows(i))
+    read: frozenset[int] = frozenset()
+    if not spec.groups and spec.tape is None:
+        with using(spec.rules):
+            read = values_read(kernel.primal, wanted, outputs)
+    if spec.groups or spec.tape is not None or read:
+        names = ", ".join(f"`{kernel.primal.slots[i].name}`" for i in sorted(read or wanted))
+        raise Unsupported(f"`{kernel.name}` is transposed, and not known to be linear in {names}",
+                          where=f"`{kernel.signature}`", because=f"its derivative depends on the values of {names}",
+                          fix="transpose its derivative: jax.linear_transpose(jax.linearize(f, x)[1], x)")
+    live = [n for n, c in enumerate(cotangents) if not _zero(c)]
+    found: dict[int, Any] = {}
+    if live:
+        term = replace(spec, cotangents=tuple(spec.wanted[n] for n in live), wanted=wanted)
+        given = [jax.numpy.zeros(x.aval.shape, x.aval.dtype) if new else x
+                 for x, new in zip(operands, unknown, strict=True)]  # fmt: skip
+        found = dict(zip(wanted, bind(term, [*given, *(cotangents[n] for n in live)], *params), strict=True))
+    return [
+        None if not new else _summed(found[i], x.aval.shape) if i in found else ad.Zero(x.aval)
+        for i, x, new in zip(spec.inputs, operands, unknown, strict=True)
+    ]
 
 
 def _gradients(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
+import pickle
 import threading
 
 import numpy as np
@@ -90,3 +93,30 @@ def test_errors_at_construction() -> None:
 
 def test_repr_names_the_signature() -> None:
     assert "f64[n] x" in repr(sample("cubes"))
+
+
+def test_copies_are_the_kernel_itself() -> None:
+    kernel = sample("cubes")
+    assert copy.copy(kernel) is kernel
+    assert copy.deepcopy({"k": [kernel]})["k"][0] is kernel
+
+
+def test_pickled_kernels() -> None:
+    x = np.array([1.0, 2.0])
+    again = pickle.loads(pickle.dumps(sample("cubes")))
+    assert again is not sample("cubes") and again.content_digest == sample("cubes").content_digest
+    np.testing.assert_allclose(irgrad.engine.grad(again)(x, 2.0), 6 * x**2)
+    tree = pickle.loads(pickle.dumps(sample("cubes").tree({"where": "x"}, "a")))
+    assert tree({"where": x}, 2.0) == 18.0
+    lib = irgrad.load("int f(double x, double *y) { *y = 2 * x; return x < 0; }")
+    failing = lib.kernel("f", "i32(f64 x, out f64 y)", errors={1: "x is negative"})
+    failing = pickle.loads(pickle.dumps(failing))
+    assert failing(2.0) == 4.0
+    with pytest.raises(irgrad.KernelError, match="x is negative"):
+        failing(-2.0)
+
+
+def test_arguments_are_known_to_inspect() -> None:
+    assert str(inspect.signature(sample("cubes"))) == "(x, a)"
+    reserved = irgrad.load("double f(double in) { return in; }").kernel("f")
+    assert reserved(in_ := 2.0) == in_ and "args" in str(inspect.signature(reserved))  # `in` is a word of Python

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from samples import sample
 
+import irgrad
+
 jax.config.update("jax_enable_x64", True)
 
 POINT = (3.0, 0.5)
@@ -100,3 +102,51 @@ def test_a_batch_is_one_call() -> None:
     kernel = sample("product")
     text = str(jax.make_jaxpr(jax.vmap(jax.grad(kernel), (0, None)))(XS, jnp.float64(0.5)))
     assert text.count("foreign_call") == 1
+
+
+MATRIX = irgrad.load("""
+void product(const double *a, const double *x, double *y, long n) {
+  for (long i = 0; i < n; i++) { y[i] = 0; for (long j = 0; j < n; j++) y[i] += a[i * n + j] * x[j]; }
+}
+double square(const double *x, double *y, long n) { *y = 1; return x[0] * x[0]; }
+""")
+PRODUCT = MATRIX.kernel("product", "void(f64[n,n] a, f64[n] x, out f64[n] y, i64 n)")
+A = jnp.array([[4.0, 1.0, 0.5], [2.0, 5.0, -1.0], [0.0, 1.0, 3.0]])
+
+
+def test_linear_kernels_are_transposed() -> None:
+    transposed = jax.linear_transpose(lambda x: PRODUCT(A, x), X)
+    for call in (transposed, jax.jit(transposed), jax.linear_transpose(jax.jit(lambda x: PRODUCT(A, x)), X)):
+        np.testing.assert_allclose(call(X)[0], A.T @ X, rtol=1e-14)
+    np.testing.assert_allclose(jax.vmap(transposed)(jnp.eye(3))[0], A, rtol=1e-14)
+    np.testing.assert_allclose(jax.linear_transpose(lambda a: PRODUCT(a, X), A)(X)[0], np.outer(X, X), rtol=1e-14)
+    rows = jax.linear_transpose(lambda x: jax.vmap(PRODUCT, (None, 0))(A, jnp.broadcast_to(x, (2, 3))), X)
+    np.testing.assert_allclose(rows(jnp.stack([X, 2 * X]))[0], A.T @ (3 * X), rtol=1e-14)
+    length = lambda a, f: jnp.sum(f(a) ** 2)  # noqa: E731
+    got = jax.grad(length)(A, lambda a: jax.linear_transpose(lambda x: PRODUCT(a, x), X)(X)[0])
+    np.testing.assert_allclose(got, jax.grad(length)(A, lambda a: a.T @ X), rtol=1e-13)
+
+
+def test_a_kernel_in_custom_linear_solve() -> None:
+    def norm(a: Any, b: Any, product: Any) -> Any:
+        solve = lambda mv, b: jnp.linalg.solve(jax.jacfwd(mv)(b), b)  # noqa: E731
+        return jnp.sum(jax.lax.custom_linear_solve(lambda x: product(a, x), b, solve, solve) ** 2)
+
+    for derivative in (jax.grad(norm, (0, 1)), jax.jacfwd(norm, (0, 1))):
+        got, wanted = derivative(A, X, PRODUCT), derivative(A, X, jnp.matmul)
+        for a, b in zip(got, wanted, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-11)
+
+
+def test_what_is_not_known_to_be_linear_is_not_transposed() -> None:
+    square = MATRIX.kernel("square", "f64(f64[n] x, out f64 y, i64 n)")
+    cases: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+        "linear in `a`, `x`": (PRODUCT, (A, X)),
+        "linear in `x`": (lambda x: square(x)[0], (X,)),
+        "`product`.*in `x`": (lambda x: jax.jvp(lambda x: PRODUCT(A, x), (x,), (x,))[1], (X,)),
+    }
+    for message, (function, point) in cases.items():
+        with pytest.raises(irgrad.Unsupported, match=message):
+            jax.linear_transpose(function, *point)(jax.tree.map(jnp.ones_like, function(*point)))
+    np.testing.assert_allclose(  # as the message says: the derivative is linear
+        jax.linear_transpose(jax.linearize(lambda x: square(x)[0], X)[1], X)(1.0)[0], [2 * X[0], 0, 0])  # fmt: skip
