@@ -31,7 +31,11 @@ Array = np.ndarray[Any, Any]
 # good to about 1e-11 at best and lose digits with the conditioning of the kernel.
 _TOLERANCES = {"f64": (1e-6, 1e-10), "f32": (2e-2, 1e-4), "f16": (2e-1, 2e-2), "bf16": (5e-1, 2e-1)}
 _WORDS = {"bfloat": "bf16", "half": "f16", "float": "f32"}  # IR's names, from the coarsest
+_UNBOUNDED = """\
+  NaN: the value is a number, its derivative is not: an infinite slope (sqrt, cbrt or pow at 0, asin at 1) met a zero,
+       as in sqrt(v * t) with v = 0. lib.kernel(..., strong_zero=True) takes 0 * inf as 0; or branch around it."""
 _STEPS = {"f64": 7e-4, "f32": 4e-2, "f16": 2e-1, "bf16": 5e-1}
+_ROUNDING = {"f64": 2.0**-52, "f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,7 @@ class CheckReport:
     arguments: tuple[ArgumentCheck, ...]
     adjoint_error: float
     adjoint_tolerance: float
+    unbounded: bool = False  # a derivative is NaN where the value is a number
 
     @property
     def ok(self) -> bool:
@@ -80,6 +85,8 @@ class CheckReport:
         mark = "ok" if self.adjoint_error <= self.adjoint_tolerance else "WRONG"
         lines.append(f"  adjoint identity <w, Jv> = <J'w, v>: relative error {self.adjoint_error:.1e}  {mark}")
         lines.append("  verdict: " + ("the derivatives agree" if self.ok else "the derivatives DISAGREE"))
+        if self.unbounded:
+            lines.append(_UNBOUNDED)
         return "\n".join(lines)
 
 
@@ -115,7 +122,9 @@ def check(kernel: Kernel, *args: Any, wrt: Wrt = None, samples: int = 24, seed: 
     rows = []
     for i in positions:
         p = kernel.signature.parameters[i]
-        error, sampled = _differences(scalar, i, gradients[i], p.dtype.name, samples, rng)
+        kind = p.dtype.name
+        noise = max(_ROUNDING[kind], _ROUNDING[inner]) / tolerances[i][0]
+        error, sampled = _differences(scalar, i, gradients[i], kind, samples, rng, noise)
         moved = _pushed(forward, {i: directions[i]}, positions, weights)
         wanted = float(np.sum(gradients[i] * directions[i].astype(np.float64)))
         size = float(np.sum(np.abs(gradients[i] * directions[i].astype(np.float64))))
@@ -126,7 +135,10 @@ def check(kernel: Kernel, *args: Any, wrt: Wrt = None, samples: int = 24, seed: 
     wanted = sum(float(np.sum(gradients[i] * directions[i])) for i in positions)
     size = sum(float(np.sum(np.abs(gradients[i] * directions[i]))) for i in positions)
     worst = max(tolerances[i][1] for i in positions)
-    return CheckReport(str(kernel.signature), tuple(rows), _relative(moved, wanted, size), worst)
+    adjoint = _relative(moved, wanted, size)
+    found = np.isnan([adjoint, *(x for row in rows for x in (row.gradient_norm, row.forward_error))]).any()
+    valued = all(np.isfinite(full[_at(reverse.program, o)].astype(np.float64)).all() for o in outputs)
+    return CheckReport(str(kernel.signature), tuple(rows), adjoint, worst, bool(found and valued))
 
 
 def _coarsest(text: str) -> str:
@@ -158,9 +170,10 @@ class _Scalar:
 
 
 def _differences(
-    scalar: _Scalar, position: int, gradient: Array, kind: str, samples: int, rng: np.random.Generator
+    scalar: _Scalar, position: int, gradient: Array, kind: str, samples: int, rng: np.random.Generator, noise: float
 ) -> tuple[float, int]:
-    """Largest error of the gradient at the sampled elements over the largest gradient or difference."""
+    """Largest error of the gradient at the sampled elements over the largest gradient or difference, or over what a
+    difference cannot tell from zero: `noise` times the value over the step."""
     start = scalar.bound.buffers[position]
     if start is None or not gradient.size:
         return 0.0, 0
@@ -179,7 +192,7 @@ def _differences(
         flat[element] = centre
         h = (steps[3] - steps[0]) / 4
         slope = (values[0] - 8 * values[1] + 8 * values[2] - values[3]) / (12 * h)
-        scale = max(scale, abs(slope))
+        scale = max(scale, abs(slope), 4 * noise * max(map(abs, values)) / h)
         error = abs(slope - float(wanted[element]))
         worst = error if not error <= worst else worst  # NaN stays
     scalar(position, start)

@@ -20,6 +20,8 @@ class Options:
     layout: of structs that a wrapper of the function brings together
     tape: whether the values that a reverse sweep needs are handed from the primal to it as an array, where the two run
     apart ("store"), or the primal runs again ("recompute"); "auto" stores where that takes little memory
+    strong_zero: in derivatives zero times infinity is zero in place of NaN: a zero tangent or adjoint times an infinite
+    slope (`sqrt` at 0), a zero slope times an infinite tangent or adjoint; at the price of comparisons at each product
     preopt: False to differentiate what the compiler wrote as it is, and to optimise only the derivative
 
     `str` names those that change the code. Raises IRGradError for a word that `tape` does not know.
@@ -29,6 +31,7 @@ class Options:
     layout: str = ""
     tape: str = "auto"
     preopt: bool = True
+    strong_zero: bool = False
 
     def __post_init__(self) -> None:
         if self.tape not in TAPE_CHOICES:
@@ -36,5 +39,6 @@ class Options:
                               fix='lib.kernel("name", signature, tape="store")')
 
     def __str__(self) -> str:
-        words = [f"strict_fp={self.strict_fp}", self.layout, "" if self.preopt else "preopt=False"]
+        words = [f"strict_fp={self.strict_fp}", self.layout, "" if self.preopt else "preopt=False",
+                 "strong_zero" if self.strong_zero else ""]  # fmt: skip
         return " ".join(filter(None, words))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from irgrad.engine.batch_writer import Writer
@@ -106,10 +107,10 @@ def _fill(record: Any, fields: Mapping[str, Any]) -> None:
 
 
 def struct_kernel(
-    text: str, name: str, signature: str, digest: str, errors: Mapping[int, str] | None = None, tape: str = "auto",
-    preopt: bool = True,
+    text: str, name: str, signature: str, digest: str, errors: Mapping[int, str] | None = None,
+    options: Options | None = None,
 ) -> StructKernel:
-    """The function `name` of a module as a kernel over its structs. digest: of the module; tape, preopt: see `Options`.
+    """The function `name` of a module as a kernel over its structs. digest: of the module; options: but for the layout.
 
     Raises SignatureError for a signature that makes no sense or contradicts the function, also where the module knows a
     struct of that name with other fields.
@@ -125,7 +126,7 @@ def struct_kernel(
     known = set(re.findall(r"^(?:declare|define) [^@\n]*@\"?([\w.]+)", text, re.MULTILINE))
     declared = [line for symbol, line in _DECLARED.items() if symbol not in known and f"@{symbol}(" in wrapper]
     whole = "\n".join([text, wrapper, *declared, ""])
-    options = Options(layout=str(parsed), tape=tape, preopt=preopt)
+    options = replace(options or Options(), layout=str(parsed))
     return StructKernel(Kernel(whole, _wrapper_name(name), flat, options, digest=digest, errors=errors), parsed)
 
 

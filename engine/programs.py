@@ -309,8 +309,9 @@ class Program:
         if self.rules is not None:
             rules = Rulebook(self.rules, self.source.digest, module, frozenset(parent.symbols))
             rules.kept = kept
+        strong = self.source.options.strong_zero
         options: dict[str, Any] = {"buffers": buffers, "strict_fp": self.source.options.strict_fp, "rules": rules,
-                                   "width": step.width}  # fmt: skip
+                                   "strong_zero": strong, "zero_slopes": strong, "width": step.width}  # fmt: skip
         mode = "forward" if step.mode in ("J", "T") else "reverse"
         if step.mode == "A":
             written = [n for n, s in enumerate(parent.slots) if s.role != "in"]

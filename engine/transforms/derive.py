@@ -45,7 +45,7 @@ class Derived:
 def derive(
     module: Module, fname: str, mode: str, args: Sequence[str], *, buffers: Sequence[str] = (),
     strict_fp: bool = False, discard: Sequence[int] = (), width: int = 1, rules: Rulebook | None = None,
-    strong_zero: bool = False, runtime_activity: bool = False,
+    strong_zero: bool = False, zero_slopes: bool = False, runtime_activity: bool = False,
 ) -> Derived:  # fmt: skip
     """Add the derivative of `fname` to `module`.
 
@@ -54,12 +54,12 @@ def derive(
     `discard`: arguments whose final contents nobody asks for. `width`: tangents or cotangents at once; shadow memory
     then holds that many lanes for each element, side by side (see lanes.py); with an `Apart` width each shadow is an
     array of pointers to memories of their own (see apart.py). `strong_zero`: a zero tangent or adjoint times an
-    infinite derivative is zero. `runtime_activity`: a shadow that is its argument's own memory means that it has no
-    derivative (see aliased.py). Raises an IRGradError that names the
-    source line for what has no derivative.
+    infinite slope is zero; `zero_slopes`: so is an infinite one times a zero slope. `runtime_activity`: a shadow that
+    is its argument's own memory means that it has no derivative (see aliased.py). Raises an IRGradError that names
+    the source line for what has no derivative.
     """
     unit, abi = prepared(module, fname, mode, args, buffers, strict_fp, discard, width, rules)
-    unit.strong_zero, unit.runtime_activity = strong_zero, runtime_activity
+    unit.strong_zero, unit.zero_slopes, unit.runtime_activity = strong_zero, zero_slopes, runtime_activity
     root, shadowed = unit.root, abi.shadow
     scratch = tuple(sorted(unit.activity.scratch))
     letter = ("T" if discard else "J") if mode == "forward" else "R" if discard else "V"

@@ -12,7 +12,7 @@ from irgrad.engine.ir.types import Type
 from irgrad.engine.transforms import lanes
 from irgrad.engine.transforms.emit import Emitter
 from irgrad.engine.transforms.leaves import add, zero_of
-from irgrad.rules.expr import ZERO, Arg, Const, Expr, Op, Result, emit, needs, nodes
+from irgrad.rules.expr import ZERO, Arg, Const, Expr, Op, Result, Where, emit, needs, nodes
 
 if TYPE_CHECKING:
     from irgrad.engine.transforms.unit import Unit
@@ -124,18 +124,33 @@ class Application:
                 return factor
             if partial.value == -1.0:
                 return b.fneg(factor)
+        if isinstance(partial, Where) and ZERO in partial.children:  # on the other piece there is nothing to multiply
+            condition, *pieces = partial.children
+            parts = [zero_of(factor.type) if piece is ZERO
+                     else self._times(unit, b, piece, factor, operand, result, memo) for piece in pieces]  # fmt: skip
+            chosen = self._emitted(unit, b, condition, operand, result, memo)
+            return b.select(lanes.condition(b, chosen, factor.type, unit.width), *parts)
+        slope = lanes.splat(b, self._emitted(unit, b, partial, operand, result, memo), unit.width)
+        product = b.binary("fmul", factor, slope)
+        if not unit.strong_zero:
+            return product
+        nothing = zero_of(factor.type)
+        zero = b.fcmp("oeq", factor, nothing)
+        if unit.zero_slopes:
+            flat = b.fcmp("oeq", slope, nothing)
+            zero = b.binary("or", zero, b.binary("and", flat, b.fcmp("ord", factor, nothing)))
+        return b.select(zero, nothing, product)
+
+    def _emitted(
+        self, unit: Unit, b: Builder, partial: Expr, operand: Fetch, result: Fetch, memo: dict[Expr, Value]
+    ) -> Value:
         leaves = needs(partial)
         args: dict[int, Value] = {leaf.index: operand(leaf.index) for leaf in leaves if isinstance(leaf, Arg)}
         results: dict[int, Value] = {leaf.index: result(leaf.index) for leaf in leaves if isinstance(leaf, Result)}
         emitter = Emitter(unit, b, self.type)
         if unit.flags:
             self._share_reciprocal(partial, emitter, args, results, memo)
-        value = emit(partial, emitter, args, results, memo)
-        product = b.binary("fmul", factor, lanes.splat(b, value, unit.width))
-        if not unit.strong_zero:
-            return product
-        nothing = zero_of(factor.type)
-        return b.select(b.fcmp("oeq", factor, nothing), nothing, product)
+        return emit(partial, emitter, args, results, memo)
 
     def _share_reciprocal(
         self, partial: Expr, emitter: Emitter, args: dict[int, Value], results: dict[int, Value],

@@ -313,7 +313,8 @@ def _drop_unused(fn: Function) -> None:
 
 def halves(
     module: Module, fname: str, args: Sequence[str], outputs: Sequence[int], *, buffers: Sequence[str] = (),
-    strict_fp: bool = False, width: int = 1, rules: Rulebook | None = None,
+    strict_fp: bool = False, strong_zero: bool = False, zero_slopes: bool = False, width: int = 1,
+    rules: Rulebook | None = None,
 ) -> Pair:  # fmt: skip
     """Add the two halves of the reverse derivative of `fname` to `module`.
 
@@ -323,7 +324,9 @@ def halves(
     from irgrad.engine.ir.printer import function_to_text
 
     try:
-        forward, made, scratch = _halves(module, fname, args, frozenset(outputs), buffers, strict_fp, width, rules)
+        forward, made, scratch = _halves(
+            module, fname, args, frozenset(outputs), buffers, strict_fp, (strong_zero, zero_slopes), width, rules
+        )
         room = made.room()
     except Untapeable as refused:
         return Pair("", (), json.dumps({"because": refused.because, "where": refused.where}))
@@ -334,7 +337,7 @@ def halves(
 
 def _halves(
     module: Module, fname: str, args: Sequence[str], outputs: frozenset[int], buffers: Sequence[str], strict_fp: bool,
-    width: int, rules: Rulebook | None,
+    zeros: tuple[bool, bool], width: int, rules: Rulebook | None,
 ) -> tuple[Function, Taped, tuple[int, ...]]:  # fmt: skip
     from irgrad.engine.transforms.derive import (
         REVERSE_TAIL,
@@ -348,7 +351,7 @@ def _halves(
 
     unit, abi = prepared(module, fname, "reverse", args, buffers, strict_fp, (), width, rules)
     shadowed = abi.shadow
-    unit.outputs = outputs
+    unit.outputs, (unit.strong_zero, unit.zero_slopes) = outputs, zeros
     mask = "".join("1" if s else "0" for s in shadowed)
     strip = f"{width}x" if width > 1 else ""
     forward = root_function(module, f"{fname}.A{mask}", [ty.PTR] * (len(args) + 2))

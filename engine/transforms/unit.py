@@ -89,6 +89,7 @@ class Unit:
         self.discarded_objects = 0
         self.between = 0  # objects that the program may write between the halves of a root in split mode
         self.strong_zero = False  # zero times anything is zero in products with tangents and adjoints
+        self.zero_slopes = False  # a zero partial times an infinite tangent or adjoint is zero
         self.runtime_activity = False  # a shadow may be the value's own memory, see aliased.py
         self.quiet = False  # the values of the primal are not asked for
         self._prefix = f"irgrad.{root.name}.{mode[0]}"

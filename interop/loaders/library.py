@@ -91,16 +91,18 @@ class Library:
     @overload
     def kernel(
         self, name: str, signature: str | Signature | None = None, *, errors: Mapping[int, str] | None = None,
-        tape: str = "auto",
+        tape: str = "auto", strict_fp: bool = False, strong_zero: bool = False,
     ) -> Kernel: ...
 
     @overload
     def kernel(
-        self, name: str, signature: Any, *, errors: Mapping[int, str] | None = None, tape: str = "auto"
+        self, name: str, signature: Any, *, errors: Mapping[int, str] | None = None, tape: str = "auto",
+        strict_fp: bool = False, strong_zero: bool = False,
     ) -> Any: ...
 
     def kernel(
-        self, name: str, signature: Any = None, *, errors: Mapping[int, str] | None = None, tape: str = "auto"
+        self, name: str, signature: Any = None, *, errors: Mapping[int, str] | None = None, tape: str = "auto",
+        strict_fp: bool = False, strong_zero: bool = False,
     ) -> Any:
         """The function `name` as a Kernel; `signature` is its prototype with shapes (see `irgrad.Signature`).
 
@@ -111,6 +113,10 @@ class Library:
         tape:   under JAX, where the primal and its reverse sweep run apart (`jax.vjp`, reverse mode over `scan`), the
                 values that the sweep needs go along as an array ("store"), or the primal runs again ("recompute");
                 "auto" stores where that takes little memory, and not under `vmap`. See `engine.explain_tape`.
+        strict_fp: derivatives keep the order of every operation, as the function itself always does (slower: sums of
+                adjoints are not vectorised)
+        strong_zero: in derivatives zero times infinity is zero, not NaN: for models that take the square root of what
+                was clipped to 0. It hides that `sqrt(x) * sqrt(x)` has a slope at 0. Costs comparisons at each product.
 
         A signature that declares structs, `"struct body { f64[3] pos; f64 mass; }; f64(body[n] bodies, i64 n)"`, makes
         a `StructKernel`, called with dicts of arrays or structured arrays (see `irgrad.engine.structs`).
@@ -121,13 +127,14 @@ class Library:
         from irgrad.engine.kernel import Kernel
         from irgrad.engine.programs import Options
 
+        options = Options(strict_fp=strict_fp, tape=tape, preopt=self.preopt, strong_zero=strong_zero)
         if isinstance(signature, str) and "struct" in signature:
             from irgrad.engine.packing import struct_kernel
             from irgrad.engine.structs import has_structs
 
             if has_structs(signature):
-                return struct_kernel(self.text, self.resolve(name), signature, self.digest, errors, tape, self.preopt)
-        return Kernel(self.text, self.resolve(name), signature, Options(tape=tape, preopt=self.preopt), errors=errors)
+                return struct_kernel(self.text, self.resolve(name), signature, self.digest, errors, options)
+        return Kernel(self.text, self.resolve(name), signature, options, errors=errors)
 
     def function(self, name: str) -> Declared:
         """The function `name` of this module as the key of a rule, which then holds in this module only.

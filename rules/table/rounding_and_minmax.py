@@ -25,9 +25,10 @@ row("copysign", "ff", _copysign, llvm="copysign", domain=(-3, 3),
 
 def _chosen(a: Expr, b: Expr, y: Expr) -> tuple[Expr, Expr]:
     """The argument that the result equals has derivative 1; a tie goes to the first. One comparison serves both, and
-    a NaN argument that the function passes over is not chosen, since NaN equals nothing."""
+    a NaN argument that the function passes over is not chosen, since NaN equals nothing. The result does not depend on
+    the other argument at all: its zero is structural, and sqrt(fmax(v, 0)) has the slope 0 for v < 0."""
     first = eq(y, a)
-    return where(first, 1.0, 0.0), where(first, 0.0, 1.0)
+    return where(first, 1.0, ZERO), where(first, ZERO, 1.0)
 
 
 _TIE = [Kink((1.0, 1.0), (1.0, 0.0), "a tie goes to the first argument, as in `a >= b ? a : b`")]
@@ -41,7 +42,7 @@ row("minimum", "ff", _chosen, kinks=_TIE, libm="fminimum", llvm="minimum experim
 
 def _fdim(a: Expr, b: Expr, y: Expr) -> tuple[Expr, Expr]:
     above = a > b
-    return where(above, 1.0, 0.0), where(above, -1.0, 0.0)
+    return where(above, 1.0, ZERO), where(above, -1.0, ZERO)
 
 
 row("fdim", "ff", _fdim, kinks=[Kink((1.0, 1.0), (0.0, 0.0), "the smallest subgradient")])

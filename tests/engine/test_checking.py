@@ -45,3 +45,23 @@ def test_single_precision_inside_of_a_double_kernel() -> None:
     assert all(row.tolerances == (2e-2, 1e-4) for row in report.arguments)
     plain = engine.check(sample("energy"), np.ones((2, 3)) * [[1], [2]], np.ones(2))
     assert all(row.tolerances == (1e-6, 1e-10) for row in plain.arguments)
+
+
+def test_a_derivative_that_is_no_number_is_explained() -> None:
+    """The value is a number, its slope is 0 * inf: the report says so and names the way out, which works."""
+    library = irgrad.load("#include <math.h>\ndouble f(double v, double x) { return x * x + sqrt(fmax(v, 0.0)); }")
+    report = engine.check(library.kernel("f"), -1.0, 2.0)
+    assert not report and report.unbounded and "strong_zero=True" in str(report)
+    report = engine.check(library.kernel("f", strong_zero=True), -1.0, 2.0)
+    assert report and not report.unbounded and "strong_zero" not in str(report)
+    undefined = irgrad.load("#include <math.h>\ndouble f(double v) { return sqrt(v); }").kernel("f")
+    assert not engine.check(undefined, -1.0).unbounded, "the value itself is NaN"
+
+
+def test_an_argument_that_does_not_count() -> None:
+    """Its gradient is 0; differences are rounding errors of the value, which is no disagreement."""
+    kernel = irgrad.load("double f(double v, double x) { return (x + v) - v * 1.0; }").kernel("f")
+    report = engine.check(kernel, 0.1, 1e3 / 3)
+    assert report and report.arguments[0].gradient_norm == 0.0, str(report)
+    wrong = irgrad.load("double f(double v, double x) { return x + (v > 0.1000000001 ? 1e-3 * v : 0); }").kernel("f")
+    assert not engine.check(wrong, 0.1, 1.0)

@@ -17,3 +17,7 @@ def test_words_that_tape_does_not_know() -> None:
     with pytest.raises(IRGradError) as info:
         Options(tape="always")
     assert info.value.because == "the choices are auto, store, recompute"
+
+
+def test_strong_zero_is_another_derivative() -> None:
+    assert "strong_zero" in str(Options(strong_zero=True)) != str(Options())

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from analysed import facts_of
 
+import irgrad
+from irgrad import engine
 from irgrad.engine.ir.model import Instruction
 from irgrad.engine.transforms.rows import application, libm_cost, pure_call
 from irgrad.engine.transforms.unit import Unit
@@ -114,3 +118,52 @@ def test_both_slopes_of_a_quotient_share_its_reciprocal(strict: bool, word: str,
         want = [1 / y, -(x / y) / y][word.count("c") :]
         np.testing.assert_allclose([dx[0] for dx in found[: len(want)]], want, rtol=1e-15)
     assert sum(i.opcode == "fdiv" for i in made.function.instructions()) == divisions  # one is the quotient itself
+
+
+CLIPPED = """#include <math.h>
+double clipped(double v, double x) { return x * x + sqrt(fmax(v, 0.0)) + sqrt(fdim(v, 0.0)); }
+double scaled(double v, double t) { return sqrt(fmax(v, 0.0) * t) + t; }
+double roots(const double *v, long n) {
+    double s = 0;
+    for (long i = 0; i < n; i++) s += sqrt(fmax(v[i], 0.0));
+    return s;
+}
+float single(float v, float x) { return x + sqrtf(fminf(fmaxf(v, 0.0f), 9.0f)); }
+"""
+
+
+@pytest.fixture(scope="module")
+def clipped() -> Any:
+    return irgrad.load(CLIPPED)
+
+
+def test_the_argument_that_was_not_taken_has_no_adjoint(clipped: Any) -> None:
+    """The slope of sqrt at 0 is infinite, and goes nowhere; at the tie it does go to v."""
+    assert engine.grad(clipped.kernel("clipped"), argnums=(0, 1))(-1.0, 3.0) == (0.0, 6.0)
+    assert engine.grad(clipped.kernel("clipped"), argnums=0)(4.0, 3.0) == 0.5
+    assert engine.grad(clipped.kernel("clipped"), argnums=0)(0.0, 3.0) == np.inf
+    assert engine.grad(clipped.kernel("single"), argnums=0)(np.float32(-1), np.float32(1)) == 0.0
+    assert engine.grad(clipped.kernel("single"), argnums=0)(np.float32(16), np.float32(1)) == 0.0
+    roots = clipped.kernel("roots", "f64(f64[n] v, i64 n)")
+    v = np.array([-1.0, 4.0, -2.0, 1.0, 0.25, -3.0, 9.0, -4.0, -5.0])
+    want = np.where(v > 0, 0.5 / np.sqrt(np.abs(v)), 0.0)
+    np.testing.assert_allclose(engine.grad(roots)(v), want, rtol=1e-15)
+    np.testing.assert_allclose(engine.batch_grad(roots)(np.stack([v, v])), [want, want], rtol=1e-15)
+    pulled = engine.multi_vjp(roots, v)[1](np.array([1.0, -2.0, 3.0]))
+    np.testing.assert_allclose(pulled[0], np.outer([1.0, -2.0, 3.0], want), rtol=1e-15)
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_strong_zero(clipped: Any, width: int) -> None:
+    """0 * inf is NaN unless it is asked for: zero tangents, zero slopes, in both modes, twice, in lanes."""
+    plain, strong = clipped.kernel("scaled"), clipped.kernel("scaled", strong_zero=True)
+    assert np.isnan(engine.grad(plain, argnums=1)(-1.0, 2.0))
+    assert engine.grad(strong, argnums=(0, 1))(-1.0, 2.0) == (0.0, 1.0)
+    values, tangents = engine.multi_jvp(strong, (-1.0, 2.0), (np.arange(width) * 1.0, np.arange(width) + 1.0))
+    assert values == 2.0 and (tangents == np.arange(width) + 1.0).all()
+    assert np.isnan(engine.jvp(plain, (-1.0, 2.0), (0.0, 1.0))[1])
+    for kernel in (plain, strong):
+        np.testing.assert_allclose(engine.grad(kernel, argnums=(0, 1))(4.0, 9.0), (0.75, 1 / 3 + 1), rtol=1e-15)
+        np.testing.assert_allclose(engine.hessian(kernel, argnums=0)(4.0, 9.0), -0.25 * 3 / 8, rtol=1e-14)
+    assert (engine.hessian(strong, argnums=1)(-1.0, 2.0)) == 0.0
+    assert np.isnan(engine.jvp(strong, (-1.0, 2.0), (0.0, np.nan))[1]), "a NaN is not taken for an infinity"
