@@ -17,7 +17,7 @@ from irgrad.engine.dtypes import DType
 from irgrad.engine.signature import Parameter, Signature
 from irgrad.rules.errors import DTypeError, ShapeError, SignatureError
 
-__all__ = ["Binder", "Bound", "address_of", "as_array", "as_scalar"]
+__all__ = ["Binder", "Bound", "address_of", "as_array", "as_scalar", "frame_of"]
 
 Array = np.ndarray[Any, Any]
 
@@ -29,6 +29,11 @@ def address_of(array: Array) -> int:
         return ctypes.addressof(ctypes.c_char.from_buffer(array))  # type: ignore[arg-type, unused-ignore]
     except (TypeError, ValueError, BufferError):
         return int(array.__array_interface__["data"][0])
+
+
+def frame_of(buffers: Sequence[Array]) -> Any:
+    """What the entry of a program takes: the addresses of the buffers, which have to stay alive elsewhere."""
+    return (ctypes.c_void_p * len(buffers))(*map(address_of, buffers))
 
 
 class Bound:

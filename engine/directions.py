@@ -122,7 +122,7 @@ def _count(seeds: dict[int, Array], last: bool, where: str) -> int:
 
 def _all(strips: Strips, seeds: Sequence[Array], count: int, last: bool) -> list[Array]:
     """The results for all directions."""
-    shapes = [strips.result_shape(k) for k in range(strips.results)]
+    shapes = strips.result_shapes
     found = [np.empty((*s, count) if last else (count, *s), strips.dtype(k)) for k, s in enumerate(shapes)]
     for first in range(0, count, strips.width):
         some = min(strips.width, count - first)

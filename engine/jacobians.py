@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from irgrad.engine.binding import Bound
 from irgrad.engine.gradients import reverse_of_scalar
 from irgrad.engine.kernel import Kernel
 from irgrad.engine.select import Wrt, active_outputs, selected
-from irgrad.engine.strips import Strips, Width, choose_width, lanes_first
+from irgrad.engine.strips import Spares, Strips, Width, choose_width, lanes_first
 
 __all__ = ["hessian", "jacfwd", "jacrev", "lane_bytes"]
 
@@ -33,14 +34,20 @@ def jacfwd(kernel: Kernel, wrt: Wrt = None, *, argnums: Wrt = None, width: Width
     outputs = active_outputs(kernel)
     choose_width(width, 1, 0)
 
+    def made(bound: Bound) -> Strips:
+        directions = sum(_size(kernel, bound, p) for p in positions)
+        chosen = choose_width(width, directions, lane_bytes(kernel, bound, (*positions, *outputs)))
+        return Strips(lambda w: kernel.primal.T((*positions, *outputs), w), bound, [(p, 0) for p in positions],
+                      [(o, 0) for o in outputs], chosen)  # fmt: skip
+
+    spares = Spares(made)
+
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         """The Jacobian at these arguments."""
-        bound = kernel.bind(args, kwargs)
-        sizes = [_size(kernel, bound, p) for p in positions]
-        chosen = choose_width(width, sum(sizes), lane_bytes(kernel, bound, (*positions, *outputs)))
-        strips = Strips(lambda w: kernel.primal.T((*positions, *outputs), w), bound, [(p, 0) for p in positions],
-                        [(o, 0) for o in outputs], chosen)  # fmt: skip
-        return _nested(_columns(strips, sizes, len(outputs)), single)
+        key, strips = spares.take(kernel.bind(args, kwargs))
+        blocks = _columns(strips)
+        spares.give(key, strips)
+        return _nested(blocks, single)
 
     return jacobian
 
@@ -54,14 +61,20 @@ def jacrev(kernel: Kernel, wrt: Wrt = None, *, argnums: Wrt = None, width: Width
     outputs = active_outputs(kernel)
     choose_width(width, 1, 0)
 
+    def made(bound: Bound) -> Strips:
+        directions = sum(_size(kernel, bound, o) for o in outputs)
+        chosen = choose_width(width, directions, lane_bytes(kernel, bound, (*positions, *outputs)))
+        return Strips(lambda w: kernel.primal.R((*positions, *outputs), w), bound, [(o, 0) for o in outputs],
+                      [(p, 0) for p in positions], chosen)  # fmt: skip
+
+    spares = Spares(made)
+
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         """The Jacobian at these arguments."""
-        bound = kernel.bind(args, kwargs)
-        sizes = [_size(kernel, bound, o) for o in outputs]
-        chosen = choose_width(width, sum(sizes), lane_bytes(kernel, bound, (*positions, *outputs)))
-        strips = Strips(lambda w: kernel.primal.R((*positions, *outputs), w), bound, [(o, 0) for o in outputs],
-                        [(p, 0) for p in positions], chosen)  # fmt: skip
-        return _nested(_rows(strips, sizes, len(positions)), single)
+        key, strips = spares.take(kernel.bind(args, kwargs))
+        blocks = _rows(strips)
+        spares.give(key, strips)
+        return _nested(blocks, single)
 
     return jacobian
 
@@ -75,13 +88,18 @@ def hessian(kernel: Kernel, wrt: Wrt = None, *, argnums: Wrt = None, width: Widt
     positions, single = selected(kernel, wrt, argnums)
     choose_width(width, 1, 0)
 
+    def made(bound: Bound) -> Strips:
+        directions = sum(_size(kernel, bound, p) for p in positions)
+        chosen = choose_width(width, directions, 2 * lane_bytes(kernel, bound, positions))
+        return hessian_strips(kernel, bound, positions, chosen)
+
+    spares = Spares(made)
+
     def second(*args: Any, **kwargs: Any) -> Any:
         """The Hessian at these arguments."""
-        bound = kernel.bind(args, kwargs)
-        sizes = [_size(kernel, bound, p) for p in positions]
-        chosen = choose_width(width, sum(sizes), 2 * lane_bytes(kernel, bound, positions))
-        strips = hessian_strips(kernel, bound, positions, chosen)
-        blocks = _columns(strips, sizes, len(positions))
+        key, strips = spares.take(kernel.bind(args, kwargs))
+        blocks = _columns(strips)
+        spares.give(key, strips)
         return blocks[0][0] if single else tuple(map(tuple, blocks))
 
     return second
@@ -106,38 +124,39 @@ def _size(kernel: Kernel, bound: Bound, position: int) -> int:
     return size
 
 
-def _columns(strips: Strips, sizes: Sequence[int], results: int) -> list[list[Array]]:
+def _columns(strips: Strips) -> list[list[Array]]:
     """For each result its derivatives by each seed, `result.shape + seed.shape`."""
-    total = sum(sizes)
-    parts = [np.empty((*strips.result_shape(k), total), strips.dtype(k)) for k in range(results)]
+    total = strips.directions
+    parts = [np.empty((*shape, total), strips.dtype(k)) for k, shape in enumerate(strips.result_shapes)]
     for first, count, values in strips.units():
         for part, value in zip(parts, values, strict=True):
             part.reshape(-1, total)[:, first : first + count] = value[:, :count]
-    return [_cut(part, strips, sizes) for part in parts]
+    return [_cut(part, strips.seed_shapes) for part in parts]
 
 
-def _cut(part: Array, strips: Strips, sizes: Sequence[int]) -> list[Array]:
-    if len(sizes) == 1:
-        return [part.reshape((*part.shape[:-1], *strips.seed_shape(0)))]
-    ends = np.cumsum(sizes)
-    return [
-        np.ascontiguousarray(part[..., end - size : end]).reshape((*part.shape[:-1], *strips.seed_shape(i)))
-        for i, (size, end) in enumerate(zip(sizes, ends, strict=True))
-    ]
+def _cut(part: Array, seeds: Sequence[tuple[int, ...]]) -> list[Array]:
+    front = part.shape[:-1]
+    if len(seeds) == 1:
+        return [part.reshape((*front, *seeds[0]))]
+    rows, end = [], 0
+    for shape in seeds:
+        start, end = end, end + math.prod(shape)
+        rows.append(np.ascontiguousarray(part[..., start:end]).reshape((*front, *shape)))
+    return rows
 
 
-def _rows(strips: Strips, sizes: Sequence[int], results: int) -> list[list[Array]]:
+def _rows(strips: Strips) -> list[list[Array]]:
     """For each seed the derivatives of it by each result, `seed.shape + result.shape`."""
-    total = sum(sizes)
-    parts = [np.empty((total, *strips.result_shape(k)), strips.dtype(k)) for k in range(results)]
+    total = strips.directions
+    parts = [np.empty((total, *shape), strips.dtype(k)) for k, shape in enumerate(strips.result_shapes)]
     for first, count, values in strips.units():
         for part, value in zip(parts, values, strict=True):
             lanes_first(part[first : first + count].reshape(count, -1), value)
     blocks: list[list[Array]] = []
     end = 0
-    for i, size in enumerate(sizes):
-        start, end = end, end + size
-        blocks.append([p[start:end].reshape((*strips.seed_shape(i), *p.shape[1:])) for p in parts])
+    for shape in strips.seed_shapes:
+        start, end = end, end + math.prod(shape)
+        blocks.append([p[start:end].reshape((*shape, *p.shape[1:])) for p in parts])
     return blocks
 
 

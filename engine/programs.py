@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from irgrad.engine.binding import address_of
+from irgrad.engine.binding import address_of, frame_of
 from irgrad.engine.normal import entry_name, entry_text, normal_name, normal_text
 from irgrad.engine.options import Options
 from irgrad.engine.pause import no_collections
@@ -92,8 +92,6 @@ class _Stage:
         head, _, packed = data.partition(b"\n")
         name, note, *scratch = head.decode("utf-8", "surrogateescape").split("\0")
         return _Stage(name, tuple(map(int, scratch)), packed, note)
-
-
 
 
 class Program:
@@ -438,7 +436,10 @@ class Program:
 
     def invoke(self, buffers: Sequence[Array]) -> None:
         """Call the entry on one buffer per slot; they are not checked. Raises KernelError for a status other than 0."""
-        frame = (ctypes.c_void_p * len(buffers))(*map(address_of, buffers))
+        self.enter(frame_of(buffers), buffers)
+
+    def enter(self, frame: Any, buffers: Sequence[Array]) -> None:
+        """`invoke` with the frame that holds the addresses of the buffers (see `frame_of`)."""
         self.entry(ctypes.addressof(frame))
         if self.source.signature.status is not None:
             self.check_status(buffers)

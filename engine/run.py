@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from irgrad.engine.binding import Bound
+from irgrad.engine.binding import Bound, address_of, frame_of
 from irgrad.engine.programs import Program
 from irgrad.rules.errors import DTypeError, ShapeError
 
@@ -15,6 +15,7 @@ __all__ = ["Run", "basis", "like"]
 
 Array = np.ndarray[Any, Any]
 Value = Array | float
+_NOTHING: Array = np.zeros(0)
 
 
 class Run:
@@ -24,30 +25,61 @@ class Run:
     overwrite it (shadows of outputs are consumed, gradients are accumulated).
     """
 
-    __slots__ = ("buffers", "program", "start")
+    __slots__ = ("_arguments", "_frame", "_written", "buffers", "program", "start")
 
     def __init__(self, program: Program, bound: Bound, start: Mapping[int, Value]) -> None:
         self.program = program
         given: list[Array | None] = []
         self.start: dict[int, Value] = dict(start)
+        self._arguments: list[tuple[int, int, bool]] = []  # slot, C parameter, whether it is overwritten
         for number, slot in enumerate(program.slots):
             primal = bound.buffers[slot.index] if not slot.steps and slot.index < len(bound.buffers) else None
             given.append(primal)
-            if primal is not None and slot.role == "inout":
-                self.start[number] = primal.copy()
+            if primal is not None:
+                self._arguments.append((number, slot.index, slot.role == "inout"))
+                if slot.role == "inout":
+                    self.start[number] = primal.copy()
         self.buffers = program.fill(given, bound.sizes)
         for number, value in self.start.items():
             self.buffers[number][...] = value
+        self._written = [number for number, slot in enumerate(program.slots) if slot.role != "in"]
+        self._frame = frame_of(self.buffers)
+
+    @property
+    def own_bytes(self) -> int:
+        """Memory of the buffers that are not the arguments themselves."""
+        theirs = {number for number, _, copied in self._arguments if not copied}
+        return sum(buffer.nbytes for number, buffer in enumerate(self.buffers) if number not in theirs)
+
+    def rebind(self, bound: Bound) -> None:
+        """Other arguments, of the same sizes. They belong to this run from now on."""
+        for number, index, copied in self._arguments:
+            value = bound.buffers[index]
+            assert value is not None
+            if copied:
+                self.start[number] = value
+            else:
+                self.buffers[number] = value
+                self._frame[number] = address_of(value)
+
+    def release(self) -> None:
+        """Let go of the arguments; `rebind` comes before the next run."""
+        for number, _, copied in self._arguments:
+            if not copied:
+                self.buffers[number] = _NOTHING
 
     def __call__(self, start: Mapping[int, Value] | None = None) -> list[Array]:
         """Reset, run, and return the buffers (they are overwritten by the next run)."""
+        values, buffers = self.start, self.buffers
         if start is not None:
-            self.start.update(start)
-        for number, slot in enumerate(self.program.slots):
-            if slot.role != "in" or number in self.start:
-                self.buffers[number][...] = self.start.get(number, 0)
-        self.program.invoke(self.buffers)
-        return self.buffers
+            values.update(start)
+        for number in self._written:
+            if number not in values:
+                buffers[number].fill(0)
+        for number, value in values.items():
+            buffers[number][...] = value
+        self.program.enter(self._frame, buffers)
+        return buffers
 
 
 def basis(shape: Sequence[int], dtype: Any) -> Any:

@@ -252,7 +252,7 @@ def _apply(make: Make, lanes: Sequence[Lane], width: int) -> Array:
     """Products with these directions as columns."""
     strips = make(width)
     seed = strips.seed(0)
-    out = np.empty((_product(strips.result_shape(0)), len(lanes)), strips.dtype(0))
+    out = np.empty((_product(strips.result_shapes[0]), len(lanes)), strips.dtype(0))
     for first in range(0, len(lanes), strips.width):
         strip = lanes[first : first + strips.width]
         seed[...] = 0

@@ -11,6 +11,7 @@ those of 8 do, else 4; never more lanes than there are directions, rounded up to
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -23,8 +24,9 @@ from irgrad.engine.programs import Program
 from irgrad.engine.run import Run, Value
 from irgrad.engine.transforms.lanes import MOST
 from irgrad.rules.errors import OneAtATime, SignatureError
+from irgrad.rules.layers import token
 
-__all__ = ["OneLane", "Strips", "Width", "choose_width", "lanes_first", "lanes_last", "one_lane", "takes_one"]
+__all__ = ["OneLane", "Spares", "Strips", "Width", "choose_width", "lanes_first", "lanes_last", "one_lane", "takes_one"]
 
 Array = np.ndarray[Any, Any]
 Width = int | str
@@ -33,6 +35,9 @@ Key = tuple[int, ...]  # C parameter, then the positions in the word at which it
 SHADOW_BYTES = 1 << 20
 WIDTHS = (16, 8)  # while their shadows are no larger
 LEAST = 4
+SPARE_BYTES = 1 << 18  # larger calls take longer than their preparation
+SPARE_SIZES = 8  # sets of sizes
+SPARES = 4  # for each: as many as threads that call at once
 _ONE: WeakSet[Program] = WeakSet()  # those that were refused, so that this is found once
 BLOCK = 256  # rows of a transposition at a time: 256 x 16 lanes of 8 bytes are 32 KiB
 
@@ -90,7 +95,8 @@ class Strips:
         start: Mapping[Key, Value] | None = None,
     ) -> None:  # fmt: skip
         self.program = make(width)
-        if width > 1 and takes_one(self.program):
+        self.narrowed = width > 1 and takes_one(self.program)
+        if self.narrowed:
             width, self.program = 1, make(1)
             warnings.warn(one_lane(self.program.source.name), OneLane, stacklevel=3)
         self.width = width
@@ -100,11 +106,10 @@ class Strips:
         self._results = [self._slot(key) for key in results]
         for number in self._seeds:
             self._run.start[number] = np.zeros_like(self._run.buffers[number])
-
-    @property
-    def results(self) -> int:
-        """How many results there are."""
-        return len(self._results)
+        self.seed_shapes = tuple(map(self._shape, self._seeds))
+        self.result_shapes = tuple(map(self._shape, self._results))
+        self.directions = sum(map(math.prod, self.seed_shapes))
+        self._is_unit = False
 
     def _slot(self, key: Key) -> int:
         number = self.program.find(*key)
@@ -116,19 +121,25 @@ class Strips:
         shape = self._run.buffers[number].shape
         return tuple(shape if self.width == 1 else shape[:-1])
 
-    def seed_shape(self, which: int) -> tuple[int, ...]:
-        """Shape of one lane of a seed."""
-        return self._shape(self._seeds[which])
+    @property
+    def own_bytes(self) -> int:
+        """Memory that this holds besides the arguments."""
+        return self._run.own_bytes + sum(value.nbytes for value in self._run.start.values()
+                                         if isinstance(value, np.ndarray))  # fmt: skip
+
+    def rebind(self, bound: Bound) -> None:
+        """Other arguments, of the same sizes."""
+        self._run.rebind(bound)
+
+    def release(self) -> None:
+        """Let go of the arguments; `rebind` comes before the next run."""
+        self._run.release()
 
     def seed(self, which: int) -> Array:
         """What the seed holds before a run, as `[element, lane]`; to be written to."""
         start = self._run.start[self._seeds[which]]
         assert isinstance(start, np.ndarray)
         return start.reshape(-1, self.width)
-
-    def result_shape(self, which: int) -> tuple[int, ...]:
-        """Shape of one lane of a result."""
-        return self._shape(self._results[which])
 
     def dtype(self, which: int) -> Any:
         """Element type of a result."""
@@ -140,16 +151,56 @@ class Strips:
         return [full[number].reshape(-1, self.width) for number in self._results]
 
     def units(self) -> Iterator[tuple[int, int, list[Array]]]:
-        """All unit directions of the seeds, one after the other: (first direction, how many, results)."""
+        """All unit directions of the seeds, one after the other: (first direction, how many, results). Where one strip
+        holds them all it keeps them: nothing else may write to its seeds."""
+        if self._is_unit:
+            yield 0, self.directions, self.run()
+            return
         seeds = [self.seed(i) for i in range(len(self._seeds))]
         places = [(seed, element) for seed in seeds for element in range(len(seed))]
+        self._is_unit = 0 < len(places) <= self.width
         for first in range(0, len(places), self.width):
             strip = places[first : first + self.width]
             for lane, (seed, element) in enumerate(strip):
                 seed[element, lane] = 1
             yield first, len(strip), self.run()
             for lane, (seed, element) in enumerate(strip):
-                seed[element, lane] = 0
+                seed[element, lane] = self._is_unit
+
+
+class Spares:
+    """Strips of calls that are over, for calls with arguments of the same sizes while the same rules are in force:
+    buffers, unit directions and the choice of a program are there already. Small ones only; safe for threads."""
+
+    def __init__(self, make: Callable[[Bound], Strips]) -> None:
+        self._make = make
+        self._free: dict[Any, list[Strips]] = {}
+
+    def take(self, bound: Bound) -> tuple[Any, Strips]:
+        """Strips for these arguments, and the key to give them back with."""
+        key = (*bound.sizes.values(), token())
+        free = self._free.get(key)
+        if free:
+            try:
+                strips = free.pop()
+            except IndexError:  # another thread was faster
+                return key, self._make(bound)
+            strips.rebind(bound)
+            return key, strips
+        return key, self._make(bound)
+
+    def give(self, key: Any, strips: Strips) -> None:
+        """Strips that nobody needs any more, nor the buffers of their results."""
+        free = self._free.get(key)
+        if free is None:
+            if strips.narrowed or strips.own_bytes > SPARE_BYTES:
+                return
+            if len(self._free) >= SPARE_SIZES:
+                self._free.clear()
+            free = self._free.setdefault(key, [])
+        if len(free) < SPARES:
+            strips.release()
+            free.append(strips)
 
 
 def lanes_first(target: Array, lanes: Array) -> None:
