@@ -140,10 +140,10 @@ _GROUPS: tuple[tuple[CallFacts, str], ...] = (
      "ffs ffsl ffsll "
      "htons htonl ntohs ntohl"),
     (_inspects(0), "_ZSt11_Hash_bytesPKvmm _ZSt15_Fnv_hash_bytesPKvmm"),  # hashes of strings, in libstdc++
-    (_inspects(0), "strlen atoi atol atoll atof getenv access unlink __strlen_chk wcslen malloc_usable_size "
-     "__dynamic_cast"),
+    (_inspects(0), "strlen atoi atol atoll atof getenv access unlink __strlen_chk wcslen malloc_usable_size"),
     (_inspects(0, 1), "strcmp strcasecmp strcoll strncmp strncasecmp memcmp bcmp strspn strcspn strnlen"),
-    (_inspects(0, returns=0), "strchr strrchr memchr index rindex rawmemchr strchrnul memrchr"),
+    (_inspects(0, returns=0), "strchr strrchr memchr index rindex rawmemchr strchrnul memrchr "
+     "__dynamic_cast"),
     (_inspects(0, 1, returns=0), "strstr strpbrk strcasestr"),
     (_stores(0), "time times getrusage rand_r drand48_r gettimeofday ftime"),
     (_stores(1), "clock_gettime timespec_get clock_getres getitimer"),

@@ -2,7 +2,8 @@
 
 From a first, field-insensitive solution and the offsets of its accesses: an object is split when every place where
 pointers are loaded or stored is known modulo one period (for a single record: exactly), and the places do not overlap.
-Initial values, wide values and copies at other places go to all cells: the second solution is as sound as the first.
+Initial values, very wide values and copies at other places go to all cells: the second solution is as sound as the
+first.
 """
 
 from __future__ import annotations
@@ -10,9 +11,8 @@ from __future__ import annotations
 from math import gcd
 from typing import TYPE_CHECKING
 
-from irgrad.engine.analyses.objects import may_hold_pointer
+from irgrad.engine.analyses.objects import pointer_places
 from irgrad.engine.analyses.offsets import TOP, Offsets
-from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Instruction, Value
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _WHOLE = 1 << 40  # the period of a record that does not repeat
 _MAX_CELLS = 64
+MOST_PLACES = 8
+"""Values with more pointers than that are in no cell of their own: they go to all cells."""
 
 
 class Cells:
@@ -35,10 +37,9 @@ class Cells:
         seen: dict[int, set[Offsets]] = {}
         for fn in pointers.functions:
             for instr in fn.instructions():
-                address = _single_pointer_access(instr)
-                if address is not None:
+                for address, at in _pointer_accesses(instr):
                     for bit, places in ranges.places(address).items():
-                        seen.setdefault(bit, set()).add(places)
+                        seen.setdefault(bit, set()).add(places.shift(at))
         for bit, places_seen in seen.items():
             obj = pointers.objects[bit]
             if obj.site is None or obj.kind not in ("alloca", "heap", "global"):
@@ -80,15 +81,16 @@ def residues(places: Offsets, period: int, known: tuple[int, ...] | None) -> set
     return found if known is None else found & set(known)
 
 
-def _single_pointer_access(instr: Instruction) -> Value | None:
-    """The address of a load or store of one pointer-sized value."""
+def _pointer_accesses(instr: Instruction) -> list[tuple[Value, int]]:
+    """The addresses of the pointers that a load or store moves, each with the distance from it."""
     if instr.opcode == "load":
         type_, address = instr.type, instr.operands[0]
     elif instr.opcode == "store":
         type_, address = instr.operands[0].type, instr.operands[1]
     else:
-        return None
-    return address if may_hold_pointer(type_) and ty.store_size(type_) == 8 else None
+        return []
+    places = pointer_places(type_)
+    return [(address, at) for at in places] if len(places) <= MOST_PLACES else []
 
 
 def _cells(seen: set[Offsets]) -> tuple[int, tuple[int, ...]] | None:

@@ -128,6 +128,26 @@ def has_pointer(type_: ty.Type) -> bool:
             return False
 
 
+def pointer_places(type_: ty.Type) -> tuple[int, ...]:
+    """Where in a value of this type pointers may be, in bytes; a wide integer may hold one in each of its words."""
+    match type_:
+        case ty.PtrType():
+            return (0,)
+        case ty.IntType(bits=bits):
+            return tuple(range(0, bits // 8 - 7, 8))
+        case ty.VectorType(count=count, elem=elem):
+            step, inner = ty.store_size(type_) // (count or 1), pointer_places(elem)
+            return tuple(i * step + at for i in range(count) for at in inner) if inner else ()
+        case ty.ArrayType(count=count, elem=elem):
+            step, inner = ty.size_of(elem), pointer_places(elem)
+            return tuple(i * step + at for i in range(count) for at in inner) if inner else ()
+        case ty.StructType(fields=fields) if fields:
+            parts = zip(fields, ty.field_offsets(type_), strict=False)
+            return tuple(offset + at for field, offset in parts for at in pointer_places(field))
+        case _:
+            return ()
+
+
 def resolve(value: Value) -> Value:
     """The function or global behind aliases and casts of a constant callee; else the value itself."""
     while True:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Literal
 
-from irgrad.engine.analyses.cells import Cells, residues
+from irgrad.engine.analyses.cells import MOST_PLACES, Cells, residues
 from irgrad.engine.analyses.effects import OPAQUE, Effect, effect_of, of_unknown
 from irgrad.engine.analyses.inclusion import Inclusion
 from irgrad.engine.analyses.objects import (
@@ -32,6 +32,7 @@ from irgrad.engine.analyses.objects import (
     may_hold_pointer,
     overlap_mask,
     overlaps,
+    pointer_places,
     resolve,
 )
 from irgrad.engine.analyses.tbaa import AccessTypes
@@ -264,8 +265,8 @@ class Pointers:
             self._call(instr)
         elif op == "store":
             if may_hold_pointer(instr.operands[0].type):
-                where = self._where(instr.operands[1], instr.operands[0].type)
-                self._store(self.node(instr.operands[1]), self.node(instr.operands[0]), where)
+                for where in self._wheres(instr.operands[1], instr.operands[0].type):
+                    self._store(self.node(instr.operands[1]), self.node(instr.operands[0]), where)
                 if self._said.keeps_number(instr):
                     self._edge(self.node(instr.operands[0]), self._numbers)
         elif op == "ret":
@@ -275,9 +276,9 @@ class Pointers:
             if op == "atomicrmw" and may_hold_pointer(instr.operands[1].type):
                 self._store(self.node(instr.operands[0]), self.node(instr.operands[1]))
         elif op == "load":
-            where = self._where(instr.operands[0], instr.type)
             sort: Sort = "pointer" if has_pointer(instr.type) else "number" if self._said.is_number(instr) else "bits"
-            self._load(self.node(instr.operands[0]), self.node(instr), sort, where)
+            for where in self._wheres(instr.operands[0], instr.type):
+                self._load(self.node(instr.operands[0]), self.node(instr), sort, where)
         elif op == "alloca":
             obj = self._object("alloca", instr, alloca_size(instr), function_of(instr))
             self._add(self.node(instr), 1 << obj.index)
@@ -288,7 +289,8 @@ class Pointers:
         op, node = instr.opcode, self.node(instr)
         if op == "getelementptr":
             base = instr.operands[0]
-            for operand in instr.operands if is_zero(base) else (base,):
+            number = is_zero(base) and "inbounds" not in instr.flags  # null has no inside
+            for operand in instr.operands if number else (base,):
                 self._copy(operand, node)
         elif op in COPIES:
             for operand in instr.operands:
@@ -380,9 +382,10 @@ class Pointers:
 
     # -- solving ------------------------------------------------------------------------------------------------------
 
-    def _where(self, address: Value, type_: ty.Type) -> Where | None:
-        """Where an access to one pointer goes; None for wider values, and while objects are not split."""
-        return (address, 0) if self._cells is not None and ty.store_size(type_) == 8 else None
+    def _wheres(self, address: Value, type_: ty.Type) -> list[Where | None]:
+        """Where an access goes, pointer by pointer; None for very wide values, and while objects are not split."""
+        places = () if self._cells is None else pointer_places(type_)
+        return [(address, at) for at in places] if 0 < len(places) <= MOST_PLACES else [None]
 
     def _residues(self, bit: int, where: Where | None) -> set[int] | None:
         """The cells that an access means in one of its objects; None when they are not known."""

@@ -190,6 +190,8 @@ class Ranges:
         if tracked:
             if made:
                 self.spots.fresh(call)
+            elif call.callee_name == "__dynamic_cast":
+                self.spots.set(call, self.spots.classes(call.args[0]))
             elif same and effect.returns is not None:
                 self.spots.set(call, self.spots.get(call.args[effect.returns]))
             else:
@@ -244,6 +246,8 @@ class Ranges:
             base = instr.operands[0]
             if isinstance(base, ConstZero):  # an address computed as a number
                 return {ANY: TOP}
+            if (there := _destination(instr)) is not None:
+                return self.spots.get(there)
             return moved(self.spots.get(base), self._displacement(instr.operands, instr.elem, instr.flags))
         if len(instr.operands) == 2 and instr.type.is_int and op in _ARITHMETIC:
             return self._calculated(instr)
@@ -419,6 +423,15 @@ def _trips(first: int, step: int, pred: str, limit: int, stays: bool) -> int | N
         last = limit if pred in ("ult", "slt") else limit + 1
         return max(0, -(-(last - first) // step)) + 1
     return None
+
+
+def _destination(gep: Instruction) -> Value | None:
+    """q, for p + (q - p)."""
+    base, *by = gep.operands
+    if len(by) != 1 or gep.elem is not ty.I8 or not isinstance(by[0], Instruction) or by[0].opcode != "sub":
+        return None
+    ends = [o.operands[0] for o in by[0].operands if isinstance(o, Instruction) and o.opcode == "ptrtoint"]
+    return ends[0] if len(ends) == 2 and ends[1] is base else None
 
 
 def _binary(instr: Instruction, a: Offsets, b: Offsets) -> Offsets:

@@ -13,7 +13,7 @@ from typing import Any
 
 from irgrad.engine.analyses import offsets as off
 from irgrad.engine.analyses.kinds import Kind
-from irgrad.engine.analyses.objects import Object, bits_of, may_hold_pointer
+from irgrad.engine.analyses.objects import Object, bits_of, may_hold_pointer, pointer_places
 from irgrad.engine.analyses.offsets import TOP, ZERO, Offsets
 from irgrad.engine.analyses.pointers import Pointers
 from irgrad.engine.analyses.tbaa import Tbaa
@@ -163,11 +163,12 @@ class PointerSpots:
     # -- instructions -------------------------------------------------------------------------------------------------
 
     def keep(self, address: Value, spots: Spots | None, access: Instruction) -> None:
-        """A pointer is stored at an address."""
+        """A pointer is stored at an address; of what a wide value carries, anything in each place."""
         if spots is not None:
-            tag = self._tag(access)
+            tag, lanes = self._tag(access), pointer_places(access.operands[0].type)
             for bit, places in self._now(address):
-                self._keep_at(bit, (places, tag), spots)
+                for at in lanes if access.opcode == "store" else (0,):
+                    self._keep_at(bit, (places.shift(at), tag), spots)
 
     def _tag(self, access: Instruction) -> Kind | None:
         """Whether the source calls an access one of a pointer or of an integer: by C's rules they never overlap."""
@@ -192,6 +193,24 @@ class PointerSpots:
                 for distance in _distances(start, places, size):
                     for goal, there in self._now(target):
                         self._keep_at(goal, (off.add(there, distance), tag), spots)
+
+    def classes(self, value: Value) -> Spots | None:
+        """Where in the objects of a pointer those of classes with virtual functions begin, one inside of another: where
+        addresses of tables of such functions are kept."""
+        spots: Spots | None = None
+        for bit, _ in self._now(value):
+            obj = self._pointers.objects[bit]
+            places = None if obj.kind in ("alloca", "heap", "global") else TOP
+            for (where, _), held in self._stored(bit):
+                if any(self._is_table(other) for other in held):
+                    places = where if places is None else off.join(places, where)
+            if places is not None:
+                spots = union(spots, {bit: places})
+        return spots
+
+    def _is_table(self, bit: int) -> bool:
+        site = self._pointers.objects[bit].site if bit >= 0 else None
+        return bit == ANY or (isinstance(site, GlobalVariable) and (site.name or "").startswith(("_ZTV", "_ZTC")))
 
     def leave(self, fn: Function, value: Value) -> None:
         """A function returns a pointer."""

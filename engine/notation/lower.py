@@ -16,7 +16,7 @@ from typing import Any
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.entities import cut, reachable, restrict
 from irgrad.engine.ir.lexer import bare_name
-from irgrad.engine.ir.model import CallInfo, ConstZero, Function, Module
+from irgrad.engine.ir.model import CallInfo, ConstUndef, ConstZero, Function, Module
 from irgrad.engine.notation.calls import PREFIX, DerivativeCall, find, parse, refuse_packed_halves
 from irgrad.engine.notation.dispatch import ADDRESS, addresses, dispatched
 from irgrad.engine.notation.leaving import Thrown, ends, may_leave, named, thrower_text
@@ -369,7 +369,7 @@ def _differentiated(
     workspace = [var for var in module.globals.values() if var.init is None and _numbers(var.value_type)
                  and var.name in defined and not var.constant]  # fmt: skip
     for var in workspace:  # the program defines it: it is memory like any other, and gets a shadow
-        var.init = ConstZero(var.value_type)
+        var.init = ConstZero(var.value_type) if _numbers(var.value_type, False) else ConstUndef(var.value_type)
 
     def differentiated() -> Derived:
         zero, aliased = strong(call), loose(call)
@@ -413,17 +413,17 @@ def loose(call: DerivativeCall) -> bool:
     return "runtime_activity" in call.switches
 
 
-def _numbers(type_: ty.Type) -> bool:
-    """Floats only: what the analyses conclude from the first contents of integers would not hold."""
+def _numbers(type_: ty.Type, integers: bool = True) -> bool:
+    """Floats, or also integers: what the analyses would conclude from the first contents of those does not hold."""
     match type_:
         case ty.FloatType():
             return True
         case ty.ArrayType(elem=elem) | ty.VectorType(elem=elem):
-            return _numbers(elem)
+            return _numbers(elem, integers)
         case ty.StructType(fields=fields):
-            return bool(fields) and all(map(_numbers, fields or ()))
+            return bool(fields) and all(_numbers(field, integers) for field in fields or ())
         case _:
-            return False
+            return integers and type_.is_int
 
 
 def _functions(call: DerivativeCall) -> list[str]:

@@ -29,7 +29,7 @@ from irgrad.engine.transforms import aliased, apart, lanes
 from irgrad.engine.transforms.augment import augmented_type
 from irgrad.engine.transforms.carried import BITS, add_bits, adjoint_of_bits, kinds_of
 from irgrad.engine.transforms.carried import add as add_adjoints
-from irgrad.engine.transforms.copies import layout_of_copy
+from irgrad.engine.transforms.copies import floats_ended, layout_of_copy
 from irgrad.engine.transforms.leaves import add, has_float, has_pointer, mask_lanes, zero_of
 from irgrad.engine.transforms.refuse import missing, refuse
 from irgrad.engine.transforms.rows import application
@@ -313,11 +313,10 @@ def store(r: Reverse, instr: Instruction) -> None:
     if r.unit.runtime_activity:
         aliased.clear(r.unit, r.b, r.recall.value(target), r.recall.shadow(target), ConstInt(ty.I64, size))
         return
-    for offset, kind in r.unit.types.access(target, size):
-        if isinstance(kind, ty.FloatType):
-            for at in apart.each(r.b, r.recall.shadow(target), r.unit.width):
-                place = r.b.gep(ty.I8, at, offset * lanes.scale(r.unit.width))
-                r.b.store(zero_of(lanes.wide(kind, lanes.scale(r.unit.width))), place, align=1)
+    for offset, kind in floats_ended(r.unit.types.access(target, size), value.type):
+        for at in apart.each(r.b, r.recall.shadow(target), r.unit.width):
+            place = r.b.gep(ty.I8, at, offset * lanes.scale(r.unit.width))
+            r.b.store(zero_of(lanes.wide(kind, lanes.scale(r.unit.width))), place, align=1)
 
 
 def _kept(r: Reverse, address: Value, shadow: Value, type_: ty.Type, new: Value, before: Value) -> Value:

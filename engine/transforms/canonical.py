@@ -16,6 +16,7 @@ from irgrad.engine.transforms.elements import separate_elements
 from irgrad.engine.transforms.library import expand_library
 from irgrad.engine.transforms.mixed import split_mixed_vectors
 from irgrad.engine.transforms.packed import unpack
+from irgrad.engine.transforms.unions import move_unions
 
 
 def canonicalise_module(module: Module, root: Function) -> None:
@@ -32,6 +33,7 @@ def canonicalise_function(module: Module, fn: Function) -> None:
     desugar(module, fn)
     split_mixed_vectors(fn)
     unpack(module, fn)
+    move_unions(fn)
     separate_elements(fn)
     merge_alike(fn)
     unify_returns(fn)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from irgrad.engine.analyses.kinds import CONFLICT, INT, Kind
+from irgrad.engine.analyses.kinds import CONFLICT, INT, Kind, Layout
 from irgrad.engine.analyses.memory_types import shortest
 from irgrad.engine.analyses.objects import bits_of
 from irgrad.engine.ir import types as ty
@@ -90,6 +90,13 @@ def _merged(unit: Unit, instr: Instruction, layouts: list[dict[int, Kind]]) -> l
     return sorted(merged.items())
 
 
+def floats_ended(layout: Layout, stored: ty.Type) -> list[tuple[int, ty.Type]]:
+    """The places whose adjoints end where an integer is stored: floats; all of it in a union, whose members overlap."""
+    if any(kind is CONFLICT for _, kind in layout):
+        return [(0, stored)]
+    return [(at, kind) for at, kind in layout if isinstance(kind, ty.FloatType)]
+
+
 def is_fill(instr: Instruction) -> bool:
     """A memset, not a copy."""
     return "memset" in (instr.callee_name or "")
@@ -100,4 +107,4 @@ def _matters(a: Kind, b: Kind) -> bool:
     return isinstance(a, ty.Type) and isinstance(b, ty.Type)
 
 
-__all__ = ["Value", "layout_of_copy"]
+__all__ = ["Value", "floats_ended", "layout_of_copy"]

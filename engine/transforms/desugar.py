@@ -5,7 +5,7 @@ simple ones.
     modf(x, p)             t = trunc x ; *p = t ; copysign(x - t, x)   (0 for infinite x)
     realloc(p, n)          q = malloc(n) ; memcpy(q, p, min(size of p, n)) ; free(p)
     posix_memalign(o, a, n)  *o = aligned_alloc(a, n) ; 0
-    __dynamic_cast(p, ...)   it finds the class ? p - offset of the base : null
+    __dynamic_cast(p, ...)   q = where the class is ; q ? p + (q - p) : null, or p - offset of the base if that is known
     vector.reduce.op       the chain of scalar operations
     x86 max.pd, min.ps ... x > y ? x : y, which is what they are at NaN and zero as well
     fshl, fshr             two shifts and an or, where whole bytes move
@@ -178,14 +178,17 @@ def _funnel(_module: Module, b: Builder, instr: Instruction) -> Value:
 
 
 def _dynamic_cast(_module: Module, b: Builder, instr: Instruction) -> Value | None:
-    """Where the class cast to has the class cast from as its only base of that kind, at a known offset."""
+    """At a known offset where the class cast to has the class cast from as its only base of that kind, and that base is
+    not virtual; else as far from the pointer as was found."""
     source, offset = instr.args[0], instr.args[3]
-    if not isinstance(offset, ConstInt) or offset.value < 0:
-        b.block.instructions.append(instr)
-        return instr
     found = b.insert(Instruction("call", instr.type, list(instr.operands), call=instr.call))
     missed = b.icmp("eq", found, ConstZero(ty.PTR))
-    return b.select(missed, ConstZero(ty.PTR), b.gep(ty.I8, source, -offset.value))
+    by: Value | int
+    if isinstance(offset, ConstInt) and offset.value >= 0:
+        by = -offset.value
+    else:
+        by = b.binary("sub", b.cast("ptrtoint", found, ty.I64), b.cast("ptrtoint", source, ty.I64))
+    return b.select(missed, ConstZero(ty.PTR), b.gep(ty.I8, source, by))
 
 
 def _posix_memalign(module: Module, b: Builder, instr: Instruction) -> Value:

@@ -73,7 +73,7 @@ def _view(facts: Facts, value: Value) -> Type | None:
     size = ty.store_size(value.type)
     floats = {kind for _, kind in layout if isinstance(kind, ty.FloatType)}
     others = {kind for _, kind in layout} - floats - {INT}
-    if len(floats) != 1 or others:
+    if len(floats) != 1 or others or len(facts.types.carriers.floats(value)) > 1:  # of a union, one shadows the other
         return None
     lane = floats.pop()
     width = ty.store_size(lane)

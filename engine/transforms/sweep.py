@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from irgrad.engine.analyses.kinds import CONFLICT
 from irgrad.engine.analyses.objects import may_hold_pointer
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
@@ -240,12 +241,12 @@ class Sweep:
         return value.type.scalar.is_int and self.activity.pointer(value)
 
     def stores_float(self, instr: Instruction) -> bool:
-        """Whether a store writes float bytes (an integer zero stored over floats counts)."""
+        """Whether a store writes float bytes (an integer zero stored over floats, or a union with some, counts)."""
         value = instr.operands[0]
-        if has_float(value.type):
+        if has_float(value.type) or self.unit.differentiable(value):
             return True
         layout = self.unit.types.access(instr.operands[1], ty.store_size(value.type))
-        return any(isinstance(kind, ty.FloatType) for _, kind in layout)
+        return any(isinstance(kind, ty.FloatType) or kind is CONFLICT for _, kind in layout)
 
     def alloca(self, instr: Instruction) -> None:
         """Stack memory and its zeroed shadow."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from analysed import facts_of
 
-from irgrad.engine.analyses.objects import bits_of, has_pointer, may_hold_pointer
+from irgrad.engine.analyses.objects import bits_of, has_pointer, may_hold_pointer, pointer_places
 from irgrad.engine.ir import types as ty
 
 
@@ -12,6 +12,13 @@ def test_masks_and_types() -> None:
     assert list(bits_of(0b101001)) == [0, 3, 5]
     assert may_hold_pointer(ty.I64) and not may_hold_pointer(ty.I32) and not may_hold_pointer(ty.F64)
     assert has_pointer(ty.struct((ty.I32, ty.array(2, ty.PTR)))) and not has_pointer(ty.I64)
+
+
+def test_places_of_pointers_in_wide_values() -> None:
+    assert pointer_places(ty.PTR) == pointer_places(ty.I64) == (0,)
+    assert pointer_places(ty.vector(2, ty.I64)) == pointer_places(ty.int_(128)) == (0, 8)
+    assert pointer_places(ty.struct((ty.I32, ty.PTR, ty.array(2, ty.struct((ty.F64, ty.PTR)))))) == (8, 24, 40)
+    assert pointer_places(ty.vector(4, ty.F64)) == pointer_places(ty.I32) == ()
 
 
 TEXT = """

@@ -292,3 +292,26 @@ def test_an_integer_is_a_pointer_where_one_was_stored_as_an_integer() -> None:
     for how in ("store i64 %w, ptr %at, !tbaa !0", "store i64 %w, ptr %at"):
         stored = facts_of(HELD.replace("STORE", f"%w = ptrtoint ptr %a to i64\n  {how}"), "f", {0}).pointers
         assert kinds(stored, named(stored.root, "n")) == {"argument %a"}
+
+
+def test_a_difference_beside_null_is_no_pointer() -> None:
+    """An empty vector ends at `null + (end - begin)`: no address, since null has no inside. Without `inbounds` it may
+    be one."""
+    text = """
+define void @f(ptr noalias %a, ptr noalias %b, ptr noalias %out) {
+  %m = call ptr @malloc(i64 8)
+  %end = ptrtoint ptr %m to i64
+  %begin = ptrtoint ptr %a to i64
+  %size = sub i64 %end, %begin
+  %p = getelementptr inbounds i8, ptr null, i64 %size
+  %q = getelementptr i8, ptr null, i64 %size
+  store ptr %p, ptr %out
+  store ptr %q, ptr %b
+  ret void
+}
+declare ptr @malloc(i64)
+"""
+    facts = facts_of(text, "f", {0})
+    root = facts.root
+    assert kinds(facts.pointers, named(root, "p")) == set()
+    assert kinds(facts.pointers, named(root, "q")) == {"heap %m in @f"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analysed import all_of, facts_of, facts_of_c
+from analysed import all_of, facts_of, facts_of_c, named
 
 from irgrad.engine.analyses.facts import Facts
 from irgrad.engine.analyses.objects import Object
@@ -121,3 +121,39 @@ def test_sets_of_spots() -> None:
     many = union(dict.fromkeys(range(20), ZERO), dict.fromkeys(range(20, 40), Offsets(16)))
     assert many == {ANY: Offsets(0, ((16, 1),))}
     assert join_all({}) == TOP
+
+
+CAST = """
+@_ZTV1A = constant [3 x ptr] zeroinitializer
+@_ZTV1B = constant [3 x ptr] zeroinitializer
+@_ZTI1A = external constant ptr
+define void @f(ptr noalias %x, ptr noalias %out) {
+  %o = call ptr @malloc(i64 40)
+  store ptr @_ZTV1A, ptr %o
+  %m = getelementptr i8, ptr %o, i64 8
+  %d = load double, ptr %x
+  store double %d, ptr %m
+  %b = getelementptr i8, ptr %o, i64 24
+  store ptr @_ZTV1B, ptr %b
+  %q = call ptr @__dynamic_cast(ptr %b, ptr @_ZTI1A, ptr @_ZTI1A, i64 -1)
+  %qi = ptrtoint ptr %q to i64
+  %bi = ptrtoint ptr %b to i64
+  %by = sub i64 %qi, %bi
+  %p = getelementptr i8, ptr %b, i64 %by
+  %r = call ptr @__dynamic_cast(ptr %x, ptr @_ZTI1A, ptr @_ZTI1A, i64 -1)
+  %pm = getelementptr i8, ptr %p, i64 8
+  %v = load double, ptr %pm
+  store double %v, ptr %out
+  ret void
+}
+declare ptr @malloc(i64)
+declare ptr @__dynamic_cast(ptr, ptr, ptr, i64)
+"""
+
+
+def test_a_dynamic_cast_leads_to_where_a_class_begins() -> None:
+    facts = facts_of(CAST, "f", {0, 1})
+    heap, ranges = _heap(facts).index, facts.types.ranges
+    assert ranges.places(named(facts.root, "q")) == ranges.places(named(facts.root, "p"))
+    assert ranges.places(named(facts.root, "p"))[heap].expand() == (0, 24)
+    assert ranges.places(named(facts.root, "r")) == {facts.pointers.object_of[facts.root.args[0]].index: TOP}
