@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache, partial, update_wrapper
 from typing import Any
 
 import jax
@@ -57,5 +57,7 @@ def _jitted(kernel: Kernel, kinds: tuple[type, ...], _: Any, function: Callable[
             return None  # a value that determines shapes; or an error, to be raised where the user called
         if kind is int and not p.dtype.is_float:
             constants.append(number)
-    compiled: Callable[..., Any] = jax.jit(partial(function, kernel), static_argnums=tuple(constants))
+    called = partial(function, kernel)
+    update_wrapper(called, kernel, updated=())  # what JAX names in messages, profiles and code
+    compiled: Callable[..., Any] = jax.jit(called, static_argnums=tuple(constants))
     return compiled

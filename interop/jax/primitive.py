@@ -92,6 +92,7 @@ def _jitted(spec: Spec, sizes: Any, constants: Any, batch: Shape) -> Any:
             raise FloatingPointError(f"invalid value (nan or inf) in a result of `{spec.kernel.name}`{what}")
         return foreign_call.bind(*operands[:count], spec=spec, sizes=sizes, constants=constants, batch=batch)
 
+    call.__name__ = call.__qualname__ = spec.kernel.name  # what JAX says of it
     return jax.jit(call)
 
 

@@ -124,3 +124,11 @@ def test_the_first_call_may_be_a_traced_one() -> None:
     command = [sys.executable, "-c", FIRST_TRACED]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.stdout.strip() == "2", done.stderr
+
+
+def test_the_kernel_is_what_jax_names() -> None:
+    x = jnp.array([1.0, 2.0])
+    for compiled in (compiled_call(POWER, (x, 2.0, 3), calls._traced), jax.jit(POWER, static_argnums=2)):
+        assert compiled is not None
+        text = compiled.lower(x, 2.0, 3).as_text(debug_info=True)
+        assert "module @jit_power" in text and 'loc("x")' in text and 'loc("a")' in text
