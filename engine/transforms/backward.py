@@ -117,7 +117,7 @@ class Backward:
         for phi in block.phis:
             if owner.active(phi):
                 amount = self.take_phi(phi)
-                if amount is not None:
+                if amount is not None and not owner.neighbours.give(phi, amount):
                     phis.append((phi, amount))
         loop = owner.loops.of(block)
         if loop is not None and loop.header is block:
@@ -149,11 +149,14 @@ class Backward:
             self._jump_over(left[-1], phis)
         for loop in reversed(left):
             count = self._count(loop)
-            owner.b.store(count, owner.iteration_slot(loop))
+            up = loop in owner.neighbours.upward
+            owner.b.store(count, owner.limit_slot(loop) if up else owner.iteration_slot(loop))
+            if up:
+                owner.b.store(ConstInt(ty.I64, 0), owner.iteration_slot(loop))
             self._hook(loop, entering=True)
         if here is not None and here.header is block and here.contains(pred):
-            slot = owner.iteration_slot(here)
-            owner.b.store(owner.b.sub(owner.iteration(here), ConstInt(ty.I64, 1), ("nuw", "nsw")), slot)
+            step = owner.b.add if here in owner.neighbours.upward else owner.b.sub
+            owner.b.store(step(owner.iteration(here), ConstInt(ty.I64, 1), ("nuw", "nsw")), owner.iteration_slot(here))
             self._hook(here, entering=False)
         for phi, amount in phis:
             for value, source in zip(phi.operands, phi.blocks, strict=True):
@@ -212,8 +215,10 @@ class Backward:
         loop = owner.loops.of(block)
         if loop is not None and loop.header is block:
             outside = [i for i, p in enumerate(preds) if not loop.contains(p)]
-            first = owner.b.icmp("eq", owner.iteration(loop), ConstInt(ty.I64, 0))
-            owner.b.cond_br(first, targets[outside[0]], targets[1 - outside[0]])
+            up = loop in owner.neighbours.upward
+            end = owner.b.load(ty.I64, owner.limit_slot(loop)) if up else ConstInt(ty.I64, 0)
+            last = owner.b.icmp("eq", owner.iteration(loop), end)
+            owner.b.cond_br(last, targets[outside[0]], targets[1 - outside[0]])
         else:
             found = self._branch_of(block, preds)
             if found is not None:

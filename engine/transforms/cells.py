@@ -76,7 +76,7 @@ def _carried(owner: Reverse, loop: Loop, found: dict[Instruction, Cells]) -> Non
             cells = found.get(latest) if isinstance(latest, Instruction) else None
             if phi in found or cells is None or cells.shift == 0:
                 continue
-            if _reads(owner, loop, owner.entering(phi), cells, cells.shift - 1):
+            if enters_with(owner, loop, owner.entering(phi), cells.lowest, cells.shift - 1):
                 found[phi] = Cells(cells.shift - 1, cells.span, cells.members, (cells.lowest, cells.highest))
                 keys = [*cells.keys, phi]
                 for key in keys:
@@ -105,22 +105,23 @@ def handed_on(owner: Reverse, saved: set[Instruction]) -> dict[Instruction, Cell
     return found
 
 
-def _reads(owner: Reverse, loop: Loop, value: Value, cells: Cells, cell: int) -> bool:
-    """Whether a value is what the first iteration finds in a cell: loaded in front of the loop, not written since."""
+def enters_with(owner: Reverse, loop: Loop, value: Value, load: Instruction, by: int) -> bool:
+    """Whether a value is what the first iteration finds `by` cells behind what `load` reads: loaded in front of the
+    loop, not written since."""
     if not isinstance(value, Instruction) or value.opcode != "load" or value.block is None:
         return False
     if value.block is not loop.preheader:
         return False
-    if value.type is not cells.lowest.type or value.volatile or value.ordering:
+    if value.type is not load.type or value.volatile or value.ordering:
         return False
     here = owner.clobber.positions[value]
     objects = owner.unit.pointers.of(value.operands[0])
     if any(at > here and mask & objects for at, _, mask in owner.clobber.writers[value.block]):
         return False
-    base, form = owner.induction.address(cells.lowest.operands[0])
+    base, form = owner.induction.address(load.operands[0])
     other, place = owner.induction.address(value.operands[0])
     terms = {symbol: factor for symbol, factor in form.terms.items() if symbol is not loop}
-    return base is other and place.terms == terms and place.const == form.const + cell * ty.store_size(value.type)
+    return base is other and place.terms == terms and place.const == form.const + by * ty.store_size(value.type)
 
 
 def _runs_whole(owner: Reverse, loop: Loop, block: Block) -> bool:
@@ -160,13 +161,13 @@ def _written(owner: Reverse, block: Block, objects: int, base: Value) -> bool:
     """Whether a block may write the memory at `base`, pointers that change places apart."""
     for _, writer, mask in owner.clobber.writers[block]:
         if mask & objects and not (
-            writer.opcode == "store" and _change_places(owner, base, owner.induction.address(writer.operands[1])[0])
+            writer.opcode == "store" and change_places(owner, base, owner.induction.address(writer.operands[1])[0])
         ):
             return True
     return False
 
 
-def _change_places(owner: Reverse, a: Value, b: Value) -> bool:
+def change_places(owner: Reverse, a: Value, b: Value) -> bool:
     """Two header phis of one loop that hand each other's value on, from starts in different objects: never equal.
 
     The phis of a set whose values at the latch are a permutation of the set hold pairwise different pointers in every

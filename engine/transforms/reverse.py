@@ -70,7 +70,6 @@ class Reverse:
         self.sweep = Augment(self, primal)
         self.storage = Storage(self)
         self.cells = find_cells(self)
-        self.neighbours = Neighbours(self)
         self.recall = Recall(self)
         self.needs_arena = False
         self.arena: Value | None = None
@@ -80,6 +79,7 @@ class Reverse:
         self.local: dict[Value, Value] = {}
         self.accumulators: dict[Value, Instruction] = {}
         self.iterations: dict[Loop, Instruction] = {}
+        self.limits: dict[Loop, Instruction] = {}
         self.recurrences: dict[Instruction, tuple[Value, Value] | None] = {}
         self.reverse_values: dict[Value, Value] = {}
         self.reverse_shadows: dict[Value, Value] = {}
@@ -88,6 +88,7 @@ class Reverse:
         self.guarded = guarded_values(fn)
         self.live: set[Block] = set()  # blocks from which the exit can be reached
         self.flow = Backward(self)
+        self.neighbours = Neighbours(self)
 
     # -- whole -----------------------------------------------------------------------------------------------
 
@@ -284,10 +285,16 @@ class Reverse:
     # -- iteration numbers -----------------------------------------------------------------------------------
 
     def iteration_slot(self, loop: Loop) -> Instruction:
-        """Where the reverse sweep counts a loop down."""
+        """Where the reverse sweep counts a loop down (or up)."""
         if loop not in self.iterations:
             self.iterations[loop] = self.stack(ty.I64, forward=False)
         return self.iterations[loop]
+
+    def limit_slot(self, loop: Loop) -> Instruction:
+        """The number of the last iteration, of a loop that counts up."""
+        if loop not in self.limits:
+            self.limits[loop] = self.stack(ty.I64, forward=False)
+        return self.limits[loop]
 
     def iteration(self, loop: Loop) -> Value:
         """Number of the iteration that the reverse sweep is in."""
