@@ -26,6 +26,7 @@ from irgrad.engine.ir.model import Block, ConstInt, Instruction, Value
 from irgrad.engine.ir.types import Type
 from irgrad.engine.transforms.cells import Cells, at_entry
 from irgrad.engine.transforms.guards import extent, known_room
+from irgrad.engine.transforms.levels import Rows, find_levels
 
 if TYPE_CHECKING:
     from irgrad.engine.analyses.loops import Loop
@@ -49,13 +50,15 @@ class Slot:
 class Flat:
     """An array over the iterations of a nest of counted loops."""
 
-    __slots__ = ("chain", "key", "pointer", "span", "type")
+    __slots__ = ("chain", "key", "pointer", "rows", "slack", "span", "type")
 
     def __init__(self, key: Hashable, type_: Type, chain: Sequence[Loop]) -> None:
         self.key = key
         self.type = type_
         self.chain = chain
         self.span = 0  # cells beyond the iterations of the innermost loop
+        self.rows = 0  # rows beyond the iterations of the outermost loop
+        self.slack = 0  # bytes in front of it
         self.pointer: Value | None = None  # in the primal sweep, once emitted
 
 
@@ -187,6 +190,11 @@ class Storage:
         group = ("cells", cells.members[0])
         if group not in self.flats:
             flat = self._flat(group, type_, level, cells.span)
+            self.shared[key] = (flat, cells.shift)
+            levels = find_levels(self.owner, cells, level)
+            if levels is not None:
+                Rows(self.owner, levels, flat)
+                return self.shared[key]
             values, highest = self.owner.sweep.values, cells.highest
             self.after.setdefault(id(values[highest]), []).append(
                 lambda b: self._store_flat(b, flat, values[highest], cells.span)
@@ -225,9 +233,12 @@ class Storage:
         def allocate(b: Builder) -> None:
             count: Value = ConstInt(ty.I64, 1)
             for loop in chain:
-                extra = ConstInt(ty.I64, span if loop is level else 0)
+                extra = ConstInt(ty.I64, span if loop is level else flat.rows)
                 count = b.mul(count, b.add(self._extent_of(b, top, loop), extra, ("nuw", "nsw")), ("nuw", "nsw"))
-            flat.pointer = self.owner.allocate(b, b.mul(count, ConstInt(ty.I64, ty.size_of(type_)), ("nuw", "nsw")))
+            size = b.mul(count, ConstInt(ty.I64, ty.size_of(type_)), ("nuw", "nsw"))
+            flat.pointer = self.owner.allocate(b, b.add(size, ConstInt(ty.I64, flat.slack)))
+            if flat.slack:
+                flat.pointer = b.gep(ty.I8, flat.pointer, flat.slack)
 
         self.ends.setdefault(id(preheader), []).append(allocate)
         self._save_outside(("array", key), ty.PTR, top, lambda: self._known(flat.pointer))
