@@ -248,6 +248,8 @@ class Ranges:
                 return {ANY: TOP}
             if (there := _destination(instr)) is not None:
                 return self.spots.get(there)
+            if step := _rounded_to(instr):
+                return self.spots.rounded(base, step)
             return moved(self.spots.get(base), self._displacement(instr.operands, instr.elem, instr.flags))
         if len(instr.operands) == 2 and instr.type.is_int and op in _ARITHMETIC:
             return self._calculated(instr)
@@ -432,6 +434,20 @@ def _destination(gep: Instruction) -> Value | None:
         return None
     ends = [o.operands[0] for o in by[0].operands if isinstance(o, Instruction) and o.opcode == "ptrtoint"]
     return ends[0] if len(ends) == 2 and ends[1] is base else None
+
+
+def _rounded_to(gep: Instruction) -> int:
+    """16, for p + ((p & -16) - p); else 0."""
+    base, *by = gep.operands
+    if len(by) != 1 or gep.elem is not ty.I8 or not isinstance(by[0], Instruction) or by[0].opcode != "sub":
+        return 0
+    masked, number = by[0].operands
+    if not isinstance(masked, Instruction) or masked.opcode != "and" or masked.operands[0] is not number:
+        return 0
+    mask, of_base = masked.operands[1], isinstance(number, Instruction) and number.opcode == "ptrtoint"
+    if not isinstance(mask, ConstInt) or not of_base or number.operands[0] is not base:  # type: ignore[attr-defined]
+        return 0
+    return -mask.value if mask.value < 0 and mask.value & (-mask.value - 1) == 0 else 0
 
 
 def _binary(instr: Instruction, a: Offsets, b: Offsets) -> Offsets:

@@ -208,6 +208,19 @@ class PointerSpots:
                 spots = union(spots, {bit: places})
         return spots
 
+    def rounded(self, value: Value, step: int) -> Spots | None:
+        """Where a pointer leads when its address is rounded down: that is known in variables that are aligned so."""
+        spots = self.get(value)
+        if spots is None or ANY in spots:
+            return spots and {ANY: TOP}
+        anywhere = Offsets(1 - step, ((1, step - 1),))
+        out: Spots = {}
+        for bit, places in spots.items():
+            site = self._pointers.objects[bit].site
+            aligned = isinstance(site, Instruction) and site.opcode == "alloca" and site.align % step == 0 < site.align
+            out[bit] = places.shift(-(places.start % step)) if aligned and places.exact else off.add(places, anywhere)
+        return out
+
     def _is_table(self, bit: int) -> bool:
         site = self._pointers.objects[bit].site if bit >= 0 else None
         return bit == ANY or (isinstance(site, GlobalVariable) and (site.name or "").startswith(("_ZTV", "_ZTC")))

@@ -16,6 +16,7 @@ from typing import Any
 from irgrad.engine.codegen.llvm import binding, check_text, parse, target_machine
 from irgrad.engine.codegen.masked import masked_memory
 from irgrad.engine.ir.assembly import plain_assembly
+from irgrad.engine.transforms.variadic import fixed_arguments
 from irgrad.rules.errors import LoadError
 
 __all__ = ["out_of_line", "prepare", "strip_target"]
@@ -70,6 +71,8 @@ def prepare(
     """
     check_text(text)
     text = plain_assembly(_own_aliases(strip_target(text)))
+    if "@llvm.va_start" in text:
+        text = fixed_arguments(text)
     if "@llvm.masked." in text:
         text = masked_memory(str(parse(text)))
     module = parse(_pure_libm(out_of_line(text, keep) if keep is not None else text))

@@ -6,6 +6,7 @@ simple ones.
     realloc(p, n)          q = malloc(n) ; memcpy(q, p, min(size of p, n)) ; free(p)
     posix_memalign(o, a, n)  *o = aligned_alloc(a, n) ; 0
     __dynamic_cast(p, ...)   q = where the class is ; q ? p + (q - p) : null, or p - offset of the base if that is known
+    llvm.ptrmask(p, m)     p + ((p & m) - p)
     vector.reduce.op       the chain of scalar operations
     x86 max.pd, min.ps ... x > y ? x : y, which is what they are at NaN and zero as well
     fshl, fshr             two shifts and an or, where whole bytes move
@@ -101,6 +102,8 @@ def _rewrite_of(instr: Instruction) -> Rewrite | None:
                 return _reduce
             if name.startswith(("llvm.fshl.i", "llvm.fshr.i")) and _by_bytes(instr.args[2]):
                 return _funnel
+            if name.startswith("llvm.ptrmask.p0.i64"):
+                return _mask_pointer
         if instr.call is not None and any("byval(" in a for a in instr.call.arg_attrs):
             return _byval
     elif instr.opcode == "atomicrmw" and instr.type.is_float and instr.pred in ATOMIC:
@@ -189,6 +192,13 @@ def _dynamic_cast(_module: Module, b: Builder, instr: Instruction) -> Value | No
     else:
         by = b.binary("sub", b.cast("ptrtoint", found, ty.I64), b.cast("ptrtoint", source, ty.I64))
     return b.select(missed, ConstZero(ty.PTR), b.gep(ty.I8, source, by))
+
+
+def _mask_pointer(_module: Module, b: Builder, instr: Instruction) -> Value:
+    pointer, mask = instr.args
+    number = b.cast("ptrtoint", pointer, ty.I64)
+    by = b.binary("sub", b.binary("and", number, mask), number)
+    return b.gep(ty.I8, pointer, by, flags=())
 
 
 def _posix_memalign(module: Module, b: Builder, instr: Instruction) -> Value:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from analysed import all_of, facts_of_c
+from analysed import all_of, facts_of, facts_of_c, named
+
+from irgrad.engine.analyses.offsets import Offsets
 
 NESTED = """
 struct body { double at[3]; int kind; };
@@ -20,3 +22,29 @@ def test_inner_loops_with_constant_trips_are_bounded() -> None:
     places = facts.types.ranges.offsets(load.operands[0])
     assert places.stride == 32
     assert {x % 32 for x in places.expand()} == {0, 8, 16}
+
+
+ROUNDED = """
+define void @f(ptr noalias %x, ptr noalias %out) {
+  %a = alloca [8 x double], align 32
+  %b = alloca [8 x double], align 8
+  %c = load i1, ptr %x
+  %s = select i1 %c, ptr %a, ptr %b
+  %p = getelementptr i8, ptr %s, i64 39
+  %pi = ptrtoint ptr %p to i64
+  %down = and i64 %pi, -16
+  %by = sub i64 %down, %pi
+  %q = getelementptr i8, ptr %p, i64 %by
+  %v = load double, ptr %q
+  store double %v, ptr %out
+  ret void
+}
+"""
+
+
+def test_a_pointer_that_is_rounded_down() -> None:
+    facts = facts_of(ROUNDED, "f", {0, 1})
+    a, b = (facts.pointers.object_of[named(facts.root, name)].index for name in "ab")
+    places = facts.types.ranges.places(named(facts.root, "q"))
+    assert places[a] == Offsets(32)
+    assert places[b].expand() == tuple(range(24, 40))
