@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from irgrad.engine.analyses.kinds import INT, Kind, Layout, kind_size, leaves
+from irgrad.engine.analyses.kinds import CONFLICT, INT, Kind, Layout, kind_size, leaves
 from irgrad.engine.analyses.pointers import Pointers
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Argument, ConstInt, Function, Instruction, Value
@@ -60,6 +60,7 @@ class Carriers:
         self._layout: dict[Value, dict[int, Kind]] = {}
         self._floats: dict[Value, set[Type]] = {}
         self._integer: set[Value] = set()
+        self._said: dict[Value, set[tuple[int, Kind]]] = {}
         self._parts: list[Instruction] = []
         self._returns: dict[Function, Value] = {}
         self._in_structs: dict[tuple[Value, tuple[int, ...]], Part] = {}
@@ -132,6 +133,10 @@ class Carriers:
             changed = True
         return changed
 
+    def may_be(self, value: Value, kind: Type) -> None:
+        """The value carries this float where it carries no pointer."""
+        self._floats.setdefault(self.find(value), set()).add(kind)
+
     def _part(self, whole: Value, path: tuple[int, ...], leaf: Type) -> Value:
         """The integer at one place of a struct."""
         if not path:
@@ -159,6 +164,8 @@ class Carriers:
             self._floats.setdefault(a, set()).update(self._floats.pop(b))
         for at, kind in self._layout.pop(b, {}).items():
             self._layout.setdefault(a, {}).setdefault(at, kind)
+        if b in self._said:
+            self._said.setdefault(a, set()).update(self._said.pop(b))
 
     def visit(self, instr: Instruction) -> None:
         """Collect what one instruction says."""
@@ -203,9 +210,17 @@ class Carriers:
                 self._unite(self._part(result, path, leaf), self._part(new, path[len(at):], leaf))
 
     def learn_if(self, value: Value, layout: Layout) -> None:
-        """`learn`, for values that are integers of the module."""
+        """`learn` what the program says of a value, if that is an integer of the module."""
         if _tracked(value):
             self.learn(value, layout)
+            self._said.setdefault(self.find(value), set()).update(layout)
+
+    def settle(self) -> None:
+        """A float on one path and a pointer on another, the program says, are both."""
+        for root, said in self._said.items():
+            for at in {at for at, kind in said if kind is ty.PTR}:
+                if any(other == at and isinstance(kind, ty.FloatType) for other, kind in said):
+                    self._layout.setdefault(root, {})[at] = CONFLICT
 
     def _number(self, *values: Value) -> None:
         for value in values:

@@ -16,6 +16,7 @@ from irgrad.engine.analyses.carriers import Carriers
 from irgrad.engine.analyses.contents import Contents
 from irgrad.engine.analyses.kinds import (
     ACCESS,
+    CONFLICT,
     DECLARED,
     INT,
     PTR,
@@ -228,6 +229,8 @@ class MemoryTypes:
                 kind = named
             self._see(pointer, at, kind, size, ACCESS)
         if type_.scalar.is_int:
+            if isinstance(named, Type) and kind_size(named) == ty.store_size(type_):
+                self.carriers.learn_if(value, ((0, named),))
             self.carriers.memory(value, pointer, named is INT)
 
     def _see(self, pointer: Value, at: int, kind: Kind, size: int, strength: int) -> bool:
@@ -279,13 +282,14 @@ class MemoryTypes:
     # -- rounds -------------------------------------------------------------------------------------------------------
 
     def _solve(self) -> None:
+        self.carriers.settle()
         for _ in range(_MAX_ROUNDS):
             changed = False
             for value, pointer, number in self.carriers.accesses:
                 size = ty.store_size(value.type)
                 seen = self.access(pointer, size)
-                if number and not self._one_place(pointer):  # the pointer is that of a neighbour
-                    seen = tuple((at, INT if kind is PTR else kind) for at, kind in seen)
+                if number:
+                    seen = self._number(pointer, seen)
                 changed |= self.carriers.learn(value, tuple(e for e in seen if e[1] is not INT or len(seen) == 1))
             changed |= self.carriers.propagate()
             for value, pointer, _ in self.carriers.accesses:
@@ -295,6 +299,17 @@ class MemoryTypes:
                 changed |= self._transfer(copy.target, copy.source, copy.size)
             if not changed:
                 return
+
+    def _number(self, pointer: Value, seen: Layout) -> Layout:
+        """What an access that the source calls an integer finds where it may be another place as well: the pointers,
+        and what is something else beside them, are those of a neighbour."""
+        if self._one_place(pointer):
+            return seen
+        beside = any(kind is CONFLICT for _, kind in seen) and any(
+            item[1] is PTR for bit, places in self.ranges.places(pointer).items()
+            for _, item in self.record(bit).near(places, 1)
+        )  # fmt: skip
+        return tuple((at, INT if kind is PTR or (kind is CONFLICT and beside) else kind) for at, kind in seen)
 
     def _one_place(self, pointer: Value) -> bool:
         """Where in its objects a pointer leads to is known."""

@@ -25,7 +25,7 @@ from irgrad.engine.ir.model import (
     Instruction,
     Value,
 )
-from irgrad.engine.transforms import aliased, apart, lanes
+from irgrad.engine.transforms import aliased, apart, either, lanes
 from irgrad.engine.transforms.augment import augmented_type
 from irgrad.engine.transforms.carried import BITS, add_bits, adjoint_of_bits, kinds_of
 from irgrad.engine.transforms.carried import add as add_adjoints
@@ -66,9 +66,8 @@ def by_row(r: Reverse, instr: Instruction) -> None:
     terms = applied.adjoints(
         r.unit, r.b, amount, active, lambda i: r.recall.value(applied.operands[i]), lambda: r.recall.value(instr)
     )
-    skipped = None
-    if instr in r.guarded and amount.type.is_fp and _singular(instr):
-        skipped = r.b.fcmp("oeq", amount, zero_of(amount.type))
+    guarded = instr in r.guarded and amount.type.is_fp and _singular(instr)
+    skipped = r.b.fcmp("oeq", amount, zero_of(amount.type)) if guarded else None
     for operand, term in zip(applied.operands, terms, strict=True):
         if skipped is not None and term is not None and term.type.is_fp:
             r.give(operand, r.b.select(skipped, zero_of(term.type), term))
@@ -260,13 +259,15 @@ def load(r: Reverse, instr: Instruction) -> None:
     amount = r.take(instr)
     if amount is None:
         return
-    if r.neighbours.give(instr, amount):
+    if either.reverse_load(r, instr, amount) or r.neighbours.give(instr, amount):
         return
     pointer = r.recall.shadow(instr.operands[0])
     r.b.flags = r.unit.flags
     before = load_shadow(r, instr, instr.type, pointer)
     total = add_adjoints(r.unit, r.b, instr, before, amount)
     r.b.flags = ()
+    if r.unit.either.beside(instr):
+        total = r.b.select(r.b.fcmp("oeq", amount, zero_of(amount.type)), before, total)
     total = _kept(r, instr.operands[0], pointer, instr.type, total, before)
     store_shadow(r, instr, instr.type, pointer, total)
 
@@ -291,6 +292,8 @@ def store(r: Reverse, instr: Instruction) -> None:
     """The stored value receives what shadow memory holds, and shadow memory is cleared."""
     value, target = instr.operands
     if not r.unit.activity.pointer(target):
+        return
+    if either.reverse_store(r, instr):
         return
     if has_float(value.type) or r.active(value):
         pointer = r.recall.shadow(target)
@@ -375,6 +378,9 @@ def copy(r: Reverse, instr: Instruction, where: tuple[int, int, int]) -> None:
     if not r.unit.activity.pointer(target):
         return
     to_source = r.unit.activity.pointer(source)
+    if instr in r.unit.either.copies:
+        either.reverse_copy(r, instr, where)
+        return
     period, fields = layout_of_copy(r.unit, instr, where)
     moved = [(offset, kind) for offset, kind in fields if isinstance(kind, ty.FloatType)]
     if not moved:
@@ -445,7 +451,7 @@ def ruled_call(r: Reverse, instr: Instruction, site: Site) -> None:
             args.append(r.recall.shadow(arg) if i in pair.shadows else absent)
     if pair.shape.active:
         args.append(amount if amount is not None else zero_of(r.unit.wide(instr.type)))
-    args.append(_tape(r, instr) if pair.tape else ConstZero(ty.PTR))
+    args.append(r.recall.tape(instr) if pair.tape else ConstZero(ty.PTR))
     result = r.b.call(pair.reverse, args)
     for position, i in enumerate(i for i, active in enumerate(pair.shape.adjoint) if active):
         r.give(instr.args[i], r.b.extractvalue(result, position))
@@ -465,7 +471,7 @@ def derived_call(r: Reverse, instr: Instruction) -> None:
             args.append(r.recall.shadow(arg))
     if abi.ret_adjoint:
         args.append(amount if amount is not None else zero_of(r.unit.wide(instr.type)))
-    args.append(_tape(r, instr))
+    args.append(r.recall.tape(instr))
     ftype = reverse_type(instr.call.fn_type, abi, r.unit.width)
     callee = resolve(instr.callee)
     if isinstance(callee, Function):
@@ -479,15 +485,6 @@ def derived_call(r: Reverse, instr: Instruction) -> None:
         if i < len(abi.adjoint) and abi.adjoint[i]:
             r.give(arg, r.b.extractvalue(result, position))
             position += 1
-
-
-def _tape(r: Reverse, instr: Instruction) -> Value:
-    tape = r.sweep.tapes[instr]
-    if r.direct(instr):
-        return tape
-    key = ("tape", instr)
-    r.storage.save(key, ty.PTR, r.level(instr), lambda: tape, [("after", tape)])
-    return r.recall.load(key)
 
 
 HANDLERS: dict[str, Callable[[Reverse, Instruction], None]] = {

@@ -17,7 +17,7 @@ from irgrad.engine.ir.model import (
     Value,
 )
 from irgrad.engine.ir.types import Type
-from irgrad.engine.transforms import aliased, apart, lanes
+from irgrad.engine.transforms import aliased, apart, either, lanes
 from irgrad.engine.transforms.copies import layout_of_copy
 from irgrad.engine.transforms.forward import allocation_bytes
 from irgrad.engine.transforms.idle import PREFIX
@@ -224,6 +224,9 @@ class Augment(Sweep):
         target, source = instr.args[where[0]], instr.args[where[1]]
         if not self.activity.pointer(target):
             return
+        if instr in self.unit.either.copies:
+            either.copy_shadows(self, instr, where)
+            return
         period, fields = layout_of_copy(self.unit, instr, where)
         offsets = [offset for offset, kind in fields if kind is ty.PTR]
         if not offsets:
@@ -240,6 +243,9 @@ class Augment(Sweep):
     def _fill_pointers(self, instr: Instruction, where: tuple[int, int, int]) -> None:
         target = instr.args[where[0]]
         if not self.activity.pointer(target) or not self.unit.holds_pointers(target):
+            return
+        if self.unit.pointers.of(target) & self.unit.either.objects:
+            self.zero_memory(self.shadow(target), self.b.to_i64(self.value(instr.args[where[2]]), signed=False))
             return
         period, fields = layout_of_copy(self.unit, instr, where)
         self._clear(instr, target, where, period, [offset for offset, kind in fields if kind is ty.PTR])

@@ -344,6 +344,15 @@ class Recall:
         self.cache[key] = result
         return result
 
+    def tape(self, call: Instruction) -> Value:
+        """What the primal sweep of a call left for its reverse."""
+        tape = self.owner.sweep.tapes[call]
+        if self.owner.direct(call):
+            return tape
+        key = ("tape", call)
+        self.owner.storage.save(key, ty.PTR, self.owner.level(call), lambda: tape, [("after", tape)])
+        return self.load(key)
+
     def _obtainable(self, operand: Value, user: Value) -> bool:
         return self.cost(operand) < NEVER or self._price(operand, user) < NEVER
 

@@ -328,6 +328,47 @@ _TWO = "ptr %target, ptr %source, i64 %bytes, i64 %period, i64 %offset"
 _ONE = "ptr %target, i64 %bytes, i64 %period, i64 %offset"
 _PLAIN = "%i = add i64 %k, 0"
 _TURNED = "%back = sub i64 %last, %k\n  %i = select i1 %up, i64 %k, i64 %back"
+_EITHER = """
+define internal void @irgrad.adjoint.either(ptr %target, ptr %source, ptr %saved, i64 %bytes) nounwind {
+entry:
+  %n = lshr i64 %bytes, 3
+  %waiting = getelementptr i64, ptr %saved, i64 %n
+  %none = icmp eq i64 %n, 0
+  br i1 %none, label %out, label %take
+take:
+  %i = phi i64 [ 0, %entry ], [ %inext, %take ]
+  %targetp = getelementptr i64, ptr %target, i64 %i
+  %waitp = getelementptr i64, ptr %waiting, i64 %i
+  %t = load i64, ptr %targetp, align 1
+  store i64 0, ptr %targetp, align 1
+  store i64 %t, ptr %waitp, align 8
+  %inext = add i64 %i, 1
+  %imore = icmp ult i64 %inext, %n
+  br i1 %imore, label %take, label %give
+give:
+  %k = phi i64 [ 0, %take ], [ %knext, %give ]
+  %sourcep = getelementptr i64, ptr %source, i64 %k
+  %savedp = getelementptr i64, ptr %saved, i64 %k
+  %gotp = getelementptr i64, ptr %waiting, i64 %k
+  %pointer = load i64, ptr %savedp, align 8
+  %amount = load i64, ptr %gotp, align 8
+  %before = load i64, ptr %sourcep, align 1
+  %x = bitcast i64 %before to double
+  %y = bitcast i64 %amount to double
+  %sum = fadd double %x, %y
+  %total = bitcast double %sum to i64
+  %is_pointer = icmp ne i64 %pointer, 0
+  %nothing = icmp eq i64 %amount, 0
+  %added = select i1 %nothing, i64 %before, i64 %total
+  %after = select i1 %is_pointer, i64 %pointer, i64 %added
+  store i64 %after, ptr %sourcep, align 1
+  %knext = add i64 %k, 1
+  %kmore = icmp ult i64 %knext, %n
+  br i1 %kmore, label %give, label %out
+out:
+  ret void
+}
+"""
 _CELL = "%{0}p = getelementptr i8, ptr %{0}, i64 %at"
 
 
@@ -356,6 +397,8 @@ def _helper(name: str) -> str:
         body = f"{_CELL.format('target')}\n  store {kind} {nought}, ptr %targetp, align 1"
         size = _width(element) * lanes
         return _LOOP.format(name=whole, parameters=_ONE, width=size, setup="", index=_PLAIN, body=body)
+    if name == "irgrad.adjoint.either":
+        return _EITHER
     if name == "irgrad.copy.pointers":
         body = f"{two}\n  %s = load ptr, ptr %sourcep, align 1\n  store ptr %s, ptr %targetp, align 1"
         setup = "%up = icmp ule ptr %target, %source"

@@ -25,7 +25,7 @@ from irgrad.engine.ir.model import (
     MetadataValue,
     Value,
 )
-from irgrad.engine.transforms import aliased, apart, lanes
+from irgrad.engine.transforms import aliased, apart, either, lanes
 from irgrad.engine.transforms.carried import BITS, shadow_of_address, shadow_of_bits
 from irgrad.engine.transforms.lanes import SHADOW_METADATA
 from irgrad.engine.transforms.leaves import has_float, has_pointer, zero_of
@@ -166,8 +166,8 @@ class Sweep:
         if self.unit.runtime_activity:
             shadow = aliased.kept(self.unit, self.b, value.type, self.value(pointer), self.shadow(pointer), shadow,
                                   self.value(value))  # fmt: skip
-        lanes.store(self.b, value.type, shadow, self.shadow(pointer), self.unit.width, instr.align,
-                    shadow_metadata(instr))  # fmt: skip
+        tags = {} if self.unit.either.cleared(instr) else shadow_metadata(instr)
+        lanes.store(self.b, value.type, shadow, self.shadow(pointer), self.unit.width, instr.align, tags)
 
     # -- handlers --------------------------------------------------------------------------------------------
 
@@ -236,6 +236,8 @@ class Sweep:
             return
         if has_pointer(value.type) or self._carries_pointer(value) or (self.tangents and self.stores_float(instr)):
             self.store_shadow(instr)
+        elif not self.tangents and self.unit.either.cleared(instr):
+            either.clear(self, instr)
 
     def _carries_pointer(self, value: Value) -> bool:
         return value.type.scalar.is_int and self.activity.pointer(value)

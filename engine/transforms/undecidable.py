@@ -86,7 +86,7 @@ def _float_or_pointer(unit: Unit, instr: Instruction) -> bool:
         return False
     if not any(kind is CONFLICT for _, kind in unit.types.access(address, ty.store_size(value.type))):
         return False
-    return not unit.differentiable(value) or unit.activity.pointer(value)
+    return value not in unit.either.values and (not unit.differentiable(value) or unit.activity.pointer(value))
 
 
 def _pointer_as_float(unit: Unit, cast: Instruction) -> bool:

@@ -28,6 +28,7 @@ from irgrad.engine.ir.model import (
 from irgrad.engine.ir.types import Type
 from irgrad.engine.transforms import lanes
 from irgrad.engine.transforms.apart import Apart, join_constants
+from irgrad.engine.transforms.either import Either
 from irgrad.engine.transforms.leaves import REASSOCIATE, has_float, has_pointer, zero_of
 from irgrad.rules.errors import Unsupported
 
@@ -92,6 +93,7 @@ class Unit:
         self.zero_slopes = False  # a zero partial times an infinite tangent or adjoint is zero
         self.runtime_activity = False  # a shadow may be the value's own memory, see aliased.py
         self.quiet = False  # the values of the primal are not asked for
+        self.either = Either(self)
         self._prefix = f"irgrad.{root.name}.{mode[0]}"
         self._abis()
 
