@@ -18,7 +18,7 @@ from irgrad.engine.host import refuse_hosted
 from irgrad.engine.programs import Program
 from irgrad.rules.errors import IRGradError, Unsupported
 
-__all__ = ["Strategy", "Unit", "block_ir", "strategy_of", "unit_of", "varying", "work"]
+__all__ = ["Strategy", "Unit", "block_ir", "shared_state", "strategy_of", "unit_of", "varying", "work"]
 
 _WORK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 _DRAIN = "irgrad_tape_drain"
@@ -128,7 +128,7 @@ def strategy_of(program: Program, uses: Sequence[str], width: int | str = "auto"
 
 
 def _choose(program: Program, uses: Sequence[str], width: int | str) -> Strategy:
-    serial = _serial(program.stage.text)
+    serial = shared_state(program.stage.text)
     if width == 1:
         return Strategy("loop", "width=1", serial)
     if serial and width == "auto":  # what one sample leaves there the next may see: one after the other, each once
@@ -229,8 +229,9 @@ def _inlined(text: str, name: str) -> str:
     return marked
 
 
-def _serial(text: str) -> str:
-    """Why calls must not run at the same time: the function writes, or may write, memory that they share."""
+def shared_state(text: str) -> str:
+    """Why calls must not run at the same time, "" when they may: the function writes, or may write, memory that they
+    share."""
     for found in _GLOBAL.finditer(text):
         name, head = found["name"], found["head"].split()
         if name.startswith(_OWN) or any(word.startswith("thread_local") for word in head):

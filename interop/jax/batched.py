@@ -26,7 +26,7 @@ from irgrad.engine.batched import LARGEST
 from irgrad.engine.programs import Program
 from irgrad.engine.prototype import quoted
 from irgrad.engine.slots import TAPE
-from irgrad.interop.jax.handler import FAIL, PARTS, QUERY, TARGETS, merged, register_text
+from irgrad.interop.jax.handler import FAIL, PARTS, QUERY, TARGETS, in_turn, merged, register_text
 from irgrad.interop.jax.status import scan_call, status_text
 from irgrad.interop.jax.threads import sharing_text
 
@@ -110,7 +110,7 @@ def register_batched(program: Program, strategy: Strategy, uses: Uses) -> str:
     if name not in TARGETS:
         leave = scan_call(program, _FRONT + len(program.slots) * (_BESIDE + len(FIELDS)))[1]
         text = batched_text(name, block_ir(program, strategy, words), leave, reports)
-        register_text(name, text, program.source.options.strict_fp)
+        register_text(name, in_turn(program, name, text), program.source.options.strict_fp)
     return name
 
 

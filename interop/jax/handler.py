@@ -19,12 +19,15 @@ from __future__ import annotations
 import threading
 from typing import Any, NamedTuple
 
+from irgrad.engine.batch_unit import shared_state
 from irgrad.engine.host import refuse_hosted
 from irgrad.engine.programs import Program
 from irgrad.engine.prototype import quoted
 from irgrad.interop.jax.status import checked_text, status_text
 
-__all__ = ["FAIL", "PARTS", "QUERY", "TARGETS", "Target", "handler_text", "merged", "register", "register_text"]
+__all__ = [
+    "FAIL", "PARTS", "QUERY", "TARGETS", "Target", "handler_text", "in_turn", "merged", "register", "register_text",
+]  # fmt: skip
 
 _LOCK = threading.Lock()
 TARGETS: dict[str, Target] = {}  # by name
@@ -207,6 +210,37 @@ def handler_text(name: str, entry: str, slots: int, checked: tuple[str, str] = (
     return text.replace("SLOTS", str(max(slots, 1))) if slots else text.replace("SLOTS", "0")
 
 
+_TURNS = """
+@irgrad.turn = internal global i32 0, align 4
+declare i32 @usleep(i32)
+define ptr @HANDLER(ptr %call) {
+start:
+  br label %ask
+ask:
+  %seen = cmpxchg ptr @irgrad.turn, i32 0, i32 1 acquire monotonic
+  %mine = extractvalue { i32, i1 } %seen, 1
+  br i1 %mine, label %run, label %wait
+wait:
+  %slept = call i32 @usleep(i32 20)
+  br label %ask
+run:
+  %result = call ptr @INNER(ptr %call)
+  store atomic i32 0, ptr @irgrad.turn release, align 4
+  ret ptr %result
+}
+"""
+
+
+def in_turn(program: Program, name: str, text: str) -> str:
+    """The module of a handler of the program, changed where the function keeps data in global variables: XLA runs
+    devices, and programs that do not wait for each other, at the same time, and such calls take turns."""
+    if not shared_state(program.stage.text):
+        return text
+    inner, outer = quoted(f"{name}.in_turn"), quoted(name)
+    text = text.replace(f"define ptr @{outer}(", f"define internal ptr @{inner}(")
+    return merged(text, _TURNS.replace("@HANDLER", f"@{outer}").replace("@INNER", f"@{inner}"))
+
+
 class Target(NamedTuple):
     """A registered handler: its IR, the option it was compiled with, its machine code."""
 
@@ -231,7 +265,7 @@ def register(program: Program) -> str:
         refuse_hosted(program, "JAX")
         handler = handler_text(name, program.entry_symbol, len(program.slots), checked_text(program))
         text = merged(program.ir, handler + reports)
-        register_text(name, text, program.source.options.strict_fp)
+        register_text(name, in_turn(program, name, text), program.source.options.strict_fp)
     return name
 
 

@@ -43,7 +43,7 @@ GLOBALS = {
 
 @pytest.mark.parametrize("text", GLOBALS)
 def test_shared_memory_is_seen(text: str) -> None:
-    assert bool(batch_unit._serial(text)) == GLOBALS[text]
+    assert bool(batch_unit.shared_state(text)) == GLOBALS[text]
 
 
 def test_a_strategy_is_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
