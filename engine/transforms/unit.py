@@ -279,7 +279,10 @@ class Unit:
         if isinstance(value, Function):
             return self.descriptor(value)
         if isinstance(value, ConstZero | ConstUndef | ConstInt):
-            return value
+            wide = self._scaled(value.type) if value.type.is_aggregate else value.type
+            if wide is value.type:
+                return value
+            return ConstUndef(wide, value.poison) if isinstance(value, ConstUndef) else zero_of(wide)
         if isinstance(value, ConstExpr):
             operands = [
                 self._shadow_constant(op) if i == 0 or value.opcode == "select" else op

@@ -45,7 +45,8 @@ from irgrad.rules.errors import Unsupported
 __all__ = ["Lowering", "has_exceptions", "lower_exceptions"]
 
 _THROWS = frozenset(("__cxa_throw", "__cxa_rethrow"))
-_UNSEEN = frozenset("_ZSt17current_exceptionv _ZSt17rethrow_exceptionNSt15exception_ptrE".split())
+_UNSEEN = frozenset(("_ZSt17current_exceptionv", "_ZSt17rethrow_exceptionSt13exception_ptr",
+                     "_ZSt17rethrow_exceptionNSt15__exception_ptr13exception_ptrE"))  # fmt: skip
 _PERSONALITY = re.compile(r"\s*\bpersonality ptr @[\w.$]+")
 _GROUP = re.compile(r"#\d+")
 _PROMISES = re.compile(r"\bno(?:unwind|return)\b")

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from analysed import facts_of_c
 
+import irgrad
+from irgrad import engine
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import ConstAggregate, Function, GlobalVariable
 from irgrad.engine.transforms.unit import Abi, Unit, pair, resolve
@@ -135,3 +137,22 @@ def test_globals_start_from_zero_in_every_call() -> None:
     (again, _), _made = gradient(source, "f", "dcd", x, n, OUT)
     assert again.tolist() == results[0]
     assert np.abs(results[0]).min() > 0.1
+
+
+CHOSEN = """
+#include <math.h>
+struct cell { double v; };
+__attribute__((noinline)) static double sine(void *p, struct cell *x) { return sin(x->v); }
+__attribute__((noinline)) static double cosine(void *p, struct cell *x) { return cos(x->v); }
+static double (*const table[2])(void *, struct cell *) = {sine, cosine};
+double f(double x, double y) { int k = x > 1; struct cell s = {x * y}; return table[k](&k, &s) * x + y; }
+"""
+
+
+def test_wide_derivatives_of_what_a_table_returns() -> None:
+    """A result and its tape in one struct, of which each lane has a tangent."""
+    kernel = irgrad.load(CHOSEN).kernel("f")
+    (xx, xy), (yx, yy) = engine.hessian(kernel, argnums=(0, 1))(0.3, 0.7)
+    s, c = np.sin(0.21), np.cos(0.21)
+    np.testing.assert_allclose([xx, xy, yx, yy],
+                               [2 * 0.7 * c - 0.3 * 0.49 * s, *[2 * 0.3 * c - 0.3 * 0.21 * s] * 2, -(0.3**3) * s])
