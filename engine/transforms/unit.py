@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from irgrad.engine.transforms.forward import Forward
 
 
+_VECTOR = re.compile(r"<\d+ x ")
+
+
 class Abi:
     """How the derivative of a function is called: which parameters have an adjoint (floats) or a shadow (pointers)."""
 
@@ -75,7 +78,9 @@ class Unit:
         self.pairs: dict[Instruction, Pair] = {}  # ruled calls in reverse mode
         self.mode = mode
         self.width = width  # tangents or cotangents at once, see lanes.py
-        self.plain = True  # shadow memory is only accessed as floats and pointers, each a value of its own
+        # Shadow memory is only accessed as floats and pointers, each a value of its own, and the primal has no vectors:
+        # then all vectors are lanes, and all numbers the primal's (see distribute.py).
+        self.plain = width == 1 or not _has_vectors(module)
         self.flags: tuple[str, ...] = () if strict else REASSOCIATE
         self.outputs: frozenset[int] | None = None  # of a root whose tape is the caller's, see taped.py
         self.abis: dict[Function, Abi] = {}
@@ -409,3 +414,15 @@ def _pointers_of(init: Constant, offset: int) -> Iterator[tuple[int, Constant]]:
 def pair(type_: Type, width: int = 1) -> ty.StructType:
     """{T, T'}: a value and its tangent."""
     return ty.struct((type_, lanes.wide(type_, width)))
+
+
+def _has_vectors(module: Module) -> bool:
+    """Whether a function of the module, or one that a rule hides, computes with vectors."""
+    hidden = module.rules.hidden if module.rules is not None else {}
+    bodies = ((fn.blocks, fn.lazy) for fn in module.functions.values())
+    for blocks, lazy in (*bodies, *hidden.values()):
+        if lazy is not None and _VECTOR.search(lazy):
+            return True
+        if any(v.type.is_vector for block in blocks for i in block.instructions for v in (i, *i.operands)):
+            return True
+    return False

@@ -10,6 +10,7 @@ import pytest
 from fuzz.widths import MODES, compare
 
 import irgrad
+from irgrad.engine import jacfwd, jacrev
 from irgrad.engine.codegen.prepare import prepare
 from irgrad.engine.ir.printer import to_text
 from irgrad.engine.ir.reader import read
@@ -128,3 +129,35 @@ def test_only_plain_shadows() -> None:
     for source in (copied, small):
         made = make(source, "f", "forward", ["dup", "dup", "const"], width=4)
         assert LANES not in made.function.tail, made.text
+
+
+VECTORS = """
+#include <math.h>
+#include <stdlib.h>
+typedef double v2d __attribute__((vector_size(16), aligned(8), may_alias));
+#define STEP double z = u[i], e = exp(-z) + sqrt(1 + z * z) + sin(z);
+#define KERNEL(NAME, ...) \\
+  double NAME(double *x, long n) { \\
+    double *w = malloc(200 * 8), *u = malloc(200 * 8), s = 0; \\
+    for (long i = 0; i < 200; i++) { w[i] = 0.01 * i; u[i] = x[i % n] * 0.01 * i; } \\
+    for (long i = 0; i < 150; i++) { STEP __VA_ARGS__ } \\
+    free(w); free(u); \\
+    return s; \\
+  }
+KERNEL(loaded, v2d v = *(v2d *)(w + i); w[i] = 7; w[i + 3] = 0.5 * w[i + 4]; v = v * v + 1.0;
+       s += e * (v[0] + 2 * v[1]);)
+KERNEL(stored, double t = w[i]; v2d v = {t, t + 1}; *(v2d *)(w + i + 1) = v; s += e * t;)
+KERNEL(between, double t = w[i]; v2d v = {t, z}; v = v * v + 1.0; v = v / (v + 2.0); w[i + 3] = v[0] + 2 * v[1] * v[0];
+       s += e * t;)
+"""
+
+
+@pytest.mark.parametrize("name", ["loaded", "stored", "between"])
+def test_vectors_of_the_primal_are_no_lanes(name: str) -> None:
+    """The primal's own vectors keep their place among the numbers that it loads and stores."""
+    kernel = irgrad.load(VECTORS, language="c").kernel(name, "f64(f64[n] x, i64 n)")
+    x = np.array([0.7, 1.3, -0.4])
+    want = jacfwd(kernel, width=1)(x)
+    for width in (3, 8):
+        np.testing.assert_allclose(jacfwd(kernel, width=width)(x), want, rtol=1e-12)
+        np.testing.assert_allclose(jacrev(kernel, width=width)(x), want, rtol=1e-12)
