@@ -97,7 +97,8 @@ _capable: dict[ty.Type, bool] = {}
 
 
 def may_hold_pointer(type_: ty.Type) -> bool:
-    """A value of this type may be a pointer or carry one: pointers, integers of 64 bits or more, and what has them."""
+    """A value of this type may be a pointer or carry one: pointers, integers of 64 bits or more, and what has them.
+    A vector counts as a whole: memory is copied through vectors of bytes."""
     known = _capable.get(type_)
     if known is None:
         match type_:
@@ -105,6 +106,8 @@ def may_hold_pointer(type_: ty.Type) -> bool:
                 known = True
             case ty.IntType(bits=bits):
                 known = bits >= 64
+            case ty.VectorType(count=count, elem=ty.IntType(bits=bits)):
+                known = count * bits >= 64
             case ty.VectorType(elem=elem) | ty.ArrayType(elem=elem):
                 known = may_hold_pointer(elem)
             case ty.StructType(fields=fields):
@@ -135,6 +138,8 @@ def pointer_places(type_: ty.Type) -> tuple[int, ...]:
             return (0,)
         case ty.IntType(bits=bits):
             return tuple(range(0, bits // 8 - 7, 8))
+        case ty.VectorType(elem=ty.IntType(bits=bits)) if bits < 64:  # memory is copied through vectors of bytes
+            return tuple(range(0, ty.store_size(type_) - 7, 8))
         case ty.VectorType(count=count, elem=elem):
             step, inner = ty.store_size(type_) // (count or 1), pointer_places(elem)
             return tuple(i * step + at for i in range(count) for at in inner) if inner else ()

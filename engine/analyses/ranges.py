@@ -34,6 +34,7 @@ _WIDEN_AFTER = 3
 _MAX_SWEEPS = 40
 _COARSE_AFTER = 20
 _ARITHMETIC = frozenset("add sub and or xor".split())
+_PARTS = frozenset("and or shl lshr ashr".split())
 _INVERSE = {
     "ugt": "ule", "sgt": "sle", "uge": "ult", "sge": "slt", "ult": "uge", "slt": "sge", "ule": "ugt", "sle": "sgt",
 }  # fmt: skip
@@ -251,6 +252,11 @@ class Ranges:
             if step := _rounded_to(instr):
                 return self.spots.rounded(base, step)
             return moved(self.spots.get(base), self._displacement(instr.operands, instr.elem, instr.flags))
+        if isinstance(instr.type, ty.IntType) and instr.type.bits > 64 and op in _PARTS:
+            out: Spots | None = None  # addresses side by side, each of them whole
+            for operand in instr.operands[: 2 if op == "or" else 1]:
+                out = union(out, self.spots.get(operand))
+            return out
         if len(instr.operands) == 2 and instr.type.is_int and op in _ARITHMETIC:
             return self._calculated(instr)
         return self.spots.transfer(instr)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from irgrad.engine.transforms.sweep import Sweep
     from irgrad.engine.transforms.unit import Unit
 
+_WORD = (1 << 64) - 1
 BITS = frozenset("add sub and or xor shl lshr ashr zext sext trunc".split())
 
 
@@ -136,6 +137,10 @@ def shadow_of_bits(sweep: Sweep, instr: Instruction) -> None:
     floats = [o for o in instr.operands if unit.activity.value(o)] if sweep.tangents else []
     if pointers and not floats and instr.type.is_int:
         refuse_apart(unit, instr)
+        wide = _moved_pointers(sweep, instr, pointers)
+        if wide is not None:
+            sweep.shadows[instr] = wide
+            return
         if len(pointers) > 1 and instr.type is ty.I64:
             pointers = [o for o in pointers if not _is_number(unit, o)]
             if not pointers:  # nobody asks for the shadow of a number; it lies in memory where pointers lie as well
@@ -162,6 +167,26 @@ def shadow_of_bits(sweep: Sweep, instr: Instruction) -> None:
         sweep.shadows[instr] = join(sweep.b, instr.type, parts)
     else:
         sweep.shadows[instr] = _shadow_of_floats(sweep, instr, amounts)
+
+
+def _moved_pointers(sweep: Sweep, instr: Instruction, pointers: list[Value]) -> Value | None:
+    """Shadow of an operation on an integer wider than an address, which may hold several: their shadows move alike.
+    None for one that is no wider."""
+    unit, op = sweep.unit, instr.opcode
+    if not (isinstance(instr.type, ty.IntType) and instr.type.bits > 64 and pointers[0].type is instr.type):
+        return None
+    shadows, bits = [sweep.shadow(o) for o in pointers], instr.type.bits
+    if op in ("shl", "lshr", "ashr") and pointers == instr.operands[:1]:
+        return _moved(unit, sweep.b, instr, shadows, None)
+    if op == "or" and "disjoint" in instr.flags and not isinstance(instr.operands[1], ConstInt):
+        return shadows[0] if len(shadows) == 1 else sweep.b.binary("or", *shadows)
+    constant = instr.operands[1]
+    if op == "and" and isinstance(constant, ConstInt):
+        parts = [(at, constant.value >> at & _WORD) for at in range(0, bits, 64)]
+        if all(part in (0, _WORD) for _, part in parts):
+            keep = sum(((1 << 64 * unit.width) - 1) << at * unit.width for at, part in parts if part)
+            return sweep.b.binary("and", shadows[0], ConstInt(unit.wide(instr.type), keep))
+    raise refuse(unit, instr, f"`{op}` on an integer of {bits} bits that holds addresses")
 
 
 def _shadow_of_floats(sweep: Sweep, instr: Instruction, amounts: list[Value]) -> Value:

@@ -20,6 +20,7 @@ from irgrad.engine.transforms.apart import Apart
 from irgrad.engine.transforms.canonical import canonicalise_function
 from irgrad.engine.transforms.distribute import LANES
 from irgrad.engine.transforms.partial import refuse_parts
+from irgrad.engine.transforms.pieces import refuse_pieces
 from irgrad.engine.transforms.puns import refuse_puns
 from irgrad.engine.transforms.retype import retype
 from irgrad.engine.transforms.screen import screen
@@ -98,6 +99,7 @@ def prepared(
     dup = {i for i, a in enumerate(args) if a == "dup"}
     unit = analysed(module, root, dup, buffers, mode, strict_fp, discard, width)
     refuse_undecidable(unit)
+    refuse_pieces(unit)
     screen(unit)
     refuse_puns(unit, buffers)
     refuse_parts(unit)

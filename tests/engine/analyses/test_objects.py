@@ -11,6 +11,8 @@ from irgrad.engine.ir import types as ty
 def test_masks_and_types() -> None:
     assert list(bits_of(0b101001)) == [0, 3, 5]
     assert may_hold_pointer(ty.I64) and not may_hold_pointer(ty.I32) and not may_hold_pointer(ty.F64)
+    assert all(may_hold_pointer(ty.vector(n, t)) for n, t in ((16, ty.I8), (8, ty.I8), (4, ty.I32), (2, ty.I64)))
+    assert not may_hold_pointer(ty.vector(4, ty.I8)) and not may_hold_pointer(ty.vector(8, ty.F64))
     assert has_pointer(ty.struct((ty.I32, ty.array(2, ty.PTR)))) and not has_pointer(ty.I64)
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+import irgrad
+from irgrad.engine import jacfwd
 from irgrad.engine.ir.model import Function, Instruction
 
 from .made import make
@@ -80,3 +83,30 @@ def test_overwritten_with_a_constant() -> None:
         o, to = np.zeros(3), np.zeros(3)
         made(np.array([1.0, 2, 3]), np.ones(3), np.array([w]), o, to)
         assert to.tolist() == want
+
+
+PIECES = """
+#include <stdlib.h>
+__attribute__((noinline)) static void *get(size_t n) { void *p = malloc(n); if (!p) abort(); return p; }
+__attribute__((noinline)) static void move(int *a, const int *b, long n) { for (long i = 0; i < n; i++) a[i] = b[i]; }
+double moved(double *x, long n) {
+  double *w = get(8 * n), *v = get(8 * n), s = 0;
+  int *k = get(4 * n), *l = get(4 * n);
+  for (long i = 0; i < n; i++) { w[i] = x[i] * x[i]; k[i] = i + 1; }
+  move((int *)v, (int *)w, 2 * n);
+  move(l, k, n);
+  for (long i = 0; i < n; i++) s += v[i] * l[i];
+  free(w); free(v); free(k); free(l);
+  return s;
+}
+"""
+
+
+@pytest.mark.parametrize("flags", [["-O0"], ["-O2", "-fno-strict-aliasing"], ["-O2"]], ids="_".join)
+@pytest.mark.parametrize("count", [3, 9])
+def test_tangents_move_with_the_halves_of_floats(flags: list[str], count: int) -> None:
+    """Memory of one allocation holds doubles and integers; which of them are moved, only the caller knows."""
+    kernel = irgrad.load(PIECES, language="c", flags=flags).kernel("moved", "f64(f64[n] x, i64 n)")
+    x = np.linspace(-1, 2, count)
+    for width in (1, 2):
+        np.testing.assert_allclose(jacfwd(kernel, width=width)(x), 2 * x * np.arange(1, count + 1), rtol=1e-14)

@@ -1,0 +1,86 @@
+"""Pointers that are copied through vectors, wide integers, and pieces of an address."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import irgrad
+from irgrad.engine import jacfwd, jacrev
+from irgrad.rules.errors import Unsupported
+
+SOURCE = """
+#include <stdlib.h>
+typedef MOVED moved __attribute__((vector_size(SIZE), aligned(8), may_alias));
+struct two { double *p, *q; };
+static void move(void *a, const void *b) {
+  for (unsigned i = 0; i < 16 / sizeof(moved); i++) ((moved *)a)[i] = ((const moved *)b)[i];
+}
+double once(double *x) {
+  double *w = malloc(24);
+  w[0] = x[0] * 2; w[1] = x[1]; w[2] = x[2];
+  struct two *a = malloc(16), *b = malloc(16);
+  a->p = w; a->q = x;
+  move(b, a);
+  b->p[1] += b->q[0] * b->p[0];
+  double r = b->p[1] * w[0] + w[1];
+  free(w); free(a); free(b);
+  return r;
+}
+double swapped(double *x, long n) {
+  double w[3] = {x[0] * 2, x[1], x[2]}, s = 0;
+  struct two a = {w, x}, b = {x, w}, c;
+  for (int k = 0; k < n; k++) {
+    move(&c, k % 2 ? &b : &a);
+    w[k % 3] += c.p[1] * c.q[0];
+    move(&a, &b);
+    move(&b, &c);
+    s += a.p[0] * b.q[2];
+  }
+  return s;
+}
+double number(double *x, long n) {
+  struct { double *p; int k; } *a = malloc(16), *b = malloc(16);
+  a->p = x; a->k = n; b->k = a->k;
+  b->p = a->p;
+  double r = b->p[b->k - 1] * b->k;
+  free(a); free(b);
+  return r;
+}
+"""
+X = np.array([0.7, 1.3, -0.4])
+
+
+def _module(moved: str, size: int) -> irgrad.Module:
+    return irgrad.load(SOURCE.replace("MOVED", moved).replace("SIZE", str(size)), language="c", flags=["-O0"])
+
+
+@pytest.mark.parametrize(("moved", "size"), [("char", 16), ("char", 8), ("int", 16), ("short", 16), ("long", 16)])
+def test_vectors_carry_pointers(moved: str, size: int) -> None:
+    lib = _module(moved, size)
+    once, swapped = lib.kernel("once", "f64(f64[3] x)"), lib.kernel("swapped", "f64(f64[3] x, i64 n)")
+    want = np.zeros((2, 3))
+    for i, h in enumerate(np.eye(3) * 1e-6):
+        want[0, i] = (once(X + h) - once(X - h)) / 2e-6
+        want[1, i] = (swapped(X + h, 3) - swapped(X - h, 3)) / 2e-6
+    for jacobian in (jacfwd, jacrev):
+        for width in (1, 3):
+            np.testing.assert_allclose(jacobian(once, width=width)(X), want[0], rtol=1e-6, atol=1e-7)
+            np.testing.assert_allclose(jacobian(swapped, width=width)(X, 3), want[1], rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize(("name", "moved", "size"), [
+    ("once", "char", 1), ("once", "short", 2), ("once", "int", 4), ("once", "float", 4),
+    ("swapped", "char", 1), ("swapped", "short", 2), ("swapped", "int", 4),
+])  # fmt: skip
+def test_pieces_of_pointers_are_refused(name: str, moved: str, size: int) -> None:
+    kernel = _module(moved, size).kernel(name, "f64(f64[3] x)" if name == "once" else "f64(f64[3] x, i64 n)")
+    for jacobian in (jacfwd, jacrev):
+        with pytest.raises(Unsupported, match="a pointer is copied in pieces") as caught:
+            jacobian(kernel)(X, *([] if name == "once" else [3]))
+        assert "memcpy" in caught.value.fix
+
+
+def test_numbers_beside_pointers_are_no_pieces() -> None:
+    kernel = _module("long", 16).kernel("number", "f64(f64[3] x, i64 n)")
+    np.testing.assert_array_equal(jacrev(kernel)(X, 3), [0, 0, 3])
