@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 
 import pytest
+from oracle.generator import SHAPED
 
 from .driver import hint, run, summary
 
@@ -41,5 +42,21 @@ def test_batches_of_random_kernels() -> None:
     """Values, tangents and gradients of a batch are those of single calls."""
     first = FIRST + 20_000
     results = run(range(first, first + max(1, COUNT // 40)), batches=True)
+    bad = [(k, v) for k, v in results if v.bad]
+    assert not bad, summary(results) + "\n\n" + hint(*bad[0], smaller=False)
+
+
+@pytest.mark.parametrize("width", (0, 2, 3, 8))
+def test_kernels_that_wide_derivatives_rearrange(width: int) -> None:
+    """Nests, gathers, long loops, odd counters, arguments in one memory: against the interpreter, and at widths."""
+    first = SHAPED + FIRST + 1000 * width
+    results = run(range(first, first + max(1, COUNT // (80 if width else 20))), widths=(width,) if width else ())
+    bad = [(k, v) for k, v in results if v.bad]
+    assert not bad, summary(results) + "\n\n" + hint(*bad[0], smaller=not width)
+
+
+def test_batches_of_such_kernels() -> None:
+    first = SHAPED + FIRST + 20_000
+    results = run(range(first, first + max(1, COUNT // 80)), batches=True)
     bad = [(k, v) for k, v in results if v.bad]
     assert not bad, summary(results) + "\n\n" + hint(*bad[0], smaller=False)

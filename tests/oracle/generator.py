@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from .generator_parts import FEATURES, HEADER, Expressions, Node, render
+from .generator_parts import FEATURES, HEADER, SHAPED, SHAPES, Expressions, Node, render
 
-__all__ = ["FEATURES", "HEADER", "Kernel", "generate", "shrink", "source_file"]
+__all__ = ["FEATURES", "HEADER", "SHAPED", "SHAPES", "Kernel", "generate", "shrink", "source_file"]
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,10 @@ def generate(seed: int, size: int = 6, features: set[str] | None = None) -> Kern
     rng = random.Random(seed * 1_000_003 + size)
     pool = sorted(FEATURES if features is None else features & set(FEATURES))
     chosen = set(rng.sample(pool, min(len(pool), rng.randint(2, 5))))
+    if seed >= SHAPED:
+        shapes = sorted(SHAPES if features is None else features & set(SHAPES))
+        chosen = set(rng.sample(sorted(chosen), min(len(chosen), 2)))
+        chosen |= set(rng.sample(shapes, min(len(shapes), rng.randint(1, 2))))
     name = f"k{seed}"
     f32 = "f32" in chosen
     args = [Argument("x", "f64", rng.randint(5, 9))]

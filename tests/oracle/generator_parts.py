@@ -27,6 +27,10 @@ FEATURES = (
     "tree matrix permute ring flags flexible walk_write callback methods swap_helper early_return prints"
 ).split()
 
+SHAPES = "matvec gather long_loop two_exits aliases odd_counters handles matmul".split()
+"""Features of the kernels from SHAPED on: each has one or two of them. Those before stay what they were."""
+SHAPED = 1_000_000
+
 
 def render(nodes: Any, depth: int) -> list[str]:
     """C lines of statements."""
@@ -223,9 +227,16 @@ class Expressions:
 
     def feature(self, name: str) -> Callable[[], Node]:
         """The maker of a feature's statement."""
-        from . import generator_calls, generator_control, generator_data, generator_memory, generator_types
+        from . import (
+            generator_calls,
+            generator_control,
+            generator_data,
+            generator_memory,
+            generator_shapes,
+            generator_types,
+        )
 
-        modules = (generator_calls, generator_control, generator_data, generator_memory, generator_types)
+        modules = (generator_calls, generator_control, generator_data, generator_memory, generator_shapes, generator_types)
         known: dict[str, Callable[[Expressions], Node]] = {}
         for module in modules:
             known |= module.MAKERS

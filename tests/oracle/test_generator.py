@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from irgrad.engine.ir.reader import read
 from oracle.build import to_ir
 from oracle.differences import Subject
-from oracle.generator import FEATURES, HEADER, Kernel, generate, shrink, source_file
+from oracle.generator import FEATURES, HEADER, SHAPED, SHAPES, Kernel, generate, shrink, source_file
 
 
 def test_a_seed_is_a_kernel() -> None:
@@ -22,9 +23,17 @@ def test_every_feature_occurs() -> None:
     assert all(seen.count(f) >= 5 for f in FEATURES)
 
 
-def test_values_and_derivatives_are_tame() -> None:
+def test_every_shape_occurs() -> None:
+    """And only where it was announced, so that older seeds stay the kernels that they were."""
+    seen = [f for s in range(100) for f in generate(SHAPED + s).features]
+    assert all(seen.count(f) >= 5 for f in SHAPES)
+    assert not any(generate(s).features & set(SHAPES) for s in range(20))
+
+
+@pytest.mark.parametrize("first", [42_000, SHAPED + 500])
+def test_values_and_derivatives_are_tame(first: int) -> None:
     """Values within 50, derivatives within 10^4 and not all zero: nine kernels in ten at least."""
-    kernels = [generate(42_000 + s) for s in range(60)]
+    kernels = [generate(first + s) for s in range(60)]
     module = read(to_ir(source_file(kernels)))
     moving = 0
     for k in kernels:
