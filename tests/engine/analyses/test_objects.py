@@ -19,6 +19,8 @@ def test_masks_and_types() -> None:
 def test_places_of_pointers_in_wide_values() -> None:
     assert pointer_places(ty.PTR) == pointer_places(ty.I64) == (0,)
     assert pointer_places(ty.vector(2, ty.I64)) == pointer_places(ty.int_(128)) == (0, 8)
+    assert pointer_places(ty.vector(16, ty.I8)) == pointer_places(ty.vector(4, ty.I32)) == (0, 8)
+    assert pointer_places(ty.vector(4, ty.I8)) == ()
     assert pointer_places(ty.struct((ty.I32, ty.PTR, ty.array(2, ty.struct((ty.F64, ty.PTR)))))) == (8, 24, 40)
     assert pointer_places(ty.vector(4, ty.F64)) == pointer_places(ty.I32) == ()
 
