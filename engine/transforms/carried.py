@@ -179,7 +179,7 @@ def _moved_pointers(sweep: Sweep, instr: Instruction, pointers: list[Value]) -> 
     if op in ("shl", "lshr", "ashr") and pointers == instr.operands[:1]:
         return _moved(unit, sweep.b, instr, shadows, None)
     if op == "or" and "disjoint" in instr.flags and not isinstance(instr.operands[1], ConstInt):
-        return shadows[0] if len(shadows) == 1 else sweep.b.binary("or", *shadows)
+        return shadows[0] if len(shadows) == 1 else sweep.b.binary("or", shadows[0], shadows[1])
     constant = instr.operands[1]
     if op == "and" and isinstance(constant, ConstInt):
         parts = [(at, constant.value >> at & _WORD) for at in range(0, bits, 64)]
