@@ -14,6 +14,7 @@ from irgrad.engine.transforms.idle import Idle, ask
 from irgrad.engine.transforms.leaves import has_float, zero_of
 
 if TYPE_CHECKING:
+    from irgrad.engine.transforms.levels import Rows
     from irgrad.engine.transforms.reverse import Reverse
 
 
@@ -27,6 +28,7 @@ class Backward:
         self.live: set[Block] = set()
         self.idle = Idle(owner)
         self.carried: set[Value] = set()
+        self.again: dict[Loop, Rows] = {}
 
     def generate(self) -> None:
         """Reverse blocks from the exit to the entry, then the assembly."""
@@ -304,6 +306,8 @@ class Backward:
         for block, loop, entering in self.hooks:
             if ("last", loop) in storage.slots:
                 self._fill_hook(block, loop, entering)
+            if entering and loop in self.again:
+                self.again[loop].fill_again(block, self._new_block)
         self._close_primal()
         for old in owner.cfg.rpo:
             self._weave(owner.sweep.blocks[old])

@@ -50,14 +50,14 @@ class Slot:
 class Flat:
     """An array over the iterations of a nest of counted loops."""
 
-    __slots__ = ("chain", "key", "pointer", "rows", "slack", "span", "type")
+    __slots__ = ("chain", "key", "levels", "pointer", "slack", "span", "type")
 
     def __init__(self, key: Hashable, type_: Type, chain: Sequence[Loop]) -> None:
         self.key = key
         self.type = type_
         self.chain = chain
         self.span = 0  # cells beyond the iterations of the innermost loop
-        self.rows = 0  # rows beyond the iterations of the outermost loop
+        self.levels: Rows | None = None  # how rows are laid out, where steps work on them
         self.slack = 0  # bytes in front of it
         self.pointer: Value | None = None  # in the primal sweep, once emitted
 
@@ -232,9 +232,12 @@ class Storage:
 
         def allocate(b: Builder) -> None:
             count: Value = ConstInt(ty.I64, 1)
-            for loop in chain:
-                extra = ConstInt(ty.I64, span if loop is level else flat.rows)
-                count = b.mul(count, b.add(self._extent_of(b, top, loop), extra, ("nuw", "nsw")), ("nuw", "nsw"))
+            for loop in reversed(chain):
+                extra = ConstInt(ty.I64, span if loop is level else 0)
+                some = b.add(self._extent_of(b, top, loop), extra, ("nuw", "nsw"))
+                if flat.levels is not None and loop is top:
+                    some = flat.levels.rows(b, some, count)
+                count = b.mul(count, some, ("nuw", "nsw"))
             size = b.mul(count, ConstInt(ty.I64, ty.size_of(type_)), ("nuw", "nsw"))
             flat.pointer = self.owner.allocate(b, b.add(size, ConstInt(ty.I64, flat.slack)))
             if flat.slack:
@@ -304,7 +307,10 @@ class Storage:
         index: Value = ConstInt(ty.I64, 0)
         for loop in flat.chain:
             extra = ConstInt(ty.I64, flat.span if loop is flat.chain[-1] else 0)
-            index = b.add(b.mul(index, b.add(self.extent(top, loop, recall), extra)), iteration(loop))
+            number = iteration(loop)
+            if flat.levels is not None and flat.levels.levels.result is not None and loop is top:
+                number = flat.levels.place(b, number, recall(("mask", flat.key)))
+            index = b.add(b.mul(index, b.add(self.extent(top, loop, recall), extra)), number)
         index = b.add(index, ConstInt(ty.I64, shift))
         return b.load(flat.type, b.gep(flat.type, recall(("array", flat.key)), index), align=in_arena(flat.type))
 
