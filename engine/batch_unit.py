@@ -8,6 +8,7 @@ import re
 import threading
 import zlib
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -16,18 +17,17 @@ from irgrad.engine.batch_blocks import BLOCK, BYTES, LANES, lanes_text, loop_tex
 from irgrad.engine.batch_driver import WORK, driver_text
 from irgrad.engine.host import refuse_hosted
 from irgrad.engine.programs import Program
+from irgrad.engine.turns import shared_state
 from irgrad.rules.errors import IRGradError, Unsupported
 
-__all__ = ["Strategy", "Unit", "block_ir", "shared_state", "strategy_of", "unit_of", "varying", "work"]
+__all__ = ["Strategy", "Unit", "block_ir", "strategy_of", "unit_of", "varying", "work"]
 
 _WORK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 _DRAIN = "irgrad_tape_drain"
-_GLOBAL = re.compile(r"^@(?P<name>\"[^\"]+\"|[\w.$-]+) = (?P<head>[^\n]*?\bglobal) ", re.M)
 _NO_INLINE = re.compile(r"^attributes #\d+ = \{[^\n]* noinline[^\n]*$", re.M)
 _INLINED = 1 << 20  # characters of a module whose functions are not inlined: they might multiply
 _TWICE = 1 << 18  # characters of a derivative that is not made a second time, as that of a widened function
 _MARK = '"irgrad-batched"='
-_OWN = ("llvm.", "irgrad.tape.", "irgrad_tape_")
 _LEFT = ("control flow is the same for all samples: loops run until the last sample has left, long sides of branches "
          "if one takes them")
 _MASKED = "the function is widened before it is differentiated: loops run until the last sample has left"
@@ -66,7 +66,7 @@ class Strategy:
 class Unit:
     """Machine code of a block function; it lives as long as this object."""
 
-    __slots__ = ("__weakref__", "address", "compiled", "program", "strategy", "tables")
+    __slots__ = ("__weakref__", "address", "compiled", "program", "strategy", "tables", "turn")
 
     def __init__(self, program: Program, strategy: Strategy, uses: tuple[str, ...]) -> None:
         from irgrad.engine.codegen.jit import compile_module
@@ -74,6 +74,7 @@ class Unit:
         self.program = program
         self.strategy = strategy
         self.tables: dict[Any, Any] = {}  # plans by shapes (see `batch_plan`)
+        self.turn = threading.Lock() if strategy.serial else nullcontext()
         text, name = block_ir(program, strategy, uses), BLOCK
         entries = [name, _DRAIN] if f"@{_DRAIN}()" in text else [name]
         self.compiled: Any = compile_module(text, entries, strict_fp=program.source.options.strict_fp)
@@ -227,25 +228,6 @@ def _inlined(text: str, name: str) -> str:
         marked = str(module)
         module.close()
     return marked
-
-
-def shared_state(text: str) -> str:
-    """Why calls must not run at the same time, "" when they may: the function writes, or may write, memory that they
-    share."""
-    for found in _GLOBAL.finditer(text):
-        name, head = found["name"], found["head"].split()
-        if name.startswith(_OWN) or any(word.startswith("thread_local") for word in head):
-            continue
-        if "external" in head and _only_loaded(text, name):
-            continue
-        return f"it uses the global variable `{name}`, which is not constant"
-    return ""
-
-
-def _only_loaded(text: str, name: str) -> bool:
-    """Whether a global of another module is read and nothing else."""
-    uses = re.finditer(rf"^(?P<line>[^@\n][^\n]*)@{re.escape(name)}(?![\w.$-])", text, re.M)
-    return all(" load " in use["line"] for use in uses)
 
 
 def _not_straight(program: Program) -> str:

@@ -160,8 +160,10 @@ class Batched:
             return {n: array if wanted[n] == "each" else _zeros(array) for n, array in targets.items()}
         uses = tuple(job.use(slot) for job, slot in zip(jobs, program.slots, strict=True))
         strategy = self.strategy(uses, given.samples, shapes)
-        plan = make_plan(unit_of(program, strategy, uses, self._made.units), shapes, given.samples, jobs)
-        plan.run(1 if strategy.serial else self.threads)
+        unit = unit_of(program, strategy, uses, self._made.units)
+        plan = make_plan(unit, shapes, given.samples, jobs)
+        with unit.turn:
+            plan.run(1 if strategy.serial else self.threads)
         if statuses is not None:
             self._check(statuses)
         for n, array in targets.items():

@@ -25,6 +25,7 @@ from irgrad.engine.options import Options
 from irgrad.engine.pause import no_collections
 from irgrad.engine.slots import Slot, Step, derived_slots, primal_slots, word_text
 from irgrad.engine.status import Table, failure
+from irgrad.engine.turns import in_turn
 from irgrad.rules.errors import ActivityError, IRGradError
 from irgrad.rules.layers import InForce, current, token
 
@@ -400,11 +401,12 @@ class Program:
     def entry(self) -> Any:
         """The entry as a ctypes function of the frame's address; the GIL is released while it runs."""
         if self._entry is None:
-            self._entry = _ENTRY(self.address)
+            entry = in_turn(_ENTRY(self.address), self.stage.text)
             if any(self._ruled_steps()):
-                from irgrad.engine.host import guarded, hosted
+                from irgrad.engine.host import guarded
 
-                self._entry = guarded(self._entry) if hosted(self.stage.text) else self._entry
+                entry = guarded(entry, self.stage.text)
+            self._entry = entry
         return self._entry
 
     @property
@@ -454,14 +456,10 @@ class Program:
 
     def fill(self, buffers: list[Array | None], sizes: Mapping[str, int]) -> list[Array]:
         """Buffers of zeros where there is none."""
-        shapes = self.shapes(sizes)
-        slots = self.slots
         return [
-            array if array is not None
-            else _lanes(shapes[number], slots[number].dtype.numpy) if slots[number].lanes
-            else np.zeros(shapes[number], slots[number].dtype.numpy)
-            for number, array in enumerate(buffers)
-        ]  # fmt: skip
+            array if array is not None else (_lanes if slot.lanes else np.zeros)(shape, slot.dtype.numpy)
+            for slot, shape, array in zip(self.slots, self.shapes(sizes), buffers, strict=False)
+        ]
 
     def __repr__(self) -> str:
         return f"<Program {word_text(self.word)} of {self.source.name}>"

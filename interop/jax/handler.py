@@ -19,10 +19,10 @@ from __future__ import annotations
 import threading
 from typing import Any, NamedTuple
 
-from irgrad.engine.batch_unit import shared_state
 from irgrad.engine.host import refuse_hosted
 from irgrad.engine.programs import Program
 from irgrad.engine.prototype import quoted
+from irgrad.engine.turns import shared_state
 from irgrad.interop.jax.status import checked_text, status_text
 
 __all__ = [

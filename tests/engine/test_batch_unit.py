@@ -28,24 +28,6 @@ def test_strategies(source: str) -> None:
     assert strategy.name == name and why in strategy.why and not strategy.serial
 
 
-GLOBALS = {
-    "@s = internal global double 0.0\n": True,
-    '@"a b" = internal unnamed_addr global [2 x i32] zeroinitializer\n': True,
-    "@s = internal thread_local(initialexec) global double 0.0\n": False,
-    "@s = internal unnamed_addr constant double 1.0\n": False,
-    "@irgrad.tape.pool = internal global [64 x ptr] zeroinitializer\n": False,
-    "@irgrad_tape_peak = internal global i64 0\n": False,
-    "@s = external global double\n  %1 = load double, ptr @s\n": False,
-    "@s = external global double\n  store double %1, ptr @s\n": True,
-    "@s = external global [2 x double]\n  call void @f(ptr getelementptr (i8, ptr @s, i64 8))\n": True,
-}
-
-
-@pytest.mark.parametrize("text", GLOBALS)
-def test_shared_memory_is_seen(text: str) -> None:
-    assert bool(batch_unit.shared_state(text)) == GLOBALS[text]
-
-
 def test_a_strategy_is_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, uses in (("product", ("in each", *USES)), ("cubes", ("in each", "in each", "in one", "zero out"))):
         program = sample(name).primal
