@@ -140,13 +140,15 @@ static Thin chain(double x, int n) {
 F(sparse_product, return (m * v).squaredNorm();)
 F(sparse_cholesky, m = Thin(m.transpose()) + m; SimplicialLDLT<Thin> s(m); VectorXd r = s.solve(v);
   return r.squaredNorm();)
+F(conjugate_gradients, m = Thin(m.transpose()) + m; ConjugateGradient<Thin, Lower | Upper> s; s.setTolerance(1e-14);
+  s.compute(m); VectorXd r = s.solve(v); return r.squaredNorm();)
 F(eigenvalues_general, MatrixXd d = MatrixXd(m).topLeftCorner(3, 3); EigenSolver<MatrixXd> s(d);
   return s.eigenvalues().real().dot(Vector3d(1, 2, 3));)
 """
 PARTS = "spaced absolute extremes selected functions outer reflected eigenvalues".split()
 
 
-LONG = "eigenvalues_dynamic", "sparse_product", "sparse_cholesky", "eigenvalues_general"
+LONG = "eigenvalues_dynamic", "sparse_product", "sparse_cholesky", "eigenvalues_general", "conjugate_gradients"
 
 
 def check_piece(name: str, level: str) -> None:
