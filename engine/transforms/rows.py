@@ -144,7 +144,7 @@ class Application:
     def _emitted(
         self, unit: Unit, b: Builder, partial: Expr, operand: Fetch, result: Fetch, memo: dict[Expr, Value]
     ) -> Value:
-        leaves = needs(partial)
+        leaves = sorted(needs(partial), key=lambda leaf: leaf.index)  # a set's order is that of addresses in memory
         args: dict[int, Value] = {leaf.index: operand(leaf.index) for leaf in leaves if isinstance(leaf, Arg)}
         results: dict[int, Value] = {leaf.index: result(leaf.index) for leaf in leaves if isinstance(leaf, Result)}
         emitter = Emitter(unit, b, self.type)

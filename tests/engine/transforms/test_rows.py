@@ -10,7 +10,9 @@ from analysed import facts_of
 
 import irgrad
 from irgrad import engine
-from irgrad.engine.ir.model import Instruction
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.builder import Builder
+from irgrad.engine.ir.model import ConstFloat, Instruction, Value
 from irgrad.engine.transforms.rows import application, libm_cost, pure_call
 from irgrad.engine.transforms.unit import Unit
 
@@ -36,6 +38,18 @@ define void @f(ptr %p, ptr %sign) {
   %gamma = call double @lgamma_r(double %x, ptr %sign)
   %rand = call i32 @rand()
   store double %mul, ptr %p
+  ret void
+}
+"""
+
+POWER = """
+declare double @llvm.pow.f64(double, double)
+define void @f(ptr %x, ptr %o) {
+  %p = getelementptr double, ptr %x, i64 1
+  %a = load double, ptr %x
+  %b = load double, ptr %p
+  %v = call double @llvm.pow.f64(double %a, double %b)
+  store double %v, ptr %o
   ret void
 }
 """
@@ -91,6 +105,24 @@ def test_a_partial_used_twice_is_computed_once() -> None:
     np.testing.assert_allclose(dx, [2.4 * 1.3**1.4, 1.3**2.4 * np.log(1.3)], rtol=1e-14)
     calls = [c for c in made.calls("llvm.log") if c.block is not None and c.block.function is made.function]
     assert len(calls) == 1
+
+
+def test_primal_values_are_read_in_the_order_of_the_arguments() -> None:
+    """The derivative of a program must not depend on where in memory its objects happen to lie."""
+    seen = []
+    facts = facts_of(POWER, "f", {0, 1})
+    unit = Unit(facts.module, facts.root, facts, "reverse")
+    call = next(i for i in facts.root.instructions() if i.is_call)
+    row = application(unit, call)
+    assert row is not None
+
+    def operand(number: int) -> Value:
+        seen.append(number)
+        return row.operands[number]
+
+    one = ConstFloat(ty.F64, 1.0)
+    row.adjoints(unit, Builder(facts.root.blocks[0], at=0), one, [True, True], operand, lambda: call)
+    assert seen[:2] == [0, 1]  # the slope of the base takes both
 
 
 def test_a_row_with_two_results_in_one_struct() -> None:
