@@ -78,7 +78,7 @@ class Record:
     def __init__(self) -> None:
         self._exact: dict[int, list[Evidence]] = {}
         self._strided: list[Evidence] = []
-        self._seen: set[Evidence] = set()
+        self._seen: dict[Evidence, None] = {}
         self._by_period: dict[int, dict[int, list[Evidence]]] = {}
         self._cache: dict[tuple[Offsets, int], Layout] = {}
         self.version = 0
@@ -88,7 +88,7 @@ class Record:
         item = (places, kind, size, strength)
         if item in self._seen:
             return False
-        self._seen.add(item)
+        self._seen[item] = None
         self.version += 1
         self._cache.clear()
         self._by_period.clear()
@@ -98,10 +98,13 @@ class Record:
             self._strided.append(item)
         return True
 
+    def __len__(self) -> int:
+        return len(self._seen)
+
     @property
     def evidence(self) -> Iterable[Evidence]:
-        """All of it."""
-        return tuple(self._seen)
+        """All of it, as a view: what is added meanwhile must not be."""
+        return self._seen.keys()
 
     def contradicts(self, at: int, kind: Kind) -> bool:
         """Whether something that is another kind was seen, or declared, at just this place."""

@@ -88,6 +88,9 @@ class MemoryTypes:
         self._tbaa = Tbaa(pointers.module)
         self._records: dict[int, Record] = {}
         self._copies: list[Copy] = []
+        # what was asked before of several objects, of memory of unknown length: the versions then, the answer
+        self._layouts: dict[tuple[tuple[tuple[int, Offsets], ...], int], tuple[int, Layout]] = {}
+        self._patterns: dict[tuple[tuple[int, Offsets], ...], tuple[int, Pattern]] = {}
         self.carriers = Carriers(pointers)
         for obj in pointers.objects:
             self._declare(obj)
@@ -112,6 +115,13 @@ class MemoryTypes:
         return self._region(self.ranges.places(pointer))
 
     def _region(self, spots: Spots) -> Pattern:
+        key, versions = tuple(spots.items()), self._versions(spots)
+        last = self._patterns.get(key)
+        if last is None or last[0] != versions:
+            last = self._patterns[key] = versions, self._repeating(spots)
+        return last[1]
+
+    def _repeating(self, spots: Spots) -> Pattern:
         period = 0
         for bit, places in spots.items():
             period = gcd(period, places.stride)
@@ -346,7 +356,7 @@ class MemoryTypes:
     def _transfer_region(self, record: Record, origin: Offsets, goals: Spots) -> bool:
         changed = False
         for where, kind, length, strength in tuple(record.evidence):
-            if strength == DECLARED or len(tuple(record.evidence)) > _MAX_COPIED:
+            if strength == DECLARED or len(record) > _MAX_COPIED:
                 continue
             relative = Offsets(where.start - origin.start, where.terms, where.below)
             if not origin.exact:
@@ -362,7 +372,16 @@ class MemoryTypes:
         known = [bit for bit in spots if bit in self._records]
         if len(known) == 1:
             return self._records[known[0]].layout(spots[known[0]], size)
-        return merge([hit for bit in known for hit in self._records[bit].near(spots[bit], size)], size)
+        key, versions = (tuple(spots.items()), size), self._versions(known)
+        last = self._layouts.get(key)
+        if last is None or last[0] != versions:
+            found = [hit for bit in known for hit in self._records[bit].near(spots[bit], size)]
+            last = self._layouts[key] = versions, merge(found, size)
+        return last[1]
+
+    def _versions(self, objects: Iterable[int]) -> int:
+        """Another number whenever more is known of one of the objects: their versions only grow."""
+        return sum([self._records[bit].version for bit in objects if bit in self._records])
 
     def _longest(self, objects: Iterable[int]) -> int:
         """The extent of exact evidence, when nothing repeats: the whole object is one record."""

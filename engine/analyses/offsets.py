@@ -8,7 +8,8 @@ a struct stays inside it.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from functools import lru_cache
 from math import gcd
 
 _MAX_TERMS = 4
@@ -20,12 +21,16 @@ Term = tuple[int, int | None]
 class Offsets:
     """An immutable set of offsets. Terms are sorted by stride, largest first; strides are positive and differ."""
 
-    __slots__ = ("below", "start", "terms")
+    __slots__ = ("below", "exact", "start", "stride", "terms")
 
     def __init__(self, start: int, terms: tuple[Term, ...] = (), below: bool = False) -> None:
         self.start = start
         self.terms = terms
         self.below = below
+        self.exact = not terms
+        """A single number."""
+        self.stride = unbounded(terms) if terms else 0
+        """Greatest common divisor of the unbounded strides; 0 when there is none."""
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -42,31 +47,33 @@ class Offsets:
         parts = [str(self.start), *(f"{s}*[0..{'' if n is None else n}]" for s, n in self.terms)]
         return " + ".join(parts) + (" (both ways)" if self.below else "")
 
-    @property
-    def exact(self) -> bool:
-        """A single number."""
-        return not self.terms
-
-    @property
-    def stride(self) -> int:
-        """Greatest common divisor of the unbounded strides; 0 when there is none."""
-        out = 0
-        for stride, count in self.terms:
-            if count is None:
-                out = gcd(out, stride)
-        return out
-
     def shift(self, by: int) -> Offsets:
         """The set moved by a constant."""
         return Offsets(self.start + by, self.terms, self.below) if by else self
 
     def expand(self) -> tuple[int, ...]:
         """The set modulo `stride`: every start that the bounded terms give, each then repeats with `stride`."""
-        out = {self.start}
-        for stride, count in self.terms:
-            if count is not None:
-                out = {x + stride * k for x in out for k in range(count + 1)}
-        return tuple(sorted(out))
+        start = self.start
+        return tuple([start + x for x in _bounded(self.terms)]) if self.terms else (start,)
+
+
+def unbounded(terms: tuple[Term, ...]) -> int:
+    """Greatest common divisor of the strides without a bound."""
+    out = 0
+    for stride, count in terms:
+        if count is None:
+            out = gcd(out, stride)
+    return out
+
+
+@lru_cache(4096)
+def _bounded(terms: tuple[Term, ...]) -> tuple[int, ...]:
+    """What the bounded terms add to the start, in order."""
+    out = {0}
+    for stride, count in terms:
+        if count is not None:
+            out = {x + stride * k for x in out for k in range(count + 1)}
+    return tuple(sorted(out))
 
 
 ZERO = Offsets(0)
@@ -199,35 +206,39 @@ def meets(a: Offsets, b: Offsets, lowest: int, limit: int) -> list[int]:
     if a.exact and b.exact:
         difference = b.start - a.start
         return [difference] if lowest <= difference < limit else []
+    starts, others = a.expand(), b.expand()
     period = gcd(a.stride, b.stride)
+    if period == 0:
+        return _meets_bounded(starts, others, lowest, limit)
+    grows = b.stride != 0 or (a.stride != 0 and a.below)
+    shrinks = a.stride != 0 or (b.stride != 0 and b.below)
     out: set[int] = set()
-    open_low = (a.below, b.below)
-    starts = a.expand()
-    if len(starts) > 16 and period == 0:
-        for y in b.expand():
-            low = bisect_right(starts, y - limit)
-            high = bisect_right(starts, y - lowest)
-            out.update(y - x for x in starts[low:high])
+    if grows and shrinks:  # from each difference the whole period can be reached
+        for rest in {(y - x - lowest) % period for x in starts for y in others}:
+            out.update(range(lowest + rest, limit, period))
         return sorted(out)
-    for x in starts:
-        for y in b.expand():
-            difference = y - x
-            if period == 0:
-                if lowest <= difference < limit:
-                    out.add(difference)
-                continue
-            d = lowest + (difference - lowest) % period
-            while d < limit:
-                if _reachable(d, difference, a.stride, b.stride, open_low):
-                    out.add(d)
-                d += period
+    for difference in {y - x for x in starts for y in others}:
+        first = lowest + (difference - lowest) % period
+        out.update(range(max(first, difference), limit, period) if grows
+                   else range(first, min(limit, difference + 1), period))  # fmt: skip
     return sorted(out)
 
 
-def _reachable(d: int, difference: int, stride_a: int, stride_b: int, below: tuple[bool, bool]) -> bool:
-    """y + j*stride_b - (x + i*stride_a) = d has a solution: a free j lets it grow, a free i lets it shrink."""
-    if d == difference:
-        return True
-    grows = stride_b != 0 or (stride_a != 0 and below[0])
-    shrinks = stride_a != 0 or (stride_b != 0 and below[1])
-    return grows if d > difference else shrinks
+def touches(a: Offsets, b: Offsets, lowest: int, limit: int) -> bool:
+    """Whether `meets` finds any."""
+    if a.exact and b.exact:
+        return lowest <= b.start - a.start < limit
+    if a.stride and b.stride and limit - lowest >= gcd(a.stride, b.stride):
+        return True  # either may move freely past the other
+    return bool(meets(a, b, lowest, limit))
+
+
+def _meets_bounded(starts: tuple[int, ...], others: tuple[int, ...], lowest: int, limit: int) -> list[int]:
+    """The differences of two sets of numbers, both in order."""
+    if len(starts) == 1:
+        x = starts[0]
+        return [y - x for y in others[bisect_left(others, x + lowest) : bisect_left(others, x + limit)]]
+    out: set[int] = set()
+    for y in others:
+        out.update([y - x for x in starts[bisect_right(starts, y - limit) : bisect_right(starts, y - lowest)]])
+    return sorted(out)

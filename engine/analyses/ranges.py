@@ -12,7 +12,7 @@ from math import gcd
 
 from irgrad.engine.analyses import offsets as off
 from irgrad.engine.analyses.effects import Effect
-from irgrad.engine.analyses.objects import bits_of, may_hold_pointer
+from irgrad.engine.analyses.objects import may_hold_pointer
 from irgrad.engine.analyses.offsets import NATURAL, TOP, ZERO, Offsets
 from irgrad.engine.analyses.pointers import Pointers
 from irgrad.engine.analyses.spots import ANY, PASSES, PointerSpots, Spots, moved, union
@@ -51,6 +51,7 @@ class Ranges:
         self._returns: dict[Function, Offsets] = {}
         self._trips: dict[Block, int | None] = {}
         self._changed = False
+        self._places: dict[Value, Spots] = {}
         self.spots = PointerSpots(pointers, self._joined, self._displacement)
         for arg in pointers.root.args:
             self._state[arg] = ZERO if arg.type.is_ptr else TOP
@@ -72,8 +73,10 @@ class Ranges:
 
     def places(self, pointer: Value) -> Spots:
         """The objects that a pointer may point to, and its offsets in each."""
-        found = ((bit, self.spots.at(pointer, bit)) for bit in bits_of(self.pointers.of(pointer)))
-        return {bit: places for bit, places in found if places is not None}
+        found = self._places.get(pointer)
+        if found is None:
+            found = self._places[pointer] = self.spots.known(pointer)
+        return found
 
     def _get(self, value: Value) -> Offsets | None:
         """The set so far; None for a value not reached yet."""

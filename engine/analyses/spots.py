@@ -60,6 +60,9 @@ class PointerSpots:
         self._state: dict[Value, Spots] = {}
         self._tbaa = Tbaa(pointers.module)
         self._content: dict[int, dict[Place, Spots]] = {}  # container -> place -> the pointers stored there
+        self._stores: dict[int, int] = {}  # container -> how often what is stored there changed
+        self._loaded: dict[Instruction, tuple[Spots | None, int, Spots | None]] = {}  # what each load saw, and found
+        self._listed: dict[int, dict[int, None]] = {}
         self._returns: dict[Function, Spots] = {}
         self.changed = False
         self.coarse = False  # no new places in memory are told apart any more
@@ -99,14 +102,27 @@ class PointerSpots:
         found = spots.get(bit) or spots.get(ANY)
         return TOP if found is None and bit == 0 else found
 
+    def known(self, value: Value) -> Spots:
+        """The objects that a pointer may point to, and its offsets in each."""
+        if self.get(value):
+            return dict(self._now(value))
+        return dict.fromkeys(self._numbers(self._pointers.of(value)), TOP)
+
     def _now(self, value: Value) -> Iterator[tuple[int, Offsets]]:
         """(object, offsets) of a pointer as far as they are known."""
         spots = self.get(value)
         if spots:
-            for bit in bits_of(self._pointers.of(value)):
+            for bit in self._numbers(self._pointers.of(value)):
                 places = spots.get(bit) or spots.get(ANY)
                 if places is not None or bit == 0:
                     yield bit, places or TOP
+
+    def _numbers(self, mask: int) -> dict[int, None]:
+        """The objects of a mask, in order; there are far fewer masks than pointers."""
+        found = self._listed.get(mask)
+        if found is None:
+            found = self._listed[mask] = dict.fromkeys(bits_of(mask))
+        return found
 
     def joined(self, value: Value) -> Offsets | None:
         """The offsets of a pointer in any of its objects; null is at zero."""
@@ -179,7 +195,10 @@ class PointerSpots:
         table = self._content.setdefault(container, {})
         if place not in table and (self.coarse or len(table) >= _MOST_PLACES or place[0].below):
             place = (TOP, None)
+        before = table.get(place)
         self._merge(table, place, spots, container)
+        if table[place] is not before:
+            self._stores[container] = self._stores.get(container, 0) + 1
 
     def clear(self, address: Value) -> None:
         """Memory is filled with zeros: the pointers in it are null."""
@@ -260,24 +279,36 @@ class PointerSpots:
         return out
 
     def _load(self, instr: Instruction) -> Spots | None:
-        address, wanted = instr.operands[0], self._pointers.of(instr)
+        """What is stored where a load may read; from the last time where neither the places nor what they hold is
+        another."""
+        address = self.get(instr.operands[0])
+        stores = sum([self._stores.get(bit, 0) for bit in self._numbers(self._pointers.of(instr.operands[0]))])
+        last = self._loaded.get(instr)
+        if last is not None and last[1] == stores and (last[0] is address or last[0] == address):
+            return last[2]
+        found = self._look_up(instr)
+        self._loaded[instr] = address, stores, found
+        return found
+
+    def _look_up(self, instr: Instruction) -> Spots | None:
+        address, wanted = instr.operands[0], self._numbers(self._pointers.of(instr))
         size, tag = ty.store_size(instr.type), self._tag(instr)
         out: Spots | None = None
         for bit, here in self._now(address):
             for (places, stored_as), held in self._stored(bit):
                 if tag is not None and stored_as is not None and tag is not stored_as:
                     continue
-                if off.meets(here, places, -7, size):
-                    out = union(out, {b: spots for b, spots in held.items() if b == ANY or wanted >> b & 1})
+                if off.touches(here, places, -7, size):
+                    out = union(out, {b: spots for b, spots in held.items() if b == ANY or b in wanted})
         return out
 
     def _stored(self, bit: int) -> Iterator[tuple[Place, Spots]]:
         """The pointers in an object: what was stored, and what was there from the start."""
         anywhere: Place = (TOP, None)
         yield from self._content.get(bit, {}).items()
-        escaped = self._pointers.escaped_mask
-        if escaped >> bit & 1:  # outsiders may store there what they know
-            yield anywhere, {ANY: TOP} if escaped.bit_count() > _MOST else dict.fromkeys(bits_of(escaped), TOP)
+        escaped = self._numbers(self._pointers.escaped_mask)
+        if bit in escaped:  # outsiders may store there what they know
+            yield anywhere, {ANY: TOP} if len(escaped) > _MOST else dict.fromkeys(escaped, TOP)
         inner = self._pointers.pointee_of.get(bit)
         if inner is not None:
             yield anywhere, {inner: ZERO}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from counting_work import peak_bytes
+
 from irgrad.engine.analyses.kinds import ACCESS, CONFLICT, DECLARED, INT, USED, Record, leaves
 from irgrad.engine.analyses.offsets import Offsets
 from irgrad.engine.ir import types as ty
@@ -30,3 +32,12 @@ def test_floats_stand_above_arithmetic_and_declared_types() -> None:
     assert record.layout(Offsets(4), 4) == ((0, CONFLICT),)
     record.add(Offsets(0), ty.F32, 4, ACCESS)
     assert any(kind is CONFLICT for _, kind in record.layout(Offsets(0), 8))
+
+
+def test_evidence_is_looked_at_where_it_is() -> None:
+    """Whoever asks how much there is, in a loop over it, must not copy it each time."""
+    record = Record()
+    for at in range(2000):
+        record.add(Offsets(8 * at), ty.F64, 8, ACCESS)
+    assert len(record) == len(tuple(record.evidence)) == 2000
+    assert peak_bytes(lambda: (len(record), record.evidence)) < 1000

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from analysed import all_of, facts_of, facts_of_c, named
 
 from irgrad.engine.analyses.facts import Facts
 from irgrad.engine.analyses.objects import Object
 from irgrad.engine.analyses.offsets import TOP, ZERO, Offsets
-from irgrad.engine.analyses.spots import ANY, join_all, moved, union
+from irgrad.engine.analyses.spots import ANY, PointerSpots, Spots, join_all, moved, union
 from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.model import Instruction
 
 RING = """
 #include <stdlib.h>
@@ -157,3 +159,41 @@ def test_a_dynamic_cast_leads_to_where_a_class_begins() -> None:
     assert ranges.places(named(facts.root, "q")) == ranges.places(named(facts.root, "p"))
     assert ranges.places(named(facts.root, "p"))[heap].expand() == (0, 24)
     assert ranges.places(named(facts.root, "r")) == {facts.pointers.object_of[facts.root.args[0]].index: TOP}
+
+
+def _relayed(links: int) -> str:
+    """Loads from a table, beside a pointer that comes back through a chain of functions against their order: it takes
+    a sweep for each."""
+    chain = [f"define internal ptr @g{k}(ptr %p) {{\n  %q = call ptr @g{k + 1}(ptr %p)\n"
+             f"  %r = getelementptr i8, ptr %q, i64 8\n  ret ptr %r\n}}" for k in range(links)]  # fmt: skip
+    loads = "".join(f"  %v{k} = load ptr, ptr %t\n" for k in range(10))
+    return "\n".join([*chain, f"define internal ptr @g{links}(ptr %p) {{\n  ret ptr %p\n}}",
+                      "define void @f(ptr %x, ptr %y) {\n  %t = alloca ptr\n  store ptr %x, ptr %t\n" + loads +
+                      "  %q = call ptr @g0(ptr %x)\n  %s = load double, ptr %q\n  store double %s, ptr %y\n"
+                      "  ret void\n}"])  # fmt: skip
+
+
+def test_memory_is_looked_up_once_for_a_load_of_what_does_not_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+    sweeps: list[str] = []
+    original, load = PointerSpots._look_up, PointerSpots._load
+
+    def look_up(self: PointerSpots, instr: Instruction) -> Spots | None:
+        looked.append(instr.name)
+        return original(self, instr)
+
+    def again(self: PointerSpots, instr: Instruction) -> Spots | None:
+        sweeps.append(instr.name)
+        return load(self, instr)
+
+    monkeypatch.setattr(PointerSpots, "_look_up", look_up)
+    monkeypatch.setattr(PointerSpots, "_load", again)
+    few, many = [], []
+    for links, counts in ((3, few), (12, many)):
+        looked.clear(), sweeps.clear()
+        facts = facts_of(_relayed(links), "f", {0, 1})
+        counts += [len(looked), len(sweeps)]
+        (last,) = [i for i in all_of(facts, "load") if i.name == "s"]
+        assert [*facts.types.ranges.places(last.operands[0]).values()] == [Offsets(8 * links)]
+    assert many[1] > 2 * few[1]
+    assert many[0] == few[0]
