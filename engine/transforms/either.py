@@ -23,11 +23,12 @@ from typing import TYPE_CHECKING
 from irgrad.engine.analyses.kinds import ACCESS, CONFLICT, INT, leaves
 from irgrad.engine.analyses.objects import Object
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import ConstInt, GlobalVariable, Instruction, Value
+from irgrad.engine.ir.model import ConstInt, Function, GlobalVariable, Instruction, Value
+from irgrad.engine.transforms import lanes
 from irgrad.engine.transforms.carried import add_bits
 from irgrad.engine.transforms.copies import layout_of_copy
-from irgrad.engine.transforms.leaves import zero_of
-from irgrad.engine.transforms.refuse import refuse
+from irgrad.engine.transforms.leaves import has_pointer, zero_of
+from irgrad.engine.transforms.refuse import place, refuse
 from irgrad.rules.errors import Unsupported
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Either:
         self.values: set[Value] = set()
         self.copies: set[Instruction] = set()
         self._known: dict[Instruction, bool] = {}
+        self._places: dict[Function, dict[tuple[Value, bool], list[tuple[Instruction, int, int]]]] = {}
         self._local = self._holding = 0  # memory of the program's own; memory with shadow pointers
         for obj in unit.pointers.objects:
             self._holding |= unit.activity.holds_pointers(obj) << obj.index
@@ -203,6 +205,52 @@ class Either:
             return False
         return self._conflict(address, ty.store_size(value.type))
 
+    def reused(self, store: Instruction) -> Instruction | None:
+        """The access of the other sort that the function of a store makes of the same place, a float's here and a
+        pointer's there. Where `cleared` does not help, one's shadow would be taken for the other's: a caller hands over
+        shadows of what memory holds in the end, or in the beginning, and nobody can tell which."""
+        value, address = store.operands
+        if not self.unit.pointers.of(address) & self._holding or self.cleared(store):
+            return None
+        where = _place(address)
+        fn = store.block.function if store.block is not None else None
+        if where is None or fn is None:
+            return None
+        if fn not in self._places:
+            self._places[fn] = self._sorts(fn)
+        base, first = where
+        last = first + ty.store_size(value.type)
+        found = self._places[fn].get((base, not has_pointer(value.type)), ())
+        return next((other for other, a, b in found if a < last and first < b), None)
+
+    def _sorts(self, fn: Function) -> dict[tuple[Value, bool], list[tuple[Instruction, int, int]]]:
+        """Accesses of pointers (True) and of active floats (False) by what their place is counted from."""
+        found: dict[tuple[Value, bool], list[tuple[Instruction, int, int]]] = {}
+        for instr in fn.instructions():
+            if instr.opcode not in ("load", "store"):
+                continue
+            value, address = instr.operands if instr.opcode == "store" else (instr, instr.operands[0])
+            sort = has_pointer(value.type)
+            if not sort and not (value.type.scalar.is_fp and self.unit.activity.value(value)):
+                continue
+            where = _place(address)
+            if where is not None:
+                size = ty.store_size(value.type)
+                found.setdefault((where[0], sort), []).append((instr, where[1], where[1] + size))
+        return found
+
+
+def _place(address: Value) -> tuple[Value, int] | None:
+    """What an address is counted from, and by how many bytes it lies behind that, where it is a constant."""
+    total = 0
+    while isinstance(address, Instruction) and address.opcode == "getelementptr":
+        offset = lanes.constant_offset(address.elem, address.operands[1:]) if address.elem is not None else None
+        if offset is None:
+            return None
+        total += offset
+        address = address.operands[0]
+    return address, total
+
 
 def _constant(obj: Object) -> bool:
     """A variable that no float is stored in, the tables of the C++ runtime among them."""
@@ -217,6 +265,19 @@ def _alignment(call: Instruction, argument: Value) -> int:
         if arg is argument and (found := re.search(r"\balign (\d+)", attrs)):
             return int(found[1])
     return 1
+
+
+def check_reused(unit: Unit, store: Instruction) -> None:
+    """Raise Unsupported for a store of one sort where the other is known to lie, unless that is in order."""
+    other = unit.either.reused(store)
+    if other is not None:
+        words = ("float", "pointer") if has_pointer(store.operands[0].type) else ("pointer", "float")
+        raise refuse(
+            unit, store, f"a {words[1]} is stored where a {words[0]} lies",
+            because=f"it is a {words[0]} at {place(unit, other)}, and the shadow of the one would be read as that of "
+                    "the other: a caller gives only one",
+            fix="keep floats and pointers in members of their own, or use forward mode",
+        )  # fmt: skip
 
 
 # -- the primal sweep ----------------------------------------------------------------------------------------------

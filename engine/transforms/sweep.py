@@ -238,6 +238,8 @@ class Sweep:
             self.store_shadow(instr)
         elif not self.tangents and self.unit.either.cleared(instr):
             either.clear(self, instr)
+        if not self.tangents:
+            either.check_reused(self.unit, instr)
 
     def _carries_pointer(self, value: Value) -> bool:
         return value.type.scalar.is_int and self.activity.pointer(value)

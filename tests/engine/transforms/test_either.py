@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import irgrad as ig
+from irgrad.engine.notation.lower import lower
 
 from .made import OUT, gradient
 
@@ -113,3 +114,34 @@ def test_rows_of_words_that_overlap(shift: int) -> None:
         else:  # x0 x1 x1 (i + 1)
             want += np.array([x[1] ** 2, 2 * x[0] * x[1]]) * (i + 1)
     np.testing.assert_allclose(dx, want, rtol=1e-14)
+
+
+REUSED = """
+double __enzyme_autodiff(void *, ...);
+double __enzyme_fwddiff(void *, ...);
+typedef union {{ {kind} d; double *p; }} word;
+typedef struct {{ double x; word u; }} cell;
+static __attribute__((noinline)) double behind(cell *c) {{ return *c->u.p; }}
+static double f(cell *c) {{
+  {first}
+  {second}
+  return v * v + c->x;
+}}
+void reverse(cell *c, cell *d) {{ __enzyme_autodiff((void *)f, c, d); }}
+"""
+FORWARD = "double forward(cell *c, cell *d) { return __enzyme_fwddiff((void *)f, c, d); }"
+FLOAT, POINTER = "c->u.d = v * v; v += c->u.d;", "c->u.p = &c->x; v += behind(c);"
+
+
+@pytest.mark.parametrize("kind", ["double", "float"])
+@pytest.mark.parametrize(("first", "second", "says"), [
+    ("double v = *c->u.p;", FLOAT, "a float is stored where a pointer lies"),
+    ("double v = c->u.d;", POINTER, "a pointer is stored where a float lies"),
+])  # fmt: skip
+def test_a_place_of_the_caller_that_changes_its_sort(kind: str, first: str, second: str, says: str) -> None:
+    """Its shadow is a pointer for one half and an adjoint for the other: a garbage gradient, were it not refused."""
+    source = REUSED.format(kind=kind, first=first, second=second)
+    with pytest.raises(ig.Unsupported, match=rf"{says}\n.*\n.*store[^\n]*\n.*because it is a") as caught:
+        lower(ig.load(source).text)
+    assert "members of their own" in caught.value.fix
+    assert "@irgrad" in lower(ig.load(source.replace("void reverse", "static void reverse") + FORWARD).text)
