@@ -155,7 +155,7 @@ class Batched:
             targets[status] = np.zeros(given.samples, program.slots[status].dtype.numpy)
             wanted = {**wanted, status: "each"}
         jobs = [self.job(n, slot, given, starts, wanted, targets) for n, slot in enumerate(program.slots)]
-        statuses = targets.pop(status) if status is not None else None
+        statuses = None if status is None else targets.pop(status)
         if given.samples == 0:
             return {n: array if wanted[n] == "each" else _zeros(array) for n, array in targets.items()}
         uses = tuple(job.use(slot) for job, slot in zip(jobs, program.slots, strict=True))
@@ -487,8 +487,7 @@ def _only_floats(kernel: Kernel, slots: Sequence[Slot], wanted: dict[int, str]) 
     for number in wanted:
         if not slots[number].differentiable:
             raise DTypeError(f"`{slots[number].name}` cannot be summed over the batch", where=f"`{kernel.signature}`",
-                             because=f"its elements are {slots[number].dtype}",
-                             fix="reduce=None, and np.sum the result")
+                             because=f"its elements are {slots[number].dtype}", fix="reduce=None, np.sum the result")
 
 
 def _name(kernel: Any) -> str:
@@ -497,6 +496,5 @@ def _name(kernel: Any) -> str:
 
 def _slot(program: Program, index: int, *steps: int) -> int:
     number = program.find(index, *steps)
-    if number is None:
-        raise AssertionError(f"a slot of {program!r} is missing: {index}, {steps}")
+    assert number is not None, f"a slot of {program!r} is missing: {index}, {steps}"
     return number

@@ -487,10 +487,8 @@ class Pointers:
         wanted = untyped.union(map(self.node, empty))
         changed = False
         for obj in tuple(self.objects) if wanted else ():
-            if (
-                may_be_addresses(obj)
-                and obj.index not in self.pointee_of
-                and any(self._points[p] >> obj.index & 1 for p in self._loads)
+            if may_be_addresses(obj) and obj.index not in self.pointee_of and (
+                any(self._points[p] >> obj.index & 1 for p in self._loads)
                 and self._graph.flows(self._content[obj.index], wanted)
             ):
                 self._open(obj.index)
@@ -498,5 +496,4 @@ class Pointers:
         if not changed:
             for instr in empty:
                 self._add(self.node(instr), 1)
-                changed = True
-        return changed
+        return changed or bool(empty)
