@@ -69,17 +69,17 @@ class Entries:
         from irgrad.engine.programs import Program
 
         ran: list[tuple[Any, list[Any]]] = []
-        original = Program.invoke
+        original = Program.enter
 
-        def recording(program: Any, buffers: list[Any]) -> Any:
+        def recording(program: Any, frame: Any, buffers: list[Any]) -> Any:
             ran.append((program, list(buffers)))
-            return original(program, buffers)
+            return original(program, frame, buffers)
 
-        Program.invoke = recording  # type: ignore[method-assign]
+        Program.enter = recording  # type: ignore[method-assign]
         try:
             call()
         finally:
-            Program.invoke = original  # type: ignore[method-assign]
+            Program.enter = original  # type: ignore[method-assign]
         self.programs = [program for program, _ in ran]
         self._buffers = [full for _, full in ran]
         self._frames = [(ctypes.c_void_p * len(full))(*(a.ctypes.data for a in full)) for _, full in ran]
