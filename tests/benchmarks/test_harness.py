@@ -69,3 +69,17 @@ def test_extents_are_expressions_over_sizes() -> None:
     made = arguments[2].zeros({"n": 2})
     assert made.shape == (5, 3)
     assert made.dtype == np.float32
+
+
+@pytest.mark.parametrize("name", ["product", "hand", "ba", "brusselator-jvp", "brusselator-vjp", "kmeans-hvp"])
+def test_what_is_timed_is_the_native_entry(name: str) -> None:
+    """Whatever the operation: a table that shows whole calls where it says native would mislead."""
+    from benchmarks import ours
+
+    case = next(case for case in select([name]) if case.name == name)
+    data = case.inputs(True)
+    _, call = ours.derivative(case, ours.kernel(case), data)
+    call()
+    entries = ours.Entries(call)
+    assert entries.programs and entries.tape_bytes() is not None
+    entries()
