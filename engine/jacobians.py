@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from irgrad.engine.binding import Bound
 from irgrad.engine.gradients import reverse_of_scalar
 from irgrad.engine.kernel import Kernel
+from irgrad.engine.programs import Program
 from irgrad.engine.select import Wrt, active_outputs, selected
 from irgrad.engine.strips import Spares, Strips, Width, choose_width, lanes_first
 
@@ -34,22 +36,9 @@ def jacfwd(kernel: Kernel, wrt: Wrt = None, *, argnums: Wrt = None, width: Width
     outputs = active_outputs(kernel)
     choose_width(width, 1, 0)
 
-    def made(bound: Bound) -> Strips:
-        directions = sum(_size(kernel, bound, p) for p in positions)
-        chosen = choose_width(width, directions, lane_bytes(kernel, bound, (*positions, *outputs)))
-        return Strips(lambda w: kernel.primal.T((*positions, *outputs), w), bound, [(p, 0) for p in positions],
-                      [(o, 0) for o in outputs], chosen)  # fmt: skip
-
-    spares = Spares(made)
-
-    def jacobian(*args: Any, **kwargs: Any) -> Any:
-        """The Jacobian at these arguments."""
-        key, strips = spares.take(kernel.bind(args, kwargs))
-        blocks = _columns(strips)
-        spares.give(key, strips)
-        return _nested(blocks, single)
-
-    return jacobian
+    program = lambda w: kernel.primal.T((*positions, *outputs), w)  # noqa: E731
+    made = partial(_strips, kernel, program, positions, outputs, width)
+    return _function(kernel, made, _columns, partial(_nested, single=single))
 
 
 def jacrev(kernel: Kernel, wrt: Wrt = None, *, argnums: Wrt = None, width: Width = "auto") -> Callable[..., Any]:
@@ -61,22 +50,9 @@ def jacrev(kernel: Kernel, wrt: Wrt = None, *, argnums: Wrt = None, width: Width
     outputs = active_outputs(kernel)
     choose_width(width, 1, 0)
 
-    def made(bound: Bound) -> Strips:
-        directions = sum(_size(kernel, bound, o) for o in outputs)
-        chosen = choose_width(width, directions, lane_bytes(kernel, bound, (*positions, *outputs)))
-        return Strips(lambda w: kernel.primal.R((*positions, *outputs), w), bound, [(o, 0) for o in outputs],
-                      [(p, 0) for p in positions], chosen)  # fmt: skip
-
-    spares = Spares(made)
-
-    def jacobian(*args: Any, **kwargs: Any) -> Any:
-        """The Jacobian at these arguments."""
-        key, strips = spares.take(kernel.bind(args, kwargs))
-        blocks = _rows(strips)
-        spares.give(key, strips)
-        return _nested(blocks, single)
-
-    return jacobian
+    program = lambda w: kernel.primal.R((*positions, *outputs), w)  # noqa: E731
+    made = partial(_strips, kernel, program, outputs, positions, width)
+    return _function(kernel, made, _rows, partial(_nested, single=single))
 
 
 def hessian(kernel: Kernel, wrt: Wrt = None, *, argnums: Wrt = None, width: Width = "auto") -> Callable[..., Any]:
@@ -93,16 +69,34 @@ def hessian(kernel: Kernel, wrt: Wrt = None, *, argnums: Wrt = None, width: Widt
         chosen = choose_width(width, directions, 2 * lane_bytes(kernel, bound, positions))
         return hessian_strips(kernel, bound, positions, chosen)
 
+    return _function(kernel, made, _columns, lambda blocks: blocks[0][0] if single else tuple(map(tuple, blocks)))
+
+
+def _strips(
+    kernel: Kernel, program: Callable[[int], Program], seeds: Sequence[int], results: Sequence[int], width: Width,
+    bound: Bound,
+) -> Strips:  # fmt: skip
+    """A program of the kernel's first derivatives with a direction for each element of its seeds."""
+    directions = sum(_size(kernel, bound, p) for p in seeds)
+    chosen = choose_width(width, directions, lane_bytes(kernel, bound, (*seeds, *results)))
+    return Strips(program, bound, [(p, 0) for p in seeds], [(p, 0) for p in results], chosen)
+
+
+def _function(
+    kernel: Kernel, made: Callable[[Bound], Strips], read: Callable[[Strips], list[list[Array]]],
+    shaped: Callable[[list[list[Array]]], Any],
+) -> Callable[..., Any]:  # fmt: skip
+    """A function of the kernel's arguments that runs strips, those of an earlier call where they fit."""
     spares = Spares(made)
 
-    def second(*args: Any, **kwargs: Any) -> Any:
-        """The Hessian at these arguments."""
+    def derivative(*args: Any, **kwargs: Any) -> Any:
+        """The matrix of derivatives at these arguments."""
         key, strips = spares.take(kernel.bind(args, kwargs))
-        blocks = _columns(strips)
+        blocks = read(strips)
         spares.give(key, strips)
-        return blocks[0][0] if single else tuple(map(tuple, blocks))
+        return shaped(blocks)
 
-    return second
+    return derivative
 
 
 def hessian_strips(kernel: Kernel, bound: Bound, positions: Sequence[int], width: int) -> Strips:

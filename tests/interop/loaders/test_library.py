@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from irgrad.interop.loaders import load
 from irgrad.interop.loaders.library import Library
 from irgrad.rules.errors import LoadError
 
@@ -69,3 +70,14 @@ def test_a_missing_name_gets_the_nearest(library: Library) -> None:
 def test_digest_is_of_the_text() -> None:
     assert Library(TEXT, ["a"]).digest == Library(TEXT, ["b"]).digest
     assert Library(TEXT, ["a"]).digest != Library(TEXT + " ", ["a"]).digest
+
+
+def test_options_of_derivatives_reach_the_engine() -> None:
+    """strict_fp keeps sums of adjoints in the order of the program: no operation may be reordered."""
+    body = "double s = 0; for (long i = 0; i < n; i++) s += x[i] * x[0]; return s;"
+    library = load(f"double f(const double *x, long n) {{ {body} }}")
+    for strict in (False, True):
+        kernel = library.kernel("f", "f64(f64[n] x, i64 n)", strict_fp=strict)
+        assert ("reassoc" in kernel.primal.R((0, 2)).stage.text) is not strict
+        assert kernel.options.strict_fp is strict
+    assert library.kernel("f", "f64(f64[n] x, i64 n)", strong_zero=True).options.strong_zero
