@@ -91,14 +91,14 @@ class Timed:
     """The native entry of one width on its own buffers; `lanes(j)` are the derivatives of direction j."""
 
     def __init__(self, kernel: Any, many: Many, inputs: data.Data, mode: str, width: int) -> None:
-        from irgrad.engine.run import Run
-        from irgrad.engine.select import active_outputs
+        from irgrad.engine.kernel.run import Run
+        from irgrad.engine.kernel.select import active_outputs
 
         names = [p.name for p in kernel.signature.parameters]
         given, asked = [names.index(n) for n in many.wrt], list(active_outputs(kernel))
         bound = kernel.bind(inputs_of(many.signature, inputs), {})
-        letter = "T" if mode == "jvp" else "R"
-        self.program = getattr(kernel.primal, letter)(sorted({*given, *asked}), width)
+        derivative = "jvp_only" if mode == "jvp" else "pullback"
+        self.program = getattr(kernel.primal, derivative)(sorted({*given, *asked}), width)
         self.run = Run(self.program, bound, {})
         self.width = width
         self.seeds, self.results = (given, asked) if mode == "jvp" else (asked, given)

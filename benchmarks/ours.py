@@ -66,7 +66,7 @@ class Entries:
     """
 
     def __init__(self, call: Call) -> None:
-        from irgrad.engine.programs import Program
+        from irgrad.engine.kernel.programs import Program
 
         ran: list[tuple[Any, list[Any]]] = []
         original = Program.enter

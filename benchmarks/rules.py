@@ -41,7 +41,7 @@ CLAIM = 1.1
 def prepared(n: int) -> tuple[Any, Any]:
     """(by the rule, in C): calls without arguments, and what they computed, checked against each other."""
     import irgrad
-    from irgrad.engine.run import Run
+    from irgrad.engine.kernel.run import Run
     from irgrad.rules import layer, rule
 
     library = irgrad.load(SOURCE)
@@ -56,7 +56,7 @@ def prepared(n: int) -> tuple[Any, Any]:
         def _(x: Any) -> Any:
             return 1 / (1 + np.abs(x)) ** 2
 
-        program = loop.primal.R((0, 3))
+        program = loop.primal.pullback((0, 3))
         ours = Run(program, loop.bind((x, w), {}), {})
         shadow, cotangent = program.find(0, 0), program.find(3, 0)
         assert shadow is not None and cotangent is not None

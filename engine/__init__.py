@@ -27,11 +27,14 @@ if TYPE_CHECKING:
         value_and_grad,
         vjp,
     )
-    from irgrad.engine.explain import explain_rules
-    from irgrad.engine.kernel import Kernel
-    from irgrad.engine.rule_check import check_rule
-    from irgrad.engine.signature import Signature
-    from irgrad.engine.tapes import explain_tape
+    from irgrad.engine.functions.implicit import fixed_point, linear_solve, root
+    from irgrad.engine.kernel.kernel import Kernel
+    from irgrad.engine.kernel.tapes import explain_tape
+    from irgrad.engine.report.calls import explain_rules
+    from irgrad.engine.report.derivation import explain_plan
+    from irgrad.engine.report.explain import explain
+    from irgrad.engine.rulecheck.check import check_rule
+    from irgrad.engine.signature.signature import Signature
 
 __all__ = [
     "Kernel",
@@ -43,9 +46,12 @@ __all__ = [
     "batch_vjp",
     "check",
     "check_rule",
+    "explain",
     "explain_batch",
+    "explain_plan",
     "explain_rules",
     "explain_tape",
+    "fixed_point",
     "grad",
     "hessian",
     "hessian_sparse",
@@ -54,8 +60,10 @@ __all__ = [
     "jacfwd",
     "jacrev",
     "jvp",
+    "linear_solve",
     "multi_jvp",
     "multi_vjp",
+    "root",
     "value_and_grad",
     "vjp",
 ]
@@ -63,17 +71,20 @@ __all__ = [
 # Each name comes from the module that defines it, not from `api`, which imports all of them: a gradient that is served
 # from the disk cache imports what runs it and nothing else.
 _HOMES: dict[str, str] = {
-    "Kernel": "irgrad.engine.kernel",
-    "Signature": "irgrad.engine.signature",
-    **dict.fromkeys(("grad", "hvp", "jvp", "value_and_grad", "vjp"), "irgrad.engine.gradients"),
-    **dict.fromkeys(("hessian", "jacfwd", "jacrev"), "irgrad.engine.jacobians"),
-    **dict.fromkeys(("hessian_sparse", "jac_sparse"), "irgrad.engine.sparse"),
-    **dict.fromkeys((name for name in __all__ if "batch" in name), "irgrad.engine.batched"),
-    **dict.fromkeys(("multi_jvp", "multi_vjp"), "irgrad.engine.directions"),
-    "check": "irgrad.engine.checking",
-    "explain_rules": "irgrad.engine.explain",
-    "explain_tape": "irgrad.engine.tapes",
-    "check_rule": "irgrad.engine.rule_check",
+    "Kernel": "irgrad.engine.kernel.kernel",
+    "Signature": "irgrad.engine.signature.signature",
+    **dict.fromkeys(("grad", "hvp", "jvp", "value_and_grad", "vjp"), "irgrad.engine.functions.gradients"),
+    **dict.fromkeys(("hessian", "jacfwd", "jacrev"), "irgrad.engine.functions.jacobians"),
+    **dict.fromkeys(("hessian_sparse", "jac_sparse"), "irgrad.engine.functions.sparse"),
+    **dict.fromkeys((name for name in __all__ if "batch" in name), "irgrad.engine.batches.batched"),
+    **dict.fromkeys(("multi_jvp", "multi_vjp"), "irgrad.engine.functions.directions"),
+    "check": "irgrad.engine.functions.checking",
+    **dict.fromkeys(("fixed_point", "linear_solve", "root"), "irgrad.engine.functions.implicit"),
+    "explain": "irgrad.engine.report.explain",
+    "explain_plan": "irgrad.engine.report.derivation",
+    "explain_rules": "irgrad.engine.report.calls",
+    "explain_tape": "irgrad.engine.kernel.tapes",
+    "check_rule": "irgrad.engine.rulecheck.check",
 }
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from irgrad.engine.batched import batch, batch_grad, batch_jvp, batch_value_and_grad, batch_vjp, explain_batch
-from irgrad.engine.checking import CheckReport, check
-from irgrad.engine.directions import multi_jvp, multi_vjp
-from irgrad.engine.gradients import grad, hvp, jvp, value_and_grad, vjp
-from irgrad.engine.jacobians import hessian, jacfwd, jacrev
-from irgrad.engine.sparse import hessian_sparse, jac_sparse
+from irgrad.engine.batches.batched import batch, batch_grad, batch_jvp, batch_value_and_grad, batch_vjp, explain_batch
+from irgrad.engine.functions.checking import CheckReport, check
+from irgrad.engine.functions.directions import multi_jvp, multi_vjp
+from irgrad.engine.functions.gradients import grad, hvp, jvp, value_and_grad, vjp
+from irgrad.engine.functions.jacobians import hessian, jacfwd, jacrev
+from irgrad.engine.functions.sparse import hessian_sparse, jac_sparse
 
 __all__ = [
     "CheckReport",

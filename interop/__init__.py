@@ -1,1 +1,22 @@
-"""The top floor: loaders, bridges to other systems, the command line. See `irgrad` for the public names."""
+"""The top floor: loaders, bridges to other systems, the command line. See `irgrad` for the public names.
+
+`irgrad.interop.jax` and `irgrad.interop.loaders` are imported when they are asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_PACKAGES = ("jax", "loaders")
+
+
+def __getattr__(name: str) -> Any:
+    """Import a package of this floor on first use. Raises AttributeError for a name that is none of them."""
+    if name not in _PACKAGES:
+        raise AttributeError(f"module 'irgrad.interop' has no attribute {name!r}")
+    return importlib.import_module(f"irgrad.interop.{name}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_PACKAGES])

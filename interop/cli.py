@@ -1,4 +1,4 @@
-"""The command line: `irgrad demo | grad | check | run | cc | rules | hints | cache`.
+"""The command line: `irgrad demo | grad | check | explain | run | cc | rules | hints | cache`.
 
 Exit code 0: done; 1: an irgrad error (printed without a traceback), a derivative that does not pass its check;
 2: wrong usage.
@@ -7,15 +7,17 @@ Exit code 0: done; 1: an irgrad error (printed without a traceback), a derivativ
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from irgrad.rules.errors import IRGradError, SignatureError
+from irgrad.rules.errors import IRGradError, LimitExceeded, SignatureError
 
 if TYPE_CHECKING:
-    from irgrad.engine.kernel import Kernel
+    from irgrad.engine.kernel.kernel import Kernel
+    from irgrad.engine.report.explain import Explanation
     from irgrad.interop.loaders import Library
 
 __all__ = ["main"]
@@ -24,16 +26,21 @@ __all__ = ["main"]
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
+    for name in ("stdout", "stderr"):  # closed by who started us: what we print goes nowhere
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
     if words[:1] in (["run"], ["cc"]):  # the command lines of a compiler: argparse does not read them
+        from irgrad.engine.support.scratch import orderly_end
         from irgrad.interop.driver import main_cc, main_run
 
-        return _guarded(lambda: main_run(words[1:]) if words[0] == "run" else main_cc(words[1:]))
+        with orderly_end():
+            return _guarded(lambda: main_run(words[1:]) if words[0] == "run" else main_cc(words[1:]))
     parser = _parser()
     options = parser.parse_args(words)
     if not hasattr(options, "run"):
         parser.print_help(sys.stderr)
         return 2
-    from irgrad.engine.progress import show_always
+    from irgrad.engine.support.progress import show_always
 
     show_always()
     return _guarded(lambda: int(options.run(options)))
@@ -79,10 +86,23 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--wrt", help="arguments to check, separated by commas (default: all floats)")
     check.add_argument("--size", action="append", default=[], metavar="NAME=N",
                        help="value of an extent or an integer argument (default 5)")  # fmt: skip
-    check.add_argument("--seed", type=int, default=0, help="of the random arguments")
+    check.add_argument("--seed", type=_natural, default=0, help="of the random arguments")
     check.add_argument("--range", type=float, nargs=2, default=(0.5, 1.5), metavar=("LOW", "HIGH"),
                        help="of the random arguments (default 0.5 1.5)")  # fmt: skip
     check.set_defaults(run=_check)
+
+    explain = commands.add_parser("explain", help="what is known of a derivative: activity, loops, tape, rules, lanes")
+    _function_arguments(explain)
+    explain.add_argument("--wrt", help="arguments to differentiate, separated by commas (default: all floats)")
+    explain.add_argument("--derivative", default="vjp", choices=("vjp", "grad", "value_and_grad", "jvp"),
+                         help="of which function (default vjp)")  # fmt: skip
+    explain.add_argument("--size", action="append", default=[], metavar="NAME=N",
+                         help="an integer argument: tell the bytes of the tape for such")  # fmt: skip
+    explain.add_argument("--html", type=Path, metavar="FILE", help="write a page with the source and the facts")
+    explain.add_argument("--passes", action="store_true", help="tell the passes, their times and instructions")
+    explain.add_argument("--no-lanes", action="store_true", help="leave vector lanes out: the derivative is not made")
+    _rules_argument(explain)
+    explain.set_defaults(run=_explain)
 
     commands.add_parser("run", help="compile and run a C or C++ program that calls __enzyme_autodiff and the like")
     commands.add_parser("cc", help="compile such a program to an executable, .o, .so or .ll")
@@ -98,6 +118,15 @@ def _parser() -> argparse.ArgumentParser:
     _build_arguments(hints)
     _rules_argument(hints)
     hints.set_defaults(run=_hints)
+
+    opt = commands.add_parser("opt", help="run passes of the engine on a file and print the IR")
+    opt.add_argument("file", metavar="FILE", nargs="?", help="LLVM IR, C or C++; - for IR on standard input")
+    opt.add_argument("-p", "--passes", metavar="NAME[,NAME]", help="passes or stages, in this order")
+    opt.add_argument("--root", action="append", default=[], metavar="FUNC", help="a function that stays visible")
+    opt.add_argument("--no-preopt", action="store_true", help="only what canonical form needs")
+    opt.add_argument("-o", "--output", type=Path, help="file to write (default: standard output)")
+    opt.add_argument("--list", action="store_true", help="the stages and their passes")
+    opt.set_defaults(run=_opt)
 
     cache = commands.add_parser("cache", help="the disk cache: where, how large; empty it")
     cache.add_argument("action", choices=("info", "clear"))
@@ -123,6 +152,13 @@ def _build_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--link", action="append", default=[], metavar="FILE", help="more sources, or shared libraries")
 
 
+def _natural(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError("must be at least 0")
+    return number
+
+
 def _positive(text: str) -> int:
     number = int(text)
     if number < 1:
@@ -131,7 +167,7 @@ def _positive(text: str) -> int:
 
 
 def _library(options: argparse.Namespace) -> Library:
-    from irgrad.engine.progress import Progress
+    from irgrad.engine.support.progress import Progress
     from irgrad.interop.loaders import load
 
     define = dict(row.split("=", 1) if "=" in row else (row, "1") for row in options.define)
@@ -153,10 +189,10 @@ def _demo(options: argparse.Namespace) -> int:
 
 def _grad(options: argparse.Namespace) -> int:
     from irgrad.engine.codegen.objects import write
-    from irgrad.engine.export import export_header, export_text
-    from irgrad.engine.gradients import grad
-    from irgrad.engine.progress import Progress
-    from irgrad.engine.status import shown_name
+    from irgrad.engine.functions.export import export_header, export_text
+    from irgrad.engine.functions.gradients import grad
+    from irgrad.engine.signature.status import shown_name
+    from irgrad.engine.support.progress import Progress
 
     kernel = _kernel(options)
     names = _names(options.wrt)
@@ -180,23 +216,64 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from irgrad.engine.checking import check
-    from irgrad.engine.progress import Progress
-    from irgrad.engine.status import shown_name
+    from irgrad.engine.functions.checking import check
+    from irgrad.engine.signature.status import shown_name
+    from irgrad.engine.support.progress import Progress
 
     kernel = _kernel(options)
-    args = _random_arguments(kernel, _sizes(options.size), options.seed, options.range)
+    sizes = _sizes(options.size)
+    try:
+        args = _random_arguments(kernel, sizes, options.seed, options.range)
+    except MemoryError as error:
+        raise LimitExceeded("the arguments do not fit into memory", where=f"`{kernel.signature}`", because=str(error),
+                            fix="smaller numbers with --size") from None
     with Progress(f"checking {shown_name(kernel.name)}"):
         report = check(kernel, *args, wrt=_names(options.wrt) if options.wrt else None, seed=options.seed)
     print(report)
     return 0 if report else 1
 
 
+def _explain(options: argparse.Namespace) -> int:
+    from irgrad.engine.report.explain import explain
+    from irgrad.engine.signature.status import shown_name
+    from irgrad.engine.support.progress import Progress
+    from irgrad.interop.hints import import_rules
+
+    import_rules(options.rules)
+    kernel, sizes = _kernel(options), _sizes(options.size)
+    integers = [p.name for p in kernel.signature.parameters if not (p.is_array or p.dtype.is_float)]
+    for name in sizes:
+        _known_size(kernel, name, sizes[name], integers)
+    wrt = _names(options.wrt) if options.wrt else None
+    with Progress(f"explaining {shown_name(kernel.name)}"):
+        found = explain(kernel, options.derivative, wrt, lanes=not options.no_lanes, passes=options.passes)
+    text = str(found)
+    if sizes:
+        text += f"\n\n{_tape_bytes(found, sizes)}"
+    print(text)
+    if options.html is not None:
+        found.to_html(options.html)
+        print(f"\n{options.html}: the page")
+    return 0
+
+
+def _tape_bytes(found: Explanation, sizes: dict[str, int]) -> str:
+    """The bytes for these sizes, or what is missing."""
+    shown = ", ".join(f"{name}={value}" for name, value in sizes.items())
+    try:
+        number = found.tape_bytes(sizes)
+    except KeyError as error:
+        name = error.args[0]
+        raise SignatureError(f"the bytes of the tape follow from `{name}` too", where=f"`{found.signature}`",
+                             fix=f"--size {name}=1000") from None
+    return f"tape of a call for {shown}: " + ("not known before it runs" if number is None else f"{number} bytes")
+
+
 def _sizes(rows: list[str]) -> dict[str, int]:
     sizes = {}
     for row in rows:
         name, equals, number = row.partition("=")
-        if not equals or not number.lstrip("-").isdigit():
+        if not equals or not number.removeprefix("-").isdecimal():
             raise SignatureError(f"`--size {row}` cannot be read", fix="--size n=16")
         sizes[name] = int(number)
     return sizes
@@ -205,8 +282,15 @@ def _sizes(rows: list[str]) -> dict[str, int]:
 def _random_arguments(kernel: Kernel, sizes: dict[str, int], seed: int, bounds: tuple[float, float]) -> list[Any]:
     import numpy as np
 
+    if not (np.isfinite(bounds).all() and bounds[0] <= bounds[1]):
+        low, high = (f"{bound:g}" for bound in bounds)
+        raise SignatureError(f"`--range {low} {high}` is no range", because="LOW is above HIGH, or one is not finite",
+                             fix=f"--range {high} {low}" if bounds[1] < bounds[0] else "--range 0.5 1.5")
     rng = np.random.default_rng(seed)
     names = {n for p in kernel.signature.parameters for e in p.shape or () for n in e.names()}
+    known = sorted(names | {p.name for p in kernel.signature.arguments if not (p.is_array or p.dtype.is_float)})
+    for name, value in sizes.items():
+        _known_size(kernel, name, value, known)
     values = {**dict.fromkeys(sorted(names), 5), **sizes}
     args: list[Any] = []
     for p in kernel.signature.arguments:
@@ -219,6 +303,30 @@ def _random_arguments(kernel: Kernel, sizes: dict[str, int], seed: int, bounds: 
         else:
             args.append(values.get(p.name, 5))
     return args
+
+
+def _known_size(kernel: Kernel, name: str, value: int, known: list[str]) -> None:
+    if name not in known:
+        said = ", ".join(f"`{row}`" for row in known) or "none: its arguments are floats of known sizes"
+        raise SignatureError(f"`--size {name}={value}` names nothing", where=f"`{kernel.signature}`",
+                             because=f"extents and integer arguments are {said}",
+                             fix=f"--size {known[0]}={value}" if known else "leave it out")
+
+
+def _opt(args: argparse.Namespace) -> int:
+    from irgrad.interop.passes import listed, optimised
+
+    if args.list:
+        print(listed())
+        return 0
+    if args.file is None or args.passes is None:
+        raise IRGradError("no file or no passes", fix="irgrad opt -p normalise in.ll   or   irgrad opt --list")
+    text = optimised(args.file, args.passes, args.root, preopt=not args.no_preopt)
+    if args.output is not None:
+        args.output.write_text(text, encoding="utf-8", errors="surrogateescape")
+    else:
+        print(text, end="" if text.endswith("\n") else "\n")
+    return 0
 
 
 def _rules(options: argparse.Namespace) -> int:

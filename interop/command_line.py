@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,6 +38,11 @@ _LINKED = re.compile(
 _IGNORED = re.compile(r"-g[-\w=]*$|-Wa,|-pipe$|-save-temps")  # lines are kept without -g, more than them never
 _C_ONLY = re.compile(r"-std=(c|gnu|iso9899:)\d|-ansi$")
 _CPP_ONLY = re.compile(r"-std=(c|gnu)\+\+|-stdlib=|-nostdinc\+\+$|-fno-rtti$|-frtti$")
+_INSTRUMENTS = re.compile(
+    r"-fsanitize|-f(cs-)?profile-(instr-)?generate|-fprofile-arcs$|-ftest-coverage$|--coverage$|-fcoverage-mapping$"
+    r"|-fxray-instrument$|-finstrument-functions"
+)
+_FEATURE = re.compile(r"-m(no-)?([a-z][a-z0-9.-]*)")
 _MOST_NESTED = 16
 
 
@@ -58,6 +63,8 @@ class Command:
     question: the compiler answers itself (`--version`, `-E`, `-M`, ...); `words` is the whole command line
     text:     what was read from standard input
     rules:    Python modules and files that define rules
+    cpu:      "native", or "" where options name another: then the compiler's IR says which
+    features: "+avx2", "-fma", ...: what options add to this CPU or take away
     preopt:   what is differentiated is optimised first
     depends:  the file of make's rule that -MD and -MMD ask for, by the words that asked
     """
@@ -70,6 +77,7 @@ class Command:
     output: str = ""
     form: str = ""
     cpu: str = "native"
+    features: list[str] = field(default_factory=list)
     question: bool = False
     check_only: bool = False
     lazy: bool = False
@@ -81,6 +89,15 @@ class Command:
     notes: list[str] = field(default_factory=list)
     args: list[str] = field(default_factory=list)
     rules: list[str] = field(default_factory=list)
+
+    def standard_input(self, read: Callable[[], bytes]) -> bytes:
+        """The source on standard input, which can be read once only."""
+        self.text = self.text or b'#line 1 "<stdin>"\n' + read()
+        return self.text
+
+    def make_program(self) -> None:
+        """A program is written, under a name that the driver chooses."""
+        self.form = self.output = ""
 
     @property
     def cpp(self) -> bool:
@@ -162,9 +179,10 @@ class _Reader:
             command.verbose = True
         elif self._form(word) or self._depends(word) or self._value(word):
             pass
-        elif word.startswith("-fsanitize") and word != "-fsanitize=":
+        elif _INSTRUMENTS.match(word) and word != "-fsanitize=":
+            what = "checks" if word.startswith("-fsanitize") else "counters"
             raise LoadError(f"`{word}` is not supported",
-                            because="its checks would be differentiated with the program, or be left out in silence",
+                            because=f"its {what} would be differentiated with the program, or be left out in silence",
                             fix="build without it, or with another compiler")
         elif word == "-fopenmp" or word.startswith("-fopenmp="):
             command.flags.append("-fopenmp-simd")
@@ -178,7 +196,9 @@ class _Reader:
             command.link.append(word)
         elif not _IGNORED.match(word):
             if word.startswith(("-march=", "-mcpu=")):
-                command.cpu = "native" if word.endswith("=native") else "baseline"
+                command.cpu = "native" if word.endswith("=native") else ""
+            elif feature := _FEATURE.fullmatch(word):
+                command.features.append(f"{'-' if feature[1] else '+'}{feature[2]}")
             command.flags.append(word)
 
     def file(self, word: str) -> None:

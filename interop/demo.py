@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from irgrad.engine.progress import Progress
+from irgrad.engine.support.progress import Progress
 
 __all__ = ["run_demo"]
 

@@ -13,13 +13,14 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from irgrad.engine.ir.text.outline import outline
+from irgrad.engine.support.scratch import scratch_folder
 from irgrad.interop.command_line import Command, Source, read_command
 from irgrad.rules.errors import LoadError
 
@@ -36,7 +37,7 @@ Writes a program; with -c .o, with -S .s, with -shared .so, with -S -emit-llvm .
 Objects of -c -flto are differentiated when they are linked, so that a derivative may cross files."""
 _LIBRARY_ALIAS = re.compile(r'^(@_ZNK?St[\w$.]+ = )(?:\w+ )*?((?:unnamed_addr )?alias )', re.M)
 _REGISTERS = re.compile(rb"__enzyme_(?:register|inactive|function_like|allocation_like)")
-_UNTOUCHED = ("-Xclang", "-disable-llvm-passes", "-fkeep-persistent-storage-variables")
+_KEEP_STATICS = "-fkeep-persistent-storage-variables"
 # Attributes of functions that clang does not know become annotations, which it hands on.
 _ATTRIBUTES = (
     *(f'-D{word}=annotate("{word}")' for word in (
@@ -51,16 +52,31 @@ _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 def compiled(command: Command, sources: Sequence[Source] | None = None, *, whole: bool = False) -> str:
     """The IR of the program, its calls of the notation lowered; `whole`: it becomes an executable."""
     text, own = _module(command, command.sources if sources is None else sources)
-    return _lowered(text, whole=whole, cpp=own, preopt=command.preopt)
+    return _lowered(text, whole=whole, cpp=own, preopt=command.preopt, settled=_settled(command, text, whole=whole))
 
 
-def _lowered(text: str, *, whole: bool, cpp: bool, preopt: bool) -> str:
-    from irgrad.engine.notation.lower import lower
-    from irgrad.engine.progress import Progress
-    from irgrad.engine.transforms.runtime import link_runtime
+def _settled(command: Command, text: str, *, whole: bool) -> frozenset[str]:
+    """Functions that might be replaced when the program is linked, and are not: nothing else there defines them."""
+    from irgrad.engine.enzyme.interposable import interposable
+    from irgrad.interop.archives import archives_of
+    from irgrad.interop.linking import defined
+
+    names = interposable(text) if whole else frozenset()
+    if not names:
+        return names
+    objects = [word for word in command.link if word.endswith((".o", ".obj")) and not word.startswith("-")]
+    others = [*objects, *map(str, archives_of(command.link))]
+    found = defined(others) if others else frozenset()
+    return frozenset() if found is None else names - found
+
+
+def _lowered(text: str, *, whole: bool, cpp: bool, preopt: bool, settled: frozenset[str]) -> str:
+    from irgrad.engine.enzyme.lower import lower
+    from irgrad.engine.pipeline.derivatives import link_runtime
+    from irgrad.engine.support.progress import Progress
 
     with Progress("differentiating"), _told():
-        text = link_runtime(lower(text, whole=whole, preopt=preopt), whole=True)
+        text = link_runtime(lower(text, whole=whole, preopt=preopt, settled=settled), whole=True)
     # Functions of the C++ library that the loader compiled for the program are the program's own.
     return _LIBRARY_ALIAS.sub(r"\1internal \2", text) if cpp else text
 
@@ -79,33 +95,38 @@ def _told() -> Iterator[None]:
 
 def _module(command: Command, sources: Sequence[Source], depends: Path | None = None) -> tuple[str, bool]:
     """The linked IR of some sources, and whether C++ is among them; writes make's rule where it is asked for."""
-    from irgrad.engine.notation.registered import speaks
+    from irgrad.engine.enzyme.registered import speaks
     from irgrad.interop.archives import archives_of, wanted
     from irgrad.interop.hints import import_rules
+    from irgrad.interop.linking import wrapped, wraps
     from irgrad.interop.loaders.libcxx import complete
     from irgrad.interop.loaders.link import link_inputs
+    from irgrad.interop.loaders.loading import check_target
 
     import_rules(command.rules)
     parts = [_compilation(command, source) for source in sources]
+    for part, source in zip(parts, sources, strict=True):
+        check_target(part.text, source.path)
     files = [*(source.path for source in sources), *(name for part in parts for name in part.dependencies)]
     if command.rules or any(speaks(part.text) for part in parts) or any(map(_registers, files)):
         # What is registered is looked up before anything is inlined or dropped.
-        parts = [_compilation(command, source, _UNTOUCHED) for source in sources]
+        parts = [_compilation(command, source, (_KEEP_STATICS,)) for source in sources]
     for part in parts:
         if part.warnings:
             print(part.warnings, file=sys.stderr)
     if depends is not None and any(word in command.depends for word in ("-MD", "-MMD")):
         _write_rule(command, sources, parts, depends)
-    texts, names = [part.text for part in parts], [source.path for source in sources]
+    wrapping = wraps(command.link)
+    texts, names = [wrapped(part.text, wrapping) for part in parts], [source.path for source in sources]
     # What the compiler has just written needs no check; foreign IR does, before anything else touches it.
     trusted = [source.language in ("c", "c++") for source in sources]
     libraries = archives_of(command.link) if command.form in ("", ".so") else []
     for name, text in wanted(texts, libraries) if libraries else ():
         names.append(name)
-        texts.append(text)
+        texts.append(wrapped(text, wrapping))
         trusted.append(False)
     text = texts[0] if trusted == [True] else link_inputs(texts, names, trusted)
-    cpp = any(source.language == "c++" for source in sources) or "@_Z" in text
+    cpp = any(source.language == "c++" for source in sources) or outline(text).has_prefix("_Z")
     return (complete(text) if cpp else text), cpp
 
 
@@ -122,13 +143,12 @@ def _compilation(command: Command, source: Source, more: Sequence[str] = ()) -> 
     from irgrad.interop.loaders.link import read_bitcode, read_text
     from irgrad.interop.loaders.loading import missing
 
-    opt = command.opt if command.preopt or command.opt == "O0" else None  # None: without the compiler's passes
-    options = Options(flags=(*_ATTRIBUTES, *more, *command.flags_for(source.language)), opt=opt)
+    # The compiler's own passes would vectorise what is differentiated; ours run before and behind the derivative.
+    options = Options(flags=(*_ATTRIBUTES, *more, *command.flags_for(source.language)), opt=command.opt, passes=False)
     if source.path == "-":
-        with tempfile.TemporaryDirectory(prefix="irgrad-src-") as folder:
+        with scratch_folder("src") as folder:
             path = Path(folder, "stdin.c" if source.language == "c" else "stdin.cc")
-            command.text = command.text or b'#line 1 "<stdin>"\n' + sys.stdin.buffer.read()
-            path.write_bytes(command.text)
+            path.write_bytes(command.standard_input(sys.stdin.buffer.read))
             return compile_source(path, source.language, options, display="<stdin>")
     path = Path(source.path)
     if not path.is_file():
@@ -161,7 +181,7 @@ def build(command: Command, output: Path) -> None:
     if form and form != ".so":
         output.write_bytes(_image(command, command.sources, form, output, whole=False))
         return
-    with tempfile.TemporaryDirectory(prefix="irgrad-ld-") as folder:
+    with scratch_folder("ld") as folder:
         images = []
         if command.sources:
             images = [Path(folder, "program.o")]
@@ -173,19 +193,23 @@ def _image(command: Command, sources: Sequence[Source], form: str, output: Path,
     """Object code, or text of the module, through the disk cache."""
     from irgrad.engine.codegen.cache import default_cache, fingerprint
     from irgrad.engine.codegen.llvm import host_cpu, host_features
-    from irgrad.engine.codegen.objects import emit
-    from irgrad.engine.notation.registered import rules_digest
-    from irgrad.engine.own_sources import source_digest
+    from irgrad.engine.codegen.objects import emit, target_of
+    from irgrad.engine.codegen.own_sources import source_digest
+    from irgrad.engine.enzyme.registered import rules_digest
 
     text, cpp = _module(command, sources, output)
     if command.lazy and command.form == ".o":  # bitcode: it is lowered when the program is linked
         return _bitcode(text)
-    disk = default_cache()
-    key = fingerprint("image-1", text, form, str(whole), command.cpu, host_cpu(), host_features(), source_digest(),
-                      rules_digest(text))
+    disk, settled = default_cache(), _settled(command, text, whole=whole)
+    cpu, features = command.cpu, ",".join(command.features)
+    if not cpu:  # the compiler knows what the options mean, and wrote it down
+        cpu, features = target_of(text)
+    key = fingerprint("image-3", text, form, str(whole), cpu, features, host_cpu(), host_features(), source_digest(),
+                      rules_digest(text), *sorted(settled))
     known = disk.get("image", key)
     if known is None:
-        known = emit(_lowered(text, whole=whole, cpp=cpp, preopt=command.preopt), None, form, cpu=command.cpu)
+        lowered = _lowered(text, whole=whole, cpp=cpp, preopt=command.preopt, settled=settled)
+        known = emit(lowered, None, form, cpu=cpu, features=features)
         disk.put("image", key, known)
     return known
 
@@ -203,7 +227,7 @@ def _bitcode(text: str) -> bytes:
 def _answered(command: Command) -> int:
     """What the compiler answers itself: its version, preprocessed source, make's rules. Its exit status."""
     from irgrad.engine.codegen.cache import default_root
-    from irgrad.interop.loaders.compiler import find_compiler, standard_library
+    from irgrad.interop.loaders.compiler import find_compiler, zig_words
 
     compiler = find_compiler()
     environment = dict(os.environ)
@@ -213,7 +237,7 @@ def _answered(command: Command) -> int:
     words = ["-fopenmp-simd" if word.startswith("-fopenmp") else word for word in command.words]
     language = "c++" if command.cpp else "c"
     if compiler.zig:
-        words = standard_library(words, language)
+        words = zig_words(words, language)
     flags = compiler.flags if command.sources else ()
     sys.stdout.flush()
     return subprocess.run([*compiler.command[language], *flags, *words], check=False, env=environment).returncode
@@ -238,10 +262,10 @@ def main_run(words: Sequence[str]) -> int:
     command = _prepared(words, RUN_USAGE, run=True)
     if isinstance(command, int):
         return command
-    with tempfile.TemporaryDirectory(prefix="irgrad-run-") as folder:
+    with scratch_folder("run") as folder:
         name = Path(command.sources[0].path).stem if command.sources else ""
         program = Path(folder, name if name.strip("-") else "program").with_suffix("")
-        command.form, command.output = "", ""
+        command.make_program()
         build(command, program)
         sys.stdout.flush()
         status = _run_program([str(program), *command.args])
@@ -250,8 +274,8 @@ def main_run(words: Sequence[str]) -> int:
 
 def _run_program(words: Sequence[str]) -> int:
     """Run it on our own standard input and output; signals that are sent to us are for the program."""
-    with _signals() as to, subprocess.Popen(words) as process:
-        to.append(process)
+    with _signals() as hand_on, subprocess.Popen(words) as process:
+        hand_on(process)
         while True:
             try:
                 return process.wait()
@@ -260,16 +284,28 @@ def _run_program(words: Sequence[str]) -> int:
 
 
 @contextlib.contextmanager
-def _signals() -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Hands signals on to the program, while it runs."""
+def _signals() -> Iterator[Callable[[subprocess.Popen[bytes]], None]]:
+    """Signals that come from now on are for the program that the result is called with, also such as came before."""
     to: list[subprocess.Popen[bytes]] = []
+    early: list[int] = []
+
+    def hand_on(process: subprocess.Popen[bytes]) -> None:
+        to.append(process)
+        while early:
+            process.send_signal(early.pop(0))
+
+    def got(number: int, _: object) -> None:
+        if to:
+            to[0].send_signal(number)
+        else:
+            early.append(number)
+
     if threading.current_thread() is not threading.main_thread():
-        yield to
+        yield hand_on
         return
-    before = {number: signal.signal(number, lambda got, _: to[0].send_signal(got) if to else None)
-              for number in _FORWARDED}  # fmt: skip
+    before = {number: signal.signal(number, got) for number in _FORWARDED}
     try:
-        yield to
+        yield hand_on
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -12,7 +12,7 @@ from irgrad.rules.lookup import find, reduction
 
 if TYPE_CHECKING:
     from irgrad.interop.loaders.library import Library
-    from irgrad.rules.types import Kind
+    from irgrad.rules.definitions.types import Kind
 
 __all__ = ["hints", "import_rules", "unknown_callees"]
 
@@ -33,8 +33,8 @@ def unknown_callees(library: Library) -> Iterator[tuple[str, str]]:
 
 def hints(library: Library) -> str:
     """The lines to paste for every callee of a file that lacks a derivative."""
-    from irgrad.engine.ir.reader import read
-    from irgrad.engine.transforms.fixed import c_prototype
+    from irgrad.engine.ir.c_prototype import c_prototype
+    from irgrad.engine.ir.text.reader import read
     from irgrad.rules.report import template
 
     missing = dict(unknown_callees(library))
@@ -51,7 +51,7 @@ def hints(library: Library) -> str:
 
 
 def _kind(type_: str) -> Kind:
-    from irgrad.rules.types import SCALARS, Activity, Element, Ptr
+    from irgrad.rules.definitions.types import SCALARS, Activity, Element, Ptr
 
     if type_ == "ptr":
         return Activity[Ptr]

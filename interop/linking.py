@@ -14,7 +14,7 @@ from shutil import which
 from irgrad.interop.command_line import Command
 from irgrad.rules.errors import CompileError
 
-__all__ = ["link", "undefined", "wants_cpp", "wants_libcxx"]
+__all__ = ["defined", "link", "undefined", "wants_cpp", "wants_libcxx", "wrapped", "wraps"]
 
 _CPP_SYMBOL = re.compile(r"\bU (_Z|__cxa_|__gxx_|__dynamic_cast)")
 _LIBCXX_SYMBOL = re.compile(r"\bU _Z(?:GV|T[A-Z])?N?[VKRO]*St3__1")  # of the library, not with one in its parameters
@@ -53,7 +53,7 @@ def link(command: Command, images: Sequence[Path], output: Path, *, shared: bool
 
 def _linked(compiler: Sequence[str], tail: Sequence[str], environment: Mapping[str, str],
             libcxx: bool) -> subprocess.CompletedProcess[str]:
-    from irgrad.engine.progress import Progress
+    from irgrad.engine.support.progress import Progress
 
     with Progress("linking with libc++ (the first time, it is built)" if libcxx else "linking"):
         return _run([*compiler, *tail], environment)
@@ -88,6 +88,40 @@ def undefined(files: Sequence[str]) -> str:
     own = _run([nm, "--defined-only", "-A", *files], os.environ) if len(files) > 1 else None
     defined = {row.split()[-1] for row in own.stdout.splitlines() if row.strip()} if own else set()
     return "\n".join(row for row in done.stdout.splitlines() if row.split()[-1:] and row.split()[-1] not in defined)
+
+
+def defined(files: Sequence[str]) -> frozenset[str] | None:
+    """The symbols that objects and archives define; None where nothing here can tell."""
+    nm = which("nm")
+    done = _run([nm, "--defined-only", *files], os.environ) if nm else None
+    if done is None or done.returncode:
+        return None
+    return frozenset(row.split()[-1] for row in done.stdout.splitlines() if len(row.split()) >= 2)
+
+
+def wraps(words: Sequence[str]) -> list[str]:
+    """The symbols of `--wrap` among the linker's words."""
+    flat: list[str] = []
+    for word in words:
+        flat += word[4:].split(",") if word.startswith("-Wl,") else [] if word == "-Xlinker" else [word]
+    pairs = zip(flat, [*flat, ""][1:], strict=True)
+    found = [after if word in ("--wrap", "-wrap") else word.partition("=")[2] for word, after in pairs
+             if re.fullmatch(r"--?wrap(=.+)?", word)]  # fmt: skip
+    return [name for name in dict.fromkeys(found) if name]
+
+
+def wrapped(text: str, names: Sequence[str]) -> str:
+    """A module as the linker sees its object under `--wrap`: what it uses of another object as NAME is `__wrap_NAME`,
+    and `__real_NAME` is NAME. Modules are linked before the linker runs, which then finds nothing to wrap."""
+    for name in names:
+        for old, new in ((name, f"__wrap_{name}"), (f"__real_{name}", name)):
+            declared = re.compile(rf"^declare [^@\n]*@{re.escape(old)}\([^\n]*\n", re.M)
+            if not declared.search(text):
+                continue
+            if re.search(rf"^(?:declare|define) [^@\n]*@{re.escape(new)}\(", text, re.M):
+                text = declared.sub("", text)
+            text = re.sub(rf"@{re.escape(old)}(?![-\w$.])", f"@{new}", text)
+    return text
 
 
 @cache

@@ -15,28 +15,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from irgrad.engine.implicit import fixed_point, linear_solve, root
-    from irgrad.interop.jax.custom_jvp import as_custom_jvp
     from irgrad.rules.constructs import map, reduce, scan, scatter  # noqa: A004
-    from irgrad.rules.effects import CallFacts, facts
-    from irgrad.rules.expr import ZERO, Expr, cost, emit, needs
-    from irgrad.rules.keys import extern, opcode
-    from irgrad.rules.layers import current, layer, pack
-    from irgrad.rules.lookup import Match, find, opcode_row, reduction, spellings
-    from irgrad.rules.registry import (
-        alias,
-        allocator,
-        foreign,
-        inactive,
-        linear,
-        opt_out,
-        rule,
-        stop_gradient,
-    )
-    from irgrad.rules.report import audit, show, which
-    from irgrad.rules.row import Row
-    from irgrad.rules.table import rows
-    from irgrad.rules.types import (
+    from irgrad.rules.definitions.types import (
         Active,
         Activity,
         AnyWidth,
@@ -68,32 +48,45 @@ if TYPE_CHECKING:
         i32,
         i64,
     )
+    from irgrad.rules.effects import CallFacts, facts
+    from irgrad.rules.expressions.expr import ZERO, Expr, cost, emit, needs
+    from irgrad.rules.expressions.row import Row
+    from irgrad.rules.keys import opcode
+    from irgrad.rules.layers import current, layer, pack
+    from irgrad.rules.lookup import Match, find, opcode_row, reduction, spellings
+    from irgrad.rules.registry import (
+        alias,
+        allocator,
+        extern,
+        foreign,
+        inactive,
+        linear,
+        opt_out,
+        rule,
+        stop_gradient,
+    )
+    from irgrad.rules.report import audit, show, which
+    from irgrad.rules.table import rows
 
 _TYPES = (
     "Active Activity AnyWidth AoS Argument Array Batched Const Duplicated DuplicatedNoNeed Element Float Forward "
     "Integer Known Mode Ptr Reverse SoA Struct c128 c64 f16 f32 f64 i1 i16 i32 i64 i8"
 ).split()
-_REGISTRY = "alias allocator foreign inactive linear opt_out rule stop_gradient".split()
+_REGISTRY = "alias allocator extern foreign inactive linear opt_out rule stop_gradient".split()
 
 _HOMES = {
-    **dict.fromkeys(_TYPES, "types"),
+    **dict.fromkeys(_TYPES, "definitions.types"),
     **dict.fromkeys(_REGISTRY, "registry"),
     **dict.fromkeys(("layer", "pack", "current"), "layers"),
-    **dict.fromkeys(("extern", "opcode"), "keys"),
+    "opcode": "keys",
     **dict.fromkeys(("audit", "show", "which"), "report"),
     **dict.fromkeys(("CallFacts", "facts"), "effects"),
-    **dict.fromkeys(("ZERO", "Expr", "cost", "emit", "needs"), "expr"),
+    **dict.fromkeys(("ZERO", "Expr", "cost", "emit", "needs"), "expressions.expr"),
     **dict.fromkeys(("Match", "find", "opcode_row", "reduction", "spellings"), "lookup"),
     **dict.fromkeys(("map", "reduce", "scan", "scatter"), "constructs"),
-    "Row": "row",
+    "Row": "expressions.row",
     "rows": "table",
 }
-_ABOVE = {
-    "as_custom_jvp": "irgrad.interop.jax.custom_jvp",
-    **dict.fromkeys(("fixed_point", "linear_solve", "root"), "irgrad.engine.implicit"),
-}
-"""Names that users find here and that need JAX or derivatives: they live on the floors above, imported on demand."""
-
 __all__ = [
     "ZERO",
     "Active",
@@ -122,7 +115,6 @@ __all__ = [
     "Struct",
     "alias",
     "allocator",
-    "as_custom_jvp",
     "audit",
     "c64",
     "c128",
@@ -135,7 +127,6 @@ __all__ = [
     "f64",
     "facts",
     "find",
-    "fixed_point",
     "foreign",
     "i1",
     "i8",
@@ -145,7 +136,6 @@ __all__ = [
     "inactive",
     "layer",
     "linear",
-    "linear_solve",
     "map",
     "needs",
     "opcode",
@@ -154,7 +144,6 @@ __all__ = [
     "pack",
     "reduce",
     "reduction",
-    "root",
     "rows",
     "rule",
     "scan",
@@ -168,9 +157,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import the home of `name` on first use. Raises AttributeError for a name that is not here."""
-    home = f"irgrad.rules.{_HOMES[name]}" if name in _HOMES else _ABOVE.get(name)
-    if home is None:
+    if name not in _HOMES:
         raise AttributeError(f"module 'irgrad.rules' has no attribute {name!r}")
-    value = getattr(importlib.import_module(home), name)
+    value = getattr(importlib.import_module(f"irgrad.rules.{_HOMES[name]}"), name)
     globals()[name] = value
     return value

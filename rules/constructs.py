@@ -21,8 +21,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from irgrad.rules.definitions.definition import Key
 from irgrad.rules.errors import RuleError
-from irgrad.rules.keys import Key
 
 __all__ = ["CONSTRUCTS", "OPERATIONS", "Derivative", "derivative", "general", "map", "reduce", "scan", "scatter"]
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Literal
 
+from irgrad.rules.expressions.expr import LIBRARY_CALL
 from irgrad.rules.lookup import find, reduction
 
-__all__ = ["CallFacts", "Kind", "facts", "prints"]
+__all__ = ["CallFacts", "Kind", "cost", "facts", "lanewise", "prints"]
 
 Kind = Literal["pure", "inactive", "allocator", "allocator_out", "deallocator", "reallocator", "copy", "fill"]
 
@@ -22,10 +23,9 @@ Kind = Literal["pure", "inactive", "allocator", "allocator_out", "deallocator", 
 class CallFacts:
     """Facts about one callee. Arguments are numbered from 0; -1 stands for "has none".
 
-    kind      pure: no memory effect beyond `writes`; inactive: keeps its place, carries no derivative;
-    allocator: returns
-              fresh memory; allocator_out: stores a pointer to fresh memory through `pointer`; deallocator; reallocator;
-              copy: `size` bytes from `source` to `pointer`; fill: `size` bytes at `pointer` with `value`
+    kind      pure: no memory effect beyond `writes`; inactive: keeps its place, carries no derivative; allocator:
+              returns fresh memory; allocator_out: stores a pointer to fresh memory through `pointer`; deallocator;
+              reallocator; copy: `size` bytes from `source` to `pointer`; fill: `size` bytes at `pointer` with `value`
     sizes     arguments whose product is the number of bytes allocated
     reads     pointer arguments that are read through; None: any memory the callee can reach
     writes    the same for writing
@@ -178,15 +178,23 @@ _GROUPS: tuple[tuple[CallFacts, str], ...] = (
     (CallFacts("deallocator", pointer=0), "irgrad.tape.finish"),
     (CallFacts("deallocator", pointer=1), "irgrad.tape.free_later irgrad.tape.finish_later"),
     (CallFacts("inactive", reads=(0, 1), writes=(0,), inactive=True), "irgrad.tape.release_later"),
+    # its shadows of memory that lives across calls
+    (CallFacts("allocator", sizes=(1,)), "irgrad.kept.new"),
+    (CallFacts("deallocator", pointer=0), "irgrad.kept.free"),
+    (CallFacts("deallocator", pointer=1), "irgrad.kept.free_later"),
+    (CallFacts("inactive", inactive=True), "irgrad.kept.clear"),
+    (CallFacts("inactive", writes=(0,), inactive=True), "irgrad.tape.at irgrad.tape.need"),
     (CallFacts("reallocator", reads=(0,), pointer=0, sizes=(1,), writes_errno=True), "realloc reallocf"),
     (CallFacts("reallocator", reads=(0,), pointer=0, sizes=(1, 2), writes_errno=True), "reallocarray"),
     (CallFacts("reallocator", reads=(0,), pointer=0, sizes=(3,)),
      "__rust_realloc __rdl_realloc __rg_realloc"),
 )  # fmt: skip
 
-_INTEGER_INTRINSICS = frozenset(
-    "ctpop ctlz cttz bswap bitreverse fshl fshr abs smax smin umax umin scmp ucmp sadd.with.overflow "
-    "uadd.with.overflow "
+_LANEWISE_INTEGERS = frozenset(
+    "ctpop ctlz cttz bswap bitreverse fshl fshr abs smax smin umax umin".split()
+)  # and cheap: one to three instructions
+_INTEGER_INTRINSICS = _LANEWISE_INTEGERS | frozenset(
+    "scmp ucmp sadd.with.overflow uadd.with.overflow "
     "ssub.with.overflow usub.with.overflow smul.with.overflow umul.with.overflow sadd.sat uadd.sat ssub.sat "
     "usub.sat sshl.sat "
     "ushl.sat smul.fix umul.fix smul.fix.sat umul.fix.sat vscale get.active.lane.mask experimental.get.vector.length "
@@ -205,7 +213,7 @@ _SAME_POINTER = frozenset(
     "launder.invariant.group strip.invariant.group ptrmask threadlocal.address ssa.copy ptr.annotation "
     "annotation".split()
 )
-# Where the list leads is not known; floats do not come out of it unseen (engine/transforms/screen.py).
+# Where the list leads is not known; floats do not come out of it unseen (engine/legality/screen.py).
 _VARIABLE_ARGUMENTS = CallFacts("inactive", reads=None, writes=(0,), captures=(0,), inactive=True)
 _INTRINSIC_TYPE = re.compile(r"(?:nx)?(?:v\d+)?(?:b?f\d+|ppcf128|i\d+|p\d+)")
 _RUST = re.compile(r"_R\w*7___rustc\d+(___?rust_(?:alloc_zeroed|alloc|dealloc|realloc))")
@@ -241,6 +249,32 @@ def facts(symbol: str) -> CallFacts | None:
     if match is not None:
         return CallFacts("pure", writes=match.row.pointers, writes_errno=match.errno, inactive=match.row.constant)
     return _by_pattern(symbol)
+
+
+def cost(symbol: str) -> int:
+    """What a call without effects costs, in units of one addition."""
+    match = find(symbol)
+    if match is not None:
+        return match.row.work
+    return 1 if _integer_stem(symbol) else LIBRARY_CALL
+
+
+@lru_cache(maxsize=4096)
+def lanewise(symbol: str) -> bool:
+    """Whether an intrinsic (with the types at its end) works lane by lane on vectors, with the vector's type in place
+    of the first of those types. An argument that is no float of a function of floats stays one number."""
+    stem, *types = symbol.split(".")[1:] or [""]
+    if not types or (not symbol.startswith(("llvm.", "irgrad."))):
+        return False
+    match = find(symbol)
+    if match is None:
+        return _integer_stem(symbol)
+    return match.row.lanewise and (stem in match.row.intrinsics or f"irgrad.{stem}" in match.row.llvm)
+
+
+def _integer_stem(symbol: str) -> bool:
+    parts = symbol.split(".")
+    return len(parts) > 2 and parts[0] == "llvm" and parts[1] in _LANEWISE_INTEGERS
 
 
 def prints(symbol: str) -> bool:

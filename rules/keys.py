@@ -9,22 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from irgrad.rules.definitions.definition import Key
+from irgrad.rules.definitions.prototype import Prototype, of_kernel
 from irgrad.rules.errors import RuleError
-from irgrad.rules.prototype import Prototype, of_kernel, parse
 
-__all__ = ["Declared", "Key", "canonical", "extern", "key_of", "opcode"]
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """kind: "function", "opcode", or the name of a construct ("reduce", ...); name; scope: "" or a module's digest."""
-
-    kind: str
-    name: str
-    scope: str = ""
-
-    def __str__(self) -> str:
-        return self.name if self.kind == "function" else f"{self.kind}({self.name})"
+__all__ = ["Declared", "canonical", "key_of", "opcode"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +35,6 @@ def canonical(symbol: str) -> str:
 def opcode(name: str) -> Key:
     """The key of an LLVM opcode on floats: fadd, fsub, fmul, fdiv, frem, fneg."""
     return Key("opcode", name)
-
-
-def extern(symbol: str, prototype: str) -> Declared:
-    """A foreign function with its prototype, `extern("solve", "void(f64[n,n] A, f64[n] b, out f64[n] x, i64 n)")`.
-
-    The prototype gives bodies arrays with shapes, and says what the function reads and writes; it holds from here on
-    for every rule of the symbol. Raises SignatureError.
-    """
-    from irgrad.rules.layers import writable
-
-    declared = Declared(Key("function", canonical(symbol)), parse(prototype))
-    assert declared.prototype is not None
-    writable().declare(declared.key, declared.prototype)
-    return declared
 
 
 def key_of(what: Any) -> Declared:
@@ -92,7 +67,7 @@ def _of_ctypes(function: Any) -> Prototype | None:
     """The prototype that argtypes and restype give; None when argtypes are not set."""
     import ctypes
 
-    from irgrad.rules.prototype import Param
+    from irgrad.rules.definitions.prototype import Param
 
     if function.argtypes is None:
         return None

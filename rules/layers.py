@@ -19,11 +19,10 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from irgrad.rules.definition import Rule
-    from irgrad.rules.dispatch import Table
-    from irgrad.rules.keys import Key
-    from irgrad.rules.prototype import Prototype
-    from irgrad.rules.types import Kind
+    from irgrad.rules.definitions.definition import Key, Rule
+    from irgrad.rules.definitions.dispatch import Table
+    from irgrad.rules.definitions.prototype import Prototype
+    from irgrad.rules.definitions.types import Kind
 
 __all__ = ["InForce", "Layer", "Snapshot", "current", "layer", "pack", "token", "using", "writable"]
 
@@ -107,7 +106,7 @@ class Frozen:
 
     def tables(self, keys: Sequence[Key], symbol: str) -> Iterator[Table]:
         """The tables that speak about a symbol: of its keys, the narrower first, then of patterns."""
-        from irgrad.rules.dispatch import Table  # slow to import: not where no rule is ever asked for
+        from irgrad.rules.definitions.dispatch import Table  # slow to import: not where no rule is ever asked for
 
         for key in keys:
             if key in self.rules:
@@ -129,7 +128,8 @@ class Snapshot:
 
     def keys(self, symbol: str, scope: str = "") -> tuple[Key, ...]:
         """The keys under which rules for a symbol may stand, the narrower first."""
-        from irgrad.rules.keys import Key, canonical
+        from irgrad.rules.definitions.definition import Key
+        from irgrad.rules.keys import canonical
 
         name = symbol
         for frozen in self.layers:
@@ -202,7 +202,7 @@ def builtin(symbol: str) -> tuple[Table, ...]:
     rules = rules_of(symbol)
     if not rules:
         return ()
-    from irgrad.rules.dispatch import Table  # slow to import
+    from irgrad.rules.definitions.dispatch import Table  # slow to import
 
     return (Table(symbol, rules, builtin=True),)
 

@@ -10,10 +10,10 @@ import re
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from irgrad.rules.row import Row
+from irgrad.rules.expressions.row import Row
 from irgrad.rules.table import rows
 
-__all__ = ["Match", "Reduction", "find", "opcode_row", "reduction", "spellings"]
+__all__ = ["Match", "Reduction", "find", "float_intrinsics", "opcode_row", "reduction", "spellings"]
 
 _TYPE = re.compile(r"(?:nx)?(?:v\d+)?(?:f16|bf16|f32|f64|f80|f128|ppcf128|i\d+|p\d+)")
 _FLOAT = re.compile(r"(?:nx)?(?:v\d+)?(?:b?f\d+|ppcf128)")
@@ -102,6 +102,17 @@ def opcode_row(opcode: str) -> Row | None:
     return _opcodes().get(opcode)
 
 
+@cache
+def float_intrinsics() -> dict[str, tuple[str, int]]:
+    """Function of the C library -> (intrinsic of LLVM of the same meaning, without `llvm.`; number of arguments), for
+    functions of floats alone. The intrinsic cannot write errno."""
+    return {
+        base: (intrinsic, len(row.signature))
+        for row in rows().values() if row.lanewise and set(row.signature) == {"f"}
+        for base, intrinsic in zip(row.libm, row.intrinsics, strict=False)
+    }  # fmt: skip
+
+
 def _split(symbol: str) -> tuple[str, str | None]:
     """`llvm.lround.i64.f64` -> ("lround", "f64"): the name, and the first float type among the overload suffixes."""
     parts = symbol.split(".")[1:]
@@ -115,9 +126,10 @@ def _split(symbol: str) -> tuple[str, str | None]:
 @lru_cache(maxsize=4096)
 def find(symbol: str) -> Match | None:
     """The row for a call to `symbol`, or None. Reductions have no row: see `reduction`."""
-    if not symbol.startswith("llvm."):
+    if not symbol.startswith(("llvm.", "irgrad.")):
         return _symbols().get(symbol)
     base, dtype = _split(symbol)
+    base = base if symbol.startswith("llvm.") else f"irgrad.{base}"
     row = _intrinsics().get(base)
     return None if row is None else Match(row, dtype)
 
@@ -142,4 +154,4 @@ def spellings(key: str) -> tuple[str, ...]:
     """Every library symbol, and every intrinsic's base name, that finds the row `key`. Raises KeyError."""
     row = rows()[key]
     named = [symbol for symbol, match in _symbols().items() if match.row is row]
-    return (*named, *(f"llvm.{base}" for base in row.llvm))
+    return (*named, *(base if base.startswith("irgrad.") else f"llvm.{base}" for base in row.llvm))

@@ -8,14 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from irgrad.rules.definition import Form, Rule
-from irgrad.rules.digest import digest_of
+from irgrad.rules.definitions.definition import Form, Key, Rule
+from irgrad.rules.definitions.digest import digest_of
+from irgrad.rules.definitions.prototype import parse
+from irgrad.rules.definitions.types import Activity, AoS, Argument, Batched, Element, Kind, mode_type
 from irgrad.rules.errors import RuleError
-from irgrad.rules.keys import Declared, Key, canonical, key_of
+from irgrad.rules.keys import Declared, canonical, key_of
 from irgrad.rules.layers import writable
-from irgrad.rules.types import Activity, AoS, Argument, Batched, Element, Kind, mode_type
 
-__all__ = ["alias", "allocator", "foreign", "inactive", "linear", "opt_out", "rule", "stop_gradient"]
+__all__ = ["alias", "allocator", "extern", "foreign", "inactive", "linear", "opt_out", "rule", "stop_gradient"]
 
 Body = TypeVar("Body", bound=Callable[..., Any])
 _TRACERS = {"jax": "irgrad.interop.jax.partials"}
@@ -28,11 +29,14 @@ def rule(
 ) -> Callable[[Body], Body]:  # fmt: skip
     """Decorator: the function below is the derivative rule of `key`. docs/rules.md describes the forms of bodies.
 
-    key: a symbol, a Kernel, a function of a library, a ctypes function, `opcode(...)`, `extern(...)`
-    types: none, or one for each argument (`Duplicated[Ptr[f64]]`, `Active`, `f32`, ...); `named` ones by the body's
-    names mode: "forward", "reverse", or None for both; ret: activity of the result; width: only this derivative width,
-    or "any" above 1: a body with `ctx` then gets all tangents or cotangents at once
-    host: True for Python on whole buffers; "loops" to allow it inside loops
+    key:   a symbol, a Kernel, a function of a library, a ctypes function, `opcode(...)`, `extern(...)`
+    types: none, or one for each argument (`Duplicated[Ptr[f64]]`, `Active`, `f32`, ...); `named` ones go by the names
+           of the body's parameters
+    mode:  "forward", "reverse", or None for both
+    ret:   the activity of the result
+    width: the only derivative width for which the rule holds, or "any" for all above 1: a body with `ctx` then gets all
+           tangents or cotangents at once
+    host:  True for Python on whole buffers; "loops" to allow it inside of loops
 
     Raises RuleError for a declaration that cannot be meant, and for types with a data batch (`Batched[...]`).
     """
@@ -63,6 +67,18 @@ def rule(
         return body
 
     return define
+
+
+def extern(symbol: str, prototype: str) -> Declared:
+    """A foreign function with its prototype, `extern("solve", "void(f64[n,n] A, f64[n] b, out f64[n] x, i64 n)")`.
+
+    The prototype gives bodies arrays with shapes, and says what the function reads and writes; it holds from here on
+    for every rule of the symbol. Raises SignatureError.
+    """
+    declared = Declared(Key("function", canonical(symbol)), parse(prototype))
+    assert declared.prototype is not None
+    writable().declare(declared.key, declared.prototype)
+    return declared
 
 
 def _check_width(width: Any, place: str, *, host: bool = False) -> None:
@@ -109,7 +125,7 @@ def _with_operation(declared: Declared, op: Any) -> Declared:
 
 
 def _digest(form: str, types: tuple[Kind, ...], is_open: bool, body: str, options: dict[str, Any]) -> str:
-    from irgrad.rules.digest import digest_of
+    from irgrad.rules.definitions.digest import digest_of
 
     shown = sorted((k, v if isinstance(v, str | int | bool | tuple) else digest_of(v)) for k, v in options.items())
     return f"{form} {' '.join(map(str, types))} {is_open} {body} {shown}"
@@ -117,7 +133,7 @@ def _digest(form: str, types: tuple[Kind, ...], is_open: bool, body: str, option
 
 def _tracer(body: Callable[..., Any]) -> str | None:
     """Where a body is traced that refers to a library with a tracer of its own."""
-    from irgrad.rules.digest import referred
+    from irgrad.rules.definitions.digest import referred
 
     for value in referred(body):
         name = value.__name__ if inspect.ismodule(value) else getattr(value, "__module__", None) or ""

@@ -7,13 +7,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from irgrad.rules.blas import rules_of
-from irgrad.rules.definition import Rule
-from irgrad.rules.dispatch import Table, matches
+from irgrad.rules.definitions.definition import Key, Rule
+from irgrad.rules.definitions.dispatch import Table, matches
+from irgrad.rules.definitions.types import (
+    AnyWidth,
+    Batched,
+    Const,
+    Forward,
+    Integer,
+    Kind,
+    Mode,
+    Ptr,
+    Reverse,
+    mode_type,
+)
 from irgrad.rules.effects import facts
-from irgrad.rules.keys import Key, key_of
+from irgrad.rules.keys import key_of
 from irgrad.rules.layers import Snapshot, current
 from irgrad.rules.lookup import find, spellings
-from irgrad.rules.types import AnyWidth, Batched, Const, Forward, Integer, Kind, Mode, Ptr, Reverse, mode_type
 
 __all__ = ["Text", "Which", "audit", "differences", "nearest", "one_at_a_time", "show", "template", "which"]
 
@@ -29,8 +40,11 @@ class Text(str):
 
 @dataclass(frozen=True, slots=True)
 class Which:
-    """The rule for a call. how: "rule"; "lane by lane" (a batch: the rule for one member, for each); "builtin"
-    (the tables of irgrad); "body" (opted out); "nothing"."""
+    """The rule for a call.
+
+    how: "rule"; "lane by lane" (a batch: the rule for one member, for each); "builtin" (the tables of irgrad); "body"
+         (opted out); "nothing"
+    """
 
     how: str
     rule: Rule | None = None

@@ -8,9 +8,11 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from irgrad.engine.analyses.facts import Facts
+import llvmlite.binding as llvm
+
+from irgrad.engine.analyses.activity.facts import Facts
 from irgrad.engine.ir.model import Function, Instruction, Module, Value
-from irgrad.engine.ir.reader import read
+from irgrad.engine.ir.text.reader import read
 
 FLAGS = "-O2 -fno-vectorize -fno-slp-vectorize -fno-unroll-loops -fno-math-errno -fno-sanitize=undefined".split()
 
@@ -65,3 +67,10 @@ def all_of(facts: Facts, opcode: str, fn: str | None = None) -> list[Instruction
     """Instructions of one opcode, in one function or all reachable ones."""
     functions = facts.pointers.functions if fn is None else [facts.module.functions[fn]]
     return [i for f in functions for i in f.instructions() if i.opcode == opcode]
+
+
+def normal_form(text: str) -> list[str]:
+    """The module as LLVM prints it, without the comment that holds its name."""
+    module = llvm.parse_assembly(text, llvm.create_context())
+    module.verify()
+    return [line for line in str(module).splitlines() if not line.startswith("; ModuleID")]

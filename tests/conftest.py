@@ -1,4 +1,4 @@
-"""Shared fixtures: `--slow` for the long tests, and a disk cache of its own for every run."""
+"""Shared fixtures: `--long` and `--slow` for tests that take time, and a disk cache of its own for every run."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", default=False, help="run the tests marked long as well")
     parser.addoption("--slow", action="store_true", default=False, help="run the tests marked slow as well")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect (not skip) the slow tests unless asked for: the closing line counts them as deselected."""
-    if config.getoption("--slow") or "slow" in (config.option.markexpr or ""):
-        return
-    slow = [item for item in items if item.get_closest_marker("slow")]
-    if slow:
-        config.hook.pytest_deselected(items=slow)
-        items[:] = [item for item in items if not item.get_closest_marker("slow")]
+    """Deselect (not skip) the long and the slow tests unless asked for: the closing line counts them as deselected."""
+    wanted = config.option.markexpr or ""
+    without = [name for name in ("long", "slow") if not config.getoption(f"--{name}") and name not in wanted]
+    dropped = [item for item in items if any(item.get_closest_marker(name) for name in without)]
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+        gone = set(dropped)
+        items[:] = [item for item in items if item not in gone]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -27,6 +29,7 @@ def _cache_of_this_run(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Tests neither read nor fill the user's cache; an explicit IRGRAD_CACHE_DIR is respected."""
     if "IRGRAD_CACHE_DIR" not in os.environ:
         os.environ["IRGRAD_CACHE_DIR"] = str(tmp_path_factory.mktemp("irgrad-cache"))
+    os.environ.setdefault("IRGRAD_VERIFY", "1")  # a pass that leaves a broken module is named at once
 
 
 @pytest.fixture(scope="session")

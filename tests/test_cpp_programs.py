@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from cpp_programs import GROUPS, PROGRAMS
 
 import irgrad as ig
+
+pytestmark = pytest.mark.long
 
 
 def _check(group: str, name: str, level: str | None) -> None:
@@ -34,3 +37,38 @@ def test_program_at_every_level(group: str, name: str, level: str | None) -> Non
 def test_the_table_is_broad() -> None:
     assert len(PROGRAMS) >= 40
     assert len({name for _, name in PROGRAMS}) == len(PROGRAMS)
+
+
+MEMBERS = """
+struct P { double w; double side(double z) { return w * z * z; } };
+struct Q : virtual P { double u, v; double p(double z) { return u * z; } double q(double z) { return v + z * u; }
+                       virtual double r(double z) { return u * v * z; } };
+struct R : Q { double r(double z) override { return u - v * z * z; } };
+typedef double (Q::*Member)(double);
+static const Member constant[3] = {&Q::p, &Q::q, &Q::r};
+static Member changing[2] = {&Q::q, &Q::r};
+__attribute__((noinline)) static double apply(Q &o, Member m, double s) { return (o.*m)(s); }
+static void set(Q &o, const double *x) { o.u = x[0]; o.v = x[1]; o.w = x[2]; }
+#define KERNEL(name, type, expression) extern "C" double name(const double *x, long n) { \
+  type o; set(o, x); Member local[2] = {&Q::p, &Q::q}; (void)local; double s = 1; \
+  for (long i = 0; i < n; i++) s = 0.5 * (expression) + x[i]; return s; }
+KERNEL(table, Q, (o.*local[i & 1])(s))
+KERNEL(chosen, Q, (o.*((i * n) % 3 ? &Q::p : &Q::q))(s))
+KERNEL(passed, Q, apply(o, i % 2 ? &Q::p : &Q::q, s))
+KERNEL(constants, R, (o.*constant[i % 3])(s))
+KERNEL(variables, Q, apply(o, changing[i & 1], s) + o.side(s))
+KERNEL(overridden, R, apply(o, &Q::r, s))
+"""
+
+
+@pytest.mark.parametrize("opt", [None, "O0", "O2"])
+@pytest.mark.parametrize("name", ["table", "chosen", "passed", "constants", "variables", "overridden"])
+def test_pointers_to_member_functions(name: str, opt: str | None) -> None:
+    """They are structs of two integers, of which one is an address or a place in the table of virtual functions."""
+    kernel = ig.load(MEMBERS, language="c++", opt=opt).kernel(name, "f64(f64[n] x, i64 n)")
+    x = np.array([0.5, -0.3, 1.2, 0.7])
+    want = [(kernel(x + 1e-6 * e) - kernel(x - 1e-6 * e)) / 2e-6 for e in np.eye(4)]
+    np.testing.assert_allclose(ig.engine.grad(kernel)(x), want, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(ig.engine.jacfwd(kernel)(x), want, rtol=1e-7, atol=1e-9)
+    pulled = ig.engine.multi_vjp(kernel, x)[1](np.array([1.0, -2.0, 3.0]))
+    np.testing.assert_allclose(pulled[0], np.outer([1, -2, 3], want), rtol=1e-7, atol=1e-9)

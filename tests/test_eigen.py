@@ -11,6 +11,8 @@ from headers import EIGEN, header_folder
 
 import irgrad as ig
 
+pytestmark = pytest.mark.long
+
 SIZE = 20
 SOURCE = r"""
 #include <Eigen/Dense>

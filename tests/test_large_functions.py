@@ -12,12 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from counting_work import growth, peak_bytes
+from handwritten.made import asked
 
 import irgrad
 from irgrad import engine
 from irgrad.engine.ir.printer import to_text
-from irgrad.engine.ir.reader import read
-from irgrad.engine.transforms.derive import derive
+from irgrad.engine.ir.text.reader import read
+from irgrad.engine.pipeline.derivatives import derive
+
+pytestmark = pytest.mark.long
 
 
 def _straight(count: int) -> str:
@@ -47,7 +50,7 @@ def _deriving(make: Callable[[int], str], count: int) -> Callable[[], object]:
 
     def work() -> None:
         module = read(text, roots=["f"])
-        derive(module, "f", "reverse", ["dup", "dup"])
+        derive(module, asked("f", "reverse", ["dup", "dup"]))
         assert "define" in to_text(module)
 
     return work

@@ -7,6 +7,8 @@ from headers import ODEINT, header_folder
 
 import irgrad as ig
 
+pytestmark = pytest.mark.long
+
 SOURCE = r"""
 #include <array>
 #include <vector>

@@ -71,6 +71,15 @@ def test_every_engine_name_is_handed_on() -> None:
         assert callable(getattr(engine, name)), name
 
 
+def test_no_module_takes_the_name_of_a_function(repository: Path) -> None:
+    """`irgrad.engine.batch` would be the module once anything in it is imported."""
+    from irgrad import engine, rules
+
+    for package, folder in ((engine, "engine"), (rules, "rules")):
+        beside = {path.stem for path in (repository / folder).iterdir()}
+        assert not beside & set(package.__all__)
+
+
 def _python(code: str) -> str:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
     return done.stdout.strip()

@@ -13,6 +13,8 @@ import irgrad
 from irgrad import engine
 from irgrad.engine.codegen import optimise
 
+pytestmark = pytest.mark.long
+
 SOURCE = """#include <math.h>
 double a(const double *x, long n) { double s = 0; for (long i = 0; i < n; i++) s += sin(x[i]) * x[i]; return s; }
 double b(const double *x, long n) { double s = 1; for (long i = 0; i < n; i++) s *= 1 + 0.01 * x[i]; return s; }

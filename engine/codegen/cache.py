@@ -1,8 +1,8 @@
 """A disk cache of content-addressed entries: IR of compiled sources, machine code of optimised modules.
 
 The cache may be damaged, read-only, full or shared by processes, and none of that may ever change a result: an entry
-carries a checksum and is written to a temporary file and renamed; what does not verify is ignored with one warning and
-written again; a cache that cannot be written is left alone with one warning.
+carries a checksum over its key and its contents, and is written to a temporary file and renamed; what does not verify
+is ignored with one warning and written again; a cache that cannot be written is left alone with one warning.
 
 Where: `IRGRAD_CACHE_DIR`, else `$XDG_CACHE_HOME/irgrad`, else `~/.cache/irgrad`. Bound: `IRGRAD_CACHE_LIMIT` bytes
 (default 1 GiB), the entries that were unused for longest go first. `IRGRAD_CACHE=0` turns the cache off.
@@ -22,7 +22,7 @@ from pathlib import Path
 
 __all__ = ["CacheInfo", "CacheWarning", "DiskCache", "default_cache", "fingerprint"]
 
-_MAGIC = b"irgrad-cache-1\n"
+_MAGIC = b"irgrad-cache-2\n"
 _HEADER = struct.Struct("<Q32s")
 _DEFAULT_LIMIT = 1 << 30
 _TRIM_EVERY = 64
@@ -85,7 +85,7 @@ class DiskCache:
         except OSError as error:
             self._warn("read", f"cannot read the cache: {error}")
             return None
-        payload = _unwrap(data)
+        payload = _unwrap(data, _name(kind, key))
         if payload is None:
             self._warn("damaged", f"ignoring a damaged or foreign cache entry, it is made again: {path}")
             with contextlib.suppress(OSError):
@@ -106,7 +106,7 @@ class DiskCache:
             handle, temporary = tempfile.mkstemp(prefix=_NEW, dir=path.parent)
             with os.fdopen(handle, "wb") as file:
                 file.write(_MAGIC)
-                file.write(_HEADER.pack(len(payload), hashlib.sha256(payload).digest()))
+                file.write(_HEADER.pack(len(payload), _digest(_name(kind, key), payload)))
                 file.write(payload)
             Path(temporary).replace(path)
         except OSError as error:
@@ -197,13 +197,24 @@ class _NoCache(DiskCache):
         return False
 
 
-def _unwrap(data: bytes) -> bytes | None:
+def _name(kind: str, key: str) -> bytes:
+    return f"{kind}/{key}\n".encode()
+
+
+def _digest(name: bytes, payload: bytes) -> bytes:
+    """Of an entry with its name: one that lies where another belongs does not verify."""
+    digest = hashlib.sha256(name)
+    digest.update(payload)
+    return digest.digest()
+
+
+def _unwrap(data: bytes, name: bytes) -> bytes | None:
     start = len(_MAGIC) + _HEADER.size
     if len(data) < start or not data.startswith(_MAGIC):
         return None
     length, digest = _HEADER.unpack_from(data, len(_MAGIC))
     payload = data[start:]
-    if len(payload) != length or hashlib.sha256(payload).digest() != digest:
+    if len(payload) != length or _digest(name, payload) != digest:
         return None
     return payload
 

@@ -13,14 +13,14 @@ import ctypes
 import os
 import re
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from importlib import util
 from pathlib import Path
 from typing import Any
 
 from irgrad.engine.codegen.cache import default_cache, fingerprint
-from irgrad.engine.progress import Progress
+from irgrad.engine.support.progress import Progress
+from irgrad.engine.support.scratch import scratch_folder
 from irgrad.rules.errors import LoadError
 
 __all__ = ["HANDLE", "SharedUnit", "is_cxx_symbol", "link_with_libcxx", "run_at_start"]
@@ -79,7 +79,7 @@ def link_with_libcxx(image: bytes, missing: Sequence[str]) -> SharedUnit:
     """Link an object with libc++ and open it. Raises LoadError, naming `missing`, when that is not possible."""
     store, key = default_cache(), fingerprint("libcxx-1", image)
     data = store.get("shared", key)
-    with tempfile.TemporaryDirectory(prefix="irgrad-cxx-") as scratch:
+    with scratch_folder("cxx") as scratch:
         output = Path(scratch, "unit.so")
         if data is None:
             _link(image, output, missing)

@@ -24,6 +24,7 @@ __all__ = ["ObjectFile", "Placed", "place"]
 _X86_64 = 62
 _PROGBITS, _SYMTAB, _RELA, _NOBITS, _UNWIND = 1, 2, 4, 8, 0x70000001
 _WRITE, _ALLOC, _EXEC, _TLS = 1, 2, 4, 0x400
+_THREAD_LOCAL = 6  # type of a symbol
 _ABS64, _PC32, _PLT32, _GOTPCREL, _PC64, _GOTPCRELX, _REX_GOTPCRELX = 1, 2, 4, 9, 24, 41, 42
 _THROUGH_TABLE = (_GOTPCREL, _GOTPCRELX, _REX_GOTPCRELX)
 _KNOWN = (_ABS64, _PC32, _PLT32, _PC64, *_THROUGH_TABLE)
@@ -58,7 +59,7 @@ class _Symbol(NamedTuple):
 class ObjectFile:
     """Sections and symbols of a 64-bit little-endian ELF relocatable object. Raises ValueError for anything else."""
 
-    __slots__ = ("image", "machine", "sections", "symbols")
+    __slots__ = ("image", "machine", "sections", "symbols", "thread_local")
 
     def __init__(self, image: bytes) -> None:
         if image[:6] != b"\x7fELF\x02\x01":
@@ -69,6 +70,7 @@ class ObjectFile:
         size, count = struct.unpack_from("<HH", image, 0x3A)
         self.sections = [_Section(*struct.unpack_from("<IIQQQQIIQQ", image, table + k * size)) for k in range(count)]
         self.symbols: list[_Symbol] = []
+        self.thread_local: list[str] = []  # variables of which each thread has a copy
         for section in self.sections:
             if section.kind == _SYMTAB:
                 strings = self.sections[section.link].offset
@@ -77,6 +79,8 @@ class ObjectFile:
                     start = strings + name
                     text = image[start : image.index(b"\0", start)].decode("utf-8", "surrogateescape")
                     self.symbols.append(_Symbol(text, index, value, info < 16))
+                    if info & 15 == _THREAD_LOCAL:
+                        self.thread_local.append(text)
 
     @property
     def undefined(self) -> tuple[str, ...]:

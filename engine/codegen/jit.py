@@ -15,19 +15,23 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from irgrad.engine.codegen import symbols
 from irgrad.engine.codegen.cache import default_cache, fingerprint
 from irgrad.engine.codegen.elf import ObjectFile, place
 from irgrad.engine.codegen.llvm import identity
-from irgrad.rules.errors import IRInvalid, LoadError
+from irgrad.engine.ir.text.outline import outline
+from irgrad.rules.errors import IRInvalid, LoadError, Unsupported
+
+if TYPE_CHECKING:
+    from irgrad.engine.codegen.target import Target
 
 __all__ = ["LLVM_LOCK", "Compiled", "compile_known", "compile_module", "compile_object", "link_object"]
 
 _STARTS = b".init_array\0"  # among the names of sections
 _UNIT = "irgrad"
-# an entry of this name gives the unit's idle tape memory back (engine/transforms/runtime.py)
+# an entry of this name gives the unit's idle tape memory back (engine/runtime/helpers.py)
 _DRAIN = "irgrad_tape_drain"
 # Engine, tracker and drain of each unit that is open, by a number. They are kept here, not in `Compiled`, because the
 # garbage collector finalises the members of a cycle in any order: the code must still be there when it is drained.
@@ -114,26 +118,29 @@ def _end_unused() -> None:
 
 
 def compile_module(
-    text: str, entries: Sequence[str], *, strict_fp: bool = False, level: int = 3, cache: bool = True
-) -> Compiled:
+    text: str, entries: Sequence[str], *, strict_fp: bool = False, level: int = 3, cache: bool = True,
+    target: Target | None = None,
+) -> Compiled:  # fmt: skip
     """Optimise, compile and link a module; `entries` are the functions whose addresses are wanted.
 
     Raises IRSyntaxError, IRInvalid (LLVM refuses the text) or LoadError (an entry without body, a symbol that nothing
     provides; before any of it could run).
     """
-    image, cached = compile_object(text, entries, strict_fp=strict_fp, level=level, cache=cache)
+    image, cached = compile_object(text, entries, strict_fp=strict_fp, level=level, cache=cache, target=target)
     return link_object(image, entries, cached=cached)
 
 
 def compile_object(
-    text: str, entries: Sequence[str], *, strict_fp: bool = False, level: int = 3, cache: bool = True
-) -> tuple[bytes, bool]:
-    """The object file (position-independent) of a module for this CPU, and whether it came from the disk cache."""
-    if "@llvm.global_ctors" in text:
+    text: str, entries: Sequence[str], *, strict_fp: bool = False, level: int = 3, cache: bool = True,
+    target: Target | None = None,
+) -> tuple[bytes, bool]:  # fmt: skip
+    """The object file (position-independent) of a module for a target, and whether it came from the disk cache."""
+    if "llvm.global_ctors" in outline(text).variables:
         from irgrad.engine.codegen.cxx import run_at_start
 
         text = run_at_start(text)
-    key = fingerprint("object-3", text, "\0".join(entries), f"{strict_fp} {level}", *_machine_identity())
+    made_for = "host" if target is None else target.name
+    key = fingerprint("object-4", made_for, text, "\0".join(entries), f"{strict_fp} {level}", *_machine_identity())
     store = default_cache()
     if cache:
         image = store.get("object", key)
@@ -144,12 +151,14 @@ def compile_object(
         if image is not None:
             return image, True
         from irgrad.engine.codegen.long_functions import shorten_module  # slow to import: not for cached code
-        from irgrad.engine.codegen.optimise import machine_for, optimised_module
-        from irgrad.engine.progress import Progress
+        from irgrad.engine.codegen.optimise import is_adjoint, optimised_module
+        from irgrad.engine.codegen.target import HOST
+        from irgrad.engine.support.progress import Progress
 
         with Progress(f"making machine code of `{_plain(entries[0])}`" if entries else "making machine code"):
-            machine = machine_for(text, opt=level)
-            module = optimised_module(text, entries, machine, strict_fp=strict_fp, level=level)
+            target = target or HOST
+            machine = target.machine_for(adjoint=is_adjoint(text), opt=level)
+            module = optimised_module(text, entries, machine, strict_fp=strict_fp, level=level, target=target)
             _check_bodies(module, entries)
             module = shorten_module(module)
             image = bytes(machine.emit_object(module))
@@ -201,9 +210,18 @@ def _defines(text: str, name: str) -> bool:
 
 
 def link_object(image: bytes, entries: Sequence[str], *, cached: bool = False) -> Compiled:
-    """Link an object file into this process. Raises LoadError for symbols that nothing provides."""
+    """Link an object file into this process. Raises LoadError for symbols that nothing provides, Unsupported for
+    thread-local variables: what gives each thread its copy is the system's loader, which only takes files."""
     _end_unused()
-    names = ObjectFile(image).undefined
+    file = ObjectFile(image)
+    if file.thread_local:
+        variable = min(file.thread_local, key=len).rpartition(".shadow.")[2]
+        raise Unsupported(
+            f"the variable `{variable}` is thread-local", where=f"@{_plain(entries[0])}" if entries else "",
+            because="each thread's copy of it is made where a program or a library is loaded from a file",
+            fix="make it `static` (calls that share such a variable run one at a time), or local",
+        )
+    names = file.undefined
     missing = symbols.missing(names)
     if missing:
         return _link_with_helpers(image, entries, names, missing, cached=cached)
@@ -241,7 +259,7 @@ def _link_with_llvm(
     image: bytes, entries: Sequence[str], addresses: Mapping[str, int], more: str = "", *, cached: bool
 ) -> Compiled:
     from irgrad.engine.codegen.llvm import binding
-    from irgrad.engine.codegen.optimise import host_machine
+    from irgrad.engine.codegen.target import HOST
 
     llvm = binding()
     with LLVM_LOCK:
@@ -252,7 +270,7 @@ def _link_with_llvm(
             builder.import_symbol(name, address)
         for name in entries:
             builder.export_symbol(name)
-        engine = llvm.create_lljit_compiler(host_machine(), use_jit_link=True, suppress_errors=True)
+        engine = llvm.create_lljit_compiler(HOST.machine(), use_jit_link=True, suppress_errors=True)
         try:
             tracker = builder.link(engine, _UNIT)
         except RuntimeError as error:
@@ -266,7 +284,7 @@ def _link_with_llvm(
 def _machine_identity() -> tuple[str, ...]:
     """What machine code depends on besides its IR: this code, LLVM, the CPU, the vector library."""
     folder = Path(__file__).parent
-    files = ("optimise.py", "vector_math.py", "prepare.py", "masked.py", "long_functions.py")
+    files = ("optimise.py", "target.py", "vector_math.py", "prepare.py", "masked.py", "long_functions.py")
     code = fingerprint(*((folder / name).read_bytes() for name in files))
     libmvec = symbols.open_library("libmvec.so.1")
     return (code, f"libmvec={libmvec}", *identity())

@@ -13,7 +13,7 @@ from importlib import util
 from pathlib import Path
 from typing import Any
 
-from irgrad.engine.limits import check_length
+from irgrad.engine.support.limits import check_length
 from irgrad.rules.errors import IRInvalid, IRSyntaxError, LimitExceeded
 
 __all__ = [
@@ -52,6 +52,7 @@ def binding() -> Any:
         # Before it mends old debug info LLVM verifies the module, and ends the process when that fails; `parse`
         # verifies as well, with an exception.
         llvm.set_option("irgrad", "-disable-auto-upgrade-debug-info")
+        llvm.set_option("irgrad", "-enable-matrix")  # code generation ends the process over matrix intrinsics
     return llvm
 
 

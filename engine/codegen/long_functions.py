@@ -16,14 +16,16 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from irgrad.engine.analyses.cfg import Cfg
+from irgrad.engine.analyses.control.cache import get
+from irgrad.engine.analyses.control.cfg import Cfg
 from irgrad.engine.codegen.llvm import parse
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Argument, Block, ConstInt, Function, Instruction, MetadataValue, Module, Value
+from irgrad.engine.ir.opcodes import having
 from irgrad.engine.ir.printer import to_text
-from irgrad.engine.ir.reader import read
-from irgrad.engine.pause import no_collections
+from irgrad.engine.ir.text.reader import read
+from irgrad.engine.support.pause import no_collections
 
 __all__ = ["LIMIT", "PIECE", "REACH", "STACK", "SlowCompilation", "shorten", "shorten_module"]
 
@@ -43,7 +45,7 @@ class SlowCompilation(RuntimeWarning):
 
 _BODY = re.compile(r"^define\b[^\n]*@(?P<name>[-a-zA-Z$._0-9]+|\"[^\"\n]*\")\([^\n]*\{\n(?P<body>.*?)^\}", re.M | re.S)
 _NAME = ".piece."
-_FIRST = ("phi", "landingpad", "catchpad", "cleanuppad", "alloca")
+_FIRST = having("leads_block")
 # What belongs to the function it stands in.
 _BOUND = re.compile(
     r"\bmusttail\b|@llvm\.(?:stacksave|stackrestore|frameaddress|returnaddress|va_start|localescape)"
@@ -104,7 +106,7 @@ class _Plan:
     def __init__(self, module: Module, function: Function) -> None:
         self.module = module
         self.function = function
-        self.cfg = Cfg(function)
+        self.cfg = get(Cfg, function)
         self.pieces: dict[int, list[Function]] = {}  # id of a block -> the functions that it calls behind its phis
         self.region: dict[int, Block] = {}  # id of an instruction -> the block or the body of the piece it will be in
         self.position: dict[int, int] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -13,36 +14,42 @@ from importlib import util
 from pathlib import Path
 from typing import Any
 
-from irgrad.engine.codegen.llvm import binding
+from irgrad.engine.codegen.llvm import binding, host_features
 from irgrad.engine.codegen.long_functions import shorten_module
-from irgrad.engine.codegen.optimise import host_machine, optimised_module
+from irgrad.engine.codegen.optimise import optimised_module
+from irgrad.engine.codegen.target import HOST
+from irgrad.engine.support.scratch import scratch_folder
 from irgrad.rules.errors import CompileError, LoadError
 
-__all__ = ["CPUS", "FORMATS", "emit", "write"]
+__all__ = ["FORMATS", "emit", "target_of", "write"]
 
 FORMATS = (".ll", ".bc", ".s", ".o", ".so")
-CPUS = ("native", "baseline")
+_TARGET = re.compile(r'^attributes #\d+ = \{[^\n]*"target-cpu"="([^"]*)"(?:[^\n]*"target-features"="([^"]*)")?', re.M)
 
 
-def emit(text: str, entries: Sequence[str] | None, form: str, *, cpu: str = "native", strict_fp: bool = True) -> bytes:
+def emit(
+    text: str, entries: Sequence[str] | None, form: str, *, cpu: str = "native", features: str = "",
+    strict_fp: bool = True,
+) -> bytes:  # fmt: skip
     """The module in one of FORMATS, optimised; `entries` are its visible functions (None: those of the text).
 
-    cpu:       "native" (this CPU with all its features) or "baseline" (every CPU of this architecture)
+    cpu:       "native" (this CPU with all its features), "baseline" (every CPU of this architecture), or LLVM's name
+               of a CPU
+    features:  what to add to it or to take away, as LLVM writes it ("+avx2,-fma"); names it does not know are ignored
     strict_fp: True by default here: vectorised calls into libmvec would have to be linked by the user
 
     Raises LoadError for an unknown form or entry, IRSyntaxError or IRInvalid for text that LLVM refuses, and
     CompileError when the linker fails (.so).
     """
-    if form not in FORMATS or cpu not in CPUS:
-        raise LoadError(f"`{form}` for a `{cpu}` CPU cannot be written",
-                        because=f"the forms are {' '.join(FORMATS)}, the CPUs {' '.join(CPUS)}",
+    if form not in FORMATS:
+        raise LoadError(f"`{form}` cannot be written", because=f"the forms are {' '.join(FORMATS)}",
                         fix="choose the output's suffix among them")
     if form == ".so":
-        return _shared_library(emit(text, entries, ".o", cpu=cpu, strict_fp=strict_fp))
+        return _shared_library(emit(text, entries, ".o", cpu=cpu, features=features, strict_fp=strict_fp))
     from irgrad.engine.codegen.jit import LLVM_LOCK
 
     with LLVM_LOCK:
-        machine = _machine(cpu)
+        machine = _machine(cpu, features)
         module = optimised_module(text, entries, machine, strict_fp=strict_fp)
         try:
             if form == ".ll":
@@ -79,17 +86,26 @@ def write(path: str | os.PathLike[str], text: str, entries: Sequence[str], *, cp
     return target
 
 
-def _machine(cpu: str) -> Any:
+def _machine(cpu: str, features: str) -> Any:
+    known = {word[1:] for word in host_features().split(",")}
+    changes = ",".join(word for word in features.split(",") if word[1:] in known)
     if cpu == "native":
-        return host_machine()
+        return HOST.machine(features=changes)
     llvm = binding()
     target = llvm.Target.from_triple(llvm.get_process_triple())
-    return target.create_target_machine(cpu="", features="", opt=3, reloc="pic", codemodel="small")
+    name = "" if cpu == "baseline" else cpu
+    return target.create_target_machine(cpu=name, features=changes, opt=3, reloc="pic", codemodel="small")
+
+
+def target_of(text: str) -> tuple[str, str]:
+    """CPU and features that a compiler wrote on the functions of a module; ("baseline", "") where it did not."""
+    found = _TARGET.search(text)
+    return (found[1], found[2]) if found else ("baseline", "")
 
 
 def _shared_library(image: bytes) -> bytes:
     """Link an object into a shared library: with the wheel's lld (milliseconds), or with the system's `cc`."""
-    with tempfile.TemporaryDirectory(prefix="irgrad-ld-") as scratch:
+    with scratch_folder("ld") as scratch:
         source, output = Path(scratch, "unit.o"), Path(scratch, "unit.so")
         source.write_bytes(image)
         command = [*_linker(), "-o", str(output), str(source)]

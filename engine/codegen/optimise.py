@@ -7,75 +7,17 @@ from functools import cache
 from typing import Any
 
 from irgrad.engine.codegen import vector_math
-from irgrad.engine.codegen.llvm import binding, host_cpu, host_features, parse
+from irgrad.engine.codegen.llvm import binding
+from irgrad.engine.codegen.passes import Code, Settings, llvm_pass, run_passes, text_pass
 from irgrad.engine.codegen.prepare import strip_target
+from irgrad.engine.codegen.target import HOST, Target
+from irgrad.engine.ir.text.outline import outline
 from irgrad.rules.errors import LoadError
 
-__all__ = ["ADJOINT", "host_machine", "machine_for", "optimise", "optimised_module"]
+__all__ = ["LOWER", "is_adjoint", "optimise", "optimised_module"]
 
-ADJOINT = '"irgrad-reverse"'
+ADJOINT = "irgrad-reverse"
 """Function attribute by which derivative code says that it is a reverse sweep."""
-
-
-def host_machine(*, opt: int = 3, reloc: str = "pic", gathers: bool = True) -> Any:
-    """A target machine for this CPU with all its features; code is position-independent in the small code model."""
-    llvm = binding()
-    features = host_features()
-    if not gathers and "+avx2" in features:
-        features += ",+prefer-no-gather"
-    target = llvm.Target.from_triple(llvm.get_process_triple())
-    return target.create_target_machine(
-        cpu=host_cpu(), features=features, opt=opt, reloc=reloc, codemodel="small"
-    )
-
-
-def machine_for(text: str, *, opt: int = 3) -> Any:
-    """The host machine for a module. Loops over arrays of structs are not vectorised through gathers (measured: 1.9x on
-    tangents of a skinned mesh, hardware gathers load lane by lane), except in adjoint code, where they won (1.4x on
-    bundle adjustment)."""
-    return host_machine(opt=opt, gathers=ADJOINT in text)
-
-
-def optimised_module(
-    text: str, entries: Sequence[str] | None, machine: Any, *, strict_fp: bool = False, level: int = 3
-) -> Any:
-    """The optimised llvmlite module of `text`; only `entries` stay visible (None: what the text says). See
-    `optimise`."""
-    text = strip_target(text)
-    module = parse(text if strict_fp or level < 2 else vector_math.annotate(text))
-    if entries is not None:
-        _internalise(module, entries)
-    _run_pipeline(module, machine, level, ADJOINT in text)
-    if strict_fp or level == 0:
-        return module
-    optimised = str(module)
-    rewritten = vector_math.rewrite(optimised)
-    if rewritten is optimised:
-        return module
-    module.close()
-    module = parse(rewritten)
-    llvm = binding()
-    passes = llvm.create_new_module_pass_manager()
-    passes.add_always_inliner_pass()
-    passes.add_global_dead_code_eliminate_pass()
-    passes.add_instruction_combine_pass()
-    passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=level)))
-    return module
-
-
-def optimise(text: str, entries: Sequence[str], *, strict_fp: bool = False, level: int = 3) -> str:
-    """Optimise a module for this CPU and return its text.
-
-    entries:   functions that stay visible; all others are internal
-    strict_fp: keep scalar accuracy: vector math goes through scalar libm rather than libmvec (<= 4 ulp)
-    level:     0-3, the speed level of LLVM's pipeline
-
-    Raises IRSyntaxError or IRInvalid for text that LLVM refuses, LoadError for an entry without a body.
-    """
-    module = optimised_module(text, entries, machine_for(text, opt=level), strict_fp=strict_fp, level=level)
-    result = str(module)
-    module.close()
-    return result
 
 
 def _internalise(module: Any, entries: Sequence[str]) -> None:
@@ -117,3 +59,92 @@ def _run_pipeline(module: Any, machine: Any, level: int, scattered: bool) -> Non
     options.loop_interleaving = options.loop_unrolling = level >= 2
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
+
+
+# -- the passes -------------------------------------------------------------------------------------------------------
+
+
+def is_adjoint(text: str) -> bool:
+    """Whether the module holds adjoint code."""
+    return ADJOINT in outline(text).attributes
+
+
+def note_adjoint(code: Code, settings: Settings) -> None:
+    """Whether the module is adjoint code decides about vectorisation."""
+    code.note("adjoint", is_adjoint(code.text))
+
+
+def annotate_math(code: Code, settings: Settings) -> None:
+    """Calls of libm may become vector calls."""
+    if not settings.strict_fp and settings.level >= 2 and settings.vector_math:
+        code.text = vector_math.annotate(code.text)
+
+
+def internalise(code: Code, settings: Settings) -> None:
+    """Only entries stay visible."""
+    if settings.roots:
+        _internalise(code.llvm, settings.roots)
+
+
+def optimise_for_machine(code: Code, settings: Settings) -> None:
+    """LLVM's pipeline of the level, with loop and SLP vectorisation."""
+    _run_pipeline(code.llvm, settings.machine, settings.level, "adjoint" in code.notes)
+
+
+def rewrite_math(code: Code, settings: Settings) -> None:
+    """Vector calls go to the vector library, in small functions that are inlined."""
+    if settings.strict_fp or settings.level == 0 or not settings.vector_math:
+        return
+    optimised = code.text
+    rewritten = vector_math.rewrite(optimised)
+    if rewritten is optimised:
+        return
+    code.text = rewritten
+    llvm = binding()
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.add_instruction_combine_pass()
+    options = llvm.create_pipeline_tuning_options(speed_level=settings.level)
+    passes.run(code.llvm, llvm.create_pass_builder(settings.machine, options))
+
+
+LOWER = (
+    text_pass("strip-target", strip_target),
+    llvm_pass("note-adjoint", note_adjoint),
+    llvm_pass("annotate-math", annotate_math),
+    llvm_pass("internalise", internalise),
+    llvm_pass("optimise-for-machine", optimise_for_machine),
+    llvm_pass("rewrite-math", rewrite_math),
+)
+"""From a module with its entries to one that is ready for code generation on this machine."""
+
+
+def optimised_module(
+    text: str, entries: Sequence[str] | None, machine: Any = None, *, strict_fp: bool = False, level: int = 3,
+    target: Target = HOST,
+) -> Any:  # fmt: skip
+    """The optimised llvmlite module of `text`; only `entries` stay visible (None: what the text says). See
+    `optimise`."""
+    if entries is not None and not entries:
+        raise LoadError("no entry is named", fix="compile_module(text, entries=[...])")
+    code = Code(text)
+    machine = machine if machine is not None else target.machine_for(adjoint=is_adjoint(text), opt=level)
+    settings = Settings(tuple(entries or ()), level=level, strict_fp=strict_fp, machine=machine,
+                        vector_math=target.vector_math)  # fmt: skip
+    return run_passes(LOWER, code, settings).take()
+
+
+def optimise(text: str, entries: Sequence[str], *, strict_fp: bool = False, level: int = 3) -> str:
+    """Optimise a module for this CPU and return its text.
+
+    entries:   functions that stay visible; all others are internal
+    strict_fp: keep scalar accuracy: vector math goes through scalar libm rather than libmvec (<= 4 ulp)
+    level:     0-3, the speed level of LLVM's pipeline
+
+    Raises IRSyntaxError or IRInvalid for text that LLVM refuses, LoadError for an entry without a body.
+    """
+    module = optimised_module(text, entries, strict_fp=strict_fp, level=level)
+    result = str(module)
+    module.close()
+    return result

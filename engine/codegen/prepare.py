@@ -13,13 +13,16 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from irgrad.engine.codegen.llvm import binding, check_text, parse, target_machine
+from irgrad.engine.codegen.llvm import binding, check_text, parse
 from irgrad.engine.codegen.masked import masked_memory
+from irgrad.engine.codegen.passes import Code, Settings, llvm_pass, run_passes, text_pass
 from irgrad.engine.ir.assembly import plain_assembly
-from irgrad.engine.transforms.variadic import fixed_arguments
+from irgrad.engine.ir.text.outline import outline
+from irgrad.engine.normalise.variadic import fixed_arguments
 from irgrad.rules.errors import LoadError
+from irgrad.rules.lookup import float_intrinsics
 
-__all__ = ["out_of_line", "prepare", "strip_target"]
+__all__ = ["PREPARE", "out_of_line", "prepare", "strip_target"]
 
 # Unrolling in LLVM follows the CPU's loop buffer. This CPU model has none: full unrolling of short loops stays, runtime
 # and partial unrolling (which would multiply the derivative's size) do not happen.
@@ -40,54 +43,9 @@ _PERSONALITY = re.compile(
 _ALIAS = re.compile(r'^@(?P<name>"[^"\n]+"|[\w.$-]+) = (?P<words>(?:[a-z_]+ )*)alias ', re.M)
 _TRIPLE = re.compile(r'^target triple = "[^"\n]*"$', re.M)
 
-# libm functions whose LLVM intrinsic means the same but cannot write errno, by number of arguments.
-_INTRINSICS = {
-    **{name: (name, 1) for name in (
-        "sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "exp", "exp2", "exp10", "log",
-        "log2", "log10", "fabs", "floor", "ceil", "trunc", "rint", "nearbyint", "round", "roundeven")},
-    "pow": ("pow", 2), "atan2": ("atan2", 2), "copysign": ("copysign", 2), "fmin": ("minnum", 2),
-    "fmax": ("maxnum", 2), "fma": ("fma", 3),
-}
 _DECLARED_LIBM = re.compile(
     r"^declare (?P<head>[^@\n]*?)\b(?P<type>double|float) @(?P<name>[a-z]\w*)\((?P<args>[^)\n]*)\)[^\n]*\n", re.M
 )
-
-
-def prepare(
-    text: str, roots: Sequence[str], keep: Callable[[str], bool] | None = None, *, preopt: bool = True,
-    leaving: bool = False,
-) -> str:
-    """Optimise a module for differentiation and bring it into canonical form.
-
-    roots: names of the functions that stay visible; everything else becomes internal and may be inlined or dropped
-    keep:  functions for which it is true (they have a rule) are neither inlined nor specialised, nor do their callers
-           learn what they do with their arguments: a rule may read what the body does not
-    preopt: False for the passes that canonical form needs, and no others: for measuring what the others are worth
-
-    leaving: whether exceptions that leave a root reach its caller: then what they pass on the way cleans up
-
-    Returns the module's text; debug locations are kept, debug variables are not. Raises LoadError when a root has no
-    body, IRSyntaxError or IRInvalid when LLVM refuses the text.
-    """
-    check_text(text)
-    text = plain_assembly(_own_aliases(strip_target(text)))
-    if "@llvm.va_start" in text:
-        text = fixed_arguments(text)
-    if "@llvm.masked." in text:
-        text = masked_memory(str(parse(text)))
-    module = parse(_pure_libm(out_of_line(text, keep) if keep is not None else text))
-    _expose(module, roots, keep)
-    machine = target_machine(_PREPARE_CPU.get(_architecture(), ""), opt=2, jit=True)
-    if preopt:
-        _optimise(module, machine)
-    if keep is not None:
-        _settle(module, machine, keep)
-    if "invoke " in text and not leaving and not _catches(module):
-        _drop_cleanup_pads(module, machine)
-    _canonicalise(module, machine, inline=not preopt)
-    result = str(module)
-    module.close()
-    return result if "landingpad" in result else _PERSONALITY.sub("", result)
 
 
 def strip_target(text: str) -> str:
@@ -129,7 +87,7 @@ def _pure_libm(text: str) -> str:
     for declared in list(_DECLARED_LIBM.finditer(text)):
         suffix = "f" if declared["type"] == "float" else ""
         name = declared["name"]
-        row = _INTRINSICS.get(name.removesuffix("f") if suffix else name)
+        row = float_intrinsics().get(name.removesuffix("f") if suffix else name)
         kinds = [argument.split()[0] if argument.split() else "" for argument in declared["args"].split(",")]
         if row is None or (suffix and not name.endswith("f")) or kinds != [declared["type"]] * row[1]:
             continue
@@ -237,3 +195,129 @@ def _canonicalise(module: Any, machine: Any, *, inline: bool = False) -> None:
     passes.add_lcssa_pass()
     passes.add_global_dead_code_eliminate_pass()
     passes.run(module, builder)
+
+
+# -- the passes -------------------------------------------------------------------------------------------------------
+
+
+def fix_arguments(text: str) -> str:
+    """Functions with variable arguments become functions of one more pointer."""
+    return fixed_arguments(text) if outline(text).has_prefix("llvm.va_start") else text
+
+
+def lower_masked(code: Code, settings: Settings) -> None:
+    """Masked loads and stores become branches around scalar ones."""
+    if code.has_function("llvm.masked."):
+        text = code.text if code.form == "llvm" else str(parse(code.text))
+        code.text = masked_memory(text)
+        code.notes.add("masked")
+
+
+def keep_out_of_line(code: Code, settings: Settings) -> None:
+    """Functions that have a rule lose `alwaysinline`, which no linkage withstands."""
+    if settings.keep is not None:
+        changed = out_of_line(code.text, settings.keep)
+        if changed is not code.text:
+            code.text = changed
+
+
+def expose(code: Code, settings: Settings) -> None:
+    """Roots are external, what has a rule stays out of line, everything else that has a body is internal."""
+    code.forget("masked")
+    code.note("matrix", code.has_function("llvm.matrix."))
+    code.note("invoke", "invoke" in outline(code.text).opcodes)
+    _expose(code.llvm, settings.roots, settings.keep)
+
+
+def optimise_scalar(code: Code, settings: Settings) -> None:
+    """LLVM's O2 without vectorisation and without partial unrolling."""
+    if settings.preopt or "matrix" in code.notes:  # (the pipeline lowers matrices when it is nearly through)
+        _optimise(code.llvm, _machine(code))
+
+
+def optimise_again(code: Code, settings: Settings) -> None:
+    """The same once more, where masked accesses or matrices were lowered in between."""
+    if settings.preopt and code.notes & {"matrix", "masked"}:
+        _optimise(code.llvm, _machine(code))
+
+
+def lower_late_masked(code: Code, settings: Settings) -> None:
+    """What intrinsics of a CPU have become: masked accesses."""
+    if settings.preopt:
+        lower_masked(code, settings)
+
+
+def settle(code: Code, settings: Settings) -> None:
+    """What was kept apart is external again, and what it does to memory is written on it."""
+    if settings.keep is not None:
+        _settle(code.llvm, _machine(code), settings.keep)
+
+
+def drop_cleanup(code: Code, settings: Settings) -> None:
+    """Landing pads that only clean up go, where nothing catches."""
+    if "invoke" in code.notes and not settings.leaving and not _catches(code.llvm):
+        _drop_cleanup_pads(code.llvm, _machine(code))
+
+
+def simplify_loops(code: Code, settings: Settings) -> None:
+    """Loops get a preheader, one latch, exits of their own and LCSSA phis; functions one return."""
+    _canonicalise(code.llvm, _machine(code), inline=not settings.preopt)
+
+
+def drop_personality(code: Code, settings: Settings) -> None:
+    """Functions without landing pads have no personality."""
+    if "landingpad" not in outline(code.text).opcodes:
+        code.text = _PERSONALITY.sub("", code.text)
+
+
+def checked(text: str) -> str:
+    """The text is not too long and not too deep for LLVM's parser."""
+    check_text(text)
+    return text
+
+
+PREPARE = (
+    text_pass("check-text", checked),
+    text_pass("strip-target", strip_target),
+    text_pass("own-aliases", _own_aliases),
+    text_pass("plain-assembly", plain_assembly),
+    text_pass("fix-arguments", fix_arguments),
+    llvm_pass("lower-masked", lower_masked),
+    llvm_pass("keep-out-of-line", keep_out_of_line),
+    text_pass("pure-libm", _pure_libm),
+    llvm_pass("expose", expose),
+    llvm_pass("optimise-scalar", optimise_scalar),
+    llvm_pass("lower-late-masked", lower_late_masked),
+    llvm_pass("optimise-again", optimise_again),
+    llvm_pass("settle", settle),
+    llvm_pass("drop-cleanup", drop_cleanup),
+    llvm_pass("simplify-loops", simplify_loops),
+    llvm_pass("drop-personality", drop_personality),
+)
+"""From a linked module as a compiler wrote it to the optimised, canonical, still scalar module to differentiate."""
+
+
+def prepare(
+    text: str, roots: Sequence[str], keep: Callable[[str], bool] | None = None, *, preopt: bool = True,
+    leaving: bool = False,
+) -> str:
+    """Optimise a module for differentiation and bring it into canonical form: the passes of `PREPARE`.
+
+    roots: names of the functions that stay visible; everything else becomes internal and may be inlined or dropped
+    keep:  functions for which it is true (they have a rule) are neither inlined nor specialised, nor do their callers
+           learn what they do with their arguments: a rule may read what the body does not
+    preopt: False for the passes that canonical form needs, and no others: for measuring what the others are worth
+    leaving: whether exceptions that leave a root reach its caller: then what they pass on the way cleans up
+
+    Returns the module's text; debug locations are kept, debug variables are not. Raises LoadError when a root has no
+    body, IRSyntaxError or IRInvalid when LLVM refuses the text.
+    """
+    code = Code(text)
+    run_passes(PREPARE, code, Settings(tuple(roots), keep, preopt, leaving))
+    result = code.text
+    code.close()
+    return result
+
+
+def _machine(code: Code) -> Any:
+    return code.machine(_PREPARE_CPU.get(_architecture(), ""), 2)

@@ -19,18 +19,16 @@ from functools import cache
 
 from irgrad.engine.codegen.llvm import host_features
 from irgrad.engine.codegen.symbols import lookup, open_library
+from irgrad.engine.ir.text.outline import outline
+from irgrad.rules.table import rows
 
 __all__ = ["annotate", "available", "rewrite"]
 
+_ROWS = [row for row in rows().values() if row.libmvec]
 # Intrinsics with a libmvec function: name -> number of arguments.
-_INTRINSICS = {
-    "sin": 1, "cos": 1, "exp": 1, "log": 1, "pow": 2, "tan": 1, "asin": 1, "acos": 1, "atan": 1, "sinh": 1, "cosh": 1,
-    "tanh": 1, "exp2": 1, "exp10": 1, "log2": 1, "log10": 1, "atan2": 2,
-}
+_INTRINSICS = {row.intrinsics[0]: len(row.signature) for row in _ROWS if row.intrinsics}
 # Functions of libm without an intrinsic that libmvec has.
-_CALLS = {
-    "erf": 1, "erfc": 1, "cbrt": 1, "expm1": 1, "log1p": 1, "asinh": 1, "acosh": 1, "atanh": 1, "hypot": 2,
-}
+_CALLS = {row.libm[0]: len(row.signature) for row in _ROWS if not row.intrinsics}
 _LIBRARY = "libmvec.so.1"
 _VECTOR = re.compile(rf"@llvm\.({'|'.join(_INTRINSICS)})\.v(\d+)f(32|64)\b")
 _ARGUMENTS = r"\((?:[^()\n]|\([^()\n]*\))*\)"
@@ -69,7 +67,7 @@ def annotate(text: str) -> str:
 
     Idempotent, and the text is returned as it is where libmvec is not there.
     """
-    if "vector-function-abi-variant" in text or not _CALL.search(text) or not available():
+    if outline(text).has_prefix("_ZGV") or not _CALL.search(text) or not available():
         return text
     declared: dict[str, str] = {}
     own = {found[1] for found in _DEFINED.finditer(text)}

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from irgrad.engine.ir.lexer import unescape
+from irgrad.engine.ir.quoting import unescape
 
 __all__ = ["link_assembly", "plain_assembly"]
 

@@ -12,6 +12,7 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
     Block,
     CallInfo,
+    ConstAggregate,
     Constant,
     ConstInt,
     ConstUndef,
@@ -240,3 +241,12 @@ def zero(type_: Type) -> Constant:
 
 def _bool_like(type_: Type) -> Type:
     return ty.vector(type_.count, ty.I1) if isinstance(type_, ty.VectorType) else ty.I1
+
+def mask_lanes(mask: Value, count: int) -> list[int | None]:
+    """Lane numbers of a shuffle mask; None where the lane is undefined."""
+    if isinstance(mask, ConstZero):
+        return [0] * count
+    if isinstance(mask, ConstUndef):
+        return [None] * count
+    assert isinstance(mask, ConstAggregate)
+    return [e.value if isinstance(e, ConstInt) else 0 if isinstance(e, ConstZero) else None for e in mask.elems]

@@ -1,10 +1,8 @@
 """Float literals of LLVM's text: reading any spelling into bits, printing bits exactly.
 
 LLVM prints `double` and `float` in decimal when six digits are exact, else as the sixteen hexadecimal digits of the
-value as a
-double; the other formats have a letter each: 0xH half, 0xR bfloat, 0xK x86_fp80, 0xL fp128, 0xM ppc_fp128 (these two
-with their low
-word first). Versions after 22 write `f0x...`, the bits in the type's own format.
+value as a double; the other formats have a letter each: 0xH half, 0xR bfloat, 0xK x86_fp80, 0xL fp128, 0xM ppc_fp128
+(these two with their low word first). Versions after 22 write `f0x...`, the bits in the type's own format.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """Names of LLVM's intrinsics: what may be called `llvm.*`.
 
-LLVM takes a call of an intrinsic that does not exist for a call of an external function and dies in code generation,
-so unknown
-names are refused before LLVM sees them. The names are those of LLVM 22, without the ones that exist for the code
-generator's own use,
-for other languages' runtimes (coroutines, garbage collection, Windows exceptions), or whose misuse ends the process
-(`read_register`).
+LLVM takes a call of an intrinsic that does not exist for a call of an external function and dies in code generation, so
+unknown names are refused before LLVM sees them. The names are those of LLVM 22, without the ones that exist for the
+code generator's own use, for other languages' runtimes (coroutines, garbage collection, Windows exceptions), or whose
+misuse ends the process (`read_register`).
 """
 
 from __future__ import annotations
@@ -13,6 +11,12 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from pathlib import Path
+
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.types import Type
+
+PURE = "nounwind willreturn memory(none)"
+SUFFIX = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64", "x86_fp80": "f80", "fp128": "f128"}
 
 GENERIC: frozenset[str] = frozenset(
     """
@@ -103,3 +107,12 @@ def _stem(body: str, table: frozenset[str]) -> bool:
         if ".".join(parts[:end]) in table:
             return True
     return False
+
+
+def type_suffix(type_: Type) -> str:
+    """The overload suffix of an intrinsic: f64, v4f32, i32, p0."""
+    if isinstance(type_, ty.VectorType):
+        return f"v{type_.count}{type_suffix(type_.elem)}"
+    if type_.is_ptr:
+        return "p0"
+    return SUFFIX.get(str(type_), str(type_))

@@ -27,18 +27,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.opcodes import CALLS, OPCODES, TERMINATORS, Opcode
 from irgrad.engine.ir.types import Type
-
-CASTS = frozenset(
-    "trunc zext sext fptrunc fpext fptoui fptosi uitofp sitofp ptrtoint ptrtoaddr inttoptr bitcast "
-    "addrspacecast".split()
-)
-INT_BINARY = frozenset("add sub mul udiv sdiv urem srem shl lshr ashr and or xor".split())
-FLOAT_BINARY = frozenset("fadd fsub fmul fdiv frem".split())
-TERMINATORS = frozenset(
-    "ret br switch indirectbr invoke callbr resume catchswitch catchret cleanupret unreachable".split()
-)
-CALLS = frozenset(("call", "invoke", "callbr"))
 
 
 class Value:
@@ -311,6 +301,11 @@ class Instruction(Value):
         self.block: Block | None = None
 
     @property
+    def traits(self) -> Opcode:
+        """The row of the opcode. Raises KeyError for an opcode that LLVM does not have."""
+        return OPCODES[self.opcode]
+
+    @property
     def is_terminator(self) -> bool:
         """Ends a block."""
         return self.opcode in TERMINATORS
@@ -340,7 +335,7 @@ class Instruction(Value):
 class Function(Constant):
     """A function. `head`: text between `define`/`declare` and the return type (linkage, visibility, cc, ...)."""
 
-    __slots__ = ("args", "blocks", "ftype", "head", "lazy", "metadata", "ret_attrs", "tail")
+    __slots__ = ("analyses", "args", "blocks", "ftype", "head", "lazy", "metadata", "ret_attrs", "tail")
 
     def __init__(self, name: str, ftype: ty.FunctionType, arg_names: Sequence[str | None] = ()) -> None:
         super().__init__(ty.PTR, name)
@@ -354,6 +349,7 @@ class Function(Constant):
         self.ret_attrs = ""  # "noundef nonnull"
         self.tail = ""  # after the parameter list: 'local_unnamed_addr #0 comdat align 16 personality ptr @f'
         self.metadata: dict[str, str] = {}
+        self.analyses: tuple[list[tuple[Block, ...]], dict[Any, Any]] | None = None  # see analyses/control/cache.py
         self.lazy: str | None = None  # body text not read yet (functions not reachable from the roots)
 
     @property

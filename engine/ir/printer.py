@@ -1,9 +1,8 @@
 """Prints the model as LLVM's textual IR. Deterministic: the text depends on the module alone.
 
-Names: every local value keeps its name. Numbers (`%7`, from values that had no name in the text read) are kept as
-long as they
-rise in the order of the text, as LLVM wants; a number that does not, and a value without any name, get a name that
-is free (`%v7`).
+Names: every local value keeps its name. Numbers (`%7`, from values that had no name in the text read) are kept as long
+as they rise in the order of the text, as LLVM wants; a number that does not, and a value without any name, get a name
+that is free (`%v7`).
 """
 
 from __future__ import annotations
@@ -13,9 +12,7 @@ from collections.abc import Callable
 
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.floats import float_text
-from irgrad.engine.ir.lexer import escape, quoted_name
 from irgrad.engine.ir.model import (
-    CASTS,
     CallInfo,
     ConstAggregate,
     ConstData,
@@ -34,6 +31,8 @@ from irgrad.engine.ir.model import (
     Module,
     Value,
 )
+from irgrad.engine.ir.opcodes import CASTS
+from irgrad.engine.ir.quoting import escape, quoted_name
 from irgrad.engine.ir.types import Type
 
 _LONGEST_NAME = 250  # LLVM reads local names of up to 1024 bytes; a block may be named after two others

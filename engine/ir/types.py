@@ -324,3 +324,28 @@ def field_offsets(t: StructType) -> tuple[int, ...]:
         offset += size_of(field)
     align = 1 if t.packed else align_of(t)
     return (*out, (offset + align - 1) // align * align)
+
+
+_capable: dict[Type, bool] = {}
+
+
+def may_hold_pointer(type_: Type) -> bool:
+    """A value of this type may be a pointer or carry one: pointers, integers of 64 bits or more, and what has them.
+    A vector counts as a whole: memory is copied through vectors of bytes."""
+    known = _capable.get(type_)
+    if known is None:
+        match type_:
+            case PtrType():
+                known = True
+            case IntType(bits=bits):
+                known = bits >= 64
+            case VectorType(count=count, elem=IntType(bits=bits)):
+                known = count * bits >= 64
+            case VectorType(elem=elem) | ArrayType(elem=elem):
+                known = may_hold_pointer(elem)
+            case StructType(fields=fields):
+                known = any(map(may_hold_pointer, fields or ()))
+            case _:
+                known = False
+        _capable[type_] = known
+    return known

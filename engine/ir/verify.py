@@ -1,10 +1,8 @@
 """Structural verifier: is this function well-formed SSA? Meant for tests, after each transform.
 
-`verify_function` returns what is wrong as sentences, an empty list when nothing is. It checks blocks and
-terminators, phis against
-predecessors, that every operand is defined and its definition dominates the use, and the types of the operands by a
-table with a
-row per family of opcodes. Linear but for the dominators, which take a few sweeps.
+`verify_function` returns what is wrong as sentences, an empty list when nothing is. It checks blocks and terminators,
+phis against predecessors, that every operand is defined and its definition dominates the use, and the types of the
+operands by a table with a row per family of opcodes. Linear but for the dominators, which take a few sweeps.
 """
 
 from __future__ import annotations
@@ -14,9 +12,6 @@ from collections.abc import Callable, Iterator
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import element_type
 from irgrad.engine.ir.model import (
-    CASTS,
-    FLOAT_BINARY,
-    INT_BINARY,
     Argument,
     Block,
     Constant,
@@ -26,7 +21,7 @@ from irgrad.engine.ir.model import (
     Module,
     Value,
 )
-from irgrad.engine.ir.opcodes import OPCODES
+from irgrad.engine.ir.opcodes import CASTS, FLOAT_BINARY, INT_BINARY, OPCODES
 from irgrad.engine.ir.printer import Names
 from irgrad.engine.ir.types import Type
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         RuleError,
         ShapeError,
         SignatureError,
+        TapeMemoryError,
         Unsupported,
     )
 
@@ -58,6 +59,7 @@ _ERRORS = (
     "RuleError",
     "ShapeError",
     "SignatureError",
+    "TapeMemoryError",
     "Unsupported",
 )
 
@@ -95,6 +97,7 @@ __all__ = [
     "ShapeError",
     "Signature",
     "SignatureError",
+    "TapeMemoryError",
     "Unsupported",
     "__version__",
     "check_rule",

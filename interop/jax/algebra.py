@@ -28,10 +28,10 @@ from typing import Any
 
 import numpy as np
 
-from irgrad.engine.kernel import Kernel
-from irgrad.engine.programs import Program
-from irgrad.engine.slots import TAPE, TAPE_BYTES, TAPE_NAME, Slot
-from irgrad.engine.tapes import tape_of
+from irgrad.engine.kernel.kernel import Kernel
+from irgrad.engine.kernel.programs import Program
+from irgrad.engine.kernel.tapes import tape_of
+from irgrad.engine.signature.slots import TAPE, TAPE_BYTES, TAPE_NAME, Slot
 from irgrad.rules.layers import InForce, using
 
 __all__ = [
@@ -178,15 +178,15 @@ def program_of(spec: Spec) -> Program:
 def _program_of(spec: Spec) -> Program:
     program = spec.kernel.primal
     if spec.tape is not None and TAPE in spec.wanted:
-        return program.A(spec.tape.active)
+        return program.forward_with_tape(spec.tape.active)
     if spec.tape is not None and spec.reads_tape and spec.cotangents is not None:
         kept, width = spec.tape.active, spec.width(0)
         if width == 1 or tape_of(program, kept, width).layout == tape_of(program, kept).layout:
-            return program.B(kept, width)
+            return program.reverse_from_tape(kept, width)
     outputs = tuple(i for i in spec.kernel.output_positions if program.slots[i].differentiable)
     first = 0
     if spec.cotangents is not None:
-        program = (program.V if spec.values else program.R)({*spec.wanted, *spec.cotangents}, spec.width(0))
+        program = (program.vjp if spec.values else program.pullback)({*spec.wanted, *spec.cotangents}, spec.width(0))
         first = 1
     for number, mask in enumerate(spec.directions):
         last = number == len(spec.directions) - 1 and not spec.values
@@ -194,7 +194,7 @@ def _program_of(spec: Spec) -> Program:
             active = {*mask, *outputs}
         else:
             active = {n for n, s in enumerate(program.slots) if s.differentiable and _moves(s, mask)}
-        program = (program.T if last else program.J)(active, spec.width(number + first))
+        program = (program.jvp_only if last else program.jvp)(active, spec.width(number + first))
     return program
 
 

@@ -1,9 +1,9 @@
 """Calls with batch axes: FFI handlers that hand XLA's buffers to the engine's driver of batches.
 
 The batch axes stand in front of every buffer. The last one holds the samples, the others are rows (see
-`engine/batch_driver.py`); their sizes are read from the buffers (the results have them all), so that XLA may cut a
-batch over devices, or leave its size open in an exported program. An operand whose size is 1 along an axis is the same
-for all samples along it: nothing is broadcast in memory. Samples run as vector lanes where the engine finds that
+`engine/runtime/batch_driver.py`); their sizes are read from the buffers (the results have them all), so that XLA may
+cut a batch over devices, or leave its size open in an exported program. An operand whose size is 1 along an axis is the
+same for all samples along it: nothing is broadcast in memory. Samples run as vector lanes where the engine finds that
 possible, else one after the other, as in `engine.batch`. What else depends on shapes comes with each call as `meta`:
 
     meta   ::= axes, slots, bytes of memory, bytes of them before the scratch memory, lanes, samples of a block,
@@ -17,25 +17,27 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from irgrad.engine.batch_blocks import BLOCK
-from irgrad.engine.batch_driver import FIELDS, HEAD, KIND_CODES, driver_text
-from irgrad.engine.batch_plan import CHUNKS, LONG, STAGE_BYTES, front_bytes, placed, scratch_bytes
-from irgrad.engine.batch_unit import Strategy, block_ir, strategy_of
-from irgrad.engine.batch_writer import Writer
-from irgrad.engine.batched import LARGEST
-from irgrad.engine.programs import Program
-from irgrad.engine.prototype import quoted
-from irgrad.engine.slots import TAPE
-from irgrad.interop.jax.handler import FAIL, PARTS, QUERY, TARGETS, in_turn, merged, register_text
+from irgrad.engine.batches.batched import LARGEST
+from irgrad.engine.batches.blocks import BLOCK
+from irgrad.engine.batches.plan import CHUNKS, LONG, STAGE_BYTES, front_bytes, placed, scratch_bytes
+from irgrad.engine.batches.unit import Strategy, block_ir, strategy_of
+from irgrad.engine.ir.text.entities import joined
+from irgrad.engine.kernel.programs import Program
+from irgrad.engine.runtime.batch_driver import FIELDS, HEAD, KIND_CODES, driver_text
+from irgrad.engine.runtime.ir_writer import Writer
+from irgrad.engine.signature.prototype import quoted
+from irgrad.engine.signature.slots import TAPE
+from irgrad.interop.jax.handler import FAIL, PARTS, QUERY, TARGETS, in_turn, register_text
 from irgrad.interop.jax.status import scan_call, status_text
-from irgrad.interop.jax.threads import sharing_text
+from irgrad.interop.jax.tape_memory import LOOK, report_text
+from irgrad.interop.jax.threads import WORDS, sharing_text
 
 __all__ = ["Uses", "batch_strategy", "batched_layout", "batched_text", "register_batched", "uses_of"]
 
 Key = tuple[int, tuple[int, ...]]
 Words = tuple[int, ...]
 Uses = tuple[tuple[str, bool], ...]  # by slot: how it starts, whether it is wanted
-_FRONT, _BESIDE, _CONTROL = 8, 3, 9
+_FRONT, _BESIDE = 8, 3
 _HELPERS, _MEMORY = 15, 1 << 24  # the most helpers; the most bytes of scratch memory for them
 _ALL = 1 << 62
 
@@ -53,7 +55,8 @@ ready:
   %up = add i64 %number, 63
   %start64 = and i64 %up, -64
   %memory = inttoptr i64 %start64 to ptr
-  call void @irgrad.batch.call(ptr %call, ptr %args, ptr %rets, ptr %meta, ptr %memory, ptr %block)
+  %tape = call ptr @irgrad.batch.call(ptr %call, ptr %args, ptr %rets, ptr %meta, ptr %memory, ptr %block)
+TAPE
 LEAVE
 }
 """
@@ -121,7 +124,8 @@ def batched_text(name: str, block: str, leave: str = "  ret ptr null", reports: 
     """
     text = block + driver_text(block) + _filler()
     handler = sharing_text() + (PARTS + QUERY + _BODY + FAIL + _CALL).replace("LEAVE", leave) + reports
-    return merged(text, handler.replace("@HANDLER", f"@{quoted(name)}"))
+    handler = handler.replace("TAPE", LOOK) + report_text(name.split(".")[1] if "." in name else name)
+    return joined(text, handler.replace("@HANDLER", f"@{quoted(name)}"))
 
 
 def batched_layout(
@@ -151,7 +155,7 @@ def batched_layout(
         sides = (row["size"], block * row["size"]) if lanes else (width, row["size"])
         row.update(offset=offset, block_sample=sides[0], block_element=sides[1])
         offset += scratch_bytes(row["place"], block, lanes, width)
-    before = 8 * (len(HEAD) + axes - 1 + len(slots) * (len(FIELDS) + 2 * (axes - 1)) + 2 * len(slots) + _CONTROL)
+    before = 8 * (len(HEAD) + axes - 1 + len(slots) * (len(FIELDS) + 2 * (axes - 1)) + 2 * len(slots) + len(WORDS))
     helpers = 0 if strategy.serial else min(_HELPERS, _MEMORY // offset)
     before = -(-before // 64) * 64
     values: list[int] = []
@@ -169,8 +173,8 @@ def batched_layout(
 
 
 def _filler() -> str:
-    """`irgrad.batch.call`: fills in the driver's words from the buffers and calls it."""
-    w = Writer("define internal void @irgrad.batch.call(ptr %call, ptr %args, ptr %rets, ptr %meta, ptr %memory, "
+    """`irgrad.batch.call`: fills in the driver's words from the buffers and calls it; its result is that of `share`."""
+    w = Writer("define internal ptr @irgrad.batch.call(ptr %call, ptr %args, ptr %rets, ptr %meta, ptr %memory, "
                "ptr %block) noinline")
     axes, slots, _, before, lanes, block, scratch, helpers = (w.load("i64", "%meta", n) for n in range(_FRONT))
     outer = w.emit(f"sub i64 {axes}, 1")
@@ -203,13 +207,13 @@ def _filler() -> str:
         _fill_side(w, "source", "%args", w.load("i64", given), given, record, bases, i, outer)
         _fill_side(w, "target", "%rets", w.load("i64", given, 2), given, record, bases, i, outer)
     scratch_memory = w.at("%memory", before)
-    control_words = ("i64 0", f"ptr {scratch_memory}", f"ptr @{BLOCK}", "i64 0", "i64 0", "i64 1", "ptr %block",
-                     "ptr %memory", f"ptr {bases}")
-    for number, word in enumerate(control_words):
-        w.do(f"store {word}, ptr {w.at(control, str(number), 'i64')}")
+    control_words = {"scratch": f"ptr {scratch_memory}", "block": f"ptr @{BLOCK}", "users": "i64 1",
+                     "memory": "ptr %block", "meta": "ptr %memory", "bases": f"ptr {bases}"}
+    for number, name in enumerate(WORDS):
+        w.do(f"store {control_words.get(name, 'i64 0')}, ptr {w.at(control, str(number), 'i64')}")
     total = w.mul(head["rows"], chunks)
-    w.do(f"call void @irgrad.batch.share(ptr %call, ptr {control}, i64 {total}, i64 {helpers})")
-    return w.text()
+    failure = w.emit(f"call ptr @irgrad.batch.share(ptr %call, ptr {control}, i64 {total}, i64 {helpers})")
+    return w.text(f"ptr {failure}")
 
 
 def _up(w: Writer, number: str, step: str) -> str:

@@ -7,9 +7,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from irgrad.engine.binding import as_array, as_scalar
-from irgrad.engine.kernel import Kernel
-from irgrad.engine.signature import Parameter
+from irgrad.engine.kernel.binding import as_array, as_scalar
+from irgrad.engine.kernel.kernel import Kernel
+from irgrad.engine.signature.parameter import Parameter
 from irgrad.interop.jax import rules, splitting  # noqa: F401 - they register the rules
 from irgrad.interop.jax.algebra import Spec
 from irgrad.interop.jax.eager import compiled_call

@@ -1,6 +1,6 @@
 """`as_custom_jvp`: the partials of a rule for pure JAX code, as a function with `jax.custom_jvp`.
 
-The expressions of the partials are read as `jax.numpy` (a reading like those of `irgrad.rules.readings`), so the
+The expressions of the partials are read as `jax.numpy` (a reading as in `irgrad.rules.expressions.readings`), so the
 function jits, batches and differentiates again.
 """
 
@@ -15,12 +15,12 @@ import numpy as np
 from jax import scipy as jsp
 from jax.custom_derivatives import SymbolicZero
 
+from irgrad.rules.definitions.types import SCALARS, Active, Const, mode_type
 from irgrad.rules.errors import RuleError
-from irgrad.rules.expr import ZERO, emit
+from irgrad.rules.expressions.expr import ZERO, emit
+from irgrad.rules.expressions.row import Row
 from irgrad.rules.keys import key_of
 from irgrad.rules.layers import Snapshot, current
-from irgrad.rules.row import Row
-from irgrad.rules.types import SCALARS, Active, Const, mode_type
 
 __all__ = ["JaxReading", "as_custom_jvp"]
 

@@ -15,7 +15,7 @@ from typing import Any
 import jax
 from jax.extend.core import get_opaque_trace_state
 
-from irgrad.engine.kernel import Kernel
+from irgrad.engine.kernel.kernel import Kernel
 from irgrad.rules.layers import token
 
 __all__ = ["compiled_call"]

@@ -7,6 +7,7 @@ process that reads them needs irgrad, but neither the kernel's source nor a comp
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import re
@@ -62,7 +63,8 @@ def _until_known(attempt: Callable[[], Any]) -> Any:
 def serialize(exported: jax.export.Exported, *, vjp_order: int = 0) -> bytes:
     """Bytes of an exported program with the IR of every kernel that it calls.
 
-    vjp_order: derivatives of the exported program to include, as in `jax.export.Exported.serialize`.
+    vjp_order: derivatives of the exported program to include, as in `jax.export.Exported.serialize`
+
     Raises LoadError for a kernel that this process does not know.
     """
 
@@ -74,32 +76,51 @@ def serialize(exported: jax.export.Exported, *, vjp_order: int = 0) -> bytes:
     names = sorted({name.strip('"') for name in _TARGET.findall(exported.mlir_module())})
     if vjp_order:  # its targets are in bytes that cannot be searched: all that are registered go along
         names = sorted(TARGETS)
+    members = {"program": program}
+    for number, name in enumerate(names):
+        if name not in TARGETS:
+            raise LoadError(f"the kernel behind `{name}` is not in this process",
+                            because="its IR is not known here", fix="serialize it where it was exported")
+        target = TARGETS[name]
+        members[f"{number}.json"] = json.dumps({"name": name, "strict_fp": target.strict_fp}).encode()
+        members[f"{number}.ll"] = target.text.encode()
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("program", program)
-        for number, name in enumerate(names):
-            if name not in TARGETS:
-                raise LoadError(f"the kernel behind `{name}` is not in this process",
-                                because="its IR is not known here", fix="serialize it where it was exported")
-            target = TARGETS[name]
-            archive.writestr(f"{number}.json", json.dumps({"name": name, "strict_fp": target.strict_fp}))
-            archive.writestr(f"{number}.ll", target.text)
+        for name, data in (*members.items(), ("digest", _digest(members))):
+            archive.writestr(name, data)
     return packed.getvalue()
 
 
+def _digest(members: dict[str, bytes]) -> bytes:
+    digest = hashlib.sha256()
+    for name, data in sorted(members.items()):
+        digest.update(f"{name} {len(data)} ".encode() + data)
+    return digest.hexdigest().encode()
+
+
 def deserialize(data: bytes) -> jax.export.Exported:
-    """The exported program in `data`; its kernels are compiled for this CPU. `data` is code: read what you trust only.
+    """The exported program in `data`; its kernels are compiled for this CPU. `data` is code: read only what you trust.
 
     Raises LoadError for bytes that `serialize` did not make.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            program = archive.read("program")
-            heads = sorted(name for name in archive.namelist() if name.endswith(".json"))
-            rows = [(json.loads(archive.read(name)), archive.read(name[:-4] + "ll").decode()) for name in heads]
-    except (zipfile.BadZipFile, KeyError, ValueError) as error:
-        raise LoadError("these bytes are no exported program with kernels", because=str(error),
-                        fix="pass what irgrad.interop.jax.serialize returned") from None
-    for head, text in rows:
-        register_text(head["name"], text, head["strict_fp"])
-    return jax.export.deserialize(bytearray(program))
+            members = {name: archive.read(name) for name in archive.namelist()}
+        whole = members.pop("digest", b"") == _digest(members)
+    except Exception as error:  # damaged bytes fail in any of the steps of an archive, each with errors of its own
+        raise _unreadable(str(error) or type(error).__name__) from None
+    if not whole:
+        raise _unreadable("its parts are not those that were written")
+    for name in sorted(name for name in members if name.endswith(".json")):
+        head = json.loads(members[name])
+        register_text(head["name"], members[name[:-4] + "ll"].decode(), head["strict_fp"])
+    try:
+        return jax.export.deserialize(bytearray(members["program"]))
+    except Exception as error:  # of a version of JAX that writes another format
+        raise _unreadable(f"JAX {jax.__version__} says {type(error).__name__}: {error}") from error
+
+
+def _unreadable(because: str) -> LoadError:
+    return LoadError("these bytes are no exported program with kernels", because=because,
+                     fix="pass all that irgrad.interop.jax.serialize returned; if that was in another version, export "
+                         "again")

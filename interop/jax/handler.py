@@ -19,14 +19,16 @@ from __future__ import annotations
 import threading
 from typing import Any, NamedTuple
 
-from irgrad.engine.host import refuse_hosted
-from irgrad.engine.programs import Program
-from irgrad.engine.prototype import quoted
-from irgrad.engine.turns import shared_state
+from irgrad.engine.ir.text.entities import joined
+from irgrad.engine.kernel.host import refuse_hosted
+from irgrad.engine.kernel.programs import Program
+from irgrad.engine.kernel.serialised_calls import shared_state
+from irgrad.engine.signature.prototype import quoted
 from irgrad.interop.jax.status import checked_text, status_text
+from irgrad.interop.jax.tape_memory import LOOK, report_text
 
 __all__ = [
-    "FAIL", "PARTS", "QUERY", "TARGETS", "Target", "handler_text", "in_turn", "merged", "register", "register_text",
+    "FAIL", "PARTS", "QUERY", "TARGETS", "Target", "handler_text", "in_turn", "register", "register_text",
 ]  # fmt: skip
 
 _LOCK = threading.Lock()
@@ -188,12 +190,13 @@ placed:
   %s1 = add i64 %s, 1
   br label %slot
 invoke:
-  call void @ENTRY(ptr %frame)LOOK
+  %tape = call ptr @ENTRY(ptr %frame)LOOK
   br i1 %needs, label %release, label %end
 release:
   call void @free(ptr %scratch)
   br label %end
 end:
+TAPE
 LEAVE
 }
 """
@@ -205,9 +208,10 @@ def handler_text(name: str, entry: str, slots: int, checked: tuple[str, str] = (
 
     checked: what is done behind the call of the entry, and how the handler returns (see `status.checked_text`)
     """
-    text = _TEMPLATE.replace("LOOK", checked[0]).replace("LEAVE", checked[1])
+    text = _TEMPLATE.replace("LOOK", checked[0]).replace("LEAVE", checked[1]).replace("TAPE", LOOK)
     text = text.replace("@HANDLER", f"@{quoted(name)}").replace("@ENTRY", f"@{quoted(entry)}")
-    return text.replace("SLOTS", str(max(slots, 1))) if slots else text.replace("SLOTS", "0")
+    text = text.replace("SLOTS", str(max(slots, 1))) if slots else text.replace("SLOTS", "0")
+    return text + report_text(name.split(".")[1] if "." in name else name)
 
 
 _TURNS = """
@@ -238,7 +242,7 @@ def in_turn(program: Program, name: str, text: str) -> str:
         return text
     inner, outer = quoted(f"{name}.in_turn"), quoted(name)
     text = text.replace(f"define ptr @{outer}(", f"define internal ptr @{inner}(")
-    return merged(text, _TURNS.replace("@HANDLER", f"@{outer}").replace("@INNER", f"@{inner}"))
+    return joined(text, _TURNS.replace("@HANDLER", f"@{outer}").replace("@INNER", f"@{inner}"))
 
 
 class Target(NamedTuple):
@@ -262,9 +266,9 @@ def register(program: Program) -> str:
         key = fingerprint(key, reports)
     name = f"irgrad.{program.source.name}.{key[:32]}"
     if name not in TARGETS:
-        refuse_hosted(program, "JAX")
+        refuse_hosted(program.stage.text, repr(program), "JAX")
         handler = handler_text(name, program.entry_symbol, len(program.slots), checked_text(program))
-        text = merged(program.ir, handler + reports)
+        text = joined(program.ir, handler + reports)
         register_text(name, in_turn(program, name, text), program.source.options.strict_fp)
     return name
 
@@ -280,15 +284,3 @@ def register_text(name: str, text: str, strict_fp: bool) -> None:
             compiled = compile_module(text, [name], strict_fp=strict_fp)
             jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(compiled.address(name)), platform="cpu")
             TARGETS[name] = Target(text, strict_fp, compiled)
-
-
-def merged(program: str, handler: str) -> str:
-    """Both texts as one; declarations of the handler that the program has already are left out."""
-    lines = []
-    for line in handler.splitlines():
-        if line.startswith("declare "):
-            symbol = line[line.index("@") : line.index("(", line.index("@")) + 1]
-            if any(symbol in known for known in program.splitlines() if known.startswith(("declare ", "define "))):
-                continue
-        lines.append(line)
-    return program + "\n".join(lines) + "\n"

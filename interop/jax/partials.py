@@ -14,8 +14,8 @@ import numpy as np
 from jax.extend.core import Literal
 
 from irgrad.rules.errors import RuleError
-from irgrad.rules.expr import ZERO, Arg, Expr, Result, call, compare, const, where
-from irgrad.rules.tracing import Condition, choose, innermost_line
+from irgrad.rules.expressions.expr import ZERO, Arg, Expr, Result, call, compare, const, where
+from irgrad.rules.expressions.tracing import Condition, choose, innermost_line
 
 __all__ = ["trace_partials"]
 
@@ -99,8 +99,8 @@ _NAMED: dict[str, Callable[..., Expr]] = {"exp_neg_sq": lambda x: call("exp", -(
 def trace_partials(
     body: Callable[..., Any], letters: str, key: str, place: str, *, takes_result: bool
 ) -> tuple[tuple[Expr, ...], ...]:
-    """As `irgrad.rules.tracing.trace_partials`, through the jaxpr of the body."""
-    from irgrad.rules.tracing import partials_of
+    """As `irgrad.rules.expressions.tracing.trace_partials`, through the jaxpr of the body."""
+    from irgrad.rules.expressions.tracing import partials_of
 
     positions = [i for i, letter in enumerate(letters) if letter != "p"]
     with jax.enable_x64(True):

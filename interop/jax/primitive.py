@@ -17,8 +17,8 @@ import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
-from irgrad.engine.programs import Program
-from irgrad.engine.slots import RETURN, TAPE
+from irgrad.engine.kernel.programs import Program
+from irgrad.engine.signature.slots import RETURN, TAPE
 from irgrad.interop.jax.algebra import (
     Spec,
     in_place,

@@ -13,8 +13,8 @@ from typing import Any
 import jax
 from jax.interpreters import ad, batching
 
-from irgrad.engine.linearity import values_read
-from irgrad.engine.strips import OneLane, one_lane
+from irgrad.engine.functions.strips import OneLane, one_lane
+from irgrad.engine.kernel.linearity import values_read
 from irgrad.interop.jax.algebra import Spec, operand_groups
 from irgrad.interop.jax.lanes import best_width, takes_one_lane, widened
 from irgrad.interop.jax.primitive import bind, foreign_call

@@ -21,8 +21,8 @@ import jax.numpy as jnp
 from jax.extend.core import Var, set_current_trace
 from jax.interpreters import partial_eval as pe
 
-from irgrad.engine.slots import TAPE
-from irgrad.engine.tapes import frugal, tape_of
+from irgrad.engine.kernel.tapes import frugal, tape_of
+from irgrad.engine.signature.slots import TAPE
 from irgrad.interop.jax.algebra import Kept, Spec
 from irgrad.interop.jax.primitive import bind, foreign_call, result_avals
 from irgrad.interop.jax.sharding import varying

@@ -16,9 +16,9 @@ import jax.core
 import numpy as np
 from jax.interpreters import mlir
 
-from irgrad.engine.batch_writer import Writer
-from irgrad.engine.programs import Program
-from irgrad.engine.status import shown_name
+from irgrad.engine.kernel.programs import Program
+from irgrad.engine.runtime.ir_writer import Writer, constant_text
+from irgrad.engine.signature.status import shown_name
 
 __all__ = ["checked_text", "on_own_thread", "scan_call", "status_text"]
 
@@ -100,22 +100,16 @@ def status_text(program: Program) -> str:
         return ""
     dtype = program.slots[slot].dtype
     errors = program.source.errors
-    texts = [_constant("irgrad.status.none", ""), _constant("irgrad.status.name", shown_name(program.source.name)),
-             _constant("irgrad.status.format", "`%s` failed with status %lld%s%s"),
-             _constant("irgrad.status.one", " (sample %lld"), _constant("irgrad.status.first", " (sample [%lld"),
-             _constant("irgrad.status.next", ", %lld"), _constant("irgrad.status.close", ")"),
-             _constant("irgrad.status.bracket", "])"),
-             *(_constant(f"irgrad.status.text.{n}", f": {text}") for n, (_, text) in enumerate(errors))]  # fmt: skip
+    words = {
+        "none": "", "name": shown_name(program.source.name), "format": "`%s` failed with status %lld%s%s",
+        "one": " (sample %lld", "first": " (sample [%lld", "next": ", %lld", "close": ")", "bracket": "])",
+        **{f"text.{number}": f": {text}" for number, (_, text) in enumerate(errors)},
+    }  # fmt: skip
+    texts = [constant_text(f"irgrad.status.{name}", text) for name, text in words.items()]
     longest = max((len(message.encode()) for _, message in errors), default=0)
     room = len(program.source.name.encode()) + longest + _PLACE + 80
     return "\n".join([*texts, "declare i32 @snprintf(ptr, i64, ptr, ...)", _report(errors, room),
                       _scan(dtype.ir, dtype.kind, dtype.size)])  # fmt: skip
-
-
-def _constant(name: str, text: str) -> str:
-    raw = text.encode() + b"\0"
-    quoted = "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02X}" for b in raw)
-    return f'@{name} = private unnamed_addr constant [{len(raw)} x i8] c"{quoted}"'
 
 
 def _report(errors: tuple[tuple[int, str], ...], room: int) -> str:

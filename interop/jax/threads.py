@@ -6,15 +6,18 @@ caller does. The caller never waits for a task that has not begun, so a pool tha
 `shard_map`, say) cannot block it: it waits only until the chunks that were claimed are completed. A task that begins
 later finds nothing to do. The memory of a call is counted and freed by the last one that uses it.
 
-    control words behind those of the driver: helpers that began, users of the memory, the memory, meta, bases
+    control words behind those of the driver: `WORDS`
 """
 
 from __future__ import annotations
 
-from irgrad.engine.batch_driver import WORK
-from irgrad.engine.batch_writer import Writer
+from irgrad.engine.runtime.batch_driver import CONTROL, WORK
+from irgrad.engine.runtime.ir_writer import Writer
 
-__all__ = ["ENOUGH", "sharing_text"]
+__all__ = ["ENOUGH", "WORDS", "sharing_text"]
+
+WORDS: tuple[str, ...] = (*CONTROL, "began", "users", "memory", "meta", "bases")
+"""Of the control block: helpers that began, users of the memory, the memory, `meta` and `bases` for the driver."""
 
 ENOUGH = 600_000
 """Cycles of remaining work from which tasks are scheduled."""
@@ -25,35 +28,35 @@ _DESTROY, _SCHEDULE, _THREADS = 48 + 8 * 2, 48 + 8 * 11, 48 + 8 * 12  # in the f
 
 def sharing_text() -> str:
     """`irgrad.batch.share(call, control, chunks, helpers)` runs all chunks, then gives up the caller's use of the
-    memory."""
+    memory. Its result is null, or the record of a failure."""
     return "\n".join(["declare i32 @sched_yield()", "declare i64 @llvm.readcyclecounter()",
                       "declare i64 @llvm.smax.i64(i64, i64)", _drop(), _task(), _share()])
 
 
-def _word(w: Writer, number: int) -> str:
-    return w.at("%control", str(number), "i64")
+def _word(w: Writer, name: str) -> str:
+    return w.at("%control", str(WORDS.index(name)), "i64")
 
 
 def _drop() -> str:
     w = Writer("define internal void @irgrad.batch.drop(ptr %control) noinline")
-    users = w.emit(f"atomicrmw sub ptr {_word(w, 5)}, i64 1 acq_rel, align 8")
+    users = w.emit(f"atomicrmw sub ptr {_word(w, 'users')}, i64 1 acq_rel, align 8")
     with w.when(w.compare("eq", users, "1")):
-        w.do(f"call void @free(ptr {w.load('ptr', _word(w, 6))})")
+        w.do(f"call void @free(ptr {w.load('ptr', _word(w, 'memory'))})")
     return w.text()
 
 
 def _task() -> str:
     w = Writer("define internal void @irgrad.batch.task(ptr %control)")
-    number = w.emit(f"atomicrmw add ptr {_word(w, 4)}, i64 1 monotonic, align 8")
-    meta, bases = w.load("ptr", _word(w, 7)), w.load("ptr", _word(w, 8))
+    number = w.emit(f"atomicrmw add ptr {_word(w, 'began')}, i64 1 monotonic, align 8")
+    meta, bases = w.load("ptr", _word(w, "meta")), w.load("ptr", _word(w, "bases"))
     w.do(f"call void @{WORK}(ptr %control, ptr {meta}, ptr {bases}, i64 {w.add(number, '1')}, i64 -1)")
     w.do("call void @irgrad.batch.drop(ptr %control)")
     return w.text()
 
 
 def _share() -> str:
-    w = Writer("define internal void @irgrad.batch.share(ptr %call, ptr %control, i64 %chunks, i64 %helpers) noinline")
-    meta, bases = w.load("ptr", _word(w, 7)), w.load("ptr", _word(w, 8))
+    w = Writer("define internal ptr @irgrad.batch.share(ptr %call, ptr %control, i64 %chunks, i64 %helpers) noinline")
+    meta, bases = w.load("ptr", _word(w, "meta")), w.load("ptr", _word(w, "bases"))
     start = w.emit("call i64 @llvm.readcyclecounter()")
     w.do(f"call void @{WORK}(ptr %control, ptr {meta}, ptr {bases}, i64 0, i64 1)")
     taken = w.emit(f"sub i64 {w.emit('call i64 @llvm.readcyclecounter()')}, {start}")
@@ -64,11 +67,12 @@ def _share() -> str:
             _schedule(w, left)
         w.do(f"call void @{WORK}(ptr %control, ptr {meta}, ptr {bases}, i64 0, i64 -1)")
         with w.forever() as done:
-            completed = w.emit(f"load atomic i64, ptr {_word(w, 3)} acquire, align 8")
+            completed = w.emit(f"load atomic i64, ptr {_word(w, 'completed')} acquire, align 8")
             w.leave(w.compare("uge", completed, "%chunks"), done)
             w.emit("call i32 @sched_yield()")
+    failure = w.load("ptr", _word(w, "failure"))
     w.do("call void @irgrad.batch.drop(ptr %control)")
-    return w.text()
+    return w.text(f"ptr {failure}")
 
 
 def _schedule(w: Writer, left: str) -> None:
@@ -82,11 +86,11 @@ def _schedule(w: Writer, left: str) -> None:
     positive = w.emit(f"call i64 @llvm.smax.i64(i64 {others}, i64 0)")
     fewer = w.emit(f"call i64 @llvm.umin.i64(i64 {positive}, i64 {left})")
     with w.loop(w.emit(f"call i64 @llvm.umin.i64(i64 {fewer}, i64 %helpers)")):
-        w.emit(f"atomicrmw add ptr {_word(w, 5)}, i64 1 monotonic, align 8")
+        w.emit(f"atomicrmw add ptr {_word(w, 'users')}, i64 1 monotonic, align 8")
         words = ("i64 40", "ptr null", f"ptr {context}", "ptr @irgrad.batch.task", "ptr %control")
         failed = _ask(w, api, _SCHEDULE, words)
         with w.when(failed):  # the caller still uses the memory: this cannot be the last
-            w.emit(f"atomicrmw sub ptr {_word(w, 5)}, i64 1 monotonic, align 8")
+            w.emit(f"atomicrmw sub ptr {_word(w, 'users')}, i64 1 monotonic, align 8")
 
 
 def _ask(w: Writer, api: str, at: int, words: tuple[str, ...]) -> str:

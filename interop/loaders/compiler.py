@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from irgrad.engine.codegen.cache import default_cache, fingerprint
-from irgrad.engine.limits import limit
+from irgrad.engine.support.limits import limit
 from irgrad.rules.errors import CompileError, LimitExceeded, LoadError
 
 if TYPE_CHECKING:
     import subprocess
 
 __all__ = ["NEWEST_LLVM", "Compilation", "Compiler", "Options", "compile_source", "find_compiler", "libstdcxx_headers",
-           "standard_library"]
+           "standard_library", "zig_words"]
 
 NEWEST_LLVM = 22
 _HEADER_LINE = re.compile(r"^\.+ (.+)$")
@@ -65,12 +65,14 @@ class Compiler:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the user chose for compilation; `flags` come last on the command line and win."""
+    """What the user chose for compilation; `flags` come last on the command line and win. `opt`: the level, O2 where
+    it is None. `passes`: whether the compiler runs the passes of that level."""
 
     include: tuple[str, ...] = ()
     define: tuple[tuple[str, str], ...] = ()
     flags: tuple[str, ...] = ()
     opt: str | None = None
+    passes: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,12 +150,11 @@ def compile_source(path: Path, language: str, options: Options, *, display: str 
     hit = _from_cache(store.get("ir", key))
     if hit is not None:
         return hit
-    import tempfile
-
-    from irgrad.engine.progress import Progress
+    from irgrad.engine.support.progress import Progress
+    from irgrad.engine.support.scratch import scratch_folder
     from irgrad.interop.loaders.link import read_bitcode
 
-    with tempfile.TemporaryDirectory(prefix="irgrad-cc-") as scratch, Progress(f"compiling `{display or path}`"):
+    with scratch_folder("cc") as scratch, Progress(f"compiling `{display or path}`"):
         output = Path(scratch, "out.bc" if compiler.bitcode else "out.ll")
         unit = str(_with_suffix(path, language, Path(scratch)))
         done = _run([*command, unit, "-c" if compiler.bitcode else "-S", "-emit-llvm", "-o", str(output)], scratch)
@@ -175,9 +176,26 @@ def _command(compiler: Compiler, language: str, options: Options) -> list[str]:
     command = [*compiler.command[language], *_FLAGS, *compiler.flags]
     command += _optimisation(options, language)
     command += [f"-I{folder}" for folder in options.include]
-    command += [f"-D{name}={value}" if value else f"-D{name}" for name, value in options.define]
-    command += standard_library(options.flags, language) if compiler.zig else options.flags
+    command += [f"-D{name}={value}" for name, value in options.define]
+    command += zig_words(options.flags, language) if compiler.zig else options.flags
     return command
+
+
+_CPU_ALIASES = {"core_avx2": "haswell", "core_avx_i": "ivybridge", "corei7_avx": "sandybridge"}
+
+
+def zig_words(words: Sequence[str], language: str) -> list[str]:
+    """Words of a compiler's command line as zig spells them: it takes hyphens in the name of a CPU for features that
+    are left out, and knows no -mtune."""
+    found = []
+    for word in standard_library(words, language):
+        option, _, value = word.partition("=")
+        if option in ("-march", "-mcpu"):
+            name = value.replace("-", "_")
+            found.append(f"{option}={_CPU_ALIASES.get(name, name)}")
+        elif option != "-mtune":
+            found.append(word)
+    return found
 
 
 def standard_library(flags: Sequence[str], language: str) -> list[str]:
@@ -206,7 +224,7 @@ def libstdcxx_headers() -> list[str]:
 
 
 def _optimisation(options: Options, language: str) -> list[str]:
-    """`-O2` without its passes, unless the user asks for a level: then that level's passes really run.
+    """`-O2` without its passes, unless the user asks for a level: then that level's passes run, if they are wanted.
 
     O0 has none. For C++ it is asked for as O1 without passes, because only then the compiler says what type an access
     has, and containers with nodes cannot be told apart without.
@@ -214,7 +232,8 @@ def _optimisation(options: Options, language: str) -> list[str]:
     if language == "c++" and options.opt is not None and options.opt.lstrip("-") in ("O0", "0"):
         return ["-O1", "-U__OPTIMIZE__", "-Xclang", "-disable-llvm-passes"]
     if options.opt is not None:
-        return [f"-{options.opt.lstrip('-')}" if options.opt.lstrip("-").startswith("O") else f"-O{options.opt}"]
+        level = options.opt.lstrip("-").removeprefix("O")
+        return [f"-O{level}", *([] if options.passes else ["-Xclang", "-disable-llvm-passes"])]
     if any(re.fullmatch(r"-O(|[0-3]|s|z|fast|g)", flag) for flag in options.flags):
         return []
     return ["-O2", "-Xclang", "-disable-llvm-passes"]

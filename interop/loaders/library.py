@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from irgrad.engine.codegen.cache import fingerprint
+from irgrad.engine.ir.text.outline import outline
 from irgrad.rules.errors import LoadError
 
 if TYPE_CHECKING:
-    from irgrad.engine.kernel import Kernel
-    from irgrad.engine.signature import Signature
+    from irgrad.engine.kernel.kernel import Kernel
+    from irgrad.engine.signature.signature import Signature
     from irgrad.rules.keys import Declared
 
 __all__ = ["Library"]
@@ -25,23 +26,25 @@ class Library:
 
     `text` is the module's IR, `digest` its SHA-256, `source_names` what it was loaded from, `warnings` what the
     compiler said, `debug` whether it carries source lines, `preopt` whether its kernels are optimised before they are
-    differentiated.
+    differentiated, `code` the sources that were given as strings, by their names in debug locations.
     """
 
-    __slots__ = ("_functions", "digest", "preopt", "source_names", "text", "warnings")
+    __slots__ = ("_functions", "code", "digest", "preopt", "source_names", "text", "warnings")
 
-    def __init__(self, text: str, source_names: Sequence[str], warnings: str = "", *, preopt: bool = True) -> None:
+    def __init__(self, text: str, source_names: Sequence[str], warnings: str = "", *, preopt: bool = True,
+                 code: Sequence[tuple[str, str]] = ()) -> None:  # fmt: skip
         self.text = text
         self.source_names = tuple(source_names)
         self.warnings = warnings
         self.preopt = preopt
+        self.code = tuple(code)
         self.digest = fingerprint(text)
         self._functions: tuple[str, ...] | None = None
 
     @property
     def debug(self) -> bool:
         """Whether the module has debug locations, so that messages can name source lines."""
-        return "!llvm.dbg.cu" in self.text
+        return "llvm.dbg.cu" in outline(self.text).metadata
 
     def functions(self) -> tuple[str, ...]:
         """Names of the functions that are defined and visible from outside, in the order of the module."""
@@ -119,29 +122,30 @@ class Library:
                 was clipped to 0. It hides that `sqrt(x) * sqrt(x)` has a slope at 0. Costs comparisons at each product.
 
         A signature that declares structs, `"struct body { f64[3] pos; f64 mass; }; f64(body[n] bodies, i64 n)"`, makes
-        a `StructKernel`, called with dicts of arrays or structured arrays (see `irgrad.engine.structs`).
+        a `StructKernel`, called with dicts of arrays or structured arrays (see `irgrad.engine.signature.structs`).
 
         Raises LoadError (no such function), SignatureError (none given where one is needed, or it contradicts
         the IR) or IRGradError (another word for `tape`).
         """
-        from irgrad.engine.kernel import Kernel
-        from irgrad.engine.programs import Options
+        from irgrad.engine.kernel.kernel import Kernel
+        from irgrad.engine.kernel.programs import Options
 
         options = Options(strict_fp=strict_fp, tape=tape, preopt=self.preopt, strong_zero=strong_zero)
         if isinstance(signature, str) and "struct" in signature:
-            from irgrad.engine.packing import struct_kernel
-            from irgrad.engine.structs import has_structs
+            from irgrad.engine.kernel.packing import struct_kernel
+            from irgrad.engine.signature.structs import has_structs
 
             if has_structs(signature):
-                return struct_kernel(self.text, self.resolve(name), signature, self.digest, errors, options)
-        return Kernel(self.text, self.resolve(name), signature, options, errors=errors)
+                return struct_kernel(self.text, self.resolve(name), signature, self.digest, errors, options, self.code)
+        return Kernel(self.text, self.resolve(name), signature, options, errors=errors, code=self.code)
 
     def function(self, name: str) -> Declared:
         """The function `name` of this module as the key of a rule, which then holds in this module only.
 
         Raises LoadError as `resolve` does.
         """
-        from irgrad.rules.keys import Declared, Key
+        from irgrad.rules.definitions.definition import Key
+        from irgrad.rules.keys import Declared
 
         return Declared(Key("function", self.resolve(name), self.digest), None)
 

@@ -136,7 +136,7 @@ def _link(whole: Any, part: Any, name: str, names: Sequence[str]) -> None:
 def _check(text: str, name: str) -> None:
     """Read with our own reader first: on some broken modules LLVM's parser ends the process."""
     from irgrad.engine.codegen.llvm import check_text
-    from irgrad.engine.ir.reader import materialise, read
+    from irgrad.engine.ir.text.reader import materialise, read
     from irgrad.engine.ir.verify import verify_function
 
     try:

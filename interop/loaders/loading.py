@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from irgrad.interop.loaders.compiler import Compilation, Options, compile_source
+from irgrad.interop.loaders import languages
+from irgrad.interop.loaders.compiler import Compilation, Options
+from irgrad.interop.loaders.languages import Language
 from irgrad.interop.loaders.library import Library
 from irgrad.rules.errors import LoadError
 
-__all__ = ["load", "missing"]
+__all__ = ["check_target", "load", "missing"]
 
 Source = str | os.PathLike[str]
 
-_LANGUAGES = {
-    ".c": "c", ".cc": "c++", ".cpp": "c++", ".cxx": "c++", ".C": "c++", ".c++": "c++",
-    ".ll": "ll", ".bc": "bc",
-}
 _STRING_NAME = "<string>"
+_TRIPLE = re.compile(r'^target triple = "([^"\n]*)"', re.M)
+_LAYOUT = re.compile(r'^target datalayout = "([^"\n]*)"', re.M)
+_POINTERS = re.compile(r"(?:^|-)p0?:(\d+)")
+_SAME_CODE = {"amd64": "x86_64", "x86_64h": "x86_64", "arm64": "aarch64"}
 
 
 def load(
@@ -36,7 +39,7 @@ def load(
 
     source:   a path (.c .cc .cpp .cxx .ll .bc), a list of them linked together, or a string of C (it contains a
               newline or `{`)
-    include:  folders for `#include`;  define: macros, `{"N": 8, "DEBUG": ""}`
+    include:  folders for `#include`;  define: macros, `{"N": 8, "DEBUG": True}`, "" for nothing
     flags:    more words for the compiler, last on its command line
     link:     more sources (linked in) or shared libraries (.so, opened for their symbols)
     opt:      "O0" ... "O3": let the compiler optimise; by default irgrad runs the passes itself
@@ -65,29 +68,31 @@ def load(
     names, texts, warnings = [], [], []
     for item in sources:
         name, compiled = _one(item, options, language)
+        check_target(compiled.text, name)
         names.append(name)
         texts.append(compiled.text)
         if compiled.warnings:
             warnings.append(compiled.warnings)
     # What the compiler has just written needs no check; foreign IR does, before anything else touches it.
-    trusted = [_kind(item, language) in ("c", "c++") for item in sources]
+    spoken = [_language(item, language) for item in sources]
+    trusted = [found.trusted for found in spoken]
     if trusted == [True]:
         text = texts[0]
     else:
         from irgrad.interop.loaders.link import link_inputs
 
         text = link_inputs(texts, names, trusted)
-    if any(_kind(item, language) == "c++" for item in sources):
-        from irgrad.interop.loaders.libcxx import complete
-
+    for complete in dict.fromkeys(found.complete for found in spoken if found.complete is not None):
         text = complete(text)
-    return Library(text, names, "\n".join(warnings), preopt=preopt)
+    strings = [str(row) for row, found in zip(sources, spoken, strict=True) if _is_text(row) and found.name != "ll"]
+    code = [(_STRING_NAME, strings[0])] if len(strings) == 1 else []  # of several, nothing tells which is meant
+    return Library(text, names, "\n".join(warnings), preopt=preopt, code=code)
 
 
 def _macro(value: object) -> str:
-    if value is True:
-        return "1"
-    return "" if value is None or value is False else str(value)
+    if value is None or isinstance(value, bool):
+        return "0" if value is False else "1"
+    return str(value)
 
 
 def _words(flags: Sequence[str]) -> tuple[str, ...]:
@@ -101,45 +106,51 @@ def _is_text(source: Source) -> bool:
     return isinstance(source, str) and ("\n" in source or "{" in source)
 
 
-def _kind(source: Source, language: str | None) -> str | None:
+def _language(source: Source, language: str | None) -> Language:
+    """What a source is written in. Raises LoadError for a suffix or a name that is no language's."""
+    named = language or ("c" if _is_text(source) else None)
+    found = languages.by_name(named) if named is not None else languages.by_suffix(Path(source).suffix)
+    if found is not None and (found.text or not _is_text(source)):
+        return found
+    names = [f'"{known.name}"' for known in languages.LANGUAGES if known.text or not _is_text(source)]
     if _is_text(source):
-        return language or "c"
-    return language or _LANGUAGES.get(Path(source).suffix)
+        raise LoadError(f"a string cannot be loaded as `{language}`", fix=f"language={' or '.join(names)}")
+    suffixes = " ".join(suffix for known in languages.LANGUAGES for suffix in known.suffixes)
+    raise LoadError(
+        f"`{source}` is of no known kind",
+        because=f"its suffix is `{Path(source).suffix}`, known are {suffixes}"
+        if language is None else f"`{language}` is no language of the loader",
+        fix=f'load(path, language="c") with one of {", ".join(names)}',
+    )  # fmt: skip
 
 
 def _one(source: Source, options: Options, language: str | None) -> tuple[str, Compilation]:
-    kind = _kind(source, language)
-    if isinstance(source, str) and _is_text(source):
-        return _STRING_NAME, _from_string(source, options, kind or "c")
-    path = Path(source)
-    if not path.is_file():
-        raise missing(path)
-    if kind in ("ll", "bc"):
-        from irgrad.interop.loaders.link import read_bitcode, read_text
+    if not _is_text(source):
+        path = Path(source)
+        if not path.is_file():
+            raise missing(path)
+        return str(source), _language(source, language).compile(path, options, None)
+    found, text = _language(source, language), str(source)
+    from irgrad.engine.support.scratch import scratch_folder
 
-        text = read_text(path) if kind == "ll" else read_bitcode(path)
-        return str(source), Compilation(text, "", (), cached=False)
-    if kind in ("c", "c++"):
-        return str(source), compile_source(path, kind, options)
-    raise LoadError(
-        f"`{path}` is of no known kind",
-        because=f"its suffix is `{path.suffix}`, known are {' '.join(_LANGUAGES)}"
-        if language is None else f"`{language}` is no language of the loader",
-        fix='load(path, language="c") with "c", "c++", "ll" or "bc"',
-    )
+    with scratch_folder("src") as folder:
+        path = Path(folder, f"string{found.suffixes[0]}")
+        path.write_text(f"{found.header.format(name=_STRING_NAME)}{text}\n", encoding="utf-8", errors="surrogateescape")
+        return _STRING_NAME, found.compile(path, options, _STRING_NAME)
 
 
-def _from_string(source: str, options: Options, language: str) -> Compilation:
-    if language == "ll":
-        return Compilation(source, "", (), cached=False)
-    if language not in ("c", "c++"):
-        raise LoadError(f"a string cannot be loaded as `{language}`", fix='language="c", "c++" or "ll"')
-    import tempfile
-
-    with tempfile.TemporaryDirectory(prefix="irgrad-src-") as folder:
-        path = Path(folder, "string.c" if language == "c" else "string.cc")
-        path.write_text(f'#line 1 "{_STRING_NAME}"\n{source}\n', encoding="utf-8")
-        return compile_source(path, language, options, display=_STRING_NAME)
+def check_target(text: str, name: str) -> None:
+    """Raise LoadError for a module that was compiled for another machine than this one: its types have other sizes."""
+    triple, layout = _TRIPLE.search(text), _LAYOUT.search(text)
+    own = os.uname().machine.lower()
+    made = triple[1].partition("-")[0] if triple and triple[1] else own
+    pointers = _POINTERS.search(layout[1]) if layout else None
+    bits = int(pointers[1]) if pointers else 64
+    if _SAME_CODE.get(made, made) != _SAME_CODE.get(own, own) or bits != 64 or (triple and "x32" in triple[1]):
+        target = f"`{triple[1]}`" if triple else f"addresses of {bits} bits"
+        raise LoadError(f"`{name}` is compiled for another machine", which=target,
+                        because=f"its code would run on this one, `{own}` with addresses of 64 bits",
+                        fix="compile it for this machine: leave out -m32, -target, --target")  # fmt: skip
 
 
 def missing(path: Path) -> LoadError:
@@ -168,13 +179,14 @@ def _is_shared(source: Source) -> bool:
 
 
 def _open_shared(path: Path) -> None:
-    """Open a shared library for good, so that its symbols resolve."""
+    """Open a shared library for good, so that its symbols resolve: a file, or what the system's loader finds."""
     import ctypes
 
     if path.parent != Path() and not path.is_file():
         raise missing(path)
     try:
-        ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)  # never closed
+        # The loader does not look for a bare name in the current folder, and `Path` makes one of `./lib.so`.
+        ctypes.CDLL(str(path.resolve() if path.is_file() else path), mode=ctypes.RTLD_GLOBAL)  # never closed
     except OSError as error:
         raise LoadError(f"the shared library `{path}` cannot be opened", because=str(error),
                         fix="name a library built for this machine") from None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from irgrad.rules.blas.spelling import Spelling, spelled
 
 if TYPE_CHECKING:
-    from irgrad.rules.definition import Rule
+    from irgrad.rules.definitions.definition import Rule
 
 __all__ = ["rules_of", "spelled"]
 
@@ -41,9 +41,8 @@ def rules_of(symbol: str) -> tuple[Rule, ...]:
 
 
 def _rule(spelling: Spelling, mode: str) -> Rule | None:
-    from irgrad.rules.definition import Rule
-    from irgrad.rules.keys import Key
-    from irgrad.rules.types import Activity, mode_type
+    from irgrad.rules.definitions.definition import Key, Rule
+    from irgrad.rules.definitions.types import Activity, mode_type
 
     home = _HOMES[spelling.routine]
     derivation: Callable[[Any], None] = getattr(

@@ -94,6 +94,11 @@ class Call:
     def __getattr__(self, name: str) -> Any:
         return self.args[name]
 
+    def also(self, **args: Any) -> Call:
+        """The call with arguments that its routine does not have, for the rule of another routine."""
+        self.args.update(args)
+        return self
+
     def _flag(self, name: str, arg: Any) -> None:
         kind = "trans" if name.startswith("trans") else name
         if self.spelling.c:

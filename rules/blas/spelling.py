@@ -15,7 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from irgrad.rules.prototype import Param, Prototype
+    from irgrad.rules.definitions.prototype import Param, Prototype
 
 __all__ = ["FLAGS", "ROUTINES", "Spelling", "spelled"]
 
@@ -112,14 +112,14 @@ class Spelling:
 
 @cache
 def _prototype(spelling: Spelling) -> Prototype:
-    from irgrad.rules.prototype import Prototype
+    from irgrad.rules.definitions.prototype import Prototype
 
     returns = spelling.dtype if "->" in ROUTINES[spelling.routine] else "void"
     return Prototype(returns, tuple(_param(spelling, word) for word in spelling.words))
 
 
 def _param(spelling: Spelling, word: str) -> Param:
-    from irgrad.rules.prototype import Param
+    from irgrad.rules.definitions.prototype import Param
 
     name = word.lstrip("=<>!#")
     kind = "scalar" if spelling.c else "reference"

@@ -9,8 +9,7 @@ from irgrad.rules.blas.loops import copy_triangle
 
 def _as_trsm(c: Call) -> Call:
     """trtrs is trsm from the left (but for its check of the diagonal)."""
-    c.args |= {"left": True, "m": c.n, "n": c.nrhs, "alpha": c.ctx.constant(1.0, c.dtype)}
-    return c
+    return c.also(left=True, m=c.n, n=c.nrhs, alpha=c.ctx.constant(1.0, c.dtype))
 
 
 def trtrs_forward(c: Call) -> None:

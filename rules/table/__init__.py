@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from functools import cache
 
-from irgrad.rules.row import Row
+from irgrad.rules.expressions.row import Row
 
 _FILES = ("arithmetic", "exponential", "trigonometric", "hyperbolic", "special", "rounding_and_minmax", "complex",
           "pointer_outputs")  # fmt: skip

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from irgrad.rules.expr import Expr
-from irgrad.rules.functions import atan2, cos, cosh, hypot, log, sin, sinh
-from irgrad.rules.row import STRUCT, Family
+from irgrad.rules.expressions.expr import Expr
+from irgrad.rules.expressions.functions import atan2, cos, cosh, hypot, log, sin, sinh
+from irgrad.rules.expressions.row import STRUCT, Family
 
 family = Family()
 row = family.define

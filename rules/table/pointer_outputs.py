@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from irgrad.rules.expr import ZERO, Expr
-from irgrad.rules.functions import PI, eq, rint, where
-from irgrad.rules.row import STRUCT, Family, Kink
+from irgrad.rules.expressions.expr import ZERO, Expr
+from irgrad.rules.expressions.functions import PI, eq, rint, where
+from irgrad.rules.expressions.row import STRUCT, Family, Kink
 
 family = Family()
 row = family.define

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from irgrad.rules.expr import Expr
-from irgrad.rules.functions import (
+from irgrad.rules.expressions.expr import Expr
+from irgrad.rules.expressions.functions import (
     PI,
     const,
     eq,
@@ -28,7 +28,7 @@ from irgrad.rules.functions import (
     y1,
     yn,
 )  # fmt: skip
-from irgrad.rules.row import Family, Kink
+from irgrad.rules.expressions.row import Family, Kink
 
 family = Family()
 row = family.define
@@ -61,8 +61,8 @@ def digamma(x: Expr) -> Expr:
 
 
 _GAUSS = const("2/sqrt(pi)")
-row("erf", "f", lambda x, y: _GAUSS * exp(-(x * x)))
-row("erfc", "f", lambda x, y: -(_GAUSS * exp(-(x * x))))
+row("erf", "f", lambda x, y: _GAUSS * exp(-(x * x)), libmvec=True)
+row("erfc", "f", lambda x, y: -(_GAUSS * exp(-(x * x))), libmvec=True)
 row("tgamma", "f", lambda x, y: y * digamma(x), domain=(1.7, 9))
 row("lgamma", "f", lambda x, y: digamma(x), domain=(1.7, 30), libm="lgamma gamma")
 row("lgamma_r", "fp", lambda x, y: digamma(x), domain=(1.7, 30), libm="",

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from irgrad.rules.expr import Expr
-from irgrad.rules.functions import PI, cos, eq, fabs, hypot, rint, sin, sqrt, trunc, where
-from irgrad.rules.row import Family, Kink
+from irgrad.rules.expressions.expr import Expr
+from irgrad.rules.expressions.functions import PI, cos, eq, fabs, hypot, rint, sin, sqrt, trunc, where
+from irgrad.rules.expressions.row import Family, Kink
 
 family = Family()
 row = family.define
 _NAN = float("nan")
 _INF = float("inf")
 
-row("sin", "f", lambda x, y: cos(x), llvm="sin experimental.constrained.sin", domain=(-9, 9))
-row("cos", "f", lambda x, y: -sin(x), llvm="cos experimental.constrained.cos", domain=(-9, 9))
-row("tan", "f", lambda x, y: 1.0 + y * y, llvm="tan experimental.constrained.tan", domain=(-9, 9))
+row("sin", "f", lambda x, y: cos(x), llvm="sin experimental.constrained.sin", domain=(-9, 9), libmvec=True)
+row("cos", "f", lambda x, y: -sin(x), llvm="cos experimental.constrained.cos", domain=(-9, 9), libmvec=True)
+row("tan", "f", lambda x, y: 1.0 + y * y, llvm="tan experimental.constrained.tan", domain=(-9, 9), libmvec=True)
 # (1-x)(1+x) keeps the digits that 1 - x^2 loses near the ends
 row("asin", "f", lambda x, y: 1.0 / sqrt((1.0 - x) * (1.0 + x)), llvm="asin experimental.constrained.asin",
-    domain=(-0.99, 0.99), kinks=[Kink((1.0,), (_INF,), "the tangent is vertical")])  # fmt: skip
+    domain=(-0.99, 0.99), kinks=[Kink((1.0,), (_INF,), "the tangent is vertical")], libmvec=True)  # fmt: skip
 row("acos", "f", lambda x, y: -1.0 / sqrt((1.0 - x) * (1.0 + x)), llvm="acos experimental.constrained.acos",
-    domain=(-0.99, 0.99), kinks=[Kink((1.0,), (-_INF,), "the tangent is vertical")])  # fmt: skip
-row("atan", "f", lambda x, y: 1.0 / (1.0 + x * x), llvm="atan experimental.constrained.atan", domain=(-9, 9))
+    domain=(-0.99, 0.99), kinks=[Kink((1.0,), (-_INF,), "the tangent is vertical")], libmvec=True)  # fmt: skip
+row("atan", "f", lambda x, y: 1.0 / (1.0 + x * x), llvm="atan experimental.constrained.atan", domain=(-9, 9),
+    libmvec=True)  # fmt: skip
 
 
 def _atan2(a: Expr, b: Expr, y: Expr) -> tuple[Expr, Expr]:
@@ -29,7 +30,7 @@ def _atan2(a: Expr, b: Expr, y: Expr) -> tuple[Expr, Expr]:
 
 
 row("atan2", "ff", _atan2, llvm="atan2 experimental.constrained.atan2",
-    kinks=[Kink((0.0, 0.0), (_NAN, _NAN), "a singularity: no direction has a limit")])  # fmt: skip
+    kinks=[Kink((0.0, 0.0), (_NAN, _NAN), "a singularity: no direction has a limit")], libmvec=True)  # fmt: skip
 
 
 def _half_turns(x: Expr) -> tuple[Expr, Expr]:
@@ -64,4 +65,4 @@ def _hypot(a: Expr, b: Expr, y: Expr) -> tuple[Expr, Expr]:
 
 
 row("hypot", "ff", _hypot, exact=[("cabs", "f64"), ("__cabs_finite", "f64")],
-    kinks=[Kink((0.0, 0.0), (0.0, 0.0), "the smallest subgradient of a convex function")])  # fmt: skip
+    kinks=[Kink((0.0, 0.0), (0.0, 0.0), "the smallest subgradient of a convex function")], libmvec=True)  # fmt: skip

@@ -12,6 +12,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks import batch
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("many", batch.MANY, ids=lambda m: m.name)
 def test_every_kernel_is_right(many: batch.Many) -> None:

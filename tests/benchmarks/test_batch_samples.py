@@ -7,6 +7,8 @@ import pytest
 
 from benchmarks import batch_samples
 
+pytestmark = pytest.mark.long
+
 
 def test_all_lines_are_right(capsys: pytest.CaptureFixture[str]) -> None:
     assert batch_samples.main(["--quick", "--no-jax"]) == 0

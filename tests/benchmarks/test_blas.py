@@ -7,6 +7,8 @@ import pytest
 from benchmarks.blas import error, gaussian, network
 from irgrad.engine import grad, hessian
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("make", [lambda: gaussian(90), lambda: network(20, 8)])
 def test_gradients(make) -> None:  # type: ignore[no-untyped-def]

@@ -7,6 +7,8 @@ import pytest
 
 from benchmarks import jax_bridge
 
+pytestmark = pytest.mark.long
+
 
 def test_calls_and_threads_are_right(capsys: pytest.CaptureFixture[str]) -> None:
     assert jax_bridge.main(["calls", "threads", "--quick"]) == 0

@@ -16,6 +16,8 @@ from benchmarks import native, peer_jax
 from benchmarks.cases import CASES, Case, select
 from benchmarks.native import HERE
 
+pytestmark = pytest.mark.long
+
 STEP = 1e-3
 
 

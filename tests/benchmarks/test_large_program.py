@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.large_program import LINES_OF_A_PART, ir_lines, program
-from irgrad.engine.ir import body
+from irgrad.engine.ir.text import body
 from irgrad.interop.cli import main
+
+pytestmark = pytest.mark.long
 
 
 def test_only_what_is_differentiated_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks import preopt
 
+pytestmark = pytest.mark.long
+
 
 def test_both_gradients_are_equal_and_timed(capsys: pytest.CaptureFixture[str]) -> None:
     assert preopt.main(["--quick", "expsin", "rk4"]) == 0

@@ -11,6 +11,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks import rules
 
+pytestmark = pytest.mark.long
+
 
 def test_both_derivatives_are_equal_and_timed(capsys: pytest.CaptureFixture[str]) -> None:
     assert rules.main(["--quick"]) == 0

@@ -12,6 +12,8 @@ import pytest
 from irgrad.interop.cli import main
 from irgrad.interop.loaders.compiler import libstdcxx_headers
 
+pytestmark = pytest.mark.long
+
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "cpp"
 PROGRAMS = sorted(path.name for path in FOLDER.iterdir() if path.suffix in (".c", ".cpp"))
 LEVELS = ("-O0", "-O1", "-O2", "-O3")

@@ -14,6 +14,8 @@ from jax.test_util import check_grads
 
 import irgrad
 
+pytestmark = pytest.mark.long
+
 # name: (steps or cells, last loss over first loss at most)
 TRAINED = {"heat_control": (60, 0.6), "fit_ode": (25, 0.1), "residual": (120, 0.1)}
 

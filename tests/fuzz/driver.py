@@ -5,19 +5,17 @@
     python tests/fuzz/driver.py 0:500 --features struct,heap
     python tests/fuzz/driver.py 0:500 --width 1,2,3,4,8,16     derivatives of these widths against as many separate ones
     python tests/fuzz/driver.py 0:500 --batches                batches against single calls
+    python tests/fuzz/driver.py 0:500 --level=-O3              in C programs through `irgrad run`; --ir: as clang's IR
 """
 
 # ruff: noqa: E501  (C sources and tables read better unbroken)
 from __future__ import annotations
 
 import argparse
-import faulthandler
-import multiprocessing
 import sys
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,46 +30,16 @@ from oracle.differences import Subject
 from oracle.generator import HEADER, Kernel, generate, shrink, source_file
 from oracle.memory import Fault
 
+from fuzz.programs import LEVELS, check_programs
 from fuzz.variants import active_arguments, run_program, second_order
-
-SECONDS = 180.0  # of silence: a hang, however busy the machine is (a kernel takes about a quarter of a second)
-
+from fuzz.verdicts import SECONDS, Verdict, flat, gap, in_workers, tolerance_of
 
 TWICE = 5  # one kernel in so many is differentiated twice
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """`kind` is ok, wrong, refused, error, crash, hang or rejected (the oracle cannot judge)."""
-
-    name: str
-    kind: str
-    detail: str = ""
-
-    @property
-    def bad(self) -> bool:
-        """Counts against the engine."""
-        return self.kind not in ("ok", "rejected")
-
-
-def _flat(x: Any) -> Any:
-    return np.asarray(x, dtype=float).reshape(-1)
 
 
 def _names(kernel: Any, value: Any) -> dict[str, Any]:
     rows = [value] if len(kernel.output_names) == 1 else list(value)
     return {n: r for n, r in zip(kernel.output_names, rows, strict=True) if r is not None}
-
-
-def _gap(got: Any, want: Any) -> float:
-    """Largest difference relative to the size of the whole array (at least 1)."""
-    got, want = _flat(got), _flat(want)
-    if got.shape != want.shape:
-        return float("inf")
-    if not want.size:
-        return 0.0
-    gap = np.abs(got - want)
-    return float("inf") if np.isnan(gap).any() else float(gap.max() / max(1.0, np.abs(want).max()))
 
 
 def check(
@@ -98,12 +66,12 @@ def check(
     problems = []
 
     def wrong(what: str, got: Any, right: Any) -> None:
-        problems.append(f"{what}: got {np.array2string(_flat(got), threshold=12)}, want "
-                        f"{np.array2string(_flat(right), threshold=12)}")  # fmt: skip
+        problems.append(f"{what}: got {np.array2string(flat(got), threshold=12)}, want "
+                        f"{np.array2string(flat(right), threshold=12)}")  # fmt: skip
 
     out = _names(kernel, kernel(*primals))
     for n, v in values.items():
-        if _gap(out[n], v) > max(tolerance, 1e-11):
+        if gap(out[n], v) > max(tolerance, 1e-11):
             wrong(f"value of {n}", out[n], v)
     weights = {n: rng.uniform(-1, 1, v.shape) for n, v in values.items()}
     target = sum(float(weights[n] @ want[n]) for n in want)
@@ -111,14 +79,14 @@ def check(
     forward = None
     if "forward" in modes:
         if valued:
-            full = run_program(kernel, "T", wrt, primals, directions)
+            full = run_program(kernel, "jvp_only", wrt, primals, directions)
             got = {n: full[n + "'"] for n in want}
         else:
             got = _names(kernel, engine.jvp(kernel, primals, [directions.get(n) for n in order])[1])
         for n in want:
-            if _gap(got[n], want[n]) > tolerance:
+            if gap(got[n], want[n]) > tolerance:
                 wrong(f"forward, tangent of {n}", got[n], want[n])
-        forward = sum(float(weights[n] @ _flat(got[n])) for n in want)
+        forward = sum(float(weights[n] @ flat(got[n])) for n in want)
     if "reverse" in modes:
         cotangents = [
             np.asarray(weights[n], np.asarray(out[n]).dtype).reshape(np.shape(out[n])) if n in weights else None
@@ -126,16 +94,16 @@ def check(
         ]
         if valued:
             weighted = {n: c for n, c in zip(kernel.output_names, cotangents, strict=True) if c is not None}
-            full = run_program(kernel, "V", wrt, primals, weighted)
+            full = run_program(kernel, "vjp", wrt, primals, weighted)
             gradients = [full[n + "'"] for n in wrt]
             for n, v in values.items():
-                if _gap(full[n], v) > max(tolerance, 1e-11):
+                if gap(full[n], v) > max(tolerance, 1e-11):
                     wrong(f"value of {n} beside the gradient", full[n], v)
         else:
             _, pullback = engine.vjp(kernel, *primals, wrt=tuple(wrt))
             gradients = pullback(cotangents[0] if len(cotangents) == 1 else tuple(cotangents))
-        back = sum(float(_flat(g) @ _flat(directions[n])) for n, g in zip(wrt, gradients, strict=True))
-        size = max(scale, sum(float(np.abs(_flat(g) * _flat(directions[n])).sum()) for n, g in zip(wrt, gradients, strict=True)))
+        back = sum(float(flat(g) @ flat(directions[n])) for n, g in zip(wrt, gradients, strict=True))
+        size = max(scale, sum(float(np.abs(flat(g) * flat(directions[n])).sum()) for n, g in zip(wrt, gradients, strict=True)))
         if not abs(back - target) <= tolerance * size:
             problems.append(f"reverse: <J^T w, v> = {back!r}, want {target!r}")
             problems += _blame(subject, inputs, wrt, weights, gradients, tolerance)
@@ -156,30 +124,26 @@ def _blame(
     out = []
     for n, g in zip(wrt, gradients, strict=True):
         want = sum(weights[o] @ jacobian[o, n] for o in weights)
-        if _gap(g, want) > tolerance:
-            out.append(f"  gradient of {n}: got {np.array2string(_flat(g))}, want {np.array2string(_flat(want))}")
+        if gap(g, want) > tolerance:
+            out.append(f"  gradient of {n}: got {np.array2string(flat(g))}, want {np.array2string(flat(want))}")
     return out
 
 
 def _judgeable(subject: Subject, inputs: Any, directions: Any, want: Any, tolerance: float) -> bool:
     """The same derivative with 40 digits and nothing rounded agrees: the oracle can be trusted here."""
     _, exact = subject.directional(inputs, directions, exact=True)
-    return all(_gap(want[n], exact[n]) <= 0.5 * tolerance for n in want)
+    return all(gap(want[n], exact[n]) <= 0.5 * tolerance for n in want)
 
 
-def tolerance_of(kernel: Kernel) -> float:
-    """1e-10, or what single precision allows."""
-    return 3e-4 if kernel.has_f32 else 1e-10
-
-
-def check_generated(kernels: list[Kernel], report: Callable[[Any], None]) -> None:
-    """Check kernels of one C file; `report` gets the name before, and the verdict after each."""
+def check_generated(kernels: list[Kernel], report: Callable[[Any], None], level: str | None = None) -> None:
+    """Check kernels of one C file; `report` gets the name before, and the verdict after each. With a `level` they are
+    loaded as the IR that clang writes at this level."""
     import irgrad
-    from irgrad.engine.ir.reader import read
+    from irgrad.engine.ir.text.reader import read
 
     text = source_file(kernels)
     module = read(to_ir(text))
-    library = irgrad.load(text)
+    library = irgrad.load(to_ir(text, flags=LEVELS[level]), language="ll") if level else irgrad.load(text)
     for k in kernels:
         report(k.name)
         report(judge(k, module, library))
@@ -188,7 +152,7 @@ def check_generated(kernels: list[Kernel], report: Callable[[Any], None]) -> Non
 def judge(k: Kernel, module: Any = None, library: Any = None) -> Verdict:
     """One kernel; every exception becomes a verdict."""
     import irgrad
-    from irgrad.engine.ir.reader import read
+    from irgrad.engine.ir.text.reader import read
 
     try:
         if module is None:
@@ -208,54 +172,6 @@ def judge(k: Kernel, module: Any = None, library: Any = None) -> Verdict:
         return Verdict(k.name, "rejected", f"the oracle stopped: {e}")
     except Exception:
         return Verdict(k.name, "error", traceback.format_exc(limit=-4))
-
-
-def _child(work: Callable[..., None], items: list[Any], pipe: Any) -> None:
-    faulthandler.disable()  # a death is a verdict, the stack of the runner says nothing about it
-    work(items, pipe.send)
-    pipe.send(None)
-
-
-def in_workers(
-    work: Callable[[list[Any], Callable[[Any], None]], None], items: list[Any], seconds: float = SECONDS
-) -> list[Verdict]:
-    """Run `work(items, report)` in a child process; when it dies or hangs, note it and go on with the rest."""
-    context = multiprocessing.get_context("fork")
-    verdicts: list[Verdict] = []
-    left = list(items)
-    while left:
-        ours, theirs = context.Pipe(duplex=False)
-        child = context.Process(target=_child, args=(work, left, theirs))
-        child.start()
-        theirs.close()
-        current, ending = None, "crash"
-        try:
-            while True:
-                if not ours.poll(seconds):
-                    ending = "hang"
-                    break
-                message = ours.recv()
-                if message is None:
-                    ending = ""
-                    break
-                if isinstance(message, Verdict):
-                    verdicts.append(message)
-                    left = [k for k in left if k.name != message.name]
-                    current = None
-                else:
-                    current = message
-        except EOFError:
-            pass
-        if ending == "hang":
-            child.kill()
-        child.join()
-        ours.close()
-        if not ending:
-            break
-        name = current or left[0].name
-        verdicts.append(Verdict(name, ending, f"exit code {child.exitcode}"))
-        left = [k for k in left if k.name != name]
-    return verdicts
 
 
 def check_widths(kernels: list[Kernel], report: Callable[[Any], None], widths: tuple[int, ...]) -> None:
@@ -308,22 +224,25 @@ def check_batches(kernels: list[Kernel], report: Callable[[Any], None]) -> None:
 
 def run(
     seeds: Iterable[int], size: int = 6, features: set[str] | None = None, batch: int = 50, widths: tuple[int, ...] = (),
-    batches: bool = False,
+    batches: bool = False, level: str | None = None, ir: bool = False,
 ) -> list[tuple[Kernel, Verdict]]:  # fmt: skip
     """Check the kernels of these seeds: against the oracle, at these widths against separate derivatives, or batches
-    against single calls."""
+    against single calls. With a `level` in C programs compiled so, or, `ir`, as the IR that clang writes."""
     kernels = [generate(s, size, features) for s in seeds]
     work = check_batches if batches else partial(check_widths, widths=widths) if widths else check_generated
+    if level:
+        work = partial(check_generated if ir else check_programs, level=level)
     out = []
     for start in range(0, len(kernels), batch):
         part = kernels[start : start + batch]
-        verdicts = {v.name: v for v in in_workers(work, part)}
+        verdicts = {v.name: v for v in in_workers(work, part, 900.0 if level else SECONDS)}
         out += [(k, verdicts[k.name]) for k in part]
     return out
 
 
-def hint(kernel: Kernel, verdict: Verdict, smaller: bool = True) -> str:
-    """What a failure prints: how to run it again, what it contains, the source, a smaller one that fails alike."""
+def hint(kernel: Kernel, verdict: Verdict, smaller: bool = True, options: str = "") -> str:
+    """What a failure prints: how to run it again (with these options), what it contains, the source, a smaller one that
+    fails alike."""
 
     def fails(k: Kernel) -> bool:
         def one(items: list[Kernel], report: Callable[[Any], None]) -> None:
@@ -335,7 +254,7 @@ def hint(kernel: Kernel, verdict: Verdict, smaller: bool = True) -> str:
     small = shrink(kernel, fails) if smaller else kernel
     return (
         f"{verdict.kind}: {kernel.name}  {kernel.signature}\n{verdict.detail}\n"
-        f"again: python tests/fuzz/driver.py {kernel.seed} --show\nfeatures: {' '.join(sorted(kernel.features))}\n{small.source}"
+        f"again: python tests/fuzz/driver.py {kernel.seed} {options}--show\nfeatures: {' '.join(sorted(kernel.features))}\n{small.source}"
     )
 
 
@@ -363,16 +282,19 @@ def main() -> int:
     parser.add_argument("--features", default="")
     parser.add_argument("--width", default="", help="widths to compare with separate derivatives, as in 2,3,8")
     parser.add_argument("--batches", action="store_true", help="compare batches with single calls")
+    parser.add_argument("--level", default="", help="in programs through `irgrad run`, compiled so: " + ", ".join(LEVELS))
+    parser.add_argument("--ir", action="store_true", help="not in programs, but as the IR that clang writes at this level")
+    parser.add_argument("--count", type=int, default=50, help="kernels in one program or file")
     parser.add_argument("--show", action="store_true", help="print each failure with a smaller kernel")
     args = parser.parse_args()
     first, _, last = args.seeds.partition(":")
     seeds = range(int(first), int(last) if last else int(first) + 1)
     widths = tuple(int(w) for w in args.width.split(",")) if args.width else ()
-    results = run(seeds, args.size, set(args.features.split(",")) if args.features else None, widths=widths, batches=args.batches)
+    results = run(seeds, args.size, set(args.features.split(",")) if args.features else None, args.count, widths, args.batches, args.level, args.ir)
     print(summary(results))
     if args.show:
         for k, v in results:
-            print(hint(k, v, smaller=not widths and not args.batches) if v.bad else k.source)
+            print(hint(k, v, smaller=not widths and not args.batches and not args.level) if v.bad else k.source)
     return int(any(v.bad for _, v in results))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from oracle.build import to_ir
 
-from fuzz.driver import Verdict
+from fuzz.verdicts import Verdict
 
 SOURCE = r"""
 #include <math.h>
@@ -73,7 +73,7 @@ class Mutant:
 
 @cache
 def _bases() -> list[tuple[str, str]]:
-    from irgrad.engine.ir.entities import restrict
+    from irgrad.engine.ir.text.entities import restrict
 
     found = []
     for level in ("-O0", "-O2"):
@@ -191,7 +191,7 @@ def _judge(item: Mutant) -> tuple[str, str]:
     try:
         kernel = irgrad.load(item.text, language="ll").kernel(item.function, SIGNATURE)
         _ = kernel.primal.compiled
-        _ = kernel.primal.R((0, 2)).compiled
+        _ = kernel.primal.pullback((0, 2)).compiled
     except irgrad.IRGradError as error:
         return "ok", type(error).__name__
     except Exception:

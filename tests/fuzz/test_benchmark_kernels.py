@@ -19,6 +19,8 @@ from benchmarks.native import HERE
 
 from . import batches, widths
 
+pytestmark = pytest.mark.long
+
 Subject = tuple[Any, dict[str, Any], tuple[str, ...]]
 ROWS = {
     **{f"{c.source}:{c.function}": (c.source, c.function, c.signature, c.wrt, lambda c=c: c.inputs(True))

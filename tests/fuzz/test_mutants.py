@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from fuzz.driver import Verdict, in_workers
 from fuzz.mutants import mutant, work
+from fuzz.verdicts import Verdict, in_workers
+
+pytestmark = pytest.mark.long
 
 COUNT, PARTS = 2000, 4
 
@@ -28,7 +30,7 @@ def test_damaged_modules(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _hostile() -> dict[str, str]:
-    path = Path(__file__).parents[1] / "engine" / "ir" / "test_validate.py"
+    path = Path(__file__).parents[1] / "engine" / "ir" / "text" / "test_validate.py"
     spec = importlib.util.spec_from_file_location("hostile_set", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

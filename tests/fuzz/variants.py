@@ -25,18 +25,18 @@ def active_arguments(k: Kernel) -> list[str]:
 
 
 def run_program(
-    kernel: Any, letter: str, wrt: list[str], inputs: list[Any], start: Mapping[str, Any]
+    kernel: Any, derivative: str, wrt: list[str], inputs: list[Any], start: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Run the program of one letter (J, V, T, R); `start` holds tangents, or cotangents of outputs, by name.
+    """Run the program of one derivative; `start` holds tangents, or cotangents of outputs, by name.
 
     Returns the primal's outputs by name, and the derivatives under names with a prime.
     """
-    from irgrad.engine.run import Run
+    from irgrad.engine.kernel.run import Run
 
     names = [p.name for p in kernel.signature.parameters]
     index = {name: i for i, name in enumerate([*names, "return"])}
     outputs = [p for p in kernel.output_positions if kernel.primal.slots[p].differentiable]
-    program = getattr(kernel.primal, letter)((*(index[n] for n in wrt), *outputs))
+    program = getattr(kernel.primal, derivative)((*(index[n] for n in wrt), *outputs))
     given = {program.find(index[name], 0): value for name, value in start.items()}
     full = Run(program, kernel.bind(tuple(inputs), {}), given)()
     out: dict[str, Any] = {}

@@ -16,8 +16,8 @@ def compare(
     seed: int = 0,
 ) -> list[str]:  # fmt: skip
     """Differences beyond `tolerance`, relative to the size of each array; one line each."""
-    from irgrad.engine.run import Run
-    from irgrad.engine.select import active_outputs
+    from irgrad.engine.kernel.run import Run
+    from irgrad.engine.kernel.select import active_outputs
 
     rng = np.random.default_rng(seed)
     order = [p.name for p in kernel.signature.arguments]
@@ -25,10 +25,10 @@ def compare(
     given, asked = [index[n] for n in wrt], list(active_outputs(kernel))
     bound = kernel.bind([inputs[n] for n in order], {})
     seeds, results = (given, asked) if mode == "forward" else (asked, given)
-    letter = "J" if mode == "forward" else "R"
+    derivative = "jvp" if mode == "forward" else "pullback"
     active = sorted({*given, *asked})
-    wide = getattr(kernel.primal, letter)(active, width)
-    single = getattr(kernel.primal, letter)(active)
+    wide = getattr(kernel.primal, derivative)(active, width)
+    single = getattr(kernel.primal, derivative)(active)
     run, one = Run(wide, bound, {}), Run(single, bound, {})
     values: dict[int, Any] = {}
     for i in seeds:

@@ -73,12 +73,17 @@ def test_check(source: str, capsys: pytest.CaptureFixture[str]) -> None:
         (["SOURCE", "g"], "irgrad.LoadError: there is no function `g`"),
         (["SOURCE", "f"], "irgrad.SignatureError: `f` needs a signature"),
         (["SOURCE", "f", "--sig", "f64(f64[n x)"], "irgrad.SignatureError: expected `]`"),
+        (["SOURCE", "f", "--sig", SIG, "--range", "2", "1"], "irgrad.SignatureError: `--range 2 1` is no range"),
+        (["SOURCE", "f", "--sig", SIG, "--range", "0", "inf"], "irgrad.SignatureError: `--range 0 inf` is no range"),
+        (["SOURCE", "f", "--sig", SIG, "--size", "k=3"], "irgrad.SignatureError: `--size k=3` names nothing"),
+        (["SOURCE", "f", "--sig", SIG, "--size", "n=²"], "irgrad.SignatureError: `--size n=²` cannot be read"),
+        (["SOURCE", "f", "--sig", SIG, "--size", "n=" + "9" * 15], "irgrad.LimitExceeded: the arguments do not fit"),
     ],
 )
 def test_errors(source: str, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", *[source if a == "SOURCE" else a for a in arguments]]) == 1
     err = capsys.readouterr().err
-    assert err.startswith(message) and "Traceback" not in err
+    assert err.startswith(message) and "to fix" in err and "Traceback" not in err
 
 
 def test_cache_and_usage(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -91,5 +96,37 @@ def test_cache_and_usage(capsys: pytest.CaptureFixture[str], monkeypatch: pytest
         main(["--version"])
     assert caught.value.code == 0
     with pytest.raises(SystemExit) as caught:
+        main(["check", "f.c", "f", "--seed", "-1"])
+    assert caught.value.code == 2
+    with pytest.raises(SystemExit) as caught:
         main(["nonsense"])
     assert caught.value.code == 2
+
+
+def test_explain(source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "page.html"
+    words = ["explain", source, "f", "--sig", SIG, "--wrt", "x", "--size", "n=7", "--html", str(page), "--passes"]
+    assert main(words) == 0
+    told = capsys.readouterr().out
+    assert told.startswith(f"vjp of {SIG}\n")
+    assert "n iterations" in told
+    assert "tape of a call for n=7: 0 bytes" in told
+    assert "generate-code" in told
+    assert f"{page}: the page" in told
+    assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert main(["explain", source, "f", "--sig", SIG, "--derivative", "jvp", "--no-lanes"]) == 0
+    assert "vector lanes" not in capsys.readouterr().out
+    assert main(["explain", source, "f", "--sig", SIG, "--size", "k=7"]) == 1
+    assert "`--size k=7` names nothing" in capsys.readouterr().err
+    assert main(["explain", source, "f", "--sig", SIG, "--wrt", "nothing"]) == 1
+
+
+def test_explain_needs_the_sizes_that_matter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "g.c"
+    path.write_text("double sin(double); double g(double x, long n, long m) {"
+                    " for (long i = 0; i < n * m; i++) x = sin(x); return x; }")  # fmt: skip
+    words = ["explain", str(path), "g", "--sig", "f64(f64 x, i64 n, i64 m)", "--no-lanes", "--derivative", "grad"]
+    assert main([*words, "--size", "n=7"]) == 1
+    assert "--size m=1000" in capsys.readouterr().err
+    assert main([*words, "--size", "n=7", "--size", "m=2"]) == 0
+    assert "for n=7, m=2: 112 bytes" in capsys.readouterr().out

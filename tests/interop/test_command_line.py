@@ -73,7 +73,19 @@ def test_a_standard_is_for_its_language_only() -> None:
 def test_code_is_for_this_cpu_unless_another_is_named() -> None:
     assert read_command(["a.c"]).cpu == "native"
     assert read_command(["-march=native", "a.c"]).cpu == "native"
-    assert read_command(["-march=haswell", "a.c"]).cpu == "baseline"
+    named = read_command(["-march=haswell", "-mno-fma", "-mavx512f", "a.c"])
+    assert (named.cpu, named.features) == ("", ["-fma", "+avx512f"]), "the compiler says what haswell is"
+    assert read_command(["-m64", "-mcmodel=large", "a.c"]).features == []
+
+
+@pytest.mark.parametrize("word", [
+    "-fprofile-instr-generate", "-fprofile-generate=x", "-fcs-profile-generate", "--coverage", "-fcoverage-mapping",
+    "-finstrument-functions", "-fsanitize=address",
+])  # fmt: skip
+def test_instrumented_programs_are_refused(word: str) -> None:
+    with pytest.raises(LoadError, match=f"`{word}` is not supported") as caught:
+        read_command([word, "a.c"])
+    assert "would be differentiated with the program" in caught.value.because
 
 
 def test_rules_for_make() -> None:

@@ -15,7 +15,7 @@ import pytest
 from blas_cases import library as blas_library
 
 from irgrad.interop.cli import main
-from irgrad.interop.driver import main_cc
+from irgrad.interop.driver import _signals, main_cc
 from irgrad.interop.loaders.compiler import libstdcxx_headers
 from irgrad.rules.errors import IRGradError
 from irgrad.rules.layers import layer
@@ -422,3 +422,37 @@ def test_warnings_of_the_engine_are_printed_like_a_compilers(tmp_path: Path, cap
     told = capfd.readouterr().err
     assert told.startswith("irgrad: warning: @_Z5slopedi (")
     assert "variadic.cpp:10:" in told
+
+
+FUSED = """double __enzyme_autodiff(void *, double);
+static double f(double x) { return x * x * x + x; }
+double slope(double x) { return __enzyme_autodiff((void *)f, x); }
+"""
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="names of CPUs and instructions of x86-64")
+@pytest.mark.parametrize(("words", "fused"), [
+    ("-march=haswell", True), ("-march=x86-64-v3 -mtune=generic", True), ("-march=haswell -mno-fma", False),
+    ("-mno-fma", False), ("-march=native -mno-fma", False), ("-march=x86-64", False), ("-march=x86-64 -mfma", True),
+    ("-march=core-avx2", True), ("-march=nehalem", False),
+])  # fmt: skip
+def test_code_is_for_the_cpu_that_is_named(words: str, fused: bool, tmp_path: Path) -> None:
+    source, output = tmp_path / "fused.c", tmp_path / "fused.s"
+    source.write_text(FUSED)
+    assert main(["cc", "-S", "-ffp-contract=fast", *words.split(), str(source), "-o", str(output)]) == 0
+    assert ("vfm" in output.read_text()) is fused
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&- <&-"])
+def test_closed_streams(closed: str, small: str) -> None:
+    command = f"{sys.executable} -m irgrad.interop.cli run {small} {closed} -- 2"
+    assert subprocess.run(command, shell=True, check=False, capture_output=True).returncode == 12
+    missing = subprocess.run(command.replace("small.c", "no.c"), shell=True, check=False, capture_output=True)
+    assert missing.returncode == 1 and b"Traceback" not in missing.stderr
+
+
+def test_a_signal_before_the_program_runs_is_not_lost() -> None:
+    with _signals() as hand_on, subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as process:
+        os.kill(os.getpid(), signal.SIGTERM)
+        hand_on(process)
+        assert process.wait(20) == -signal.SIGTERM

@@ -10,6 +10,7 @@ import pytest
 from irgrad.interop import linking
 from irgrad.interop.cli import main
 from irgrad.interop.command_line import read_command
+from irgrad.interop.linking import wraps
 from irgrad.rules.errors import CompileError
 
 PROGRAM = "int f(void);\nint main(void) { return f(); }\n"
@@ -70,3 +71,29 @@ def test_a_program_of_cpp_links_with_the_systems_runtime(runtime: bool, tmp_path
     linking.link(read_command([image]), [], tmp_path / "prog", shared=False)
     linking._system.cache_clear()
     assert subprocess.run([str(tmp_path / "prog")], check=False).returncode == 3
+
+
+def test_wrap_words() -> None:
+    words = ["-Wl,--wrap=a", "-Wl,--wrap,b,-O1", "-Xlinker", "--wrap", "-Xlinker", "c", "-lm", "-Wl,-wrap=a"]
+    assert wraps(words) == ["a", "b", "c"]
+    assert wraps([]) == wraps(["-lm"]) == []
+
+
+WRAPPED = """#include <stdio.h>
+double __enzyme_autodiff(void *, ...);
+double sq(double), __real_sq(double), own(double);
+double __wrap_sq(double x) { return x * __real_sq(x); }
+double __wrap_own(double x) { return 0; }
+double own(double x) { return sq(x); }
+int main(void) { printf("%g %g %g\\n", sq(3), own(3), __enzyme_autodiff((void *)own, 3.0)); return 0; }
+"""
+
+
+@pytest.mark.parametrize("words", [["-Wl,--wrap=sq", "-Wl,--wrap=own"], ["-Xlinker", "--wrap", "-Xlinker", "sq"]])
+def test_wrap_of_several_sources(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a source defines itself is not wrapped in it; derivatives follow."""
+    monkeypatch.chdir(tmp_path)
+    Path("p.c").write_text(WRAPPED)
+    Path("q.c").write_text("double sq(double x) { return x * x; }\n")
+    assert main(["cc", *words, "p.c", "q.c", "-o", "a"]) == 0
+    assert subprocess.run(["./a"], check=True, capture_output=True, text=True).stdout == "27 27 27\n"

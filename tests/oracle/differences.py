@@ -18,7 +18,8 @@ import numpy as np
 
 from irgrad.engine.ir import model as ir
 from irgrad.engine.ir import types as ty
-from irgrad.engine.signature import Parameter, Signature
+from irgrad.engine.signature.parameter import Parameter
+from irgrad.engine.signature.signature import Signature
 
 from .interpreter import Machine
 from .numbers import ComplexDomain, Domain, Dual, DualDomain, FloatDomain, MpfDomain

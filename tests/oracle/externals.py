@@ -11,16 +11,17 @@ from irgrad.engine.ir import types as ty
 
 from .formulas import FORMULAS
 from .intrinsics import INTRINSICS, reduction
-from .libc import LIBC
+from .libc import LIBC, OF_VALUES
 from .mathematics import COMPLEX, PIECEWISE, POINTERS, External, complex_function
-from .memory import Fault
+from .tape import TAPE
+from .undefined import Fault, Misused, Undefined, meet, undefined_in
 
 SMOOTH = set(FORMULAS)
 SILENT = set(
     "printf puts putchar fprintf fflush fputs fputc fwrite perror setvbuf srand "
-    "__assert_rtn llvm.assume llvm.donothing llvm.prefetch llvm.var.annotation llvm.sideeffect "
+    "__assert_rtn llvm.donothing llvm.prefetch llvm.var.annotation llvm.sideeffect "
     "llvm.experimental.noalias.scope.decl llvm.dbg.value llvm.dbg.declare llvm.dbg.label llvm.stackrestore "
-    "llvm.lifetime.start llvm.lifetime.end llvm.invariant.end llvm.pseudoprobe".split()
+    "llvm.invariant.end llvm.pseudoprobe".split()
 )
 STOPS = set("abort exit _exit llvm.trap llvm.ubsantrap llvm.debugtrap __assert_fail __assert quick_exit".split())
 
@@ -44,7 +45,9 @@ def external(name: str) -> External | None:
     """The implementation of a function without a body; None when there is none."""
     base, _ = base_name(name)
     if base in SILENT:
-        return lambda m, f, a: 0
+        return _ignored
+    if base in TAPE:
+        return TAPE[base]
     if base in STOPS:
 
         def stop(m: Any, f: Any, a: list[Any]) -> Any:
@@ -62,6 +65,8 @@ def external(name: str) -> External | None:
         impl = POINTERS[base]
         t = ty.F32 if base_name(name)[1] == "f" else ty.F80 if base_name(name)[1] == "l" else ty.F64
         return lambda m, f, a: impl(m, t, *a)
+    if base in OF_VALUES:
+        return _elementwise(LIBC[base])
     if base in LIBC:
         return lambda m, f, a: LIBC[base](m, *a)
     if base.startswith("llvm.vector.reduce."):
@@ -73,6 +78,13 @@ def external(name: str) -> External | None:
     return None
 
 
+def _ignored(m: Any, f: Any, args: list[Any]) -> int:
+    """Nothing happens, but the system may look at what it is given; a debugger does not."""
+    if not (f.name or "").startswith("llvm.") and undefined_in(tuple(args)) is not None:
+        raise Misused("an argument of the system")
+    return 0
+
+
 def _elementwise(f: Callable[..., Any]) -> External:
     """`f(machine, *scalars)` over vectors too; the result is rounded to the declared type."""
 
@@ -80,6 +92,8 @@ def _elementwise(f: Callable[..., Any]) -> External:
         rounder = m.domain.rounder(fn.ftype.ret.scalar) if fn is not None and fn.ftype.ret.is_fp else None
 
         def one(*scalars: Any) -> Any:
+            if any(type(a) is Undefined for a in scalars):
+                return meet(*scalars)
             out = f(m, *scalars)
             return out if rounder is None else rounder(out)
 

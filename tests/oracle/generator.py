@@ -21,8 +21,12 @@ from typing import Any
 import numpy as np
 
 from .generator_parts import FEATURES, HEADER, SHAPED, SHAPES, Expressions, Node, render
+from .generator_straight import Straight
 
-__all__ = ["FEATURES", "HEADER", "SHAPED", "SHAPES", "Kernel", "generate", "shrink", "source_file"]
+__all__ = ["FEATURES", "HEADER", "SHAPED", "SHAPES", "STRAIGHT", "Kernel", "generate", "shrink", "source_file"]
+
+STRAIGHT = 2_000_000
+"""The kernels from here on are straight: what LLVM turns into vectors of a few lanes."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,10 @@ class Kernel:
                 out[a.name] = rng.integers(0, 7, a.extent).astype(kind) if a.extent else kind(rng.integers(0, 7))
             else:
                 kind = np.float64 if a.dtype == "f64" else np.float32
-                value = rng.uniform(-1.2, 1.2, a.extent or 1).astype(kind)
+                value = rng.uniform(-1.2, 1.2, a.extent or 1)
+                if self.seed >= STRAIGHT:  # they divide by inputs
+                    value = np.copysign(0.4 + 2 / 3 * np.abs(value), value)
+                value = value.astype(kind)
                 out[a.name] = value if a.extent else value[0]
         return out
 
@@ -102,6 +109,8 @@ class Kernel:
 def generate(seed: int, size: int = 6, features: set[str] | None = None) -> Kernel:
     """The kernel of a seed: about `size` statements at the top level. `features` limits what it may contain."""
     rng = random.Random(seed * 1_000_003 + size)
+    if seed >= STRAIGHT:
+        return _straight(rng, seed)
     pool = sorted(FEATURES if features is None else features & set(FEATURES))
     chosen = set(rng.sample(pool, min(len(pool), rng.randint(2, 5))))
     if seed >= SHAPED:
@@ -134,6 +143,23 @@ def generate(seed: int, size: int = 6, features: set[str] | None = None) -> Kern
     kept = [a.name for a in args]
     locals_ = maker.locals("a" in kept, "b" in kept)
     return Kernel(seed, name, tuple(args), returns, maker.prologue(), tuple(locals_), tuple(body), frozenset(chosen))
+
+
+def _straight(rng: random.Random, seed: int) -> Kernel:
+    single, returns = rng.random() < 0.25, rng.random() < 0.7
+    kind = "f32" if single else "f64"
+    arguments = [Argument("x", kind, rng.randint(2, 8))]
+    if rng.random() < 0.3:
+        arguments.append(Argument("a", kind))
+    if not returns or rng.random() < 0.3:
+        arguments.append(Argument("y", kind, rng.randint(2, 8), inout=True))
+    maker = Straight(rng, f"k{seed}", {a.name: a.extent for a in arguments if a.extent}, single)
+    if len(arguments) > 1 and not arguments[1].extent:
+        maker.pool.append("a")
+    body = [maker.statement() for _ in range(rng.randint(1, 4))]
+    body += maker.ending()
+    head, locals_ = "\n".join(maker.head) + "\n", ("  double d0 = 0, d1 = 0;",)
+    return Kernel(seed, maker.name, tuple(arguments), returns, head, locals_, tuple(body), frozenset(maker.features))
 
 
 def source_file(kernels: list[Kernel]) -> str:

@@ -8,6 +8,10 @@
 Integers are Python ints without sign (masked to their width), pointers are ints (see memory.py), vectors, arrays and
 structs are tuples. Every instruction is compiled once to a closure over a list of registers. `Fault` is raised for
 undefined behaviour that is noticed, for traps, and when the step limit is passed.
+
+Poison and undef are values (see undefined.py). They may be computed, stored, and thrown away; `UndefinedUse` is raised
+where they decide a branch, are an address, a size or a divisor, go into a `noundef` argument or to the system, and
+where the caller gets one as a result or reads one from memory.
 """
 
 from __future__ import annotations
@@ -17,13 +21,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from irgrad.engine.ir import model as ir
+from irgrad.engine.ir import opcodes
 from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.printer import instruction_to_text
 
 from .externals import external
-from .memory import Fault, Memory
+from .memory import Memory
 from .operations import Code, Operations
+from .undefined import POISON, UNDEF, Fault, Misused, Undefined, UndefinedUse, Used, filled, guarded, meet, undefined_in
 
-__all__ = ["Fault", "Machine"]
+__all__ = ["Fault", "Machine", "UndefinedUse"]
 
 
 def zero(t: ty.Type, domain: Any) -> Any:
@@ -37,14 +44,23 @@ def zero(t: ty.Type, domain: Any) -> Any:
     return 0
 
 
+def _defined(value: Any, what: str) -> Any:
+    """The value, which must have no undefined part."""
+    found = undefined_in(value)
+    if found is not None:
+        raise UndefinedUse(f"{what} is {found!r}")
+    return value
+
+
 class Compiled:
     """A function ready to run."""
 
-    __slots__ = ("args", "blocks", "template")
+    __slots__ = ("args", "blocks", "strict", "template")
 
     def __init__(self) -> None:
         self.template: list[Any] = [None, None]  # slot 0: return value, slot 1: blocks of the frame's allocas
         self.args: list[int] = []
+        self.strict: list[int] = []  # numbers of the `noundef` arguments
         self.blocks: list[list[Code]] = []  # the last closure of a block returns (block, copies) or None
 
 
@@ -62,6 +78,7 @@ class Machine(Operations):
         self.addresses: dict[str, int] = {}
         self.at: dict[int, ir.Function] = {}
         self.natives: dict[str, Any] = {}
+        self.arenas: dict[int, list[tuple[str, Any]]] = {}  # of the tape (see tape.py)
         self._place_globals()
 
     # ------------------------------------------------------------ memory for the caller
@@ -74,9 +91,9 @@ class Machine(Operations):
         return address
 
     def read(self, address: int, t: ty.Type, count: int) -> list[Any]:
-        """`count` values from an address."""
+        """`count` values from an address, all of them defined."""
         size = ty.size_of(t)
-        return [self.load(address + i * size, t) for i in range(count)]
+        return [_defined(self.load(address + i * size, t), f"element {i} of a result in memory") for i in range(count)]
 
     def _place_globals(self) -> None:
         block = self.memory.blocks[0]
@@ -94,7 +111,9 @@ class Machine(Operations):
             offset += ty.size_of(g.value_type) + 16
         block.size = offset + 64
         for g in self.module.globals.values():
-            if g.init is not None and not (g.name or "").startswith("llvm."):
+            if g.init is None:
+                self.memory.forget(self.addresses[g.name or ""], ty.size_of(g.value_type))
+            elif not (g.name or "").startswith("llvm."):
                 self.store(self.addresses[g.name or ""], g.value_type, self.constant(g.init))
 
     def constant(self, c: ir.Value) -> Any:
@@ -106,8 +125,10 @@ class Machine(Operations):
                 return c.value & ((1 << t.bits) - 1)
             case ir.ConstFloat():
                 return self.domain.lift(c.value)
-            case ir.ConstZero() | ir.ConstUndef():
+            case ir.ConstZero():
                 return zero(t, self.domain)
+            case ir.ConstUndef():
+                return filled(t, POISON if c.poison else UNDEF)
             case ir.ConstAggregate():
                 return tuple(map(self.constant, c.elems))
             case ir.ConstData():
@@ -137,7 +158,12 @@ class Machine(Operations):
         if isinstance(t, ty.VectorType | ty.ArrayType):
             step = ty.size_of(t.elem) if isinstance(t, ty.ArrayType) else ty.store_size(t.elem)
             if isinstance(t, ty.VectorType) and isinstance(t.elem, ty.IntType) and t.elem.bits % 8:
+                lanes = self.memory.whole(address, t)
+                if lanes is not None:
+                    return lanes
                 packed = self.memory.load(address, ty.int_(ty.store_size(t) * 8))
+                if type(packed) is Undefined:
+                    return (meet(packed),) * t.count
                 return tuple(packed >> (i * t.elem.bits) & ((1 << t.elem.bits) - 1) for i in range(t.count))
             return tuple(self.load(address + i * step, t.elem) for i in range(t.count))
         if isinstance(t, ty.StructType):
@@ -149,6 +175,9 @@ class Machine(Operations):
         if isinstance(t, ty.VectorType | ty.ArrayType):
             step = ty.size_of(t.elem) if isinstance(t, ty.ArrayType) else ty.store_size(t.elem)
             if isinstance(t, ty.VectorType) and isinstance(t.elem, ty.IntType) and t.elem.bits % 8:
+                if undefined_in(value) is not None:  # lanes stay apart, as where LLVM forwards what is stored
+                    self.memory.store(address, t, value)
+                    return
                 packed = sum(int(v) << (i * t.elem.bits) for i, v in enumerate(value))
                 self.memory.store(address, ty.int_(ty.store_size(t) * 8), packed)
                 return
@@ -166,7 +195,7 @@ class Machine(Operations):
         old = sys.getrecursionlimit()
         sys.setrecursionlimit(max(old, 20_000))
         try:
-            return self.invoke(self.module.functions[name], list(args))
+            return _defined(self.invoke(self.module.functions[name], list(args)), f"the result of `{name}`")
         finally:
             sys.setrecursionlimit(old)
 
@@ -186,6 +215,8 @@ class Machine(Operations):
         self.depth += 1
         if self.depth > 2000:
             raise Fault("recursion too deep")
+        for n in code.strict:
+            _defined(args[n], f"argument {n} of `{name}`, which is noundef,")
         regs = code.template.copy()
         regs[1] = frame = []
         for slot, a, formal in zip(code.args, args, f.args, strict=False):
@@ -208,15 +239,24 @@ class Machine(Operations):
             self.steps += len(body)
             if self.steps > self.limit:
                 raise Fault("step limit")
-            for op in body[:-1]:
-                op(regs)
-            edge = body[-1](regs)
+            try:
+                for op in body:
+                    edge = op(regs)
+            except (Used, Misused) as e:
+                raise UndefinedUse(self._told(f, index, next(i for i, o in enumerate(body) if o is op), e)) from None
         for address in frame:
             block = self.memory.blocks[address >> 32]
             block.alive = False
             block.cells = {}
         self.depth -= 1
         return regs[0]
+
+    @staticmethod
+    def _told(f: ir.Function, index: int, number: int, error: Exception) -> str:
+        block = f.blocks[index]
+        instr = block.instructions[len(block.phis) + number]
+        role = str(error) or "a defined value"
+        return f"poison or undef is used as {role} in `{instruction_to_text(instr)}` of `{f.name}`"
 
     def call_pointer(self, address: int, args: list[Any]) -> Any:
         """Call through a function pointer."""
@@ -241,6 +281,7 @@ class Machine(Operations):
             return s
 
         code.args = [slot(a) for a in f.args]
+        code.strict = [n for n, a in enumerate(f.args) if "noundef" in a.attrs.split()]
         index = {id(b): i for i, b in enumerate(f.blocks)}
         for block in f.blocks:
             body: list[Code] = []
@@ -303,39 +344,51 @@ class Machine(Operations):
         method = getattr(self, "_op_" + op, None)
         if method is not None:
             return method(instr, s, d)
-        if op in ir.FLOAT_BINARY or op == "fneg":
-            f = self._float_op(op, instr.type.scalar)
-        elif op in ir.INT_BINARY:
-            f = self._int_op(op, instr.type.scalar, instr.flags)
-        elif op in ("icmp", "fcmp"):
-            t = instr.operands[0].type.scalar
-            f = self._icmp(instr.pred, t) if op == "icmp" else self._fcmp(instr.pred)
-        elif op in ir.CASTS:
-            f = self._cast(op, instr.operands[0].type.scalar, instr.type.scalar)
+        lost: Callable[..., Any] = meet
+        t = instr.operands[0].type.scalar
+        if op in opcodes.FLOAT_BINARY or op == "fneg":
+            f = self._within(self._float_op(op, t), instr.flags)
+        elif op in opcodes.INT_BINARY:
+            f, lost = self._int_op(op, t, instr.flags), self._lost(op, t)
+        elif op == "icmp":
+            f = self._icmp(instr.pred, t, instr.flags)
+        elif op == "fcmp":
+            f = self._within(self._fcmp(instr.pred), instr.flags)
+        elif op in opcodes.CASTS:
+            f = self._cast(op, t, instr.type.scalar, instr.flags)
+            if op in ("trunc", "zext", "ptrtoint", "inttoptr", "addrspacecast", "ptrtoaddr"):
+                lost = self._resized(t, instr.type.scalar)
         else:
             raise Fault(f"opcode `{op}` is not interpreted")
-        return self._apply(f, s, d, instr.operands[0].type.is_vector)
+        return self._apply(f, lost, s, d, instr.operands[0].type.is_vector)
 
     @staticmethod
-    def _apply(f: Callable[..., Any], s: list[int], d: int, vector: bool) -> Code:
+    def _apply(f: Callable[..., Any], lost: Callable[..., Any], s: list[int], d: int, vector: bool) -> Code:
+        lane = guarded(f, lost)
         if len(s) == 1:
             (a,) = s
             if vector:
                 def one_v(r: list[Any]) -> None:
-                    r[d] = tuple(map(f, r[a]))
+                    r[d] = tuple(map(lane, r[a]))
                 return one_v
 
             def one(r: list[Any]) -> None:
-                r[d] = f(r[a])
+                try:
+                    r[d] = f(r[a])
+                except Used:
+                    r[d] = lost(r[a])
             return one
         a, b = s
         if vector:
             def two_v(r: list[Any]) -> None:
-                r[d] = tuple(map(f, r[a], r[b]))
+                r[d] = tuple(map(lane, r[a], r[b]))
             return two_v
 
         def two(r: list[Any]) -> None:
-            r[d] = f(r[a], r[b])
+            try:
+                r[d] = f(r[a], r[b])
+            except Used:
+                r[d] = lost(r[a], r[b])
         return two
 
     # ------------------------------------------------------------ calls
@@ -349,13 +402,18 @@ class Machine(Operations):
                 return lambda r: None  # an empty barrier
             raise Fault("inline assembly")
         if isinstance(callee, ir.Function):
-            f = callee
+            f, allowed = callee, self._allowed(instr)
+            floats = [a for a, value in zip(args, instr.args, strict=True) if value.type.is_fp] if allowed else []
 
             def direct(r: list[Any]) -> None:
                 if f.name == "llvm.stacksave.p0":
                     r[d] = 0
                     return
-                r[d] = self.invoke(f, [r[a] for a in args])
+                out = self.invoke(f, [r[a] for a in args])
+                if allowed is not None:
+                    lost = undefined_in(tuple(allowed(r[a]) for a in floats))
+                    out = allowed(out) if lost is None or instr.type.is_vector else meet(lost)
+                r[d] = out
             return direct
 
         def indirect(r: list[Any]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from irgrad.engine.ir import types as ty
 
 from .mathematics import M64, PIECEWISE, External, frexp, modf
+from .undefined import POISON, UNDEF, Fault, Misused, Undefined, guarded, meet, undefined_in
 
 
 def _int_width(f: Any) -> int:
@@ -22,10 +23,11 @@ def _ints(impl: Callable[..., int]) -> External:
 
     def run(m: Any, f: Any, args: list[Any]) -> Any:
         w = _int_width(f)
+        one = guarded(lambda *a: impl(w, *a))
         n = next((len(a) for a in args if isinstance(a, tuple)), None)
         if n is None:
-            return impl(w, *args)
-        return tuple(impl(w, *(a[i] if isinstance(a, tuple) else a for a in args)) for i in range(n))
+            return one(*args)
+        return tuple(one(*(a[i] if isinstance(a, tuple) else a for a in args)) for i in range(n))
 
     return run
 
@@ -40,7 +42,11 @@ def _overflow(op: Callable[[int, int], int], is_signed: bool) -> External:
         low, high = (-(1 << (w - 1)), (1 << (w - 1)) - 1) if is_signed else (0, (1 << w) - 1)
         return exact & ((1 << w) - 1), int(not low <= exact <= high)
 
-    return lambda m, f, args: impl(_int_width(f), *args)
+    def run(m: Any, f: Any, args: list[Any]) -> Any:
+        lost = meet(*args)
+        return guarded(lambda *a: impl(_int_width(f), *a), lambda *_: (lost, lost))(*args)
+
+    return run
 
 
 def _saturate(op: Callable[[int, int], int], is_signed: bool) -> External:
@@ -63,9 +69,15 @@ def _to_int_saturating(is_signed: bool) -> External:
                 return 0
             return (max(low, min(high, int(r))) if math.isfinite(r) else high if r > 0 else low) & ((1 << w) - 1)
 
-        return tuple(map(one, args[0])) if isinstance(args[0], tuple) else one(args[0])
+        return _mapped(one, args[0])
 
     return run
+
+
+def _mapped(one: Callable[[Any], Any], value: Any) -> Any:
+    """A function of scalars, over a vector too; undefined where its argument is."""
+    lane = guarded(one)
+    return tuple(map(lane, value)) if isinstance(value, tuple) else lane(value)
 
 
 def _is_fpclass(m: Any, f: Any, args: list[Any]) -> Any:
@@ -84,7 +96,7 @@ def _is_fpclass(m: Any, f: Any, args: list[Any]) -> Any:
             mask = 8 if neg else 256
         return int(bool(mask & args[1]))
 
-    return tuple(map(one, args[0])) if isinstance(args[0], tuple) else one(args[0])
+    return _mapped(one, args[0])
 
 
 def reduction(op: str) -> External:
@@ -92,6 +104,9 @@ def reduction(op: str) -> External:
     def run(m: Any, f: Any, args: list[Any]) -> Any:
         from functools import reduce
 
+        lost = undefined_in(tuple(args))
+        if lost is not None:
+            return meet(*args[0], *args[1]) if op in ("fadd", "fmul") and isinstance(args[0], tuple) else meet(lost)
         if op in ("fadd", "fmul"):
             step = m._float_op(op, f.ftype.ret)
             return reduce(step, args[1], args[0])
@@ -140,9 +155,10 @@ def _first(m: Any, f: Any, args: list[Any]) -> Any:
 
 def _lanes(pair: Callable[[Any, Any], tuple[Any, Any]]) -> External:
     def run(m: Any, f: Any, args: list[Any]) -> Any:
+        one = guarded(lambda x: pair(m, x), lambda x: (x, x))
         if isinstance(args[0], tuple):
-            return tuple(zip(*(pair(m, x) for x in args[0]), strict=True))
-        return pair(m, args[0])
+            return tuple(zip(*map(one, args[0]), strict=True))
+        return one(args[0])
 
     return run
 
@@ -176,6 +192,27 @@ def _scatter(m: Any, f: Any, args: list[Any]) -> None:
             m.memory.store(p, t, v)
 
 
+def _assume(m: Any, f: Any, args: list[Any]) -> None:
+    if type(args[0]) is Undefined:
+        raise Misused("a fact")
+    if not args[0]:
+        raise Fault("what is assumed does not hold")
+
+
+def _begin(m: Any, f: Any, args: list[Any]) -> None:
+    """The lifetime of a variable begins, or ends: it holds nothing."""
+    _variable(m, args[-1], UNDEF)
+
+
+def _end(m: Any, f: Any, args: list[Any]) -> None:
+    _variable(m, args[-1], POISON)
+
+
+def _variable(m: Any, p: Any, now: Undefined) -> None:
+    if type(p) is not Undefined:  # `llvm.lifetime` of poison does nothing
+        m.memory.forget(p, m.memory.find(p)[0].size, now)
+
+
 def _frexp_pair(m: Any, x: Any) -> tuple[Any, int]:
     y, e = frexp(m, x)
     return y, e & 0xFFFFFFFF
@@ -190,11 +227,11 @@ INTRINSICS: dict[str, External] = {
     "llvm.fptosi.sat": _to_int_saturating(True), "llvm.fptoui.sat": _to_int_saturating(False),
     "llvm.lround": lambda m, f, a: PIECEWISE["lround"](m, a[0]) & ((1 << f.ftype.ret.bits) - 1),
     "llvm.is.fpclass": _is_fpclass,
-    "llvm.abs": _ints(lambda w, a, *_: abs(_s(a, w)) & ((1 << w) - 1)),
+    "llvm.abs": _ints(lambda w, a, strict: POISON if strict and a == 1 << (w - 1) else abs(_s(a, w)) & ((1 << w) - 1)),
     **{f"llvm.{k}": _ints(v) for k, v in MINMAX.items()},
     "llvm.ctpop": _ints(lambda w, a: int(a).bit_count()),
-    "llvm.ctlz": _ints(lambda w, a, *_: w - int(a).bit_length()),
-    "llvm.cttz": _ints(lambda w, a, *_: (int(a) & -int(a)).bit_length() - 1 if a else w),
+    "llvm.ctlz": _ints(lambda w, a, strict: w - int(a).bit_length() if a or not strict else POISON),
+    "llvm.cttz": _ints(lambda w, a, strict: (int(a) & -int(a)).bit_length() - 1 if a else POISON if strict else w),
     "llvm.bswap": _ints(lambda w, a: int.from_bytes(int(a).to_bytes(w // 8, "little"), "big")),
     "llvm.bitreverse": _ints(lambda w, a: int(format(int(a), f"0{w}b")[::-1], 2)),
     "llvm.fshl": _ints(lambda w, a, b, c: _funnel(w, a, b, int(c), True)),
@@ -207,6 +244,7 @@ INTRINSICS: dict[str, External] = {
        (("add", lambda a, b: a + b), ("sub", lambda a, b: a - b), ("mul", lambda a, b: a * b))},
     **{f"llvm.{s}{n}.sat": _saturate(op, s == "s") for s in "su" for n, op in
        (("add", lambda a, b: a + b), ("sub", lambda a, b: a - b))},
+    "llvm.assume": _assume, "llvm.lifetime.start": _begin, "llvm.lifetime.end": _end,
     "llvm.expect": _first, "llvm.expect.with.probability": _first, "llvm.launder.invariant.group": _first,
     "llvm.strip.invariant.group": _first, "llvm.ssa.copy": _first, "llvm.ptr.annotation": _first,
     "llvm.threadlocal.address": _first, "llvm.annotation": _first,

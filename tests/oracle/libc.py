@@ -70,6 +70,7 @@ LIBC: dict[str, Callable[..., Any]] = {
     "malloc": _malloc, "_Znwm": _malloc, "_Znam": _malloc, "valloc": _malloc,
     "calloc": lambda m, n, s: m.memory.allocate(n * s, 0, heap=True),
     "realloc": _realloc,
+    "malloc_usable_size": lambda m, p: m.memory.find(p)[0].size if p else 0,
     "free": lambda m, p: m.memory.free(p),
     "_ZdlPv": lambda m, p: m.memory.free(p), "_ZdaPv": lambda m, p: m.memory.free(p),
     "_ZdlPvm": lambda m, p, n: m.memory.free(p), "_ZdaPvm": lambda m, p, n: m.memory.free(p),
@@ -87,6 +88,8 @@ LIBC: dict[str, Callable[..., Any]] = {
     "__isinf": lambda m, x: int(math.isinf(float(m.domain.real(x)))),
     "__signbit": lambda m, x: int(m.domain.negative(x)), "__signbitf": lambda m, x: int(m.domain.negative(x)),
 }  # fmt: skip
+OF_VALUES = frozenset("labs llabs __fpclassify __fpclassifyf __isnan __isnanf __isinf __signbit __signbitf".split())
+"""Those that compute from their arguments' values only."""
 
 
 def _errno(m: Any) -> int:

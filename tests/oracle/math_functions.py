@@ -47,6 +47,8 @@ FUNCTIONS: dict[str, Primal] = {
     "fsub": lambda a, b: a - b,
     "fmul": lambda a, b: a * b,
     "fdiv": lambda a, b: a / b,
+    "strong_mul": lambda a, b: a * b,
+    "strong_mul_both": lambda a, b: a * b,
     "fmod": lambda a, b: a - b * _trunc(a / b),
     "remainder": lambda a, b: a - b * _round_even(a / b),
     "remquo": lambda a, b: a - b * _round_even(a / b),

@@ -9,6 +9,8 @@ from typing import Any
 
 from irgrad.engine.ir import types as ty
 
+from .undefined import filled, meet, undefined_in
+
 M64 = (1 << 64) - 1
 External = Callable[[Any, Any, list[Any]], Any]  # (machine, function, arguments) -> value
 
@@ -265,6 +267,8 @@ def complex_function(name: str) -> External:
         flat: list[Any] = []
         for a in args:
             flat += a if isinstance(a, tuple) else (a,)
+        if undefined_in(tuple(flat)) is not None:
+            return filled(f.ftype.ret, meet(*flat))
         out = impl(m, *flat)
         t = f.ftype.ret
         t = t.fields[0] if isinstance(t, ty.StructType) else t.scalar

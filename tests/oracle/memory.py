@@ -13,12 +13,9 @@ from typing import Any
 from irgrad.engine.ir import model as ir
 from irgrad.engine.ir import types as ty
 
+from .undefined import POISON, UNDEF, Fault, Undefined, meet
 
-class Fault(Exception):
-    """The program did something undefined, trapped, or ran past the step limit."""
-
-
-# A byte is an int 0..255, None (never written), or (origin, k): byte k of the number origin = (number, type).
+# A byte is an int 0..255, UNDEF (never written), POISON, or (origin, k): byte k of the number origin = (number, type).
 Byte = Any
 
 
@@ -33,8 +30,12 @@ def _same(a: Any, b: Any) -> bool:
     return a[0] is b[0] and a[1] is b[1]
 
 
-def bits(items: list[Byte], domain: Any) -> int:
-    """The integer made of these bytes (little-endian); plain when no byte belongs to a number."""
+def bits(items: list[Byte], domain: Any) -> Any:
+    """The integer made of these bytes (little-endian); plain when no byte belongs to a number or is undefined."""
+    if any(type(b) is Undefined for b in items):
+        if any(b is POISON for b in items):
+            return POISON
+        return UNDEF if all(b is UNDEF for b in items) else Undefined(items)
     raw = bytes(plain_byte(b, domain) for b in items)
     value = int.from_bytes(raw, "little")
     if any(type(b) is tuple for b in items):
@@ -49,12 +50,16 @@ def plain_byte(b: Byte, domain: Any) -> int:
     if type(b) is tuple:
         origin, k = b
         return ir.float_to_bits(origin[1], float(domain.real(origin[0]))) >> (8 * k) & 0xFF
-    return b or 0
+    return int(b)
 
 
 def scalar_bytes(t: ty.Type, value: Any) -> list[Byte]:
-    """The bytes of a scalar."""
+    """The bytes of a scalar, or of a vector of bits of which some are undefined: then all of them are."""
     n = ty.store_size(t)
+    if type(value) is tuple:
+        return [meet(*value)] * n
+    if type(value) is Undefined:
+        return (value.items + [0] * n)[:n] if value.items else [value] * n
     if isinstance(t, ty.FloatType):
         origin = (value, t)
         return [(origin, k) for k in range(n)]
@@ -71,11 +76,45 @@ def scalar_from(t: ty.Type, items: list[Byte], domain: Any) -> Any:
             origin = first[0]
             if all(type(b) is tuple and _same(b[0], origin) and b[1] == k for k, b in enumerate(items)):
                 return origin[0]
+        if any(type(b) is Undefined for b in items):
+            return POISON if any(b is POISON for b in items) else UNDEF
         raw = int.from_bytes(bytes(plain_byte(b, domain) for b in items), "little")
         return domain.lift(ir.bits_to_float(t, raw))
     value = bits(items, domain)
     width = t.bits if isinstance(t, ty.IntType) else 64
-    return value if width == 8 * len(items) else value & ((1 << width) - 1)
+    if width == 8 * len(items):
+        return value
+    return narrowed(value, width, domain) if type(value) is Undefined else value & ((1 << width) - 1)
+
+
+def narrowed(value: Undefined, width: int, domain: Any) -> Any:
+    """The low bits of an integer some of whose bytes are undefined."""
+    if value.items is None:
+        return value
+    items = value.items[: (width + 7) // 8]
+    kept = bits(items, domain)
+    if width % 8 == 0:
+        return kept
+    return UNDEF if type(kept) is Undefined else int(kept) & ((1 << width) - 1)
+
+
+def bytewise(op: str, a: Any, b: Any, width: int, domain: Any) -> Any:
+    """and/or/xor of integers of which at least one is undefined: bytes that the other one decides are defined."""
+    if a is POISON or b is POISON:
+        return POISON
+    if width % 8:
+        known = b if type(a) is Undefined else a
+        absorbing = {"and": 0, "or": (1 << width) - 1}.get(op)
+        return absorbing if type(known) is not Undefined and known == absorbing else UNDEF
+    out: list[Byte] = []
+    for x, y in zip(_items(a, width // 8), _items(b, width // 8), strict=True):
+        if type(x) is Undefined or type(y) is Undefined:
+            other = y if type(x) is Undefined else x
+            absorbing = {"and": 0, "or": 0xFF}.get(op)
+            out.append(absorbing if type(other) is int and other == absorbing else UNDEF)
+        else:
+            out += _items(combine(op, bits([x], domain), bits([y], domain), 8, domain), 1)
+    return bits(out, domain)
 
 
 def combine(op: str, a: int, b: int, width: int, domain: Any) -> int:
@@ -117,8 +156,10 @@ def combine(op: str, a: int, b: int, width: int, domain: Any) -> int:
     return bits(out, domain)
 
 
-def _items(a: int, n: int) -> list[Byte]:
-    return (a.items + [0] * n)[:n] if type(a) is Bits else list(a.to_bytes(n, "little"))
+def _items(a: Any, n: int) -> list[Byte]:
+    if type(a) is Undefined and a.items is None:
+        return [a] * n
+    return (a.items + [0] * n)[:n] if type(a) in (Bits, Undefined) else list(a.to_bytes(n, "little"))
 
 
 def _sign_trick(op: str, origin: Any, word: int, width: int, domain: Any) -> Any:
@@ -135,7 +176,7 @@ def _sign_trick(op: str, origin: Any, word: int, width: int, domain: Any) -> Any
 
 
 class Block:
-    """One allocation. `default` is what unwritten bytes read as (None: nothing was written)."""
+    """One allocation. `default` is what unwritten bytes read as."""
 
     __slots__ = ("alive", "cells", "constant", "default", "heap", "size")
 
@@ -148,6 +189,7 @@ class Block:
         self.cells: dict[int, tuple[ty.Type, Any]] = {}
 
 
+_WIDEST = 16  # bytes of a cell
 _SIZES: dict[ty.Type, int] = {}
 
 
@@ -163,10 +205,12 @@ class Memory:
 
     def __init__(self, domain: Any) -> None:
         self.domain = domain
-        self.blocks: list[Block] = [Block(0, None, False)]
+        self.blocks: list[Block] = [Block(0, 0, False)]
 
-    def allocate(self, size: int, default: Byte = None, heap: bool = False) -> int:
-        """A new object; its address."""
+    def allocate(self, size: int, default: Byte = UNDEF, heap: bool = False) -> int:
+        """A new object; its address. Raises Fault where offsets would not fit."""
+        if size >> 32:
+            raise Fault(f"an object of {size} bytes")
         self.blocks.append(Block(size, default, heap))
         return (len(self.blocks) - 1) << 32
 
@@ -201,12 +245,14 @@ class Memory:
             pass
         return self._load_slowly(address, t)
 
+    def whole(self, address: int, t: ty.Type) -> Any:
+        """The value of type `t` that was stored there as such; None where it was not."""
+        block, offset = self.find(address)
+        cell = block.cells.get(offset)
+        return cell[1] if cell is not None and cell[0] is t else None
+
     def _load_slowly(self, address: int, t: ty.Type) -> Any:
-        n = _size(t)
-        items = self.read_bytes(address, n)
-        if n and all(b is None for b in items):
-            raise Fault(f"read of {t} at {address:#x}, which was never written")
-        return scalar_from(t, items, self.domain)
+        return scalar_from(t, self.read_bytes(address, _size(t)), self.domain)
 
     def store(self, address: int, t: ty.Type, value: Any) -> None:
         """Store a scalar."""
@@ -219,8 +265,14 @@ class Memory:
                 return
         except IndexError:
             pass
-        block, offset = self._range(address, _size(t), write=True)
-        self._clear(block, offset, _size(t))
+        n = _size(t)
+        if n > _WIDEST:
+            items = scalar_bytes(t, value)
+            for k in range(0, n, 8):
+                self.store(address + k, ty.int_(8 * len(items[k : k + 8])), bits(items[k : k + 8], self.domain))
+            return
+        block, offset = self._range(address, n, write=True)
+        self._clear(block, offset, n)
         block.cells[offset] = (t, value)
 
     def _range(self, address: int, n: int, write: bool = False) -> tuple[Block, int]:
@@ -234,7 +286,7 @@ class Memory:
     def _covering(self, block: Block, offset: int) -> int | None:
         """Start of the cell that covers a byte."""
         cells = block.cells
-        for start in range(offset, max(offset - 16, -1), -1):
+        for start in range(offset, max(offset - _WIDEST, -1), -1):
             cell = cells.get(start)
             if cell is not None:
                 return start if start + _size(cell[0]) > offset else None
@@ -297,7 +349,7 @@ class Memory:
         while o < offset + n:
             cell = block.cells.get(o)
             if cell is None:
-                if block.default is not None:
+                if block.default is not target.default:
                     whole.append((o - offset, (ty.I8, block.default)))
                 o += 1
             elif o + _size(cell[0]) <= offset + n:
@@ -310,6 +362,17 @@ class Memory:
         self._clear(target, place, n)
         for k, cell in whole:
             target.cells[place + k] = cell
+
+    def forget(self, address: int, n: int, default: Undefined = UNDEF) -> None:
+        """The bytes of a range become undefined."""
+        block, offset = self._range(address, n)
+        if n == block.size:
+            block.cells.clear()
+            block.default = default
+            return
+        self._clear(block, offset, n)
+        for o in range(offset, offset + n):
+            block.cells[o] = (ty.I8, default)
 
     def fill(self, to: int, byte: int, n: int) -> None:
         """memset."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from irgrad.engine.signature import Signature
+from irgrad.engine.signature.signature import Signature
 
 C_TYPES = {
     "f64": ctypes.c_double, "f32": ctypes.c_float, "i32": ctypes.c_int32, "i64": ctypes.c_int64, "i8": ctypes.c_int8,

@@ -9,8 +9,9 @@ from irgrad.engine.ir import model as ir
 from irgrad.engine.ir import types as ty
 
 from .externals import external
-from .memory import Fault, bits, scalar_bytes, scalar_from
+from .memory import bits, scalar_bytes, scalar_from
 from .scalars import M64, Scalars, signed
+from .undefined import POISON, Fault, Undefined, Used, filled, frozen, guarded, meet, undefined_in
 
 Code = Callable[[list[Any]], Any]
 
@@ -69,35 +70,61 @@ class Operations(Scalars):
                 offset += index.value * scale
             else:
                 terms.append((s[k + 1], scale, width))
+        inside = self._inside if "inbounds" in instr.flags else None
         if instr.type.is_vector:
             return self._vector_gep(instr, base, offset, terms, d)
         if not terms:
             def plain(r: list[Any]) -> None:
-                r[d] = (r[base] + offset) & M64
+                p = r[base]
+                try:
+                    to = (p + offset) & M64
+                except Used:
+                    to = POISON
+                r[d] = to if inside is None else inside(p, to)
             return plain
         if len(terms) == 1:
             (i, scale1, _width1), half, full = terms[0], 1 << (terms[0][2] - 1), 1 << terms[0][2]
 
             def one(r: list[Any]) -> None:
-                k = r[i]
-                r[d] = (r[base] + offset + (k - full if k >= half else k) * scale1) & M64
+                p, k = r[base], r[i]
+                try:
+                    to = (p + offset + (k - full if k >= half else k) * scale1) & M64
+                except Used:
+                    to = meet(p, k)
+                r[d] = to if inside is None else inside(p, to)
             return one
 
         def run(r: list[Any]) -> None:
-            r[d] = (r[base] + offset + sum(signed(r[i], w) * sc for i, sc, w in terms)) & M64
+            p = r[base]
+            try:
+                to = (p + offset + sum(signed(r[i], w) * sc for i, sc, w in terms)) & M64
+            except Used:
+                to = meet(p, *(r[i] for i, _, _ in terms))
+            r[d] = to if inside is None else inside(p, to)
         return run
 
-    @staticmethod
-    def _vector_gep(instr: ir.Instruction, base: int, offset: int, terms: list[Any], d: int) -> Code:
+    def _inside(self, base: Any, address: Any) -> Any:
+        """An address computed with `inbounds`: poison where it or the base is in no object, or in another one."""
+        if type(address) is Undefined or base == address:
+            return address
+        blocks, n = self.memory.blocks, base >> 32
+        if n != address >> 32 or n >= len(blocks) or base < 4096 or not blocks[n].alive:
+            return POISON
+        return address if max(base, address) & 0xFFFFFFFF <= blocks[n].size else POISON
+
+    def _vector_gep(self, instr: ir.Instruction, base: int, offset: int, terms: list[Any], d: int) -> Code:
         n = instr.type.count  # type: ignore[attr-defined]
+        inbounds = "inbounds" in instr.flags
+
+        def one(p: Any, *indices: Any) -> Any:
+            to = (p + offset + sum(signed(k, w) * sc for k, (_, sc, w) in zip(indices, terms, strict=True))) & M64
+            return self._inside(p, to) if inbounds else to
+
+        safe = guarded(one)
 
         def run(r: list[Any]) -> None:
-            out = []
-            for lane in range(n):
-                def pick(v: Any, lane: int = lane) -> int:
-                    return v[lane] if isinstance(v, tuple) else v
-                out.append((pick(r[base]) + offset + sum(signed(pick(r[i]), w) * sc for i, sc, w in terms)) & M64)
-            r[d] = tuple(out)
+            columns = [v if isinstance(v, tuple) else (v,) * n for v in (r[base], *(r[i] for i, _, _ in terms))]
+            r[d] = tuple(map(safe, *columns))
         return run
 
     def _op_atomicrmw(self, instr: ir.Instruction, s: list[int], d: int) -> Code:
@@ -117,6 +144,7 @@ class Operations(Scalars):
             f = lambda old, new: old if better(old, new) else new  # noqa: E731
         else:
             raise Fault(f"atomicrmw {op}")
+        f = guarded(f)
 
         def run(r: list[Any]) -> None:
             old = self.memory.load(r[p], t)
@@ -140,21 +168,39 @@ class Operations(Scalars):
 
     # ------------------------------------------------------------ values
     def _op_select(self, instr: ir.Instruction, s: list[int], d: int) -> Code:
-        c, x, y = s
+        (c, x, y), t = s, instr.type
+        allowed = self._allowed(instr)
         if instr.operands[0].type.is_vector:
+            choose = guarded(lambda k, a, b: a if k else b, lambda k, a, b: k)
+
             def lanes(r: list[Any]) -> None:
-                r[d] = tuple(a if k else b for k, a, b in zip(r[c], r[x], r[y], strict=True))
+                out = tuple(map(choose, r[c], r[x], r[y]))
+                r[d] = out if allowed is None else allowed(out)
             return lanes
 
         def run(r: list[Any]) -> None:
-            r[d] = r[x] if r[c] else r[y]
+            try:
+                out = r[x] if r[c] else r[y]
+            except Used:
+                out = filled(t, r[c])
+            r[d] = out if allowed is None else allowed(out)
         return run
 
+    def _allowed(self, instr: ir.Instruction) -> Callable[[Any], Any] | None:
+        """The value that a select or a call hands on, by its flags; None where they allow every value."""
+        same: Callable[[Any], Any] = lambda v: v  # noqa: E731
+        one = self._within(same, instr.flags) if instr.type.is_fp else same
+        if one is same:
+            return None
+        lane = guarded(one)
+        return lambda v: tuple(map(lane, v)) if isinstance(v, tuple) else lane(v)
+
     def _op_freeze(self, instr: ir.Instruction, s: list[int], d: int) -> Code:
-        (a,) = s
+        (a,), t = s, instr.type
 
         def run(r: list[Any]) -> None:
-            r[d] = r[a]
+            v = r[a]
+            r[d] = v if undefined_in(v) is None else frozen(t, v, self.domain)
         return run
 
     def _op_extractvalue(self, instr: ir.Instruction, s: list[int], d: int) -> Code:
@@ -183,7 +229,8 @@ class Operations(Scalars):
         a, i = s
 
         def run(r: list[Any]) -> None:
-            r[d] = r[a][r[i]]
+            k = r[i]
+            r[d] = POISON if type(k) is Undefined or k >= len(r[a]) else r[a][k]
         return run
 
     def _op_insertelement(self, instr: ir.Instruction, s: list[int], d: int) -> Code:
@@ -191,7 +238,10 @@ class Operations(Scalars):
 
         def run(r: list[Any]) -> None:
             k = r[i]
-            r[d] = (*r[a][:k], r[v], *r[a][k + 1 :])
+            if type(k) is Undefined or k >= len(r[a]):
+                r[d] = (POISON,) * len(r[a])
+            else:
+                r[d] = (*r[a][:k], r[v], *r[a][k + 1 :])
         return run
 
     def _op_shufflevector(self, instr: ir.Instruction, s: list[int], d: int) -> Code:
@@ -199,8 +249,7 @@ class Operations(Scalars):
 
         def run(r: list[Any]) -> None:
             both = r[a] + r[b]
-            # a poison lane of the mask reads as 0: any value will do
-            r[d] = tuple(both[k] for k in r[m])
+            r[d] = tuple(POISON if type(k) is Undefined else both[k] for k in r[m])
         return run
 
     def _op_bitcast(self, instr: ir.Instruction, s: list[int], d: int) -> Code:
@@ -219,6 +268,8 @@ class Operations(Scalars):
         """Bytes of a scalar or vector."""
         if isinstance(t, ty.VectorType):
             if isinstance(t.elem, ty.IntType) and t.elem.bits % 8:
+                if undefined_in(value) is not None:
+                    return [meet(*value)] * ty.store_size(t)
                 packed = sum(int(v) << (i * t.elem.bits) for i, v in enumerate(value))
                 return list(packed.to_bytes(ty.store_size(t), "little"))
             return [b for v in value for b in scalar_bytes(t.elem, v)]
@@ -228,7 +279,10 @@ class Operations(Scalars):
         """A scalar or vector from its bytes."""
         if isinstance(t, ty.VectorType):
             if isinstance(t.elem, ty.IntType) and t.elem.bits % 8:
-                packed = int(bits(items, self.domain))
+                whole = bits(items, self.domain)
+                if type(whole) is Undefined:
+                    return (meet(whole),) * t.count
+                packed = int(whole)
                 return tuple(packed >> (i * t.elem.bits) & ((1 << t.elem.bits) - 1) for i in range(t.count))
             n = ty.store_size(t.elem)
             return tuple(scalar_from(t.elem, items[i * n : i * n + n], self.domain) for i in range(t.count))

@@ -11,9 +11,9 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 
-from irgrad.rules.expr import ZERO, Const, Expr, Op, Where, call, nodes, where
-from irgrad.rules.readings import evaluate
-from irgrad.rules.row import Row
+from irgrad.rules.expressions.expr import ZERO, Const, Expr, Op, Where, call, nodes, where
+from irgrad.rules.expressions.readings import evaluate
+from irgrad.rules.expressions.row import Row
 from oracle.math_functions import primal, slope
 
 TOLERANCE = {"f64": 1e-13, "f32": 2e-6}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from irgrad.engine.ir.reader import read
+from irgrad.engine.ir.text.reader import read
 from oracle.build import to_ir
 from oracle.differences import Subject
-from oracle.generator import FEATURES, HEADER, SHAPED, SHAPES, Kernel, generate, shrink, source_file
+from oracle.generator import FEATURES, HEADER, SHAPED, SHAPES, STRAIGHT, Kernel, generate, shrink, source_file
 
 
 def test_a_seed_is_a_kernel() -> None:
@@ -30,7 +30,13 @@ def test_every_shape_occurs() -> None:
     assert not any(generate(s).features & set(SHAPES) for s in range(20))
 
 
-@pytest.mark.parametrize("first", [42_000, SHAPED + 500])
+def test_every_part_of_straight_kernels_occurs() -> None:
+    seen = [f for s in range(100) for f in generate(STRAIGHT + s).features]
+    assert all(seen.count(f) >= 5 for f in ("structs", "helpers", "loops", "selects", "complex", "vectors"))
+    assert any("[4]" in generate(STRAIGHT + s).source for s in range(20))
+
+
+@pytest.mark.parametrize("first", [42_000, SHAPED + 500, STRAIGHT + 500])
 def test_values_and_derivatives_are_tame(first: int) -> None:
     """Values within 50, derivatives within 10^4 and not all zero: nine kernels in ten at least."""
     kernels = [generate(first + s) for s in range(60)]

@@ -3,15 +3,13 @@
 # ruff: noqa: E501  (C sources and tables read better unbroken)
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from handwritten import cases as table
 
-from irgrad.engine.ir.reader import read
+from irgrad.engine.ir.text.reader import read
 from oracle.build import to_ir, to_library
 from oracle.differences import Subject
 from oracle.generator import generate, source_file
@@ -105,19 +103,8 @@ def test_undefined_behaviour_is_a_fault(name: str) -> None:
         machine.call("f", [0.5])
 
 
-def _cases() -> Any:
-    """The table of the engine's tests (a package beside, not on the path)."""
-    folder = Path(__file__).resolve().parents[1] / "engine" / "transforms"
-    spec = importlib.util.spec_from_file_location("cases_of_oracle", folder / "__init__.py", submodule_search_locations=[str(folder)])
-    assert spec is not None
-    package = importlib.util.module_from_spec(spec)
-    sys.modules["cases_of_oracle"] = package
-    return importlib.import_module("cases_of_oracle.cases")
-
-
 def test_hand_written_kernels_as_the_machine() -> None:
     """Every kernel of the table at -O0 and -O2: native values; complex step where the arithmetic is double."""
-    table = _cases()
     cases = [c for c in table.all_cases() if c.language == "c" and not c.flags]
     text = table.HEADER + "\n".join(c.source for c in cases)
     library = to_library(text, "-O1")

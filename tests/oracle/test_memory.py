@@ -57,6 +57,17 @@ def test_overlapping_stores_keep_the_rest() -> None:
     assert memory.load(p + 2, ty.I64) == 0xBEEF334455667788
 
 
+def test_wide_integers() -> None:
+    """Wider than any float: each byte is there, also behind the sixteenth."""
+    memory = Memory(FloatDomain())
+    p = memory.allocate(32)
+    memory.store(p, ty.int_(192), 5 | 7 << 128)
+    assert [memory.load(p + 8 * k, ty.I64) for k in range(3)] == [5, 0, 7]
+    assert memory.load(p, ty.int_(192)) == 5 | 7 << 128
+    memory.store(p, ty.int_(200), 9 << 192)
+    assert memory.load(p + 24, ty.I8) == 9
+
+
 def test_fill_and_bounds() -> None:
     """memset of a part, reads outside."""
     memory = Memory(FloatDomain())
@@ -67,6 +78,8 @@ def test_fill_and_bounds() -> None:
     assert [memory.load(p + 8 * i, ty.F64) for i in (0, 1, 3)] == [1.0, 0.0, 4.0]
     with pytest.raises(Fault):
         memory.load(p + 28, ty.F64)
+    with pytest.raises(Fault, match="4294967296 bytes"):
+        memory.allocate(1 << 32)
     memory.free(p)
     with pytest.raises(Fault):
         memory.load(p, ty.F64)

@@ -9,8 +9,8 @@ import pytest
 
 from irgrad.rules import current, layer, reduce, rule, scan
 from irgrad.rules.constructs import OPERATIONS, derivative, general
+from irgrad.rules.definitions.definition import Key
 from irgrad.rules.errors import RuleError
-from irgrad.rules.keys import Key
 
 X = np.array([0.5, -1.5, 2.0, 0.25, -0.75])
 WITH_ZEROS = [X, X * [1, 0, 1, 1, 1], X * [1, 0, 1, 0, 1], X * 0]

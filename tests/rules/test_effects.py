@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irgrad.rules.effects import facts, prints
+from irgrad.rules.effects import cost, facts, lanewise, prints
 from irgrad.rules.lookup import spellings
 from irgrad.rules.table import rows
 
@@ -116,3 +116,23 @@ def test_what_prints() -> None:
     assert prints("_ZStlsISt11char_traitsIcEERSt13basic_ostreamIcT_ES5_PKc")
     assert prints("_ZNSt3__14endlB8ne210000IcNS_11char_traitsIcEEEERNS_13basic_ostreamIT_T0_EES7_")
     assert not prints("_ZlsRSoRK6Vector")
+
+
+@pytest.mark.parametrize(("cheap", "dear"), [
+    ("fabs", "sqrt"), ("llvm.fabs.f64", "llvm.sqrt.f64"), ("floorf", "sinf"), ("llvm.nearbyint.f64", "llvm.sin.f64"),
+    ("llvm.ctpop.i64", "unknown"), ("irgrad.strong_mul.f64", "fdim"), ("sqrtl", "acospil"),
+])  # fmt: skip
+def test_costs_are_those_of_the_rows_in_every_spelling(cheap: str, dear: str) -> None:
+    assert cost(cheap) < cost(dear)
+
+
+@pytest.mark.parametrize("name", ["sin", "maximumnum", "fma", "powi", "canonicalize", "smin", "bswap"])
+def test_lanewise_intrinsics(name: str) -> None:
+    assert lanewise(f"llvm.{name}.f64" if name not in ("smin", "bswap") else f"llvm.{name}.i32")
+    assert not lanewise(name) and not lanewise(f"llvm.{name}")
+
+
+@pytest.mark.parametrize("symbol", ["llvm.lrint.i64.f64", "llvm.scmp.i8.i32", "llvm.vector.reduce.add.v4i32",
+                                    "llvm.sadd.sat.i32", "llvm.arithmetic.fence.f64"])  # fmt: skip
+def test_intrinsics_whose_vector_form_is_another(symbol: str) -> None:
+    assert not lanewise(symbol)

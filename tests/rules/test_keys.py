@@ -7,8 +7,9 @@ import ctypes
 import pytest
 
 from irgrad.rules import extern, layer, opcode
+from irgrad.rules.definitions.definition import Key
 from irgrad.rules.errors import RuleError
-from irgrad.rules.keys import Key, canonical, key_of
+from irgrad.rules.keys import canonical, key_of
 from irgrad.rules.layers import current
 
 

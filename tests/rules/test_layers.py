@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from irgrad.rules import Active, Reverse, current, f64, layer, pack, rule
-from irgrad.rules.definition import Rule
+from irgrad.rules.definitions.definition import Rule
 from irgrad.rules.layers import token
 
 TYPES = (Reverse[1], Active[f64], Active[f64])

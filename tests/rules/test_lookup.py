@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irgrad.rules.lookup import find, opcode_row, reduction, spellings
+from irgrad.rules.lookup import find, float_intrinsics, opcode_row, reduction, spellings
 from irgrad.rules.table import rows
 
 C99 = (
@@ -106,3 +106,11 @@ def test_shapes_of_all_rows() -> None:
             assert len(of_result) == len(row.signature), row.key
         assert set(row.signature) <= set("fip"), row.key
         assert spellings(row.key) or row.opcode, row.key
+
+
+def test_intrinsics_of_library_functions() -> None:
+    table = float_intrinsics()
+    assert table["sin"] == ("sin", 1) and table["fma"] == ("fma", 3)
+    assert table["fmin"] == ("minnum", 2) and table["fminimum_num"] == ("minimumnum", 2)
+    assert not {"lrint", "ldexp", "modf", "erf", "pow10"} & set(table)
+    assert all(find(f"llvm.{intrinsic}.f64").row is find(name).row for name, (intrinsic, _) in table.items())

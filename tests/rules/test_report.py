@@ -27,9 +27,9 @@ from irgrad.rules import (
     show,
     which,
 )
+from irgrad.rules.definitions.types import Activity
 from irgrad.rules.layers import current
 from irgrad.rules.report import differences, nearest, one_at_a_time, template
-from irgrad.rules.types import Activity
 
 
 def _define(key: str, *types: Any, **options: Any) -> None:

@@ -41,7 +41,7 @@ def test_fingerprint_separates_its_parts() -> None:
         lambda data: data + b"x",
         lambda data: data[:-3] + bytes([data[-3] ^ 1]) + data[-2:],
         lambda data: data[:20] + bytes([data[20] ^ 0x80]) + data[21:],
-        lambda data: data.replace(b"irgrad-cache-1", b"irgrad-cache-9"),
+        lambda data: data.replace(b"irgrad-cache-2", b"irgrad-cache-9"),
         lambda data: os.urandom(len(data)),
     ],
     ids=["empty", "header cut", "cut", "longer", "payload bit", "header bit", "foreign version", "noise"],
@@ -162,3 +162,18 @@ def test_a_cache_far_below_its_bound_is_not_walked(tmp_path: Path, monkeypatch: 
             DiskCache(tmp_path / str(limit), limit).put("object", f"{n:02x}{n:062x}", b"x" * 100)
     assert set(walks) == {tmp_path / "1000"}
     assert len(walks) == 200
+
+
+def test_an_entry_counts_only_where_it_belongs(tmp_path: Path) -> None:
+    """A file that was copied to another key's place (by a tool that restores caches, say) is no entry of that key."""
+    cache = DiskCache(tmp_path)
+    mine, yours = fingerprint("a"), fingerprint("b")
+    cache.put("ir", mine, b"mine")
+    for kind, key in (("ir", yours), ("image", mine)):
+        cache.path(kind, key).parent.mkdir(parents=True, exist_ok=True)
+        cache.path(kind, key).write_bytes(cache.path("ir", mine).read_bytes())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CacheWarning)
+            assert cache.get(kind, key) is None
+        assert not cache.path(kind, key).exists()
+    assert cache.get("ir", mine) == b"mine"

@@ -16,7 +16,7 @@ import pytest
 from irgrad.engine.codegen import jit
 from irgrad.engine.codegen.cache import CacheWarning
 from irgrad.engine.codegen.jit import compile_module
-from irgrad.rules.errors import IRInvalid, IRSyntaxError, LoadError
+from irgrad.rules.errors import IRInvalid, IRSyntaxError, LoadError, Unsupported
 
 SQUARE = """
 @offset = internal global double 0.5
@@ -201,6 +201,14 @@ def test_compiling_does_not_leak() -> None:
         compile_module(SQUARE, ["square"])
     gc.collect()
     assert _resident() - before < 1 << 20
+
+
+def test_thread_local_variables_are_refused() -> None:
+    source = "@t = internal thread_local global double 1.0\n@u = internal global double 2.0\ndefine double @f() {\n"
+    body = "  %a = load double, ptr @{}\n  store double 3.0, ptr @{}\n  ret double %a\n}}\n"
+    with pytest.raises(Unsupported, match=r"`t` is thread-local\n +in +@f\n +because .*\n +to fix .*`static`"):
+        compile_module(source + body.format("t", "t"), ["f"])
+    assert compile_module(source + body.format("u", "u"), ["f"]).function("f", ctypes.c_double)() == 2
 
 
 def test_a_function_without_defined_behaviour_is_refused() -> None:

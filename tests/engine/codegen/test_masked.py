@@ -114,3 +114,51 @@ def test_derivatives_of_what_a_vectoriser_wrote() -> None:
     np.add.at(want, idx, odd * 2 * w * x + idx)
     want += odd * 2 * w * x[idx]
     np.testing.assert_allclose(ig.engine.grad(kernel, wrt="x")(x, idx), want, rtol=1e-12)
+
+
+TAILS = r"""
+#include <math.h>
+#include <immintrin.h>
+#define P _Pragma("clang loop vectorize(enable) vectorize_predicate(enable)")
+#define ARGUMENTS const double *restrict x, const double *restrict w
+double sum(ARGUMENTS, long n) { double s = 0; P for (long i = 0; i < n; i++) s += w[0] * log(x[i]) / x[i]; return s; }
+double sides(ARGUMENTS, long n) {
+  double s = 0; P for (long i = 0; i < n; i++) s += x[i] > 0 ? w[i] * log(x[i]) * w[0] : w[1] * x[i]; return s; }
+double map(ARGUMENTS, long n) {
+  double y[64]; P for (long i = 0; i < n; i++) y[i] = w[0] * sqrt(x[i]) / x[i];
+  double s = 0; for (long i = 0; i < n; i++) s += y[i] * i; return s; }
+double stored(ARGUMENTS, long n) {
+  double y[64]; P for (long i = 0; i < n; i++) if (x[i] > 0) y[i] = w[1] / x[i] * w[0]; else y[i] = w[i];
+  double s = 0; for (long i = 0; i < n; i++) s += y[i] * i; return s; }
+"""
+
+
+@pytest.mark.parametrize("function", ["sum", "sides", "map", "stored"])
+@pytest.mark.parametrize("flags", [["-march=native"], ["-march=x86_64_v4", "-ffast-math"], ["-march=x86_64_v3"]])
+def test_masked_tails_of_vectorised_loops(function: str, flags: list[str]) -> None:
+    """Lanes that are masked out are poison, and their slopes would be infinite: they have no part in the gradient."""
+    signature = "f64(f64[n] x, f64[n] w, i64 n)"
+    scalar = ig.load(TAILS).kernel(function, signature)
+    kernel = ig.load(TAILS, opt="O3", flags=flags).kernel(function, signature)
+    for n in (5, 8, 19):
+        x, w = np.linspace(0.5, 2, n), np.linspace(1, 2, n)
+        if function in ("sides", "stored"):
+            x[1::3], x[2] = -1, 0
+        for wrt in ("x", "w"):
+            want = ig.engine.grad(scalar, wrt=wrt)(x, w)
+            np.testing.assert_allclose(ig.engine.grad(kernel, wrt=wrt)(x, w), want, rtol=1e-12)
+            np.testing.assert_allclose(ig.engine.jacfwd(kernel, wrt=wrt)(x, w), want, rtol=1e-12)
+
+
+@pytest.mark.parametrize("opt", [None, "O0", "O2"])
+def test_masked_loads_by_intrinsics_of_a_cpu(opt: str | None) -> None:
+    source = """#include <immintrin.h>
+    double f(const double *x) {
+      __m256d a = _mm256_maskload_pd(x, _mm256_set_epi64x(0, -1, -1, -1));
+      a = _mm256_div_pd(_mm256_mul_pd(a, a), _mm256_set1_pd(x[3]));
+      double r[4]; _mm256_storeu_pd(r, a); return r[0] + 2 * r[1] + 3 * r[2];
+    }"""
+    kernel = ig.load(source, opt=opt, flags=["-march=haswell"]).kernel("f", "f64(f64[4] x)")
+    x = np.array([0.5, 0.3, 1.2, 0.7])
+    want = [*(2 * x[:3] * [1, 2, 3] / x[3]), -(x[:3] ** 2 @ [1, 2, 3]) / x[3] ** 2]
+    np.testing.assert_allclose(ig.engine.grad(kernel)(x), want, rtol=1e-13)

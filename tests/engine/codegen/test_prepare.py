@@ -6,9 +6,11 @@ import ctypes
 import re
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from counting_work import lines_run
 
+from irgrad import engine
 from irgrad.engine.codegen.jit import compile_module
 from irgrad.engine.codegen.llvm import parse
 from irgrad.engine.codegen.prepare import prepare, strip_target
@@ -131,6 +133,19 @@ def test_libm_calls_that_write_errno_become_intrinsics() -> None:
     parse(text)
 
 
+def test_minimum_and_maximum_of_c23_become_intrinsics() -> None:
+    text = """declare double @fmaximum(double, double)
+declare double @fminimum_num(double, double)
+define double @f(double %x, double %y) {
+  %a = call double @fmaximum(double %x, double %y)
+  %b = call double @fminimum_num(double %a, double %y)
+  ret double %b
+}
+"""
+    body = _body(prepare(text, ["f"]), "f")
+    assert "@llvm.maximum.f64(" in body and "@llvm.minimumnum.f64(" in body
+
+
 def test_a_function_named_like_libm_with_another_type_is_left_alone() -> None:
     text = "declare i32 @sin(i32)\ndefine i32 @f(i32 %x) {\n  %r = call i32 @sin(i32 %x)\n  ret i32 %r\n}\n"
     assert "call i32 @sin(" in prepare(text, ["f"])
@@ -222,3 +237,25 @@ def test_without_optimising_first_only_the_form_changes() -> None:
     assert "call double @helper(" in text, "helpers are not inlined"
     assert "alloca double" in text, "variables stay in memory"
     assert text.count("ret double") == 3, "every function has one return"
+
+
+MATRICES = """
+typedef double m2 __attribute__((matrix_type(2, 2)));
+double f(const double *x) {
+  m2 a, b;
+  for (int i = 0; i < 2; i++) for (int j = 0; j < 2; j++) a[i][j] = x[2 * i + j];
+  b = a * __builtin_matrix_transpose(a) * a;
+  return b[0][1];
+}
+"""
+
+
+@pytest.mark.parametrize(("opt", "preopt"), [(None, True), (None, False), ("O0", True), ("O2", True)])
+def test_matrices_are_lowered(opt: str | None, preopt: bool) -> None:
+    """Code generation ends the process over matrix intrinsics."""
+    kernel = load(MATRICES, flags=["-fenable-matrix"], opt=opt, preopt=preopt).kernel("f", "f64(f64[4] x)")
+    x = np.array([1.0, 2.0, 3.0, 5.0])
+    a = x.reshape(2, 2)
+    assert kernel(x) == (a @ a.T @ a)[0, 1]
+    want = [(kernel(x + 1e-6 * e) - kernel(x - 1e-6 * e)) / 2e-6 for e in np.eye(4)]
+    np.testing.assert_allclose(engine.grad(kernel)(x), want, rtol=1e-7)

@@ -7,21 +7,15 @@ from collections.abc import Callable
 
 import llvmlite.binding as llvm
 import pytest
+from analysed import normal_form
 
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Block, Function, const_float
 from irgrad.engine.ir.printer import function_to_text, instruction_to_text, to_text
-from irgrad.engine.ir.reader import read
+from irgrad.engine.ir.text.reader import read
 
 from .conftest import UNITS
-
-
-def normal_form(text: str) -> list[str]:
-    """The module as LLVM prints it, without the comment that holds its name."""
-    module = llvm.parse_assembly(text, llvm.create_context())
-    module.verify()
-    return [line for line in str(module).splitlines() if not line.startswith("; ModuleID")]
 
 
 @pytest.mark.parametrize("unit", UNITS)

@@ -10,9 +10,9 @@ import llvmlite.binding as llvm
 import pytest
 
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.cursor import Cursor
 from irgrad.engine.ir.model import Module
-from irgrad.engine.ir.reader import read
+from irgrad.engine.ir.text.cursor import Cursor
+from irgrad.engine.ir.text.reader import read
 
 TYPES = [
     "i1",
@@ -47,6 +47,7 @@ def test_layout_agrees_with_llvm(text: str) -> None:
     module = llvm.parse_assembly(
         f'target triple = "x86_64-unknown-linux-gnu"\n@x = global {text} zeroinitializer', llvm.create_context()
     )
+    llvm.initialize_all_targets()
     machine = llvm.Target.from_triple("x86_64-unknown-linux-gnu").create_target_machine()
     shown = module.get_global_variable("x").global_value_type
     assert ty.size_of(kind) == machine.target_data.get_abi_size(shown)

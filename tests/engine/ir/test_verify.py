@@ -8,7 +8,7 @@ import pytest
 
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Block, ConstInt, Function, Instruction, const_float
-from irgrad.engine.ir.reader import read
+from irgrad.engine.ir.text.reader import read
 from irgrad.engine.ir.verify import verify_function, verify_module
 
 TEXT = """

@@ -19,6 +19,8 @@ from jax.test_util import check_grads
 import irgrad
 from irgrad.interop.jax import export
 
+pytestmark = pytest.mark.long
+
 jax.config.update("jax_enable_x64", True)
 
 LIBRARY = irgrad.load("""

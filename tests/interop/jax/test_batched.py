@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from samples import sample
 
-from irgrad.engine.batch_unit import block_ir, strategy_of
+from irgrad.engine.batches.unit import block_ir, strategy_of
 from irgrad.engine.codegen.llvm import parse
 from irgrad.interop.jax.algebra import Spec, operand_numbers, program_of, result_numbers
 from irgrad.interop.jax.batched import batch_strategy, batched_layout, batched_text, uses_of

@@ -1,4 +1,4 @@
-"""`rules.as_custom_jvp`: rows of the tables and rules of the user as derivatives of pure JAX code."""
+"""`interop.jax.as_custom_jvp`: rows of the tables and rules of the user as derivatives of pure JAX code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pytest
 from oracle.math_functions import slope
 from oracle.rule_checks import exact
 
-from irgrad.rules import Active, as_custom_jvp, f32, f64, layer, rows, rule
+from irgrad.interop.jax import as_custom_jvp
+from irgrad.rules import Active, f32, f64, layer, rows, rule
 from irgrad.rules.errors import RuleError
 
 

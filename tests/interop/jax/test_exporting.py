@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.export
@@ -54,6 +58,64 @@ def test_another_process_with_an_open_batch_size(tmp_path: Path) -> None:
     assert done.stdout.split() == ["True"] * 3, done.stderr
 
 
+def _program() -> tuple[bytes, np.ndarray]:
+    kernel = irgrad.load(SOURCE).kernel("waves", "f64(f64[n] x, f64 a, i64 n)")
+    return serialize(export(jax.jit(jax.grad(kernel)))(jnp.ones(3), 1.5)), 1.5 * np.cos(1.5) * np.ones(3)
+
+
+def _edited(data: bytes, change: Callable[[str, bytes], bytes | None]) -> bytes:
+    """The archive with its members changed, or left out."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as archive, zipfile.ZipFile(packed, "w") as made:
+        for name in archive.namelist():
+            if (member := change(name, archive.read(name))) is not None:
+                made.writestr(name, member)
+    return packed.getvalue()
+
+
 def test_foreign_bytes_are_refused() -> None:
-    with pytest.raises(irgrad.LoadError, match="no exported program"):
-        deserialize(b"PK nothing")
+    data, _ = _program()
+    changes: list[Callable[[str, bytes], bytes | None]] = [
+        lambda name, member: b"{}" if name.endswith("json") else member,
+        lambda name, member: b"[1]" if name.endswith("json") else member,
+        lambda name, member: b"{" if name.endswith("json") else member,
+        lambda name, member: b'{"name": 1, "strict_fp": "no"}' if name.endswith("json") else member,
+        lambda name, member: b"\xff" * 100 if name == "program" else member,
+        lambda name, member: b"" if name.endswith("ll") else member,
+        lambda name, member: None if name == "program" else member,
+        lambda name, member: None if name[0] == "0" else member,
+        lambda name, member: None if name == "digest" else member,
+    ]
+    foreign: list[Any] = [b"PK nothing", b"", None, "text", *(_edited(data, change) for change in changes)]
+    for given in foreign:
+        with pytest.raises(irgrad.LoadError, match=r"no exported program(.|\n)*because(.|\n)*to fix") as caught:
+            deserialize(given)
+        assert caught.value.because
+
+
+def test_what_another_version_of_jax_wrote(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: bytearray) -> None:
+        raise ValueError("a later format")
+
+    data, _ = _program()
+    monkeypatch.setattr(jax.export, "deserialize", refuse)
+    with pytest.raises(irgrad.LoadError, match="says ValueError: a later format"):
+        deserialize(data)
+
+
+def test_damaged_bytes_are_refused_or_do_not_matter() -> None:
+    """Single bytes that are others, and ends that are missing."""
+    data, wanted = _program()
+    rng = np.random.default_rng(0)
+    damaged = [data[:end] for end in rng.integers(0, len(data), 40)]
+    for place in rng.integers(0, len(data), 300):
+        damaged.append(data[:place] + bytes([data[place] ^ int(rng.integers(1, 256))]) + data[place + 1 :])
+    read = 0
+    for given in damaged:
+        try:
+            program = deserialize(given)
+        except irgrad.IRGradError:
+            continue
+        read += 1
+        np.testing.assert_allclose(program.call(jnp.ones(3), 1.5), wanted, rtol=1e-12)
+    assert read < 40  # dates and such

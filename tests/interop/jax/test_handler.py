@@ -20,7 +20,7 @@ jax.config.update("jax_enable_x64", True)
 
 @pytest.mark.parametrize("slots", [0, 1, 7])
 def test_llvm_accepts_it(slots: int) -> None:
-    module = parse(handler_text("h.x", "irgrad.entry.f", slots) + "declare void @irgrad.entry.f(ptr)\n")
+    module = parse(handler_text("h.x", "irgrad.entry.f", slots) + "declare ptr @irgrad.entry.f(ptr)\n")
     assert "h.x" in {f.name for f in module.functions if not f.is_declaration}
 
 

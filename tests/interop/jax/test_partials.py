@@ -15,8 +15,8 @@ from irgrad.engine import grad
 from irgrad.interop.jax.partials import trace_partials
 from irgrad.rules import layer, rule
 from irgrad.rules.errors import RuleError
-from irgrad.rules.expr import ZERO
-from irgrad.rules.readings import evaluate
+from irgrad.rules.expressions.expr import ZERO
+from irgrad.rules.expressions.readings import evaluate
 
 BODIES: list[Any] = [
     lambda x: 2 / jnp.sqrt(jnp.pi) * jnp.exp(-x * x),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import irgrad
-from irgrad.engine.strips import OneLane
+from irgrad.engine.functions.strips import OneLane
 from irgrad.rules import Batched, Const, Duplicated, Ptr, SoA, extern, f64, foreign, layer, rule
 
 SOURCE = """

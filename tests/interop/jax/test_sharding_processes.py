@@ -7,6 +7,10 @@ import socket
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.long
+
 CODE = """
 import sys, jax, numpy as np
 jax.config.update("jax_enable_x64", True)

@@ -64,6 +64,9 @@ def flow(x: Any, h: Any, steps: int = 3) -> Any:
     return x
 
 
+FILL, USE = "forward_with_tape", "reverse_from_tape"
+
+
 def _programs(f: Callable[..., Any], *args: Any) -> Counter[str]:
     """The calls that are left when XLA has compiled `f`, by what they compute."""
     lowered = jax.jit(f).lower(*args)
@@ -76,9 +79,9 @@ def _programs(f: Callable[..., Any], *args: Any) -> Counter[str]:
 
 
 def _kind(text: str) -> str:
-    """A: the primal with a tape, B: a reverse sweep on one, P: the primal, else another derivative."""
-    called = re.findall(r"call void @(\w+)\.normal(?:\.([A-Z])[\w]*)?\(", text)
-    return called[-1][1] or "P"
+    """Which derivative a module computes, "primal" for none."""
+    called = re.findall(r"call void @(\w+)\.normal(?:\.([a-z_]+)[\w.]*)?\(", text)
+    return called[-1][1].rstrip("_") or "primal"
 
 
 def _loss_of_scan(k: Any, x: Any, p: Any) -> Any:
@@ -101,16 +104,16 @@ def _saved(k: Any, x: Any, p: Any, policy: Any) -> Any:
 
 SAVE, DROP = jax.checkpoint_policies.everything_saveable, jax.checkpoint_policies.nothing_saveable
 COUNTED: dict[str, tuple[Callable[[Any, Any, Any], Any], dict[str, int]]] = {
-    "value and three pullbacks": (_three, {"A": 1, "B": 3}),
-    "reverse over scan": (lambda k, x, p: jax.value_and_grad(_loss_of_scan, (1, 2))(k, x, p), {"A": 1, "B": 1}),
-    "value and Jacobian": (lambda k, x, p: _value_and_jacobian(k, x, p), {"A": 1, "B": 1}),
-    "Jacobian alone": (lambda k, x, p: jax.jacrev(k, (0, 1))(x, p), {"R": 1}),
-    "gradient alone": (lambda k, x, p: jax.grad(lambda x: k(x, p)[-1])(x), {"R": 1}),
-    "value and gradient": (lambda k, x, p: jax.value_and_grad(lambda x: (k(x, p) ** 2).sum())(x), {"A": 1, "B": 1}),
-    "value and linear part": (lambda k, x, p: jax.linearize(lambda x: k(x, p), x)[1](W), {"T": 1}),
-    "checkpoint, saved": (lambda k, x, p: _saved(k, x, p, SAVE), {"A": 2, "B": 2}),
+    "value and three pullbacks": (_three, {FILL: 1, USE: 3}),
+    "reverse over scan": (lambda k, x, p: jax.value_and_grad(_loss_of_scan, (1, 2))(k, x, p), {FILL: 1, USE: 1}),
+    "value and Jacobian": (lambda k, x, p: _value_and_jacobian(k, x, p), {FILL: 1, USE: 1}),
+    "Jacobian alone": (lambda k, x, p: jax.jacrev(k, (0, 1))(x, p), {"pullback": 1}),
+    "gradient alone": (lambda k, x, p: jax.grad(lambda x: k(x, p)[-1])(x), {"pullback": 1}),
+    "value and gradient": (lambda k, x, p: jax.value_and_grad(lambda x: (k(x, p) ** 2).sum())(x), {FILL: 1, USE: 1}),
+    "value and linear part": (lambda k, x, p: jax.linearize(lambda x: k(x, p), x)[1](W), {"jvp_only": 1}),
+    "checkpoint, saved": (lambda k, x, p: _saved(k, x, p, SAVE), {FILL: 2, USE: 2}),
     # twice forwards; then the first call again with a tape, and the second, whose value nobody reads, in one piece
-    "checkpoint, dropped": (lambda k, x, p: _saved(k, x, p, DROP), {"P": 2, "A": 1, "R": 1, "B": 1}),
+    "checkpoint, dropped": (lambda k, x, p: _saved(k, x, p, DROP), {"primal": 2, FILL: 1, "pullback": 1, USE: 1}),
 }
 
 
@@ -159,7 +162,7 @@ def test_compositions(choice: str) -> None:
 def test_samples_have_a_tape_each() -> None:
     kernel = LIBRARY.kernel("chain", CHAIN.signature, tape="store")
     f = lambda x, w: jax.vmap(jax.jit(lambda x, w: _first(kernel, x, w)))(x, w)  # noqa: E731
-    assert _programs(f, XS, WS) == {"A": 1, "B": 1}
+    assert _programs(f, XS, WS) == {FILL: 1, USE: 1}
 
 
 def _first(k: Any, x: Any, w: Any) -> Any:
@@ -176,7 +179,7 @@ def test_inout_arguments_and_donation() -> None:
     got = jax.jit(jax.value_and_grad(lambda x: loss(kernel, x)), donate_argnums=0)(X + 0.0)
     for a, b in zip(got, wanted, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-10)
-    assert _programs(jax.value_and_grad(lambda x: loss(kernel, x)), X) == {"A": 1, "B": 1}
+    assert _programs(jax.value_and_grad(lambda x: loss(kernel, x)), X) == {FILL: 1, USE: 1}
 
 
 def test_loops_that_cannot_be_counted_run_again() -> None:
@@ -187,7 +190,7 @@ def test_loops_that_cannot_be_counted_run_again() -> None:
     value, (gradient,) = jax.jit(both)(X)
     np.testing.assert_allclose(value, jnp.sqrt(X), rtol=1e-12)
     np.testing.assert_allclose(gradient, 0.5 * jnp.ones(5), rtol=1e-9)
-    assert _programs(both, X) == {"P": 1, "R": 1}
+    assert _programs(both, X) == {"primal": 1, "pullback": 1}
 
 
 def test_traced_sizes_run_again() -> None:
@@ -195,7 +198,7 @@ def test_traced_sizes_run_again() -> None:
     f = lambda x, steps: jax.value_and_grad(lambda x: (FLOW(x, 0.1, steps=steps) ** 2).sum())(x)  # noqa: E731
     for a, b in zip(jax.jit(f)(X, 3), jax.value_and_grad(lambda x: (flow(x, 0.1) ** 2).sum())(X), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-10)
-    assert _programs(f, X, 3) == {"P": 1, "R": 1}
+    assert _programs(f, X, 3) == {"primal": 1, "pullback": 1}
 
 
 @pytest.mark.parametrize("check", [True, False])

@@ -12,21 +12,22 @@ import numpy as np
 import pytest
 from samples import sample
 
-from irgrad.engine.batch_driver import FIELDS, HEAD, driver_text
 from irgrad.engine.codegen.jit import compile_module
+from irgrad.engine.runtime.batch_driver import FIELDS, HEAD, driver_text
 from irgrad.interop.jax import threads
+from irgrad.interop.jax.threads import WORDS as CONTROL
 from irgrad.interop.jax.threads import sharing_text
 
 jax.config.update("jax_enable_x64", True)
 
 BLOCK = """
 declare void @free(ptr)
-define void @block(i64 %count, ptr %p, ptr %s) {
+define ptr @block(i64 %count, ptr %p, ptr %s) {
   %a = load ptr, ptr %p
   %x = load double, ptr %a
   %y = fadd double %x, 1.0
   store double %y, ptr %a
-  ret void
+  ret ptr null
 }
 """
 WORDS = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(ctypes.c_int64))
@@ -38,7 +39,7 @@ def _share() -> Any:
     text = BLOCK + driver_text(BLOCK) + sharing_text()
     compiled = compile_module(text, ["irgrad.batch.share", "block"])
     kinds = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-    return compiled, ctypes.CFUNCTYPE(None, *kinds)(compiled.address("irgrad.batch.share"))
+    return compiled, ctypes.CFUNCTYPE(ctypes.c_void_p, *kinds)(compiled.address("irgrad.batch.share"))
 
 
 class _Pool:
@@ -82,8 +83,10 @@ def _call(pool: _Pool, helpers: int = 15) -> np.ndarray[Any, Any]:
     words = (ctypes.c_int64 * 400).from_address(memory)
     words[: len(meta)] = meta
     words[100] = counts.ctypes.data
-    words[110:119] = [0, memory + 8 * 200, compiled.address("block"), 0, 0, 1, memory, memory, memory + 800]
-    share(ctypes.addressof(pool.frame), memory + 880, N, helpers)
+    known = {"scratch": memory + 8 * 200, "block": compiled.address("block"), "users": 1, "memory": memory,
+             "meta": memory, "bases": memory + 800}  # fmt: skip
+    words[110 : 110 + len(CONTROL)] = [known.get(name, 0) for name in CONTROL]
+    assert share(ctypes.addressof(pool.frame), memory + 880, N, helpers) is None
     return counts
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import string
 from pathlib import Path
 
@@ -97,3 +98,20 @@ def test_bitcode_of_a_newer_llvm_is_named(tmp_path: Path) -> None:
             break
     with pytest.raises(LoadError, match=r"of a newer LLVM than 22.*\n.*LLVM 62"):
         read_bitcode(path)
+
+
+@pytest.mark.parametrize(("head", "words"), [
+    ('target triple = "i386-pc-linux"\n', "`i386-pc-linux`"),
+    ('target datalayout = "e-m:e-p:32:32-i64:64-S128"\n', "addresses of 32 bits"),
+    ('target triple = "x86_64-linux-gnux32"\n', "x32"), ('target triple = "nvptx64-nvidia-cuda"\n', "nvptx64"),
+])  # fmt: skip
+def test_modules_for_another_machine(head: str, words: str) -> None:
+    with pytest.raises(LoadError, match="is compiled for another machine") as caught:
+        load(head + F, language="ll")
+    assert words in str(caught.value) and "-m32" in str(caught.value)
+
+
+def test_sources_for_another_machine() -> None:
+    for flags in (["-m32"], ["-target", "aarch64-linux-gnu" if os.uname().machine == "x86_64" else "x86_64-linux-gnu"]):
+        with pytest.raises(LoadError, match="is compiled for another machine"):
+            load("double f(const double *x, int n) { return x[n]; }", flags=flags)

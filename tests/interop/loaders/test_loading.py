@@ -86,6 +86,9 @@ def test_include_define_and_flags(tmp_path: Path) -> None:
     assert ", 2.400000e+01" in load(source, include=[tmp_path / "inc"], define={"N": 8}, opt="O2").text
     assert "double 4.000000e+00" in load("double f() {\n return Q; }", flags=["-DQ=4.0"]).text
     assert load("#ifndef A\n#error no A\n#endif\nint f() { return 1; }", define={"A": True}).functions() == ("f",)
+    source = "static int f() { return 1; }\n#if !ON || OFF || !SET\n#error another value\n#endif"
+    macros = {"static": "", "ON": True, "OFF": False, "SET": None}
+    assert load(source, define=macros).functions() == ("f",), "an empty macro is empty"
 
 
 def test_user_flags_win() -> None:
@@ -164,6 +167,18 @@ def test_shared_libraries_give_symbols(tmp_path: Path) -> None:
     (tmp_path / "bad.so").write_bytes(b"no library")
     with pytest.raises(LoadError, match="cannot be opened"):
         load(SQUARE, link=[tmp_path / "bad.so"])
+
+
+@pytest.mark.parametrize("name", ["here.so", "./here.so"])
+def test_shared_libraries_of_the_current_folder(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from irgrad.engine.codegen import symbols
+    from irgrad.engine.codegen.objects import write
+
+    symbol = f"symbol_of_{len(name)}"
+    write(tmp_path / "here.so", load(f"double {symbol}(double x) {{ return x; }}").text, [symbol])
+    monkeypatch.chdir(tmp_path)
+    load(SQUARE, link=[name])
+    assert symbols.is_known(symbol)
 
 
 def test_without_optimising_first_the_derivatives_are_the_same() -> None:

@@ -21,6 +21,8 @@ static void near(const char *w, double a, double b) { if (!(fabs(a - b) < 1e-6 *
 static double dot(struct p2 p, double s) { return p.x * p.x * s + p.y; }
 static float dotf(struct f2 p) { return p.x * p.x + p.y * 3; }
 static double tagged(struct tag t) { return t.x * t.n; }
+struct kf { int k; float f; };
+static double counted(struct kf v) { return (double)v.k * v.f * v.f; }
 static double big(struct p3 p) { return p.x * p.y * p.z; }
 static struct p2 both(double x) { struct p2 r = {x * x, sin(x)}; return r; }
 static struct f2 bothf(float x) { struct f2 r = {x * x, 2 * x}; return r; }
@@ -35,6 +37,7 @@ int main(void) {
   struct f2 q = {3, 4}, dq = {1, 2};
   near("fwd f2", __enzyme_fwddiff((void *)tagged, enzyme_dup, (struct tag){2, 3}, (struct tag){1, 0}), 3);
   near("rev tag", __enzyme_autodiff((void *)tagged, (struct tag){2, 3}), 3);
+  near("number beside float", __enzyme_fwddiff((void *)counted, (struct kf){3, 5}, (struct kf){0, 2}), 60);
   struct f2 gf = __enzyme_autodiff_f2((void *)dotf, q);
   near("rev f2", gf.x, 6); near("rev f2", gf.y, 3);
   struct p3 b = {1, 2, 3}, db = {1, 0, 0};

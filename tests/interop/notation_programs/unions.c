@@ -36,6 +36,17 @@ static double pointers(double x, const int *how, int n) {
   for (int i = 0; i < n; i++) { either(&c, x, &y, how[i]); s += held(&c, how[i]) * (i + 1); }
   return s;
 }
+/* a caller's union that functions of their own use as a number, then as a pointer */
+__attribute__((noinline)) static void set_number(Cell *c, double x) { c->d = x * x; }
+__attribute__((noinline)) static double its_number(const Cell *c) { return c->d * 2; }
+__attribute__((noinline)) static void pointer(Cell *c, double *y) { c->p = y; }
+__attribute__((noinline)) static double its_pointer(const Cell *c) { return *c->p * 3; }
+static double reused(Cell *c, double *x) {
+  set_number(c, x[0]);
+  double s = its_number(c);
+  pointer(c, x + 1);
+  return s + its_pointer(c);
+}
 int main(void) {
   int how[] = {0, 2, 1, 0, 2, 2, 0, 2, 1}, n = 9;
   double x = 1.5, want = 2 * x * (1 + 4 + 7) + 0.5 * (3 + 9);
@@ -49,6 +60,11 @@ int main(void) {
   near("pointers", __enzyme_autodiff((void *)pointers, x, enzyme_const, how, n), want);
   near("pointers forward", __enzyme_fwddiff((void *)pointers, x, 1.0, enzyme_const, how, n), want);
 #endif
+  Cell c = {0}, dc = {0};
+  double z[2] = {3, 5}, dz[2] = {0};
+  __enzyme_autodiff((void *)reused, enzyme_dup, &c, &dc, enzyme_dup, z, dz);
+  near("reused", dz[0], 12);
+  near("reused", dz[1], 3);
   if (!bad) puts("all right");
   return bad;
 }

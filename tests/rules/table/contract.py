@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from oracle.rule_checks import check_kinks, check_mpmath_reading, check_mutants, check_partials
 
-from irgrad.rules.row import Row
+from irgrad.rules.expressions.row import Row
 
 each_dtype = pytest.mark.parametrize("dtype", ["f64", "f32"])
 

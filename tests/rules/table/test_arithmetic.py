@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from oracle.rule_checks import rows_of
 
-from irgrad.rules.expr import needs
+from irgrad.rules.expressions.expr import needs
+from irgrad.rules.expressions.readings import evaluate
 from irgrad.rules.lookup import opcode_row
-from irgrad.rules.readings import evaluate
 
 from .contract import ContractWithKinks
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from oracle.rule_checks import rows_of
 
-from irgrad.rules.readings import evaluate
+from irgrad.rules.expressions.readings import evaluate
 from irgrad.rules.table import rows
 
 from .contract import ContractWithKinks

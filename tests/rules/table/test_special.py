@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from oracle.rule_checks import rows_of
 
-from irgrad.rules.expr import Arg
-from irgrad.rules.readings import evaluate
+from irgrad.rules.expressions.expr import Arg
+from irgrad.rules.expressions.readings import evaluate
 from irgrad.rules.table.special import digamma
 
 from .contract import ContractWithKinks

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from oracle.rule_checks import rows_of
 
-from irgrad.rules.readings import evaluate
+from irgrad.rules.expressions.readings import evaluate
 from irgrad.rules.table import rows
 
 from .contract import ContractWithKinks

@@ -1,0 +1,221 @@
+"""What a byte can be, and the record of what was seen at each place of one object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from irgrad.engine.analyses.memory.strided_sets import Offsets, meets
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.types import Type
+
+
+class Mark:
+    """A kind that is no IR type."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+    __str__ = __repr__
+
+
+INT = Mark("integer")
+CONFLICT = Mark("conflict")
+Kind = Type | Mark
+PTR = ty.PTR
+
+Layout = tuple[tuple[int, Kind], ...]
+"""(offset, kind) in order of offset; bytes without an entry are unknown (padding, or never used otherwise)."""
+
+ACCESS, USED, DECLARED = 3, 2, 1
+"""Strength: accessed as a float or pointer, or so called by the front end; used in arithmetic; the variable's type."""
+
+_LARGEST = 16
+
+
+def kind_size(kind: Kind) -> int:
+    """Bytes of a float or pointer kind; an integer or a conflict is kept byte by byte."""
+    return ty.store_size(kind) if isinstance(kind, Type) else 1
+
+
+def leaves(type_: Type, at: int = 0) -> list[tuple[int, Kind, int]]:
+    """(offset, kind, size) of the floats, pointers and integers in a value of this type (arrays: 64 elements)."""
+    match type_:
+        case ty.FloatType():
+            return [(at, type_, ty.store_size(type_))]
+        case ty.PtrType():
+            return [(at, PTR, 8)]
+        case ty.IntType():
+            return [(at, INT, ty.store_size(type_))]
+        case ty.VectorType(count=count, elem=elem):
+            size = ty.store_size(type_) // count or 1
+            return [leaf for i in range(min(count, 64)) for leaf in leaves(elem, at + i * size)]
+        case ty.ArrayType(count=count, elem=elem):
+            size = ty.size_of(elem)
+            return [leaf for i in range(min(count, 64)) for leaf in leaves(elem, at + i * size)]
+        case ty.StructType(fields=fields):
+            found = []
+            for field, offset in zip(fields or (), ty.field_offsets(type_) if fields else (), strict=False):
+                found += leaves(field, at + offset)
+            return found
+        case _:
+            return []
+
+
+Evidence = tuple[Offsets, Kind, int, int]
+"""(places, kind, size, strength)."""
+
+
+class Record:
+    """Everything seen in one object."""
+
+    __slots__ = ("_by_period", "_cache", "_exact", "_seen", "_starts", "_strided", "version")
+
+    def __init__(self) -> None:
+        self._exact: dict[int, list[Evidence]] = {}
+        self._strided: list[Evidence] = []
+        self._seen: dict[Evidence, None] = {}
+        self._by_period: dict[int, dict[int, list[Evidence]]] = {}
+        self._starts: dict[tuple[int, Kind, int, int], dict[int, int]] = {}
+        self._cache: dict[tuple[Offsets, int], Layout] = {}
+        self.version = 0
+
+    def add(self, places: Offsets, kind: Kind, size: int, strength: int) -> bool:
+        """Add one piece of evidence; False when it was there."""
+        item = (places, kind, size, strength)
+        if item in self._seen:
+            return False
+        self._seen[item] = None
+        self.version += 1
+        self._cache.clear()
+        self._by_period.clear()
+        whole = self._dense(places, kind, size, strength)
+        if whole is not None:
+            self._strided = [e for e in self._strided if e[1:] != item[1:] or e[0].stride != places.stride]
+            self.add(whole, kind, size, strength)
+        elif places.exact:
+            self._exact.setdefault(places.start, []).append(item)
+        else:
+            self._strided.append(item)
+        return True
+
+    def _dense(self, places: Offsets, kind: Kind, size: int, strength: int) -> Offsets | None:
+        """All elements of an array, if with these places each was seen: by the lanes of vectors, by the copies of an
+        unrolled loop. Together they claim what one access with an unknown index claims, and are no more precise."""
+        stride = places.stride
+        if len(places.terms) != 1 or places.below or not size < stride <= 64 * size or stride % size:
+            return None
+        starts = self._starts.setdefault((stride, kind, size, strength), {})
+        starts[places.start % stride] = min(places.start, starts.get(places.start % stride, places.start))
+        first = places.start % size
+        if any(at not in starts for at in range(first, stride, size)):
+            return None
+        return Offsets(min(starts[at] for at in range(first, stride, size)), ((size, None),))
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    @property
+    def evidence(self) -> Iterable[Evidence]:
+        """All of it, as a view: what is added meanwhile must not be."""
+        return self._seen.keys()
+
+    def contradicts(self, at: int, kind: Kind) -> bool:
+        """Whether something that is another kind was seen, or declared, at just this place."""
+        return any(_plain(item) and item[1] is not kind for item in self._exact.get(at, ()))
+
+    def near(self, places: Offsets, size: int) -> list[tuple[int, Evidence]]:
+        """(distance, evidence) of all that may touch the `size` bytes at `places`."""
+        found: list[tuple[int, Evidence]] = []
+        for item in self._candidates(places, size):
+            found += [(d, item) for d in meets(places, item[0], 1 - item[2], size)]
+        return found
+
+    def _candidates(self, places: Offsets, size: int) -> list[Evidence]:
+        if places.exact:
+            first, last = places.start - _LARGEST, places.start + size
+            if size < 4096:
+                exact = [e for at in range(first, last) for e in self._exact.get(at, ())]
+            else:
+                exact = [e for at, items in self._exact.items() if first <= at < last for e in items]
+            return exact + self._strided
+        period = places.stride
+        if period <= 64 or len(self._exact) <= 64:
+            return [*(e for items in self._exact.values() for e in items), *self._strided]
+        table = self._by_period.get(period)
+        if table is None:
+            table = self._by_period[period] = {}
+            for at, items in self._exact.items():
+                table.setdefault(at % period, []).extend(items)
+        wanted = {(x + k) % period for x in places.expand() for k in range(-_LARGEST, size)}
+        return [e for at in wanted for e in table.get(at, ())] + self._strided
+
+    def layout(self, places: Offsets, size: int) -> Layout:
+        """What the `size` bytes at `places` hold."""
+        key = (places, size)
+        if key not in self._cache:
+            self._cache[key] = merge(self.near(places, size), size)
+        return self._cache[key]
+
+
+def merge(found: list[tuple[int, Evidence]], size: int) -> Layout:
+    """Put overlapping evidence together: the strong before the weak, the precise before the wide.
+
+    Evidence whose places lie further apart is the more precise: an index that LLVM no longer bounds claims too many
+    places, an exact offset claims one. What is left over must agree byte for byte; floats and pointers stand above
+    integers (integer code may do bit tricks on them), different floats or a pointer and a float in one place conflict.
+    """
+    ranked = sorted(found, key=lambda f: (
+        -f[1][3], _width(f[1][0]), isinstance(f[1][1], Mark), not f[1][0].exact, f[0], -f[1][2]))  # fmt: skip
+    taken: dict[int, tuple[int, Kind, tuple[int, int]]] = {}  # byte -> start of its entry, kind, rank
+    exact = {distance + b for distance, item in found if item[0].exact and _plain(item) for b in range(item[2])}
+    for distance, (places, kind, length, strength) in ranked:
+        rank = (-strength, _width(places))
+        held = [taken[b] for b in range(distance, distance + length) if b in taken]
+        if not places.exact and kind is PTR and any(b in exact for b in range(distance, distance + length)):
+            continue  # what is known at just this place is no pointer
+        if not held:
+            taken.update((b, (distance, kind, rank)) for b in range(distance, distance + length))
+            continue
+        if all(h[0] == distance and h[1] is kind for h in held) and len(held) == length:
+            continue
+        if kind is INT:
+            taken.update((b, (distance, kind, rank)) for b in range(distance, distance + length) if b not in taken)
+        elif all(h[1] is INT for h in held) and all(h[2] == rank for h in held):
+            taken.update((b, (distance, kind, rank)) for b in range(distance, distance + length))
+        elif any(h[2] == rank for h in held):
+            taken.update((b, (b, CONFLICT, rank)) for b in range(distance, distance + length))
+    return _collect(taken, size)
+
+
+def _plain(item: Evidence) -> bool:
+    """Evidence of a float, of a pointer, or of an integer that is too short for an address."""
+    return isinstance(item[1], Type) or (item[2] < ty.store_size(PTR) and item[3] > DECLARED)
+
+
+def _width(places: Offsets) -> int:
+    """Orders evidence by precision: exact offsets first, then large strides, then small ones."""
+    stride = places.stride
+    return -(1 << 62) if stride == 0 else -stride
+
+
+def _collect(taken: dict[int, tuple[int, Kind, tuple[int, int]]], size: int) -> Layout:
+    out: list[tuple[int, Kind]] = []
+    for byte in sorted(taken):
+        start, kind, _ = taken[byte]
+        if not 0 <= byte < size:
+            continue
+        if isinstance(kind, Mark):
+            if not (out and out[-1][1] is kind and byte - 1 in taken and taken[byte - 1][1] is kind):
+                out.append((byte, kind))
+            continue
+        whole = start >= 0 and start + kind_size(kind) <= size
+        if whole and byte == start:
+            out.append((start, kind))
+        elif not whole and not (out and out[-1][1] is CONFLICT):
+            out.append((byte, CONFLICT))  # part of a float or pointer
+    return tuple(out)

@@ -1,0 +1,107 @@
+"""Splitting memory that holds several pointers into cells, so that a struct of pointers does not mix its fields.
+
+From a first, field-insensitive solution and the offsets of its accesses: an object is split when every place where
+pointers are loaded or stored is known modulo one period (for a single record: exactly), and the places do not overlap.
+Initial values, very wide values and copies at other places go to all cells: the second solution is as sound as the
+first.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import TYPE_CHECKING
+
+from irgrad.engine.analyses.memory.objects import pointer_places
+from irgrad.engine.analyses.memory.strided_sets import TOP, Offsets
+from irgrad.engine.ir.model import Instruction, Value
+
+if TYPE_CHECKING:
+    from irgrad.engine.analyses.memory.objects import PointsTo
+    from irgrad.engine.analyses.memory.value_ranges import Ranges
+
+_WHOLE = 1 << 40  # the period of a record that does not repeat
+_MAX_CELLS = 64
+MOST_PLACES = 8
+"""Values with more pointers than that are in no cell of their own: they go to all cells."""
+
+
+class Cells:
+    """`of`: allocation site -> (period, places modulo it); `places`: the offsets of each address."""
+
+    __slots__ = ("_pointers", "_ranges", "of")
+
+    def __init__(self, pointers: PointsTo, ranges: Ranges) -> None:
+        self._pointers = pointers
+        self._ranges = ranges
+        self.of: dict[Value, tuple[int, tuple[int, ...]]] = {}
+        seen: dict[int, set[Offsets]] = {}
+        for fn in pointers.functions:
+            for instr in fn.instructions():
+                for address, at in _pointer_accesses(instr):
+                    for bit, places in ranges.places(address).items():
+                        seen.setdefault(bit, set()).add(places.shift(at))
+        for bit, places_seen in seen.items():
+            obj = pointers.objects[bit]
+            if obj.site is None or obj.kind not in ("alloca", "heap", "global"):
+                continue
+            if pointers.contents(obj).bit_count() < 2:
+                continue
+            cells = _cells(places_seen)
+            if cells is not None:
+                self.of[obj.site] = cells
+
+    def places(self, address: Value, site: Value | None) -> Offsets | None:
+        """The offsets of an address within the object of a site; None when it does not point there."""
+        obj = None if site is None else self._pointers.object_of.get(site)
+        return TOP if obj is None else self._ranges.spots.at(address, obj.index)
+
+    def steps(self, source_address: Value, target_address: Value) -> tuple[int, ...] | None:
+        """The distances from the start of a copy at which the objects on either side have cells; None: not known."""
+        found: list[tuple[int, tuple[int, ...], Offsets]] = []
+        for address in (source_address, target_address):
+            for bit, places in self._ranges.places(address).items():
+                site = self._pointers.objects[bit].site
+                if site is not None and site in self.of:
+                    found.append((*self.of[site], places))
+        periods = {period for period, _, _ in found}
+        if len(periods) != 1:
+            return None
+        (period,) = periods
+        if any(residues(p, period, None) is None or len(p.expand()) != 1 for _, _, p in found):
+            return None
+        return tuple(sorted({(at - p.start) % period for _, cells, p in found for at in cells}))
+
+
+def residues(places: Offsets, period: int, known: tuple[int, ...] | None) -> set[int] | None:
+    """The cells at `places`; None when they are not known modulo the period."""
+    stride = places.stride
+    if (stride and period == _WHOLE) or (stride % period if stride else 0) or places.below:
+        return None
+    found = {x % period for x in places.expand()}
+    return found if known is None else found & set(known)
+
+
+def _pointer_accesses(instr: Instruction) -> list[tuple[Value, int]]:
+    """The addresses of the pointers that a load or store moves, each with the distance from it."""
+    if instr.opcode == "load":
+        type_, address = instr.type, instr.operands[0]
+    elif instr.opcode == "store":
+        type_, address = instr.operands[0].type, instr.operands[1]
+    else:
+        return []
+    places = pointer_places(type_)
+    return [(address, at) for at in places] if len(places) <= MOST_PLACES else []
+
+
+def _cells(seen: set[Offsets]) -> tuple[int, tuple[int, ...]] | None:
+    period = 0
+    for places in seen:
+        period = gcd(period, places.stride)
+    if any(p.below for p in seen) or (period and period < 16):
+        return None
+    period = period or _WHOLE
+    found = sorted({x % period for p in seen for x in p.expand()})
+    if not 2 <= len(found) <= _MAX_CELLS:
+        return None
+    gaps = [b - a for a, b in zip(found, [*found[1:], found[0] + period], strict=True)]
+    return (period, tuple(found)) if min(gaps) >= 8 else None

@@ -1,0 +1,223 @@
+"""Pieces of memory, sets of them, and small questions about sites and types that the points-to analysis asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from irgrad.engine.analyses.memory.call_effects import Effect
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.model import (
+    Argument,
+    ConstAggregate,
+    ConstExpr,
+    ConstInt,
+    Function,
+    GlobalAlias,
+    GlobalVariable,
+    Instruction,
+    Module,
+    Value,
+)
+from irgrad.engine.ir.opcodes import having
+
+OVERLAPS = '"irgrad-overlaps"'
+"""Attribute of a root's argument whose memory may be that of another argument, or of a variable."""
+
+OPEN = '"irgrad-open"'
+"""Attribute of a root's argument whose memory a program goes on using: what pointers stored there lead to leaves the
+function, its shadow too."""
+
+NUMBER = '"irgrad-number"'
+"""Attribute of a root's argument whose memory is a number of the user's, never an address."""
+
+COPIES = having("carries_pointers")
+"""Operations whose result carries the pointers of their operands."""
+
+
+class Object:
+    """A piece of memory: `kind` is argument, pointee, alloca, heap, global, function or unknown.
+
+    `site` is the value that names it (argument, alloca, allocating call, global, function), None for `unknown`; `size`
+    is in bytes where it is known when compiling; `index` is its bit in the masks.
+    """
+
+    __slots__ = ("function", "index", "kind", "site", "size")
+
+    def __init__(self, kind: str, site: Value | None, size: int | None, index: int, function: Function | None) -> None:
+        self.kind = kind
+        self.site = site
+        self.size = size
+        self.index = index
+        self.function = function
+
+    def __str__(self) -> str:
+        name = self.site.name if self.site is not None and self.site.name else ""
+        where = f" in @{self.function.name}" if self.function is not None and self.kind in ("alloca", "heap") else ""
+        sigil = "@" if self.kind in ("global", "function") else "%"
+        return f"{self.kind} {sigil}{name}{where}" if name else f"{self.kind}{where}"
+
+    __repr__ = __str__
+
+
+class PointsTo(Protocol):
+    """What the analyses of one module ask of its points-to sets. A mask has a bit for each object (see `Pointers`)."""
+
+    module: Module
+    root: Function
+    objects: list[Object]
+    functions: list[Function]
+    object_of: dict[Value, Object]
+    pointee_of: dict[int, int]
+
+    @property
+    def escaped_mask(self) -> int: ...
+    def of(self, value: Value) -> int: ...
+    def contents(self, obj: Object) -> int: ...
+    def callees(self, call: Instruction) -> list[Function] | None: ...
+    def expand(self, mask: int) -> int: ...
+    def reachable(self, mask: int) -> int: ...
+    def effect(self, call: Instruction) -> Effect | None: ...
+    def reads(self, fn: Function) -> int: ...
+    def writes(self, fn: Function) -> int: ...
+
+
+def overlaps(obj: Object) -> bool:
+    """A marked argument of the root, or what pointers in it lead to."""
+    return isinstance(obj.site, Argument) and OVERLAPS in obj.site.attrs
+
+
+def may_be_addresses(obj: Object) -> bool:
+    """An argument of the root whose memory may hold addresses, as pointers or as integers."""
+    return obj.kind == "argument" and isinstance(obj.site, Argument) and NUMBER not in obj.site.attrs
+
+
+def overlap_mask(objects: Sequence[Object]) -> int:
+    """All objects that may lie in one another's memory: the marked ones, variables (their address may have been
+    passed), and what is not known; 0 where none is marked."""
+    mask = 0
+    for obj in objects:
+        if overlaps(obj) or (isinstance(obj.site, GlobalVariable) and not obj.site.constant):
+            mask |= 1 << obj.index
+    return mask | 1 if any(map(overlaps, objects)) else 0
+
+
+def opened(obj: Object) -> bool:
+    """An argument of the root that is marked as open, or what pointers in it lead to."""
+    return isinstance(obj.site, Argument) and OPEN in obj.site.attrs
+
+
+def bits_of(mask: int) -> Iterator[int]:
+    """Numbers of the bits that are set."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+
+
+def has_pointer(type_: ty.Type) -> bool:
+    """The type is, or contains, a real pointer."""
+    match type_:
+        case ty.PtrType():
+            return True
+        case ty.VectorType(elem=elem) | ty.ArrayType(elem=elem):
+            return has_pointer(elem)
+        case ty.StructType(fields=fields):
+            return any(map(has_pointer, fields or ()))
+        case _:
+            return False
+
+
+def holds_address(value: Value | None) -> bool:
+    """A constant that is, or contains, the address of a global or function, also as an integer: a pointer to a member
+    function is a struct of two integers."""
+    if isinstance(value, GlobalVariable | GlobalAlias | Function):
+        return True
+    if isinstance(value, ConstExpr):
+        return any(map(holds_address, value.operands))
+    return isinstance(value, ConstAggregate) and any(map(holds_address, value.elems))
+
+
+def pointer_places(type_: ty.Type) -> tuple[int, ...]:
+    """Where in a value of this type pointers may be, in bytes; a wide integer may hold one in each of its words."""
+    match type_:
+        case ty.PtrType():
+            return (0,)
+        case ty.IntType(bits=bits):
+            return tuple(range(0, bits // 8 - 7, 8))
+        case ty.VectorType(elem=ty.IntType(bits=bits)) if bits < 64:  # memory is copied through vectors of bytes
+            return tuple(range(0, ty.store_size(type_) - 7, 8))
+        case ty.VectorType(count=count, elem=elem):
+            step, inner = ty.store_size(type_) // (count or 1), pointer_places(elem)
+            return tuple(i * step + at for i in range(count) for at in inner) if inner else ()
+        case ty.ArrayType(count=count, elem=elem):
+            step, inner = ty.size_of(elem), pointer_places(elem)
+            return tuple(i * step + at for i in range(count) for at in inner) if inner else ()
+        case ty.StructType(fields=fields) if fields:
+            parts = zip(fields, ty.field_offsets(type_), strict=False)
+            return tuple(offset + at for field, offset in parts for at in pointer_places(field))
+        case _:
+            return ()
+
+
+def resolve(value: Value) -> Value:
+    """The function or global behind aliases and casts of a constant callee; else the value itself."""
+    while True:
+        if isinstance(value, GlobalAlias):
+            value = value.target
+        elif isinstance(value, ConstExpr) and value.opcode in ("bitcast", "addrspacecast"):
+            value = value.operands[0]
+        else:
+            return value
+
+
+def function_of(instr: Instruction) -> Function:
+    """The function that an instruction stands in."""
+    assert instr.block is not None and instr.block.function is not None
+    return instr.block.function
+
+
+def fits(call: Instruction, fn: Function) -> bool:
+    """An indirect call can reach a function only with the right number of arguments and the same kind of result."""
+    wanted, given = len(fn.args), len(call.args)
+    if fn.ftype.vararg:
+        return given >= wanted
+    return (
+        wanted == given
+        and (fn.ftype.ret is call.type or (has_pointer(call.type) and fn.ftype.ret is not ty.VOID))
+        and all(a.type is b.type for a, b in zip(call.args, fn.args, strict=True))
+    )
+
+
+def alloca_size(instr: Instruction) -> int | None:
+    """Bytes of an alloca with a constant count."""
+    count = instr.operands[0] if instr.operands else None
+    if instr.elem is None or not (count is None or isinstance(count, ConstInt)):
+        return None
+    return ty.size_of(instr.elem) * (1 if count is None else count.value)
+
+
+def heap_size(call: Instruction, effect: Effect) -> int | None:
+    """Bytes that an allocating call returns, when its arguments are constants."""
+    size = 1
+    for i in effect.sizes:
+        arg = call.args[i] if i < len(call.args) else None
+        if not isinstance(arg, ConstInt):
+            return None
+        size *= arg.value
+    return size if effect.sizes and size >= 0 else None
+
+
+def is_closed(module: Module, var: GlobalVariable) -> bool:
+    """All pointers that a variable may ever hold for the program are in the functions that were read."""
+    if var.init is None:  # the vtables of type descriptors: only the C++ runtime looks into them
+        return (var.name or "").startswith("_ZTVN10__cxxabiv1")
+    return var.constant or not has_pointer(var.value_type) or not used_elsewhere(module, var)
+
+
+def used_elsewhere(module: Module, var: GlobalVariable) -> bool:
+    """A function that is not reachable from the root mentions the variable: it may have stored into it."""
+    needle = f"@{var.name}"
+    return any(f.lazy is not None and needle in f.lazy for f in module.functions.values())

@@ -1,0 +1,379 @@
+"""Where a pointer points within each of the objects that it may point to.
+
+One set of offsets for all objects of a pointer is too coarse for linked structures: a link of a tree or a list leads to
+the start of a node, or into the header, and what holds for one of them would be claimed of the other. So the offsets of
+a pointer are kept object by object. What memory holds is kept by container, place in it and object pointed to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from math import gcd
+from typing import Any
+
+from irgrad.engine.analyses.memory import strided_sets as off
+from irgrad.engine.analyses.memory.byte_kinds import Kind
+from irgrad.engine.analyses.memory.objects import Object, PointsTo, bits_of, pointer_places
+from irgrad.engine.analyses.memory.strided_sets import TOP, ZERO, Offsets
+from irgrad.engine.analyses.memory.tbaa import Tbaa
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.model import (
+    Argument,
+    ConstAggregate,
+    ConstExpr,
+    Function,
+    GlobalAlias,
+    GlobalVariable,
+    Instruction,
+    Value,
+)
+from irgrad.engine.ir.opcodes import having, of_kind
+from irgrad.engine.ir.types import may_hold_pointer
+
+ANY = -1
+"""The key that stands for every object, used where there are many."""
+_MOST = 24
+_MOST_PLACES = 256
+_LISTED = 4096  # bytes of a copy that is looked at place by place
+
+Spots = dict[int, Offsets]
+"""Object number -> offsets in that object."""
+
+Place = tuple[Offsets, Kind | None]
+"""Where in a container something is stored, and as what the source calls it."""
+
+PASSES = having("same_number")
+_PARTS = of_kind("vector", "aggregate")
+
+
+class PointerSpots:
+    """The state of the analysis; `value_ranges.py` drives it, and knows the integers."""
+
+    def __init__(
+        self,
+        pointers: PointsTo,
+        joined: Callable[[object, Offsets, Offsets], Offsets],
+        displacement: Callable[[Sequence[Value], ty.Type, tuple[str, ...]], Offsets | None],
+    ) -> None:
+        self._pointers = pointers
+        self._join = joined  # join with widening, counted by key
+        self._displacement = displacement  # how far a getelementptr moves its pointer
+        self._state: dict[Value, Spots] = {}
+        self._tbaa = Tbaa(pointers.module)
+        self._content: dict[int, dict[Place, Spots]] = {}  # container -> place -> the pointers stored there
+        self._stores: dict[int, int] = {}  # container -> how often what is stored there changed
+        self._loaded: dict[Instruction, tuple[Spots | None, int, Spots | None]] = {}  # what each load saw, and found
+        self._listed: dict[int, dict[int, None]] = {}
+        self._returns: dict[Function, Spots] = {}
+        self.changed = False
+        self.coarse = False  # no new places in memory are told apart any more
+        for arg in pointers.root.args:
+            self._state[arg] = dict.fromkeys(bits_of(pointers.of(arg)), ZERO)
+
+    def begin(self, coarse: bool) -> None:
+        """Another sweep over the program: nothing has changed in it yet."""
+        self.changed = False
+        self.coarse = coarse
+
+    def tracked(self, value: Value) -> bool:
+        """A value of a function that carries a pointer to some object."""
+        return isinstance(value, Instruction | Argument) and bool(self._pointers.of(value))
+
+    def get(self, value: Value) -> Spots | None:
+        """What is known of a value so far; None for one not reached yet, nothing for one that carries no pointer."""
+        match value:
+            case Instruction() | Argument():
+                return self._state.get(value) if self._pointers.of(value) else {}
+            case GlobalVariable() | Function():
+                return dict.fromkeys(bits_of(self._pointers.of(value)), ZERO)
+            case GlobalAlias():
+                return self.get(value.target)
+            case ConstExpr():
+                return self._expression(value)
+            case ConstAggregate():
+                return self._united(list(value.elems))
+            case _:
+                return {}
+
+    def _expression(self, value: ConstExpr) -> Spots | None:
+        if value.opcode == "getelementptr" and value.elem is not None:
+            return moved(self.get(value.operands[0]), self._displacement(value.operands, value.elem, value.flags))
+        return self.get(value.operands[0]) if value.opcode in PASSES else {ANY: TOP}
+
+    def at(self, value: Value, bit: int) -> Offsets | None:
+        """The offsets of a pointer in one object; None when it does not point there after all."""
+        spots = self.get(value)
+        if not spots:
+            return TOP
+        found = spots.get(bit) or spots.get(ANY)
+        return TOP if found is None and bit == 0 else found
+
+    def known(self, value: Value) -> Spots:
+        """The objects that a pointer may point to, and its offsets in each."""
+        if self.get(value):
+            return dict(self._now(value))
+        return dict.fromkeys(self._numbers(self._pointers.of(value)), TOP)
+
+    def _now(self, value: Value) -> Iterator[tuple[int, Offsets]]:
+        """(object, offsets) of a pointer as far as they are known."""
+        spots = self.get(value)
+        if spots:
+            for bit in self._numbers(self._pointers.of(value)):
+                places = spots.get(bit) or spots.get(ANY)
+                if places is not None or bit == 0:
+                    yield bit, places or TOP
+
+    def _numbers(self, mask: int) -> dict[int, None]:
+        """The objects of a mask, in order; there are far fewer masks than pointers."""
+        found = self._listed.get(mask)
+        if found is None:
+            found = self._listed[mask] = dict.fromkeys(bits_of(mask))
+        return found
+
+    def joined(self, value: Value) -> Offsets | None:
+        """The offsets of a pointer in any of its objects; null is at zero."""
+        spots = self.get(value)
+        return None if spots is None else join_all(spots) if spots else ZERO
+
+    def resume(self) -> bool:
+        """What memory holds is not known where nothing was ever stored: True when that is news for some value."""
+        found = False
+        for fn in self._pointers.functions:
+            for instr in fn.instructions():
+                if (instr.opcode == "load" or instr.is_call) and self.tracked(instr) and instr not in self._state:
+                    self._state[instr] = {ANY: TOP}
+                    found = True
+        return found
+
+    def give_up(self) -> None:
+        """Forget everything: the sweeps did not come to rest."""
+        self._state = {value: {ANY: TOP} for value in self._state}
+
+    # -- changes ------------------------------------------------------------------------------------------------------
+
+    def set(self, value: Value, new: Spots | None) -> None:
+        """Join new offsets into those of a value."""
+        if new is not None:
+            self._merge(self._state, value, new)
+
+    def _merge(self, table: dict[Any, Spots], key: object, new: Spots, container: int = ANY) -> None:
+        old = table.get(key)
+        if old is None:
+            table[key] = collapsed(new)
+            self.changed = True
+            return
+        if old is new or old == new:
+            return
+        if ANY in old or ANY in new or len(old.keys() | new.keys()) > _MOST:
+            before = join_all(old)
+            after = self._join((key, container, ANY), before, join_all(new))
+            if ANY not in old or after != before:
+                table[key] = {ANY: after}
+                self.changed = True
+            return
+        result = old
+        for bit, places in new.items():
+            before_one = old.get(bit)
+            after = places if before_one is None else self._join((key, container, bit), before_one, places)
+            if after != before_one:
+                result = dict(result) if result is old else result
+                result[bit] = after
+        if result is not old:
+            table[key] = result
+            self.changed = True
+
+    # -- instructions -------------------------------------------------------------------------------------------------
+
+    def keep(self, address: Value, spots: Spots | None, access: Instruction) -> None:
+        """A pointer is stored at an address; of what a wide value carries, anything in each place."""
+        if spots is not None:
+            tag, lanes = self._tag(access), pointer_places(access.operands[0].type)
+            for bit, places in self._now(address):
+                for at in lanes if access.opcode == "store" else (0,):
+                    self._keep_at(bit, (places.shift(at), tag), spots)
+
+    def _tag(self, access: Instruction) -> Kind | None:
+        """Whether the source calls an access one of a pointer or of an integer: by C's rules they never overlap."""
+        tag = access.metadata.get("tbaa")
+        return self._tbaa.kind(tag) if tag else None
+
+    def _keep_at(self, container: int, place: Place, spots: Spots) -> None:
+        table = self._content.setdefault(container, {})
+        if place not in table and (self.coarse or len(table) >= _MOST_PLACES or place[0].below):
+            place = (TOP, None)
+        before = table.get(place)
+        self._merge(table, place, spots, container)
+        if table[place] is not before:
+            self._stores[container] = self._stores.get(container, 0) + 1
+
+    def clear(self, address: Value) -> None:
+        """Memory is filled with zeros: the pointers in it are null."""
+        for bit, _ in self._now(address):
+            self._keep_at(bit, (TOP, None), {})
+
+    def copy(self, target: Value, source: Value, size: int | None) -> None:
+        """The contents of memory are copied."""
+        for origin, start in self._now(source):
+            for (places, tag), spots in tuple(self._stored(origin)):
+                for distance in _distances(start, places, size):
+                    for goal, there in self._now(target):
+                        self._keep_at(goal, (off.add(there, distance), tag), spots)
+
+    def classes(self, value: Value) -> Spots | None:
+        """Where in the objects of a pointer those of classes with virtual functions begin, one inside of another: where
+        addresses of tables of such functions are kept."""
+        spots: Spots | None = None
+        for bit, _ in self._now(value):
+            obj = self._pointers.objects[bit]
+            places = None if obj.kind in ("alloca", "heap", "global") else TOP
+            for (where, _), held in self._stored(bit):
+                if any(self._is_table(other) for other in held):
+                    places = where if places is None else off.join(places, where)
+            if places is not None:
+                spots = union(spots, {bit: places})
+        return spots
+
+    def rounded(self, value: Value, step: int) -> Spots | None:
+        """Where a pointer leads when its address is rounded down: that is known in variables that are aligned so."""
+        spots = self.get(value)
+        if spots is None or ANY in spots:
+            return spots and {ANY: TOP}
+        anywhere = Offsets(1 - step, ((1, step - 1),))
+        out: Spots = {}
+        for bit, places in spots.items():
+            site = self._pointers.objects[bit].site
+            aligned = isinstance(site, Instruction) and site.opcode == "alloca" and site.align % step == 0 < site.align
+            out[bit] = places.shift(-(places.start % step)) if aligned and places.exact else off.add(places, anywhere)
+        return out
+
+    def _is_table(self, bit: int) -> bool:
+        site = self._pointers.objects[bit].site if bit >= 0 else None
+        return bit == ANY or (isinstance(site, GlobalVariable) and (site.name or "").startswith(("_ZTV", "_ZTC")))
+
+    def leave(self, fn: Function, value: Value) -> None:
+        """A function returns a pointer."""
+        spots = self.get(value)
+        if spots is not None:
+            self._merge(self._returns, fn, spots)
+
+    def returned(self, fn: Function) -> Spots | None:
+        """Where the result of a function may point."""
+        return self._returns.get(fn)
+
+    def fresh(self, value: Value) -> None:
+        """An allocation: its result points to the start of the memory."""
+        own = self._pointers.object_of.get(value)
+        self.set(value, {own.index: ZERO} if own is not None else {ANY: TOP})
+
+    def transfer(self, instr: Instruction) -> Spots | None:
+        """Where the result of an instruction without effects may point (phis, addresses and arithmetic apart)."""
+        op = instr.opcode
+        if op == "load" or (op == "atomicrmw" and instr.pred == "xchg"):
+            return self._load(instr)
+        if op in PASSES or op in ("extractvalue", "extractelement"):
+            return self.get(instr.operands[0])
+        if op == "select":
+            return self._united(instr.operands[1:])
+        if op in _PARTS:
+            return self._united(instr.operands[:2])
+        return {ANY: TOP}
+
+    def _united(self, values: list[Value]) -> Spots | None:
+        out: Spots | None = None
+        for value in values:
+            out = union(out, self.get(value))
+        return out
+
+    def _load(self, instr: Instruction) -> Spots | None:
+        """What is stored where a load may read; from the last time where neither the places nor what they hold is
+        another."""
+        address = self.get(instr.operands[0])
+        stores = sum([self._stores.get(bit, 0) for bit in self._numbers(self._pointers.of(instr.operands[0]))])
+        last = self._loaded.get(instr)
+        if last is not None and last[1] == stores and (last[0] is address or last[0] == address):
+            return last[2]
+        found = self._look_up(instr)
+        self._loaded[instr] = address, stores, found
+        return found
+
+    def _look_up(self, instr: Instruction) -> Spots | None:
+        address, wanted = instr.operands[0], self._numbers(self._pointers.of(instr))
+        size, tag = ty.store_size(instr.type), self._tag(instr)
+        out: Spots | None = None
+        for bit, here in self._now(address):
+            for (places, stored_as), held in self._stored(bit):
+                if tag is not None and stored_as is not None and tag is not stored_as:
+                    continue
+                if off.touches(here, places, -7, size):
+                    out = union(out, {b: spots for b, spots in held.items() if b == ANY or b in wanted})
+        return out
+
+    def _stored(self, bit: int) -> Iterator[tuple[Place, Spots]]:
+        """The pointers in an object: what was stored, and what was there from the start."""
+        anywhere: Place = (TOP, None)
+        yield from self._content.get(bit, {}).items()
+        escaped = self._numbers(self._pointers.escaped_mask)
+        if bit in escaped:  # outsiders may store there what they know
+            yield anywhere, {ANY: TOP} if len(escaped) > _MOST else dict.fromkeys(escaped, TOP)
+        inner = self._pointers.pointee_of.get(bit)
+        if inner is not None:
+            yield anywhere, {inner: ZERO}
+        obj = self._pointers.objects[bit]
+        if obj.kind == "global":
+            initial = self._initial(obj)
+            if initial is not None:
+                yield anywhere, initial
+
+    def _initial(self, obj: Object) -> Spots | None:
+        var = obj.site
+        if not isinstance(var, GlobalVariable) or var.init is None or not may_hold_pointer(var.value_type):
+            return None
+        return self.get(var.init)
+
+
+def _distances(start: Offsets, places: Offsets, size: int | None) -> list[Offsets]:
+    """How far into a copy that begins at `start` the pointers at `places` may be."""
+    if places == TOP:
+        return [TOP]
+    if size is not None and size <= _LISTED:
+        return [Offsets(d) for d in off.meets(start, places, 0, size - 7)]
+    if start.exact:
+        apart = places.shift(-start.start)
+        return [] if apart.exact and apart.start < 0 else [apart]
+    step = gcd(*(stride for stride, _ in (*start.terms, *places.terms)))
+    return [off.make((places.start - start.start) % step, [(step, None)], False)]
+
+
+def collapsed(spots: Spots) -> Spots:
+    """The same, as one set where there are many objects."""
+    return {ANY: join_all(spots)} if len(spots) > _MOST else spots
+
+
+def join_all(spots: Spots) -> Offsets:
+    """One set for all objects."""
+    out: Offsets | None = None
+    for places in spots.values():
+        out = places if out is None else off.join(out, places)
+    return TOP if out is None else out
+
+
+def union(a: Spots | None, b: Spots | None) -> Spots | None:
+    """Either of two; None is a value that nothing is known of yet."""
+    if not a:
+        return a if b is None else b
+    if not b or a is b:
+        return a
+    if ANY in a or ANY in b:
+        return {ANY: off.join(join_all(a), join_all(b))}
+    out = dict(a)
+    for bit, places in b.items():
+        before = out.get(bit)
+        out[bit] = places if before is None else off.join(before, places)
+    return collapsed(out)
+
+
+def moved(spots: Spots | None, by: Offsets | None) -> Spots | None:
+    """All spots displaced by the same set."""
+    if spots is None or by is None:
+        return None
+    return {bit: off.add(places, by) for bit, places in spots.items()}

@@ -1,0 +1,499 @@
+"""Which memory each pointer may point to: inclusion-based points-to analysis of a whole module.
+
+Method: L. O. Andersen, "Program Analysis and Specialization for the C Programming Language" (1994), context- and
+flow-insensitive, objects without fields, solved with difference propagation on bit masks (one Python integer per
+set). The call graph is built while solving, from direct calls and from the functions that reach indirect calls.
+
+The root is in normal form: each of its arguments points to a buffer of its own. Pointers may travel as integers of 64
+bits or more, in vectors, in structs and through copied memory. Where a pointer is made from an integer that no pointer
+flowed into, or read from memory that the module does not define, it points to the one `unknown` object; memory handed
+to an unknown function belongs to it.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Literal
+
+from irgrad.engine.analyses.memory.call_effects import OPAQUE, Effect, effect_of, of_unknown
+from irgrad.engine.analyses.memory.fields import MOST_PLACES, Cells, residues
+from irgrad.engine.analyses.memory.inclusion import Inclusion
+from irgrad.engine.analyses.memory.objects import (
+    COPIES,
+    Object,
+    alloca_size,
+    bits_of,
+    fits,
+    function_of,
+    has_pointer,
+    heap_size,
+    is_closed,
+    may_be_addresses,
+    overlap_mask,
+    overlaps,
+    pointer_places,
+    resolve,
+)
+from irgrad.engine.analyses.memory.tbaa import AccessTypes
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.model import (
+    ConstAggregate,
+    ConstExpr,
+    Function,
+    GlobalAlias,
+    GlobalVariable,
+    InlineAsm,
+    Instruction,
+    MetadataValue,
+    Module,
+    Value,
+    is_zero,
+)  # fmt: skip
+from irgrad.engine.ir.opcodes import CALLS
+from irgrad.engine.ir.types import may_hold_pointer
+
+Where = tuple[Value, int]  # an address and a distance from it
+Sort = Literal["pointer", "number", "bits"]  # what a load takes its bytes for
+
+class Pointers:
+    """The points-to sets of every value reachable from `root`. See the module's docstring for what they mean."""
+
+    def __init__(self, module: Module, root: Function, cells: Cells | None = None) -> None:
+        self._cells = cells
+        self._split: dict[int, tuple[int, dict[int, int], int]] = {}  # object -> period, place -> node, all of them
+        self.module = module
+        self.root = root
+        self.objects: list[Object] = []
+        self.functions: list[Function] = []  # with bodies, reachable from the root, the root first
+        self.object_of: dict[Value, Object] = {}  # site -> object
+        self.pointee_of: dict[int, int] = {}  # argument object -> its pointee object
+        self.calls: dict[Function, list[Instruction]] = {}  # function -> calls of it that were found
+        self.effects: dict[Instruction, Effect] = {}  # calls that may leave the module
+        self._node: dict[Value, int] = {}
+        self._ret: dict[Function, int] = {}
+        self._graph = graph = Inclusion()
+        self._new_node, self._add, self._edge = graph.new, graph.add, graph.edge
+        self._points, self._done, self._work = graph.points, graph.done, graph.work
+        self._loads: dict[int, list[tuple[int, Sort, Where | None]]] = {}
+        self._stores: dict[int, list[tuple[int, Where | None]]] = {}
+        self._calls: dict[int, list[Instruction]] = {}
+        self._content: list[int] = []
+        self._queue: list[Function] = []
+        self._seen: set[Function] = set()
+        self._inttoptr: list[Instruction] = []
+        self._shared = self._new_node()  # pointers stored in one of the arguments that overlap
+        self._numbers = self._new_node()  # pointers stored where the source says that an integer is
+        self._said = AccessTypes(module)
+        self.unknown = self._object("unknown", None, None, None)
+        self._unknown_node = self._content[0]
+        self._add(self._unknown_node, 1)
+        for arg in root.args:
+            if isinstance(arg.type, ty.PtrType):
+                self._add(self.node(arg), 1 << self._object("argument", arg, None, root).index)
+        self._reach(root)
+        self._solve()
+        self.overlapping = overlap_mask(self.objects)  # objects that may lie in one another's memory
+
+    # -- what the others ask ------------------------------------------------------------------------------------------
+
+    def of(self, value: Value) -> int:
+        """The objects that `value` (a pointer, or something that carries pointers) may point to, as a mask."""
+        if (node := self._node.get(value)) is not None:
+            return self._points[node]
+        return self._points[self.node(value)] if not isinstance(value, Instruction) else 0
+
+    def contents(self, obj: Object) -> int:
+        """The objects that pointers held in `obj` may point to."""
+        return self._points[self._content[obj.index]]
+
+    def returned(self, fn: Function) -> int:
+        """The objects that the return value of `fn` may point to."""
+        return 0 if (node := self._ret.get(fn)) is None else self._points[node]
+
+    def callees(self, call: Instruction) -> list[Function] | None:
+        """The functions a call may reach (declarations among them); None when it may reach an unknown one."""
+        direct = resolve(call.callee)
+        if isinstance(direct, Function):
+            return [direct]
+        mask = self.of(call.callee)
+        if mask & 1 or mask == 0:
+            return None
+        return [s for i in bits_of(mask) if isinstance(s := self.objects[i].site, Function) and fits(call, s)] or None
+
+    def escaped(self, obj: Object) -> bool:
+        """Code outside the module may know a pointer to it."""
+        return bool(self.escaped_mask >> obj.index & 1)
+
+    @property
+    def escaped_mask(self) -> int:
+        """All objects that code outside the module may reach, the unknown one included."""
+        return self._points[self._unknown_node] | 1
+
+    def expand(self, mask: int) -> int:
+        """`mask`, with everything that escaped if it has the unknown object, and all that overlaps with what it has."""
+        return mask | self.escaped_mask | self.overlapping if mask & (self.overlapping | 1) else mask
+
+    def may_alias(self, a: Value, b: Value) -> bool:
+        """Two pointers may point into the same object."""
+        return bool(self.expand(self.of(a)) & self.expand(self.of(b)))
+
+    def reachable(self, mask: int) -> int:
+        """The objects of a mask and all that pointers in them lead to, in any number of steps."""
+        seen, work = 0, self.expand(mask)
+        while work & ~seen:
+            fresh = work & ~seen
+            seen |= fresh
+            for bit in bits_of(fresh):
+                work |= self.expand(self.contents(self.objects[bit]))
+        return seen
+
+    def effect(self, call: Instruction) -> Effect | None:
+        """What the external part of a call does; None for a call that stays among functions with bodies."""
+        return self.effects.get(call)
+
+    def reads(self, fn: Function) -> int:
+        """Objects that `fn` or what it calls may read."""
+        return self._modref[0].get(fn, 0)
+
+    def writes(self, fn: Function) -> int:
+        """Objects that `fn` or what it calls may write (or free)."""
+        return self._modref[1].get(fn, 0)
+
+    def instr_reads(self, instr: Instruction) -> int:
+        """Objects that one instruction may read, the calls it makes included."""
+        from irgrad.engine.analyses.memory.modref import instr_reads
+
+        return instr_reads(self, instr)
+
+    def instr_writes(self, instr: Instruction) -> int:
+        """Objects that one instruction may write, the calls it makes included."""
+        from irgrad.engine.analyses.memory.modref import instr_writes
+
+        return instr_writes(self, instr)
+
+    @cached_property
+    def _modref(self) -> tuple[dict[Function, int], dict[Function, int]]:
+        from irgrad.engine.analyses.memory.modref import summaries
+
+        return summaries(self)
+
+    def names(self, mask: int) -> str:
+        """The objects of a mask, for messages."""
+        return "{" + ", ".join(str(self.objects[i]) for i in bits_of(mask)) + "}"
+
+    # -- nodes and objects --------------------------------------------------------------------------------------------
+
+    def node(self, value: Value) -> int:
+        """The number of the points-to set of a value, made on first use."""
+        found = self._node.get(value)
+        if found is not None:
+            return found
+        fresh = self._node[value] = self._new_node()
+        match value:
+            case InlineAsm():
+                self._add(fresh, 1)
+            case Function():
+                self._add(fresh, 1 << self._object("function", value, None, value).index)
+            case GlobalVariable():
+                self._add(fresh, 1 << self._global(value).index)
+            case GlobalAlias():
+                self._edge(self.node(value.target), fresh)
+            case ConstExpr(operands=parts) | ConstAggregate(elems=parts):
+                for part in parts:
+                    self._copy(part, fresh)
+        return fresh
+
+    def _object(self, kind: str, site: Value | None, size: int | None, function: Function | None) -> Object:
+        obj = Object(kind, site, size, len(self.objects), function)
+        self.objects.append(obj)
+        if site is not None and kind != "pointee":
+            self.object_of[site] = obj
+        self._content.append(self._new_node())
+        if overlaps(obj):
+            self._edge(self._shared, self._content[obj.index])
+        split = None if self._cells is None or site is None else self._cells.of.get(site)
+        if split is not None and kind in ("alloca", "heap", "global"):
+            period, places = split
+            every = self._new_node()
+            nodes = {at: self._new_node() for at in places}
+            self._edge(every, self._content[obj.index])
+            for node in nodes.values():
+                self._edge(every, node)
+                self._edge(node, self._content[obj.index])
+            self._split[obj.index] = (period, nodes, every)
+        return obj
+
+    def _into(self, bit: int, where: Where | None = None) -> list[int]:
+        """The nodes that a store to these places of an object adds to."""
+        if bit not in self._split:
+            return [self._content[bit]]
+        _, nodes, every = self._split[bit]
+        found = self._residues(bit, where)
+        return [every] if found is None else [nodes[at] for at in found]
+
+    def _out_of(self, bit: int, where: Where | None) -> list[int]:
+        """The nodes that a load from these places of an object takes from."""
+        if bit not in self._split:
+            return [self._content[bit]]
+        nodes, found = self._split[bit][1], self._residues(bit, where)
+        return [self._content[bit]] if found is None else [nodes[at] for at in found]
+
+    def _global(self, var: GlobalVariable) -> Object:
+        opaque = isinstance(var.value_type, ty.StructType) and var.value_type.fields is None
+        size = None if opaque else ty.size_of(var.value_type)
+        obj = self._object("global", var, size, None)
+        (content,) = self._into(obj.index)
+        if var.init is not None and may_hold_pointer(var.init.type):
+            self._edge(self.node(var.init), content)
+        if var.init is None and not var.constant and not is_closed(self.module, var):
+            self._add(self._unknown_node, 1 << obj.index)
+        elif not is_closed(self.module, var):
+            self._add(content, 1)
+        return obj
+
+    # -- constraints --------------------------------------------------------------------------------------------------
+
+    def _reach(self, fn: Function) -> None:
+        if fn not in self._seen and fn.blocks:
+            self._seen.add(fn)
+            self.functions.append(fn)
+            self._queue.append(fn)
+
+    def _constrain(self, instr: Instruction) -> None:
+        op = instr.opcode
+        if op in CALLS:
+            self._call(instr)
+        elif op == "store":
+            if may_hold_pointer(instr.operands[0].type):
+                for where in self._wheres(instr.operands[1], instr.operands[0].type):
+                    self._store(self.node(instr.operands[1]), self.node(instr.operands[0]), where)
+                if self._said.keeps_number(instr):
+                    self._edge(self.node(instr.operands[0]), self._numbers)
+        elif op == "ret":
+            if instr.operands and may_hold_pointer(instr.operands[0].type):
+                self._edge(self.node(instr.operands[0]), self._return(function_of(instr)))
+        elif not may_hold_pointer(instr.type):
+            if op == "atomicrmw" and may_hold_pointer(instr.operands[1].type):
+                self._store(self.node(instr.operands[0]), self.node(instr.operands[1]))
+        elif op == "load":
+            sort: Sort = "pointer" if has_pointer(instr.type) else "number" if self._said.is_number(instr) else "bits"
+            for where in self._wheres(instr.operands[0], instr.type):
+                self._load(self.node(instr.operands[0]), self.node(instr), sort, where)
+        elif op == "alloca":
+            obj = self._object("alloca", instr, alloca_size(instr), function_of(instr))
+            self._add(self.node(instr), 1 << obj.index)
+        else:
+            self._flow(instr)
+
+    def _flow(self, instr: Instruction) -> None:
+        op, node = instr.opcode, self.node(instr)
+        if op == "getelementptr":
+            base = instr.operands[0]
+            number = is_zero(base) and "inbounds" not in instr.flags  # null has no inside
+            for operand in instr.operands if number else (base,):
+                self._copy(operand, node)
+        elif op in COPIES:
+            for operand in instr.operands:
+                self._copy(operand, node)
+            if op == "inttoptr":
+                self._inttoptr.append(instr)
+        elif op == "select":
+            self._copy(instr.operands[1], node)
+            self._copy(instr.operands[2], node)
+        elif op == "sub" or (op in ("lshr", "shl") and isinstance(instr.type, ty.IntType) and instr.type.bits > 64):
+            self._copy(instr.operands[0], node)
+        elif op in ("atomicrmw", "cmpxchg"):
+            pointer = self.node(instr.operands[0])
+            self._load(pointer, node, "pointer" if has_pointer(instr.type) else "bits")
+            self._store(pointer, self.node(instr.operands[-1]))
+        elif has_pointer(instr.type):  # va_arg, landingpad and whatever else makes pointers
+            self._add(node, 1)
+
+    def _copy(self, value: Value, node: int) -> None:
+        if may_hold_pointer(value.type) and not isinstance(value, MetadataValue):
+            self._edge(self.node(value), node)
+
+    def _return(self, fn: Function) -> int:
+        return self._ret[fn] if fn in self._ret else self._ret.setdefault(fn, self._new_node())
+
+    def _call(self, call: Instruction) -> None:
+        direct = resolve(call.callee)
+        if isinstance(direct, Function):
+            self._bind(call, direct)
+            return
+        self._calls.setdefault(node := self.node(call.callee), []).append(call)
+        for bit in bits_of(self._done[node]):
+            self._indirect(call, bit)
+
+    def _indirect(self, call: Instruction, bit: int) -> None:
+        site = self.objects[bit].site
+        if bit == 0 or self.objects[bit].kind in ("argument", "pointee"):  # the caller knows what it leads to
+            self._external(call, of_unknown(self.module, call))
+        elif isinstance(site, Function) and fits(call, site):
+            self._bind(call, site)
+
+    def _bind(self, call: Instruction, fn: Function) -> None:
+        """A call found to reach `fn`: arguments flow in, the result flows out."""
+        self.calls.setdefault(fn, []).append(call)
+        if fn.is_declaration:
+            if self.module.rules is not None:  # what a hidden body reaches without being handed it
+                for var in self.module.rules.globals_of(fn):
+                    self._edge(self.node(var), self._unknown_node)
+            self._external(call, effect_of(self.module, call, fn))
+            return
+        self._reach(fn)
+        for actual, formal in zip(call.args, fn.args, strict=False):
+            if may_hold_pointer(formal.type):
+                self._copy(actual, self.node(formal))
+        for actual in call.args[len(fn.args) :]:  # variadic: read back with va_arg
+            self._copy(actual, self._unknown_node)
+        if may_hold_pointer(call.type):
+            self._edge(self._return(fn), self.node(call))
+
+    def _external(self, call: Instruction, effect: Effect) -> None:
+        self.effects[call] = effect if self.effects.get(call, effect) is effect else OPAQUE
+        args = call.args
+        if effect.copy is not None:
+            self._copy_memory(args[effect.copy[0]], args[effect.copy[1]])
+        for i, arg in enumerate(args):
+            if effect.captures is None or i in effect.captures:
+                self._copy(arg, self._unknown_node)
+        if effect.stores_fresh is not None and call not in self.object_of:
+            fresh = self._object("heap", call, heap_size(call, effect), function_of(call))
+            handle = self._new_node()
+            self._add(handle, 1 << fresh.index)
+            self._store(self.node(args[effect.stores_fresh]), handle)
+        if not may_hold_pointer(call.type):
+            return
+        node = self.node(call)
+        if effect.allocates or effect.moves is not None:
+            if call not in self.object_of:
+                self._add(node, 1 << self._object("heap", call, heap_size(call, effect), function_of(call)).index)
+            if effect.moves is not None:
+                (content,) = self._into(self.object_of[call].index)
+                self._load(self.node(args[effect.moves]), content, "bits")
+        elif effect.returns is not None:
+            self._copy(args[effect.returns], node)
+        elif has_pointer(call.type):
+            if not effect.nothing:
+                self._edge(self._unknown_node, node)
+            for arg in args:
+                self._copy(arg, node)
+
+    # -- solving ------------------------------------------------------------------------------------------------------
+
+    def _wheres(self, address: Value, type_: ty.Type) -> list[Where | None]:
+        """Where an access goes, pointer by pointer; None for very wide values, and while objects are not split."""
+        places = () if self._cells is None else pointer_places(type_)
+        return [(address, at) for at in places] if 0 < len(places) <= MOST_PLACES else [None]
+
+    def _residues(self, bit: int, where: Where | None) -> set[int] | None:
+        """The cells that an access means in one of its objects; None when they are not known."""
+        if where is None or self._cells is None:
+            return None
+        period, nodes, _ = self._split[bit]
+        places = self._cells.places(where[0], self.objects[bit].site)
+        return set() if places is None else residues(places.shift(where[1]), period, tuple(nodes))
+
+    def _copy_memory(self, target: Value, source: Value) -> None:
+        """memcpy: cell by cell where both sides are known, else everything to everywhere."""
+        steps = None if self._cells is None else self._cells.steps(source, target)
+        if self._cells is None or steps is None:
+            middle = self._new_node()
+            self._load(self.node(source), middle, "bits")
+            self._store(self.node(target), middle)
+            return
+        for step in steps:
+            middle = self._new_node()
+            self._load(self.node(source), middle, "bits", (source, step))
+            self._store(self.node(target), middle, (target, step))
+
+    def _load(self, pointer: int, target: int, sort: Sort, where: Where | None = None) -> None:
+        self._loads.setdefault(pointer, []).append((target, sort, where))
+        for bit in bits_of(self._done[pointer]):
+            self._load_from(bit, target, sort, where)
+
+    def _load_from(self, bit: int, target: int, sort: Sort, where: Where | None) -> None:
+        kind = self.objects[bit].kind
+        if sort == "pointer" and kind in ("argument", "pointee"):
+            self._open(bit)
+        if sort == "number" and kind in ("alloca", "heap"):
+            self._edge(self._numbers, target)
+            return
+        for node in self._out_of(bit, where):
+            self._edge(node, target)
+
+    def _open(self, bit: int) -> None:
+        """Pointers are read from the buffer of an argument: they lead to memory that the caller provided."""
+        if bit in self.pointee_of:
+            return
+        obj = self.objects[bit]
+        inner = obj if obj.kind == "pointee" else self._object("pointee", obj.site, None, obj.function)
+        self.pointee_of[bit] = inner.index
+        self._edge(self._content[bit], self._numbers)
+        self._add(self._content[bit], 1 << inner.index | (not overlaps(obj)))  # overlapping ones come with all shadows
+
+    def _store(self, pointer: int, source: int, where: Where | None = None) -> None:
+        self._stores.setdefault(pointer, []).append((source, where))
+        for bit in bits_of(self._done[pointer]):
+            self._store_to(bit, source, where)
+
+    def _store_to(self, bit: int, source: int, where: Where | None) -> None:
+        for node in self._into(bit, where):
+            self._edge(source, node)
+        if overlaps(self.objects[bit]):
+            self._edge(source, self._shared)
+
+    def _solve(self) -> None:
+        while True:
+            while self._queue or self._work:
+                while self._queue:
+                    for instr in self._queue.pop().instructions():
+                        self._constrain(instr)
+                self._propagate()
+            if not self._settle():
+                return
+
+    def _propagate(self) -> None:
+        while self._work:
+            node = self._work.pop()
+            delta = self._points[node] & ~self._done[node]
+            if not delta:
+                continue
+            self._done[node] |= delta
+            loads, stores = self._loads.get(node, ()), self._stores.get(node, ())
+            calls = self._calls.get(node, ())
+            if loads or stores or calls:
+                for bit in bits_of(delta):
+                    for target, sort, where in tuple(loads):
+                        self._load_from(bit, target, sort, where)
+                    for source, where in tuple(stores):
+                        self._store_to(bit, source, where)
+                    for call in tuple(calls):
+                        self._indirect(call, bit)
+            if node == self._unknown_node:
+                for bit in bits_of(delta & ~1):  # memory that outsiders reach holds what they may store there
+                    self._edge(self._content[bit], node)
+                    self._edge(node, self._into(bit)[0])
+            for target in self._graph.successors[node]:
+                if delta & ~self._points[target]:
+                    self._points[target] |= delta
+                    self._work.append(target)
+
+    def _settle(self) -> bool:
+        """Pointers made from integers that carry none: first from argument memory read as integers, else unknown."""
+        empty = [i for i in self._inttoptr if not self._points[self.node(i)] and not is_zero(i.operands[0])]
+        untyped = {t for ts in self._loads.values() for t, sort, _ in ts if sort == "pointer" and not self._points[t]}
+        wanted = untyped.union(map(self.node, empty))
+        changed = False
+        for obj in tuple(self.objects) if wanted else ():
+            if may_be_addresses(obj) and obj.index not in self.pointee_of and (
+                any(self._points[p] >> obj.index & 1 for p in self._loads)
+                and self._graph.flows(self._content[obj.index], wanted)
+            ):
+                self._open(obj.index)
+                changed = True
+        if not changed:
+            for instr in empty:
+                self._add(self.node(instr), 1)
+        return changed or bool(empty)

@@ -1,0 +1,92 @@
+"""Types that the front end wrote down: `!tbaa` on accesses and `!tbaa.struct` on copies."""
+
+from __future__ import annotations
+
+import re
+
+from irgrad.engine.analyses.memory.byte_kinds import INT, PTR, Kind
+from irgrad.engine.analyses.memory.objects import function_of, has_pointer
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.model import Function, Instruction, Module
+
+_NAMES: dict[str, Kind] = {
+    "double": ty.F64, "float": ty.F32, "long double": ty.F80, "_Float16": ty.HALF, "__fp16": ty.HALF, "half": ty.HALF,
+    "__bf16": ty.BFLOAT, "any pointer": PTR, "vtable pointer": PTR,
+    "int": INT, "long": INT, "short": INT, "long long": INT, "bool": INT, "__int128": INT, "char8_t": INT,
+    "wchar_t": INT, "char16_t": INT, "char32_t": INT,
+}  # fmt: skip
+_ITEM = re.compile(r'!"(?:[^"\\]|\\.)*"|![0-9]+|i64 -?\d+|null')
+
+
+class Tbaa:
+    """Reads type-based alias metadata of one module, node by node, once."""
+
+    def __init__(self, module: Module) -> None:
+        self._metadata = module.metadata
+        self._kinds: dict[str, Kind | None] = {}
+        self._structs: dict[str, tuple[tuple[int, int, Kind | None], ...]] = {}
+
+    def _items(self, node: str) -> list[str]:
+        return _ITEM.findall(self._metadata.get(node, ""))
+
+    def kind(self, node: str) -> Kind | None:
+        """The kind of the scalar that an access with this tag touches; None for char, unions and unknown names."""
+        if node not in self._kinds:
+            self._kinds[node] = self._read(node)
+        return self._kinds[node]
+
+    def is_vtable(self, node: str) -> bool:
+        """The access reads or writes the pointer to an object's table of virtual functions."""
+        return self._name(node) == "vtable pointer"
+
+    def _name(self, node: str) -> str:
+        items = self._items(node)
+        if len(items) >= 3 and not items[0].startswith('!"'):
+            items = self._items(items[1])  # access tag: base type, access type, offset
+        return items[0][2:-1] if items and items[0].startswith('!"') else ""
+
+    def _read(self, node: str) -> Kind | None:
+        name = self._name(node)
+        if name in _NAMES:
+            return _NAMES[name]
+        return PTR if re.match(r"p\d+ ", name) else None
+
+    def fields(self, node: str) -> tuple[tuple[int, int, Kind | None], ...]:
+        """(offset, size, kind) of what a copy with this `!tbaa.struct` moves."""
+        if node not in self._structs:
+            items = self._items(node)
+            found = []
+            for at, size, tag in zip(items[::3], items[1::3], items[2::3], strict=False):
+                found.append((int(at.split()[1]), int(size.split()[1]), self.kind(tag)))
+            self._structs[node] = tuple(found)
+        return self._structs[node]
+
+
+class AccessTypes:
+    """Which integers the source holds for numbers. Under strict aliasing such an integer is a pointer only where one
+    was stored as an integer."""
+
+    def __init__(self, module: Module) -> None:
+        self._tbaa = Tbaa(module)
+        self._typed: dict[Function, bool] = {}
+
+    def is_number(self, load: Instruction) -> bool:
+        """The load reads what the source calls an integer."""
+        return self._kind(load) is INT
+
+    def keeps_number(self, store: Instruction) -> bool:
+        """The store may write a pointer where an integer is read. Without its type's name: unless it writes a pointer,
+        in a function that names the types of others."""
+        kind = self._kind(store)
+        if kind is not None:
+            return kind is INT
+        return not has_pointer(store.operands[0].type) or not self._names(function_of(store))
+
+    def _kind(self, access: Instruction) -> Kind | None:
+        tag = access.metadata.get("tbaa")
+        return self._tbaa.kind(tag) if tag else None
+
+    def _names(self, fn: Function) -> bool:
+        if fn not in self._typed:
+            self._typed[fn] = any("tbaa" in instr.metadata for instr in fn.instructions())
+        return self._typed[fn]

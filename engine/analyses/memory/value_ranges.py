@@ -1,0 +1,487 @@
+"""The offsets of every pointer within its object, and the values of every integer, as strided sets.
+
+Forward propagation over all reachable functions, in sweeps until nothing changes: through arithmetic, phis (induction
+variables by their step, bounded where the loop has a constant trip count), calls, returns, and pointers kept in memory
+(`pointer_offsets.py`: object by object).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import gcd
+
+from irgrad.engine.analyses.memory import strided_sets as off
+from irgrad.engine.analyses.memory.call_effects import Effect
+from irgrad.engine.analyses.memory.objects import PointsTo
+from irgrad.engine.analyses.memory.pointer_offsets import ANY, PASSES, PointerSpots, Spots, moved, union
+from irgrad.engine.analyses.memory.strided_sets import NATURAL, TOP, ZERO, Offsets
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.model import (
+    Argument,
+    Block,
+    Constant,
+    ConstExpr,
+    ConstInt,
+    ConstZero,
+    Function,
+    GlobalAlias,
+    Instruction,
+    Value,
+)
+from irgrad.engine.ir.opcodes import BITWISE, SHIFTS, having
+from irgrad.engine.ir.types import may_hold_pointer
+
+_WIDEN_AFTER = 3
+_MAX_SWEEPS = 40
+_COARSE_AFTER = 20
+_ARITHMETIC = having("displaces")
+_PARTS = (BITWISE | SHIFTS) - {"xor"}
+_SHRINKS, _COMMUTES = having("shrinks"), having("commutes")
+_INVERSE = {
+    "ugt": "ule", "sgt": "sle", "uge": "ult", "sge": "slt", "ult": "uge", "slt": "sge", "ule": "ugt", "sle": "sgt",
+}  # fmt: skip
+
+
+class Ranges:
+    """`places(pointer)`: bytes from the start of each object it may point to; `offsets(value)`: the values of an
+    integer, or the offsets of a pointer in any object."""
+
+    def __init__(self, pointers: PointsTo) -> None:
+        self.pointers = pointers
+        self._state: dict[Value, Offsets] = {}
+        self._changes: dict[object, int] = {}
+        self._returns: dict[Function, Offsets] = {}
+        self._trips: dict[Block, int | None] = {}
+        self._changed = False
+        self._places: dict[Value, Spots] = {}
+        self.spots = PointerSpots(pointers, self._joined, self._displacement)
+        for arg in pointers.root.args:
+            self._state[arg] = ZERO if arg.type.is_ptr else TOP
+        for sweep in range(_MAX_SWEEPS):
+            self._changed = False
+            self.spots.begin(coarse=sweep >= _COARSE_AFTER)
+            for fn in pointers.functions:
+                for instr in fn.instructions():
+                    self._visit(instr)
+            if not (self._changed or self.spots.changed or self.spots.resume()):
+                break
+        else:
+            self._state = dict.fromkeys(self._state, TOP)
+            self.spots.give_up()
+
+    def offsets(self, value: Value) -> Offsets:
+        """The set for an integer, or for a pointer in any object; everything when nothing is known."""
+        return self._get(value) or TOP
+
+    def places(self, pointer: Value) -> Spots:
+        """The objects that a pointer may point to, and its offsets in each."""
+        found = self._places.get(pointer)
+        if found is None:
+            found = self._places[pointer] = self.spots.known(pointer)
+        return found
+
+    def _get(self, value: Value) -> Offsets | None:
+        """The set so far; None for a value not reached yet."""
+        match value:
+            case Instruction() | Argument():
+                if value.type.is_int or not self.spots.tracked(value):
+                    return self._state.get(value)
+                return self.spots.joined(value)
+            case ConstInt():
+                return Offsets(value.value)
+            case ConstZero():
+                return ZERO
+            case ConstExpr():
+                return self._expression(value)
+            case GlobalAlias():
+                return self._get(value.target)
+            case Constant() if value.type.is_ptr:
+                return ZERO
+            case _:
+                return TOP
+
+    def _expression(self, value: ConstExpr) -> Offsets | None:
+        if value.opcode == "getelementptr" and value.elem is not None:
+            return self._gep(value.operands, value.elem, value.flags)
+        if value.opcode in PASSES:
+            return self._get(value.operands[0])
+        return TOP
+
+    def _set(self, value: Value, new: Offsets | None) -> None:
+        if new is None:
+            return
+        old = self._state.get(value)
+        if old == new:
+            return
+        if old is not None:
+            new = self._joined(value, old, new)
+            if new == old:
+                return
+        self._state[value] = new
+        self._changed = True
+
+    def _joined(self, key: object, old: Offsets, new: Offsets) -> Offsets:
+        if old == new or off.contains(old, new):
+            return old
+        count = self._changes[key] = self._changes.get(key, 0) + 1
+        if count > 8 * _WIDEN_AFTER or self.spots.coarse:
+            return TOP
+        return off.join(old, new, count > _WIDEN_AFTER)
+
+    def _visit(self, instr: Instruction) -> None:
+        op = instr.opcode
+        if op == "store":
+            if may_hold_pointer(instr.operands[0].type):
+                self.spots.keep(instr.operands[1], self.spots.get(instr.operands[0]), instr)
+        elif op == "ret":
+            if instr.operands:
+                self._return(instr)
+        elif instr.is_call:
+            self._call(instr)
+        else:
+            if instr.type.is_ptr or instr.type.is_int:
+                self._set(instr, self._transfer(instr))
+            if self.spots.tracked(instr):
+                self.spots.set(instr, self._point(instr))
+                if op in ("atomicrmw", "cmpxchg"):
+                    self.spots.keep(instr.operands[0], self.spots.get(instr.operands[-1]), instr)
+
+    def _return(self, instr: Instruction) -> None:
+        value = instr.operands[0]
+        assert instr.block is not None and instr.block.function is not None
+        fn = instr.block.function
+        if may_hold_pointer(value.type):
+            self.spots.leave(fn, value)
+        places = self._get(value) if value.type.is_ptr or value.type.is_int else None
+        if places is None:
+            return
+        old = self._returns.get(fn)
+        new = places if old is None else old if old == places else self._joined(fn, old, places)
+        if new != old:
+            self._returns[fn] = new
+            self._changed = True
+
+    def _call(self, call: Instruction) -> None:
+        effect = self.pointers.effect(call)
+        if effect is not None and effect.copy is not None:
+            target, source, length = (call.args[i] for i in effect.copy)
+            self.spots.copy(target, source, length.value if isinstance(length, ConstInt) else None)
+        elif effect is not None and effect.fill is not None:
+            self.spots.clear(call.args[effect.fill[0]])
+        elif effect is not None and effect.zeroed:
+            self.spots.clear(call)
+        wanted = call.type.is_ptr or call.type.is_int
+        tracked = self.spots.tracked(call)
+        if effect is not None and (wanted or tracked):
+            self._external(call, effect, wanted, tracked)
+        for fn in self.pointers.callees(call) or ():
+            if not fn.blocks:
+                continue
+            for actual, formal in zip(call.args, fn.args, strict=False):
+                if formal.type.is_ptr or formal.type.is_int:
+                    self._set(formal, self._get(actual))
+                if self.spots.tracked(formal):
+                    self.spots.set(formal, self.spots.get(actual))
+            if wanted:
+                self._set(call, self._returns.get(fn))
+            if tracked:
+                self.spots.set(call, self.spots.returned(fn))
+
+    def _external(self, call: Instruction, effect: Effect, wanted: bool, tracked: bool) -> None:
+        """The result of a call that may leave the module."""
+        made = effect.allocates or effect.moves is not None
+        same = effect.returns is not None and (
+            (call.callee_name or "").startswith("llvm.") or effect.copy is not None or effect.fill is not None
+        )
+        if tracked:
+            if made:
+                self.spots.fresh(call)
+            elif call.callee_name == "__dynamic_cast":
+                self.spots.set(call, self.spots.classes(call.args[0]))
+            elif same and effect.returns is not None:
+                self.spots.set(call, self.spots.get(call.args[effect.returns]))
+            else:
+                self.spots.set(call, {ANY: TOP})
+        if wanted:
+            if made:
+                self._set(call, ZERO)
+            elif same and effect.returns is not None:
+                self._set(call, self._get(call.args[effect.returns]))
+            else:
+                self._set(call, self._intrinsic(call))
+
+    def _intrinsic(self, call: Instruction) -> Offsets | None:
+        name = call.callee_name or ""
+        if name.startswith(("llvm.umax.", "llvm.smax.", "llvm.umin.", "llvm.smin.")):
+            a, b = self._get(call.args[0]), self._get(call.args[1])
+            return None if a is None or b is None else off.join(a, b)
+        return NATURAL if name.startswith(("llvm.ctpop", "llvm.ctlz", "llvm.cttz", "llvm.abs")) else TOP
+
+    # -- transfer functions -------------------------------------------------------------------------------------------
+
+    def _transfer(self, instr: Instruction) -> Offsets | None:
+        op = instr.opcode
+        if op == "phi":
+            return self._phi(instr)
+        if op == "alloca":
+            return ZERO
+        if op == "getelementptr" and instr.elem is not None:
+            return self._gep(instr.operands, instr.elem, instr.flags)
+        if op == "load":
+            return self.spots.joined(instr) if instr.type.is_ptr else TOP
+        if op in PASSES:
+            return self._cast(instr)
+        if op == "select":
+            a, b = self._get(instr.operands[1]), self._get(instr.operands[2])
+            return b if a is None else a if b is None else off.join(a, b)
+        if op in ("icmp", "fcmp"):
+            return Offsets(0, ((1, 1),))
+        if len(instr.operands) != 2 or not all(o.type.is_int or o.type.is_ptr for o in instr.operands):
+            return TOP
+        a, b = self._get(instr.operands[0]), self._get(instr.operands[1])
+        return None if a is None or b is None else _binary(instr, a, b)
+
+    def _point(self, instr: Instruction) -> Spots | None:
+        """Where the result of an instruction points."""
+        op = instr.opcode
+        if op == "phi":
+            return self._phi_spots(instr)
+        if op == "alloca":
+            return {self.pointers.object_of[instr].index: ZERO}
+        if op == "getelementptr" and instr.elem is not None:
+            base = instr.operands[0]
+            if isinstance(base, ConstZero):  # an address computed as a number
+                return {ANY: TOP}
+            if (there := _destination(instr)) is not None:
+                return self.spots.get(there)
+            if step := _rounded_to(instr):
+                return self.spots.rounded(base, step)
+            return moved(self.spots.get(base), self._displacement(instr.operands, instr.elem, instr.flags))
+        if isinstance(instr.type, ty.IntType) and instr.type.bits > 64 and op in _PARTS:
+            out: Spots | None = None  # addresses side by side, each of them whole
+            for operand in instr.operands[: 2 if op == "or" else 1]:
+                out = union(out, self.spots.get(operand))
+            return out
+        if len(instr.operands) == 2 and instr.type.is_int and op in _ARITHMETIC:
+            return self._calculated(instr)
+        return self.spots.transfer(instr)
+
+    def _calculated(self, instr: Instruction) -> Spots | None:
+        """An address computed with integers: each operand may be the address, the other one the distance."""
+        out: Spots | None = None
+        for here, other in ((0, 1), (1, 0)):
+            spots = self.spots.get(instr.operands[here])
+            distance = self._get(instr.operands[other])
+            if spots is None or distance is None:
+                continue
+            if here == 1 and instr.opcode not in _COMMUTES:
+                continue
+            out = union(out, {bit: _binary(instr, places, distance) for bit, places in spots.items()})
+        return out
+
+    def _phi_spots(self, phi: Instruction) -> Spots | None:
+        start: Spots | None = None
+        steps: list[int] = []
+        for incoming in phi.operands:
+            step = self._step(incoming, phi)
+            if step is not None:
+                steps.append(step)
+            else:
+                start = union(start, self.spots.get(incoming))
+        if not start or not any(steps):
+            return start
+        for advance in self._advances(phi, steps):
+            start = moved(start, advance)
+        return start
+
+    def _cast(self, instr: Instruction) -> Offsets | None:
+        if not (instr.operands[0].type.is_int or instr.operands[0].type.is_ptr):
+            return TOP  # the bits of floats
+        a = self._get(instr.operands[0])
+        if a is None or not instr.type.is_int or not instr.operands[0].type.is_int:
+            return a
+        if instr.opcode == "trunc" and a.stride:
+            assert isinstance(instr.type, ty.IntType)
+            return off.make(0, [(gcd(a.stride, a.start, 1 << instr.type.bits), None)], True) if a.below else a
+        if instr.opcode == "zext" and a.below:
+            return off.make(a.start % a.stride if a.stride else a.start, list(a.terms), False)
+        return a
+
+    def _gep(self, operands: Sequence[Value], elem: ty.Type, flags: tuple[str, ...]) -> Offsets | None:
+        base, distance = self._get(operands[0]), self._displacement(operands, elem, flags)
+        return None if base is None or distance is None else off.add(base, distance)
+
+    def _displacement(self, operands: Sequence[Value], elem: ty.Type, flags: tuple[str, ...]) -> Offsets | None:
+        """How far a getelementptr moves its pointer."""
+        total = ZERO
+        current: ty.Type = elem
+        for number, index in enumerate(operands[1:]):
+            if number == 0:
+                size = ty.size_of(elem)
+            elif isinstance(current, ty.StructType):
+                assert isinstance(index, ConstInt) and current.fields is not None
+                total = total.shift(ty.field_offsets(current)[index.value])
+                current = current.fields[index.value]
+                continue
+            else:
+                assert isinstance(current, ty.ArrayType | ty.VectorType)
+                current = current.elem
+                size = ty.size_of(current)
+            if not index.type.is_int:
+                return TOP
+            value = self._get(index)
+            if value is None:
+                return None
+            if "nuw" in flags and value.below:
+                value = off.make(value.start % value.stride, list(value.terms), False)
+            step = off.scale(value, size)
+            total = step if total is ZERO else off.add(total, step)
+        return total
+
+    def _phi(self, phi: Instruction) -> Offsets | None:
+        start: Offsets | None = None
+        steps: list[int] = []
+        for incoming in phi.operands:
+            step = self._step(incoming, phi)
+            if step is not None:
+                steps.append(step)
+                continue
+            value = self._get(incoming)
+            if value is not None:
+                start = value if start is None else off.join(start, value)
+        if start is None or not any(steps):
+            return start
+        for advance in self._advances(phi, steps):
+            start = off.add(start, advance)
+        return start
+
+    def _advances(self, phi: Instruction, steps: list[int]) -> list[Offsets]:
+        """What a loop adds to a phi that takes these steps."""
+        assert phi.block is not None
+        trips = self._trip_count(phi.block) if len(steps) == 1 else None
+        count = None if trips is None else trips - 1
+        return [off.scale(Offsets(0, ((1, count),) if count != 0 else ()), step) for step in steps]
+
+    def _step(self, value: Value, phi: Instruction) -> int | None:
+        """`value` = `phi` + constant along a chain of additions: that constant."""
+        total = 0
+        for _ in range(64):
+            if value is phi:
+                return total
+            if not isinstance(value, Instruction):
+                return None
+            if value.opcode != "phi":
+                distance = self._distance(value)
+                if distance is None:
+                    return None
+                total += distance
+            elif len(value.operands) != 1:
+                return None
+            value = value.operands[0]
+        return None
+
+    def _distance(self, instr: Instruction) -> int | None:
+        if instr.opcode == "getelementptr" and instr.elem is not None:
+            distance = self._displacement(instr.operands, instr.elem, ())
+            return distance.start if distance is not None and distance.exact else None
+        constant = instr.operands[-1]
+        if instr.opcode not in ("add", "sub") or not isinstance(constant, ConstInt):
+            return None
+        return -constant.value if instr.opcode == "sub" else constant.value
+
+    def _trip_count(self, header: Block) -> int | None:
+        """How often a loop's header runs, when a latch with a constant bound says so."""
+        if header not in self._trips:
+            self._trips[header] = None
+            counts = [t for phi in header.phis for t in [self._trips_of(phi, header)] if t is not None]
+            self._trips[header] = min(counts, default=None)
+        return self._trips[header]
+
+    def _trips_of(self, phi: Instruction, header: Block) -> int | None:
+        if not phi.type.is_int or len(phi.operands) != 2:
+            return None
+        for i in (0, 1):
+            step, first = self._step(phi.operands[i], phi), phi.operands[1 - i]
+            branch = phi.blocks[i].terminator
+            if step is None or step == 0 or not isinstance(first, ConstInt):
+                continue
+            if branch.opcode != "br" or len(branch.blocks) != 2:
+                continue
+            test = branch.operands[0]
+            stays = branch.blocks[0] is header
+            if not isinstance(test, Instruction) or test.opcode != "icmp":
+                continue
+            limit = test.operands[1]
+            if not isinstance(limit, ConstInt):
+                continue
+            if branch.blocks[0] is branch.blocks[1] or not (stays or branch.blocks[1] is header):
+                continue
+            lead = self._step(test.operands[0], phi)
+            if lead is None:
+                continue
+            return _trips(first.value + lead, step, test.pred, limit.value, stays)
+        return None
+
+
+def _trips(first: int, step: int, pred: str, limit: int, stays: bool) -> int | None:
+    """Runs of a bottom-tested loop that compares first, first + step, ... with `limit` and stays while that holds."""
+    if pred in ("eq", "ne"):
+        if (pred == "ne") != stays or (limit - first) % step or (limit - first) // step < 0:
+            return None
+        return (limit - first) // step + 1
+    if not stays:
+        pred = _INVERSE[pred]
+    if step > 0 and pred in ("ult", "slt", "ule", "sle") and first >= 0:
+        last = limit if pred in ("ult", "slt") else limit + 1
+        return max(0, -(-(last - first) // step)) + 1
+    return None
+
+
+def _destination(gep: Instruction) -> Value | None:
+    """q, for p + (q - p)."""
+    base, *by = gep.operands
+    if len(by) != 1 or gep.elem is not ty.I8 or not isinstance(by[0], Instruction) or by[0].opcode != "sub":
+        return None
+    ends = [o.operands[0] for o in by[0].operands if isinstance(o, Instruction) and o.opcode == "ptrtoint"]
+    return ends[0] if len(ends) == 2 and ends[1] is base else None
+
+
+def _rounded_to(gep: Instruction) -> int:
+    """16, for p + ((p & -16) - p); else 0."""
+    base, *by = gep.operands
+    if len(by) != 1 or gep.elem is not ty.I8 or not isinstance(by[0], Instruction) or by[0].opcode != "sub":
+        return 0
+    masked, number = by[0].operands
+    if not isinstance(masked, Instruction) or masked.opcode != "and" or masked.operands[0] is not number:
+        return 0
+    mask, of_base = masked.operands[1], isinstance(number, Instruction) and number.opcode == "ptrtoint"
+    if not isinstance(mask, ConstInt) or not of_base or number.operands[0] is not base:  # type: ignore[attr-defined]
+        return 0
+    return -mask.value if mask.value < 0 and mask.value & (-mask.value - 1) == 0 else 0
+
+
+def _natural(places: Offsets) -> bool:
+    """Whether all of them are zero or more."""
+    return not places.below and places.start >= 0
+
+
+def _binary(instr: Instruction, a: Offsets, b: Offsets) -> Offsets:
+    op = instr.opcode
+    if op == "add" or (op == "or" and "disjoint" in instr.flags):
+        return off.add(a, b)
+    if op == "sub":
+        return off.add(a, off.scale(b, -1))
+    if op == "mul":
+        return off.multiply(a, b)
+    if op == "shl" and b.exact and 0 <= b.start < 64:
+        return off.scale(a, 1 << b.start)
+    if op == "and" and b.exact:
+        if b.start >= 0:
+            low = b.start & -b.start
+            return off.make(0, [(low, b.start // low)], False) if low else ZERO
+        return off.make(0, [(-(b.start) & b.start or 1, None)], a.below or a.start < 0)
+    if op == "urem" and b.exact and b.start > 0:
+        return off.make(0, [(1, b.start - 1)], False)
+    if op == "lshr" or (op in _SHRINKS and _natural(a) and (op != "sdiv" or _natural(b))):
+        return NATURAL
+    return TOP

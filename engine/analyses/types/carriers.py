@@ -1,0 +1,318 @@
+"""Integers that carry floats or pointers: values that are loaded, handed on and stored, or cast, without arithmetic.
+
+Values that hold the same bits (phi, select, freeze, arguments, returns) form one class (union-find). A class has a
+layout, ((offset, kind), ...); truncations, extensions, shifts by whole bytes and disjoint `or` pass parts of it on.
+Integers in structs (`std::optional<double>` is returned as `{ i64, i8 }`) are values of their own, `Part`s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+from irgrad.engine.analyses.memory.byte_kinds import CONFLICT, INT, Kind, Layout, kind_size, leaves
+from irgrad.engine.analyses.memory.points_to import Pointers
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.builder import mask_lanes
+from irgrad.engine.ir.model import Argument, ConstInt, Function, Instruction, Value
+from irgrad.engine.ir.opcodes import CASTS, CHOICES, having, of_kind
+from irgrad.engine.ir.types import Type
+
+_ARITHMETIC = having("number_to_number")
+_PARTS = having("places_bytes")
+_VECTOR = of_kind("vector")
+
+
+_HANDS_ON = CHOICES | {"extractvalue", "insertvalue"}
+_MOST_PARTS = 64
+
+
+class Part(Value):
+    """An integer in a struct or array."""
+
+    __slots__ = ("whole",)
+
+    def __init__(self, type_: Type, whole: Value) -> None:
+        super().__init__(type_)
+        self.whole = whole
+
+
+def _tracked(value: Value) -> bool:
+    wide = value.type.scalar.is_int and ty.store_size(value.type) >= 2
+    return wide and isinstance(value, Instruction | Argument | Part)
+
+
+def integers_in(type_: Type) -> list[tuple[tuple[int, ...], Type]]:
+    """(path, type) of the integers in a struct or array that may carry floats; none where they are too many."""
+    if isinstance(type_, ty.StructType):
+        fields = list(enumerate(type_.fields or ()))
+    elif isinstance(type_, ty.ArrayType):
+        fields = [(i, type_.elem) for i in range(type_.count if type_.count <= _MOST_PARTS else 0)]
+    else:
+        return [((), type_)] if type_.scalar.is_int and ty.store_size(type_) >= 2 else []
+    found = [((i, *path), leaf) for i, field in fields for path, leaf in integers_in(field)]
+    return found if len(found) <= _MOST_PARTS else []
+
+
+class Carriers:
+    """Classes of integers and what they carry."""
+
+    def __init__(self, pointers: Pointers) -> None:
+        self._pointers = pointers
+        self._parent: dict[Value, Value] = {}
+        self._layout: dict[Value, dict[int, Kind]] = {}
+        self._floats: dict[Value, set[Type]] = {}
+        self._integer: set[Value] = set()
+        self._said: dict[Value, set[tuple[int, Kind]]] = {}
+        self._parts: list[Instruction] = []
+        self._returns: dict[Function, Value] = {}
+        self._in_structs: dict[tuple[Value, tuple[int, ...]], Part] = {}
+        self.accesses: list[tuple[Value, Value, bool]] = []  # (integer, address of a load or store, `number`)
+
+    def find(self, value: Value) -> Value:
+        """The representative of a value's class."""
+        root = value
+        while (up := self._parent.get(root)) is not None:
+            root = up
+        while value is not root:
+            following = self._parent[value]
+            self._parent[value] = root
+            value = following
+        return root
+
+    def layout(self, value: Value) -> Layout:
+        """What the value carries; empty when that is not known."""
+        return tuple(sorted(self._layout.get(self.find(value), {}).items(), key=lambda e: e[0]))
+
+    def floats(self, value: Value) -> frozenset[Type]:
+        """The float types of everything the value is known to carry; several of them for a union."""
+        if value.type.is_aggregate:
+            parts = (self._part(value, path, leaf) for path, leaf in integers_in(value.type))
+            return frozenset(kind for part in parts for kind in self.floats(part))
+        return frozenset(self._floats.get(self.find(value), ()))
+
+    def used_as_integer(self, value: Value) -> bool:
+        """Some arithmetic treats the value as a number."""
+        return isinstance(value, ConstInt) or self.find(value) in self._integer
+
+    def origins(self, value: Value) -> list[Value]:
+        """Where an integer that is taken out of a struct may come from: all that is not only handed on. None for the
+        tag of a variant, which is a constant."""
+        return self._origins.get(self.find(value), [])
+
+    @cached_property
+    def _origins(self) -> dict[Value, list[Value]]:
+        found: dict[Value, list[Value]] = {}
+        for member in dict.fromkeys([*self._parent, *map(self.find, self._parent)]):
+            value = member.whole if isinstance(member, Part) else member
+            if not self._handed_on(value):
+                found.setdefault(self.find(member), []).append(value)
+        return found
+
+    def _handed_on(self, value: Value) -> bool:
+        if not isinstance(value, Instruction):
+            return False
+        targets = self._pointers.callees(value) if value.is_call else None
+        return value.opcode in _HANDS_ON or (bool(targets) and all(fn.blocks for fn in targets or ()))
+
+    def memory(self, value: Value, pointer: Value, number: bool) -> None:
+        """The value is loaded from, or stored to, `pointer`. `number`: as what the source calls an integer."""
+        if _tracked(value):
+            self.accesses.append((value, pointer, number))
+
+    def learn(self, value: Value, layout: Layout) -> bool:
+        """Add what became known of a value. True when that is new."""
+        own = self._layout.setdefault(self.find(value), {})
+        size, changed = ty.store_size(value.type), False
+        for at, kind in layout:
+            if at < 0 or at + kind_size(kind) > size:
+                continue
+            if isinstance(kind, ty.FloatType):
+                self._floats.setdefault(self.find(value), set()).add(kind)
+            held = own.get(at)
+            if held is kind or (held is not None and not (held is INT and isinstance(kind, Type))):
+                continue
+            own[at] = kind
+            changed = True
+        return changed
+
+    def may_be(self, value: Value, kind: Type) -> None:
+        """The value carries this float where it carries no pointer."""
+        self._floats.setdefault(self.find(value), set()).add(kind)
+
+    def _part(self, whole: Value, path: tuple[int, ...], leaf: Type) -> Value:
+        """The integer at one place of a struct."""
+        if not path:
+            return whole
+        if (whole, path) not in self._in_structs:
+            self._in_structs[whole, path] = Part(leaf, whole)
+        return self._in_structs[whole, path]
+
+    def _unite(self, a: Value, b: Value, inside: tuple[int, ...] = ()) -> None:
+        """`a` holds the same bits as `b`, or as what is at one place of the struct `b`."""
+        if a.type.is_aggregate or inside:
+            if isinstance(b, Instruction | Argument):
+                for path, leaf in integers_in(a.type):
+                    self._unite(self._part(a, path, leaf), self._part(b, (*inside, *path), leaf))
+            return
+        if not (_tracked(a) and _tracked(b)):
+            return
+        a, b = self.find(a), self.find(b)
+        if a is b:
+            return
+        self._parent[b] = a
+        if b in self._integer:
+            self._integer.add(a)
+        if b in self._floats:
+            self._floats.setdefault(a, set()).update(self._floats.pop(b))
+        for at, kind in self._layout.pop(b, {}).items():
+            self._layout.setdefault(a, {}).setdefault(at, kind)
+        if b in self._said:
+            self._said.setdefault(a, set()).update(self._said.pop(b))
+
+    def visit(self, instr: Instruction) -> None:
+        """Collect what one instruction says."""
+        op = instr.opcode
+        if op in CHOICES:
+            for operand in instr.operands[1:] if op == "select" else instr.operands:
+                self._unite(instr, operand)
+        elif op == "extractvalue":
+            self._unite(instr, instr.operands[0], tuple(instr.indices))
+        elif op == "insertvalue":
+            self._insert(instr, instr.operands[0], instr.operands[1], tuple(instr.indices))
+        elif op in _ARITHMETIC:
+            self._number(instr, *instr.operands)
+        elif op == "getelementptr":
+            self._number(*instr.operands[1:])
+        elif op == "ptrtoint":
+            self.learn_if(instr, ((0, ty.PTR),))
+        elif op == "inttoptr":
+            self.learn_if(instr.operands[0], ((0, ty.PTR),))
+        elif op in ("fptosi", "fptoui"):
+            self._number(instr)
+        elif op == "ret" and instr.operands and (_tracked(instr.operands[0]) or instr.operands[0].type.is_aggregate):
+            self._return(instr)
+        elif instr.is_call:
+            self._call(instr)
+        elif op == "switch":
+            self._number(instr.operands[0])
+        elif op == "alloca":
+            self._number(*instr.operands)
+        if op in _PARTS:
+            self._parts.append(instr)
+        if op == "bitcast":
+            self._cast(instr)
+
+    def _insert(self, result: Instruction, whole: Value, new: Value, at: tuple[int, ...]) -> None:
+        """`result` is `whole` with `new` at one place."""
+        for path, leaf in integers_in(result.type):
+            if path[: len(at)] != at:
+                if isinstance(whole, Instruction | Argument):
+                    self._unite(self._part(result, path, leaf), self._part(whole, path, leaf))
+            elif isinstance(new, Instruction | Argument):
+                self._unite(self._part(result, path, leaf), self._part(new, path[len(at):], leaf))
+
+    def learn_if(self, value: Value, layout: Layout) -> None:
+        """`learn` what the program says of a value, if that is an integer of the module."""
+        if _tracked(value):
+            self.learn(value, layout)
+            self._said.setdefault(self.find(value), set()).update(layout)
+
+    def settle(self) -> None:
+        """A float on one path and a pointer on another, the program says, are both."""
+        for root, said in self._said.items():
+            for at in {at for at, kind in said if kind is ty.PTR}:
+                if any(other == at and isinstance(kind, ty.FloatType) for other, kind in said):
+                    self._layout.setdefault(root, {})[at] = CONFLICT
+
+    def _number(self, *values: Value) -> None:
+        for value in values:
+            if _tracked(value):
+                self._integer.add(self.find(value))
+
+    def _cast(self, instr: Instruction) -> None:
+        source = instr.operands[0]
+        if source.type.is_fp:
+            self.learn_if(instr, tuple((at, kind) for at, kind, _ in leaves(source.type)))
+        elif instr.type.is_fp:
+            self.learn_if(source, tuple((at, kind) for at, kind, _ in leaves(instr.type)))
+
+    def _return(self, instr: Instruction) -> None:
+        assert instr.block is not None and instr.block.function is not None
+        fn = instr.block.function
+        first = self._returns.setdefault(fn, instr.operands[0])
+        self._unite(first, instr.operands[0])
+        for call in self._pointers.calls.get(fn, ()):
+            self._unite(first, call)
+
+    def _call(self, call: Instruction) -> None:
+        for fn in self._pointers.callees(call) or ():
+            if fn.blocks:
+                for actual, formal in zip(call.args, fn.args, strict=False):
+                    self._unite(formal, actual)
+
+    # -- parts of values ----------------------------------------------------------------------------------------------
+
+    def propagate(self) -> bool:
+        """Pass layouts through truncations, extensions, shifts and disjoint unions, both ways."""
+        any_change = False
+        while True:
+            changed = False
+            for instr in self._parts:
+                for source, result, shift, first, end in self._links(instr):
+                    changed |= self._pass(source, result, -shift, first, end)
+                    changed |= self._pass(result, source, shift, first + shift, end + shift)
+            if not changed:
+                return any_change
+            any_change = True
+
+    def _links(self, instr: Instruction) -> list[tuple[Value, Value, int, int, int]]:
+        """(source, result, k, first, end): byte b + k of the source is byte b of the result, for first <= b < end."""
+        op, operands, size = instr.opcode, instr.operands, ty.store_size(instr.type)
+        if op in CASTS:
+            plain = not instr.type.is_vector or op == "bitcast"
+            return [(operands[0], instr, 0, 0, min(size, ty.store_size(operands[0].type)))] if plain else []
+        if op in ("lshr", "shl"):
+            by = operands[1]
+            if not isinstance(by, ConstInt) or by.value % 8:
+                return []
+            moved = by.value // 8
+            return [(operands[0], instr, moved, 0, size) if op == "lshr" else (operands[0], instr, -moved, moved, size)]
+        if op in _VECTOR:
+            return [(source, result, (start - at) * width, at * width, (at + 1) * width)
+                    for source, start, result, at, width in _lanes(instr)]  # fmt: skip
+        return [(operand, instr, 0, 0, size) for operand in operands]
+
+    def _pass(self, source: Value, target: Value, shift: int, first: int, end: int) -> bool:
+        """Hand on what lies in the bytes [first, end) of the target; those that are filled with zeros hold nothing."""
+        if not (_tracked(source) and _tracked(target)):
+            return False
+        moved = tuple((at + shift, kind) for at, kind in self.layout(source)
+                      if kind is not INT and first <= at + shift and at + shift + kind_size(kind) <= end)  # fmt: skip
+        if moved and isinstance(target, Instruction) and target.opcode in ("zext", "shl"):
+            (_, _, _, begin, stop), *_ = self._links(target) or [(target, target, 0, 0, 0)]
+            moved = tuple(e for e in moved if begin <= e[0] < stop)
+        return bool(moved) and self.learn(target, moved)
+
+
+def _lanes(instr: Instruction) -> Iterator[tuple[Value, int, Value, int, int]]:
+    """(source, lane, result, lane, bytes of a lane) of what moves elements of vectors; none for unknown lanes."""
+    size = ty.store_size(instr.type.scalar)
+    first, second, *where = instr.operands
+    if instr.opcode == "shufflevector":
+        assert isinstance(instr.type, ty.VectorType) and isinstance(first.type, ty.VectorType)
+        for at, lane in enumerate(mask_lanes(where[0], instr.type.count)):
+            if lane is not None:
+                yield (first, second)[lane // first.type.count], lane % first.type.count, instr, at, size
+        return
+    place = where[0] if where else second
+    if not isinstance(place, ConstInt):
+        return
+    if instr.opcode == "extractelement":
+        yield first, place.value, instr, 0, size
+        return
+    assert isinstance(instr.type, ty.VectorType)
+    yield second, 0, instr, place.value, size
+    for at in range(instr.type.count):
+        if at != place.value:
+            yield first, at, instr, at, size

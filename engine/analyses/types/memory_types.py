@@ -1,0 +1,431 @@
+"""Which bytes of memory, and which integer values, hold which type of float, pointers or integers.
+
+Evidence: accesses of float and pointer type at offsets known up to their strides (`value_ranges.py`), `!tbaa` and
+`!tbaa.struct`, the types of variables, the uses of integers. Integer values that only travel (load, phi, select, store)
+carry what their memory holds, and tell other memory about it: both are solved together in rounds, like memory that
+`memcpy` joins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from math import gcd, lcm
+
+from irgrad.engine.analyses.memory.byte_kinds import (
+    ACCESS,
+    CONFLICT,
+    DECLARED,
+    INT,
+    PTR,
+    USED,
+    Kind,
+    Layout,
+    Record,
+    kind_size,
+    leaves,
+    merge,
+)
+from irgrad.engine.analyses.memory.objects import Object
+from irgrad.engine.analyses.memory.pointer_offsets import Spots
+from irgrad.engine.analyses.memory.points_to import Pointers
+from irgrad.engine.analyses.memory.strided_sets import Offsets, add
+from irgrad.engine.analyses.memory.tbaa import Tbaa
+from irgrad.engine.analyses.memory.value_ranges import Ranges
+from irgrad.engine.analyses.types.carriers import Carriers
+from irgrad.engine.analyses.types.contents import Contents
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.model import ConstInt, GlobalVariable, Instruction, Value
+from irgrad.engine.ir.types import Type
+
+FLOATS: dict[str, Type] = {str(t): t for t in (ty.HALF, ty.BFLOAT, ty.F32, ty.F64, ty.F80)}
+_MAX_ROUNDS = 16
+_MAX_PERIOD = 4096
+_MAX_COPIED = 20_000
+
+
+class Pattern:
+    """Memory of unknown length: `fields` ((offset, kind), ...) repeat every `period` bytes (0: nothing known)."""
+
+    __slots__ = ("fields", "period")
+
+    def __init__(self, period: int, fields: Layout) -> None:
+        self.period = period
+        self.fields = fields
+
+    def __repr__(self) -> str:
+        inner = ", ".join(f"{at}: {kind}" for at, kind in self.fields)
+        return f"[{inner}] every {self.period} bytes"
+
+    @property
+    def uniform(self) -> Kind | None:
+        """The single kind that fills the period without gaps, if there is one."""
+        kinds = {kind for _, kind in self.fields}
+        if len(kinds) != 1:
+            return None
+        (kind,) = kinds
+        full = isinstance(kind, Type) and len(self.fields) * kind_size(kind) == self.period
+        return kind if full or kind is INT else None
+
+
+class Copy:
+    """One memcpy or memmove between objects."""
+
+    __slots__ = ("call", "size", "source", "target")
+
+    def __init__(self, call: Instruction, target: Value, source: Value, size: int | None) -> None:
+        self.call = call
+        self.target = target
+        self.source = source
+        self.size = size
+
+
+class MemoryTypes:
+    """Types of the memory and of the integers of everything reachable from the root of `pointers`."""
+
+    def __init__(self, pointers: Pointers, buffers: Sequence[str] = ()) -> None:
+        self.pointers = pointers
+        self.ranges = Ranges(pointers)
+        self._tbaa = Tbaa(pointers.module)
+        self._records: dict[int, Record] = {}
+        self._copies: list[Copy] = []
+        # what was asked before of several objects, of memory of unknown length: the versions then, the answer
+        self._layouts: dict[tuple[tuple[tuple[int, Offsets], ...], int], tuple[int, Layout]] = {}
+        self._patterns: dict[tuple[tuple[int, Offsets], ...], tuple[int, Pattern]] = {}
+        self.carriers = Carriers(pointers)
+        for obj in pointers.objects:
+            self._declare(obj)
+        for arg, name in zip(pointers.root.args, buffers, strict=False):
+            if name in FLOATS and arg in pointers.object_of:
+                size = ty.store_size(FLOATS[name])
+                record = self.record(pointers.object_of[arg].index)
+                record.add(Offsets(0, ((size, None),)), FLOATS[name], size, ACCESS)
+        for fn in pointers.functions:
+            for instr in fn.instructions():
+                self._collect(instr)
+        self._solve()
+
+    # -- what the others ask ------------------------------------------------------------------------------------------
+
+    def access(self, pointer: Value, size: int) -> Layout:
+        """What the `size` bytes at `pointer` hold, as ((offset, kind), ...)."""
+        return self._query(self.ranges.places(pointer), size)
+
+    def nothing_but_integers(self, pointer: Value, type_: Type) -> bool:
+        """Whether an access of floats finds, wherever in its objects it may be, that others say there are integers."""
+        spots = self.ranges.places(pointer)
+        return bool(spots) and any(
+            all(self._integers(self.record(bit), places.shift(at), size) for bit, places in spots.items())
+            for at, _, size in leaves(type_)
+        )
+
+    @staticmethod
+    def _integers(record: Record, places: Offsets, size: int) -> bool:
+        if not any(kind is INT for _, kind in record.layout(places, size)):
+            return False
+        seen = [item[0] for _, item in record.near(places, size) if item[1] is INT]
+        period = lcm(*(where.stride for where in (places, *seen) if where.stride))
+        if not places.stride or not 0 < period <= _MAX_PERIOD:
+            return places.exact
+        behind = period * (1 + max((where.start for where in seen if where.exact), default=0) // period)
+        rows = (Offsets(start + k, ((period, None),)) for start in places.expand()
+                for k in range(behind, behind + period, places.stride))  # fmt: skip
+        return all(record.layout(row, size)[:1] == ((0, INT),) for row in rows)
+
+    def region(self, pointer: Value) -> Pattern:
+        """The repeating layout of memory that begins at `pointer` and whose length is not known."""
+        return self._region(self.ranges.places(pointer))
+
+    def _region(self, spots: Spots) -> Pattern:
+        key, versions = tuple(spots.items()), self._versions(spots)
+        last = self._patterns.get(key)
+        if last is None or last[0] != versions:
+            last = self._patterns[key] = versions, self._repeating(spots)
+        return last[1]
+
+    def _repeating(self, spots: Spots) -> Pattern:
+        period = 0
+        for bit, places in spots.items():
+            period = gcd(period, places.stride)
+            for where, kind, _, strength in self.record(bit).evidence:
+                if strength == DECLARED and kind is INT:
+                    continue
+                period = gcd(period, where.stride)
+        if period == 0:
+            period = self._longest(spots)
+        if period == 0 or period > 65536:
+            return Pattern(0, ())
+        widest = period
+        for bit in spots:  # one float alone says nothing of a period shorter than itself
+            widest = max([widest, *(e[2] for e in self.record(bit).evidence)])
+        period = -(-widest // period) * period
+        repeat = Offsets(0, ((period, None),))
+        return shortest(period, self._query({bit: add(places, repeat) for bit, places in spots.items()}, period))
+
+    def object_layout(self, obj: Object) -> Pattern | Layout:
+        """What a whole object holds: its fields when it is one small record, else the pattern that repeats."""
+        evidence = tuple(self.record(obj.index).evidence)
+        if all(not where.stride for where, *_ in evidence):
+            size = max([1, *(off_end(where) + length for where, _, length, _ in evidence)])
+            if size <= 256:
+                fields = self._query({obj.index: Offsets(0)}, size)
+                repeated = shortest(size, fields)
+                return repeated if repeated.period < size else fields
+        return self._region({obj.index: Offsets(0)})
+
+    def carries(self, value: Value) -> Kind | Layout | None:
+        """What an integer (or a vector of them) carries: a float type, PTR, INT, a layout for packed values, None."""
+        layout = self.carriers.layout(value)
+        if not layout:
+            return INT if self.carriers.used_as_integer(value) else None
+        size = ty.store_size(value.type)
+        at, kind = layout[0]
+        if len(layout) == 1 and at == 0 and (kind_size(kind) == size or not isinstance(kind, Type)):
+            return kind
+        kinds = {kind for _, kind in layout}
+        return INT if kinds == {INT} else layout
+
+    @cached_property
+    def contents(self) -> Contents:
+        """What is written into each object."""
+        return Contents(self.pointers)
+
+    def record(self, bit: int) -> Record:
+        """Everything known of one object."""
+        if bit not in self._records:
+            self._records[bit] = Record()
+        return self._records[bit]
+
+    def holds(self, obj: Object) -> frozenset[Kind]:
+        """Every kind seen anywhere in an object."""
+        evidence = self.record(obj.index).evidence
+        return frozenset(kind for _, kind, _, strength in evidence if strength != DECLARED or kind is not INT)
+
+    def may_hold_floats(self, obj: Object) -> bool:
+        """Some byte of the object was seen as a float, or nothing at all was seen of it."""
+        kinds = self.holds(obj)
+        return not kinds or any(k is not INT and k is not ty.PTR for k in kinds)
+
+    # -- evidence -----------------------------------------------------------------------------------------------------
+
+    def _declare(self, obj: Object) -> None:
+        site = obj.site
+        declared: Type | None = None
+        if obj.kind == "alloca" and isinstance(site, Instruction):
+            declared = site.elem
+        elif isinstance(site, GlobalVariable) and obj.kind == "global":
+            declared = site.value_type
+        if declared is None or (isinstance(declared, ty.StructType) and declared.fields is None):
+            return
+        repeat = Offsets(0)
+        if obj.size is None:
+            repeat = Offsets(0, ((ty.size_of(declared), None),))
+        self._declared(obj.index, declared, repeat)
+
+    def _declared(self, bit: int, type_: Type, places: Offsets) -> None:
+        if isinstance(type_, ty.ArrayType):
+            if type_.count > 0:
+                each = Offsets(0, ((ty.size_of(type_.elem), type_.count - 1),) if type_.count > 1 else ())
+                self._declared(bit, type_.elem, add(places, each))
+        elif isinstance(type_, ty.StructType):
+            for field, at in zip(type_.fields or (), ty.field_offsets(type_), strict=False):
+                self._declared(bit, field, places.shift(at))
+        else:
+            for at, kind, size in leaves(type_):
+                self.record(bit).add(places.shift(at), kind, size, DECLARED)
+
+    def _collect(self, instr: Instruction) -> None:
+        op = instr.opcode
+        if op == "load":
+            self._access(instr, instr.operands[0], instr, instr.type)
+        elif op == "store":
+            self._access(instr, instr.operands[1], instr.operands[0], instr.operands[0].type)
+        elif op == "atomicrmw":
+            self._access(instr, instr.operands[0], instr.operands[1], instr.operands[1].type)
+        elif op == "cmpxchg":
+            self._access(instr, instr.operands[0], instr.operands[2], instr.operands[2].type)
+        elif instr.is_call:
+            self._call(instr)
+        self.carriers.visit(instr)
+
+    def _access(self, instr: Instruction, pointer: Value, value: Value, type_: Type) -> None:
+        tag = instr.metadata.get("tbaa")
+        named = self._tbaa.kind(tag) if tag else None
+        if tag and self._tbaa.is_vtable(tag) and not all(p.exact for p in self.ranges.places(pointer).values()):
+            return  # a call through a pointer to a member asks any object, at any offset, in case it is virtual
+        for at, seen, size in leaves(type_):
+            kind: Kind = seen
+            if kind is INT:
+                if named is None or (isinstance(named, Type) and kind_size(named) != size):
+                    continue
+                kind = named
+            self._see(pointer, at, kind, size, ACCESS)
+        if type_.scalar.is_int:
+            if isinstance(named, Type) and kind_size(named) == ty.store_size(type_):
+                self.carriers.learn_if(value, ((0, named),))
+            self.carriers.memory(value, pointer, named is INT)
+
+    def _see(self, pointer: Value, at: int, kind: Kind, size: int, strength: int) -> bool:
+        changed = False
+        for bit, places in self.ranges.places(pointer).items():
+            if not self._outside(bit, places.shift(at), size):
+                changed |= self.record(bit).add(places.shift(at), kind, size, strength)
+        return changed
+
+    def _outside(self, bit: int, places: Offsets, size: int) -> bool:
+        """A place that an object of known size does not have: the pointer leads to another object there."""
+        known = self.pointers.objects[bit].size
+        return known is not None and places.exact and not 0 <= places.start <= known - size
+
+    def _call(self, call: Instruction) -> None:
+        effect = self.pointers.effect(call)
+        if effect is None:
+            return
+        if effect.copy is not None:
+            target, source, length = (call.args[i] for i in effect.copy)
+            size = length.value if isinstance(length, ConstInt) else None
+            self._copies.append(Copy(call, target, source, size))
+            tag = call.metadata.get("tbaa.struct")
+            for at, width, kind in self._tbaa.fields(tag) if tag else ():
+                self._field(target, at, width, kind)
+                self._field(source, at, width, kind)
+        elif effect.moves is not None:
+            self._copies.append(Copy(call, call, call.args[effect.moves], None))
+        elif self.pointers.module.rules is not None:
+            self._stated(call)
+
+    def _stated(self, call: Instruction) -> None:
+        """What prototypes and rules of the user say about the elements behind pointers."""
+        kinds = self.pointers.module.rules.elements(call)
+        for pointer, kind in zip(call.args, kinds, strict=False):
+            if kind is None:
+                continue
+            size = kind_size(kind)
+            for bit, places in self.ranges.places(pointer).items():
+                self.record(bit).add(add(places, Offsets(0, ((size, None),))), kind, size, ACCESS)
+
+    def _field(self, pointer: Value, at: int, width: int, kind: Kind | None) -> None:
+        if kind is None:
+            return
+        step = kind_size(kind) if isinstance(kind, Type) else width
+        for offset in range(at, at + width - step + 1, step) if width <= 64 * step else (at,):
+            self._see(pointer, offset, kind, step, ACCESS)
+
+    # -- rounds -------------------------------------------------------------------------------------------------------
+
+    def _solve(self) -> None:
+        self.carriers.settle()
+        for _ in range(_MAX_ROUNDS):
+            changed = False
+            for value, pointer, number in self.carriers.accesses:
+                size = ty.store_size(value.type)
+                seen = self.access(pointer, size)
+                if number:
+                    seen = self._number(pointer, seen)
+                changed |= self.carriers.learn(value, tuple(e for e in seen if e[1] is not INT or len(seen) == 1))
+            changed |= self.carriers.propagate()
+            for value, pointer, _ in self.carriers.accesses:
+                changed |= self._teach(value, pointer)
+            for copy in self._copies:
+                changed |= self._transfer(copy.source, copy.target, copy.size)
+                changed |= self._transfer(copy.target, copy.source, copy.size)
+            if not changed:
+                return
+
+    def _number(self, pointer: Value, seen: Layout) -> Layout:
+        """What an access that the source calls an integer finds where it may be another place as well: the pointers,
+        and what is something else beside them, are those of a neighbour."""
+        if self._one_place(pointer):
+            return seen
+        beside = any(kind is CONFLICT for _, kind in seen) and any(
+            item[1] is PTR for bit, places in self.ranges.places(pointer).items()
+            for _, item in self.record(bit).near(places, 1)
+        )  # fmt: skip
+        return tuple((at, INT if kind is PTR or (kind is CONFLICT and beside) else kind) for at, kind in seen)
+
+    def _one_place(self, pointer: Value) -> bool:
+        """Where in its objects a pointer leads to is known."""
+        return all(places.exact for places in self.ranges.places(pointer).values())
+
+    def _teach(self, value: Value, pointer: Value) -> bool:
+        """Memory holds what the integer that is loaded from it or stored to it carries."""
+        changed = False
+        for at, kind in self.carriers.layout(value):
+            if isinstance(kind, Type):
+                changed |= self._see(pointer, at, kind, kind_size(kind), ACCESS)
+        if not self.carriers.layout(value) and self.carriers.used_as_integer(value):
+            changed |= self._see(pointer, 0, INT, ty.store_size(value.type), USED)
+        return changed
+
+    def _transfer(self, source: Value, target: Value, size: int | None) -> bool:
+        """What is known of the source of a copy is known of its target."""
+        goals = self.ranges.places(target)
+        changed = False
+        for bit, origin in self.ranges.places(source).items():
+            record = self.record(bit)
+            if size is None or size > 4096:
+                self._transfer_region(record, origin, goals)
+                continue
+            for distance, (where, kind, length, strength) in record.near(origin, size):
+                if strength == DECLARED or distance < 0 or distance + length > size:
+                    continue
+                if not where.exact and origin.exact and record.contradicts(origin.start + distance, kind):
+                    continue  # an index without bounds claims too many places, which are exact ones in the target
+                for other, goal in goals.items():
+                    changed |= self.record(other).add(goal.shift(distance), kind, length, strength)
+        return changed
+
+    def _transfer_region(self, record: Record, origin: Offsets, goals: Spots) -> bool:
+        changed = False
+        for where, kind, length, strength in tuple(record.evidence):
+            if strength == DECLARED or len(record) > _MAX_COPIED:
+                continue
+            relative = Offsets(where.start - origin.start, where.terms, where.below)
+            if not origin.exact:
+                relative = add(relative, Offsets(0, origin.terms, True))
+            if relative.exact and relative.start < 0:
+                continue
+            for other, goal in goals.items():
+                changed |= self.record(other).add(add(goal, relative), kind, length, strength)
+        return changed
+
+    def _query(self, spots: Spots, size: int) -> Layout:
+        """One layout for several objects: what any of them knows, conflicts where two differ."""
+        known = [bit for bit in spots if bit in self._records]
+        if len(known) == 1:
+            return self._records[known[0]].layout(spots[known[0]], size)
+        key, versions = (tuple(spots.items()), size), self._versions(known)
+        last = self._layouts.get(key)
+        if last is None or last[0] != versions:
+            found = [hit for bit in known for hit in self._records[bit].near(spots[bit], size)]
+            last = self._layouts[key] = versions, merge(found, size)
+        return last[1]
+
+    def _versions(self, objects: Iterable[int]) -> int:
+        """Another number whenever more is known of one of the objects: their versions only grow."""
+        return sum([self._records[bit].version for bit in objects if bit in self._records])
+
+    def _longest(self, objects: Iterable[int]) -> int:
+        """The extent of exact evidence, when nothing repeats: the whole object is one record."""
+        end = 0
+        for bit in objects:
+            for where, _, length, _ in self.record(bit).evidence:
+                end = max(end, off_end(where) + length)
+        sizes = [self.pointers.objects[b].size for b in objects]
+        return max([end, *(s for s in sizes if s is not None and s <= 65536)])
+
+
+def shortest(period: int, fields: Layout) -> Pattern:
+    """The same memory with the shortest period that gives it."""
+    for length in sorted({at for at, _ in fields[1 : 1 + 64]}):
+        first = tuple(f for f in fields if f[0] < length)
+        if length and period % length == 0 and len(first) * (period // length) == len(fields):
+            whole = tuple((at + k * length, kind) for k in range(period // length) for at, kind in first)
+            if whole == fields:
+                return Pattern(length, first)
+    return Pattern(period, fields)
+
+
+def off_end(places: Offsets) -> int:
+    """The largest offset that the bounded terms reach."""
+    return places.start + sum(stride * count for stride, count in places.terms if count is not None)

@@ -1,0 +1,129 @@
+"""Which floats and pointers a memcpy, memmove or memset touches, and the adjoint of several fields that overlap."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from irgrad.engine.analyses.memory.byte_kinds import CONFLICT, INT, Kind, Layout
+from irgrad.engine.analyses.memory.objects import bits_of
+from irgrad.engine.analyses.types.memory_types import shortest
+from irgrad.engine.differentiate.shared.refuse import refuse
+from irgrad.engine.differentiate.shared.sweeps import AdjointSweep
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.model import ConstInt, Instruction, Value
+
+if TYPE_CHECKING:
+    from irgrad.engine.differentiate.shared.unit import Unit
+
+LISTED = 4096  # copies of up to this many bytes are described byte by byte when no shorter period is known
+
+
+def layout_of_copy(unit: Unit, instr: Instruction, where: tuple[int, int, int]) -> tuple[int, list[tuple[int, Kind]]]:
+    """(period in bytes, [(offset, kind)]) of the memory that the call writes.
+
+    Raises Unsupported where the same bytes of a copy are known as a float and as something else. A fill may leave them
+    out: no byte of it is a pointer afterwards, and its adjoint is zero whatever it was.
+    """
+    target, size = instr.args[where[0]], instr.args[where[2]]
+    ends = [target] if where[0] == where[1] or not instr.args[where[1]].type.is_ptr else [target, instr.args[where[1]]]
+    if isinstance(size, ConstInt) and 0 <= size.value <= 256:
+        return _repeating(size.value, _merged(unit, instr, [dict(unit.types.access(p, size.value)) for p in ends]))
+    patterns = [unit.types.region(p) for p in ends]
+    known = [p for p in patterns if p.period and p.fields]
+    if not known:
+        if isinstance(size, ConstInt) and size.value <= LISTED:
+            return _repeating(size.value, _merged(unit, instr, [dict(unit.types.access(p, size.value)) for p in ends]))
+        return _whole(unit, instr, ends) or (1, [])
+    period = max(p.period for p in known)
+    spread = [
+        {offset + k: kind for k in range(0, period, p.period) for offset, kind in p.fields}
+        for p in known
+        if period % p.period == 0
+    ]
+    fields = _merged(unit, instr, spread)
+    moved = None if any(isinstance(kind, ty.FloatType) for _, kind in fields) else _whole(unit, instr, ends)
+    return moved or (period, fields)
+
+
+def _whole(unit: Unit, instr: Instruction, ends: list[Value]) -> tuple[int, list[tuple[int, Kind]]] | None:
+    """The floats of a copy that nobody saw at these places, where its memory holds floats: as many as there is room
+    for. One pointer may mean an array of floats and one of integers; the shadow of an integer is zero, and stays it."""
+    if is_fill(instr):
+        return None
+    objects = [unit.pointers.objects[bit] for end in ends for bit in bits_of(unit.pointers.of(end))]
+    held = {kind for obj in objects for kind in unit.types.holds(obj)}
+    floats = [kind for kind in held if isinstance(kind, ty.FloatType)]
+    if not floats:
+        return None
+    if len(floats) > 1 or not held <= {INT, *floats}:
+        others = ", ".join(sorted(f"`{kind}`" for kind in held))
+        raise refuse(
+            unit, instr, f"this copied memory may be any of {others}",
+            because="its derivative depends on which of them it holds",
+            fix="copy the members by assignment, or keep floats and other data in different memory",
+        )  # fmt: skip
+    return ty.size_of(floats[0]), [(0, floats[0])]
+
+
+def _repeating(size: int, fields: list[tuple[int, Kind]]) -> tuple[int, list[tuple[int, Kind]]]:
+    """The floats and pointers with their true period: each field is moved in one direction over its whole length,
+    which is only right for overlapping memory when fields of one kind that follow each other are one field."""
+    kept = tuple(f for f in fields if isinstance(f[1], ty.Type))
+    pattern = shortest(max(size, 1), kept)
+    return pattern.period, list(pattern.fields)
+
+
+def _merged(unit: Unit, instr: Instruction, layouts: list[dict[int, Kind]]) -> list[tuple[int, Kind]]:
+    merged: dict[int, Kind] = {}
+    for layout in layouts:
+        for offset, kind in layout.items():
+            before = merged.get(offset)
+            if kind is CONFLICT or (before is not None and before is not kind and _matters(before, kind)):
+                if is_fill(instr):
+                    continue
+                raise refuse(
+                    unit, instr, f"byte {offset} of this copied memory is used as `{before or kind}` and as `{kind}`",
+                    because="its derivative depends on which of them it holds",
+                    fix="copy the members by assignment, or keep floats and other data in different memory",
+                )  # fmt: skip
+            if before is None or not isinstance(before, ty.Type):
+                merged[offset] = kind
+    return sorted(merged.items())
+
+
+def floats_ended(layout: Layout, stored: ty.Type) -> list[tuple[int, ty.Type]]:
+    """The places whose adjoints end where an integer is stored: floats; all of it in a union, whose members overlap."""
+    if any(kind is CONFLICT for _, kind in layout):
+        return [(0, stored)]
+    return [(at, kind) for at, kind in layout if isinstance(kind, ty.FloatType)]
+
+
+def is_fill(instr: Instruction) -> bool:
+    """A memset, not a copy."""
+    return "memset" in (instr.callee_name or "")
+
+
+def _matters(a: Kind, b: Kind) -> bool:
+    """Two kinds that cannot both be right, one of them a float or a pointer on each side."""
+    return isinstance(a, ty.Type) and isinstance(b, ty.Type)
+
+
+__all__ = ["Value", "floats_ended", "layout_of_copy"]
+
+
+def move_fields(
+    r: AdjointSweep, target: Value, source: Value, length: Value, period: int, moved: list[tuple[int, ty.FloatType]]
+) -> None:
+    """Several fields of memory that may overlap: one after the other would meet what the one before has written."""
+    declare, b = r.unit.declare, r.b
+    length = b.to_i64(length, signed=False)
+    wide = r.unit.memory.scaled(b, length)
+    twin = b.call(declare("malloc", ty.function(ty.PTR, (ty.I64,)), "", "noalias"), [wide])
+    whole = declare("llvm.memcpy.p0.p0.i64", ty.function(ty.VOID, (ty.PTR, ty.PTR, ty.I64, ty.I1)))
+    b.call(whole, [twin, target, wide, ConstInt(ty.I1, 0)])
+    places = [p for offset, kind in moved for p in r.unit.memory.helpers(b, kind, length, period, offset)]
+    for name, extra in places:
+        b.call(r.unit.runtime(f"irgrad.adjoint.clear.{name}"), [target, *extra])
+    for name, extra in places:
+        b.call(r.unit.runtime(f"irgrad.adjoint.copy.{name}"), [twin, source, *extra])
+    b.call(declare("free", ty.function(ty.VOID, (ty.PTR,))), [twin])

@@ -1,0 +1,125 @@
+"""Memory that a program keeps from call to call in its variables has a shadow that lives as long.
+
+    static double *work; static long room;
+    if (room < n) { free(work); work = malloc(n * sizeof *work); room = n; }
+
+A later call finds the memory that an earlier one has allocated, and its shadow behind the shadow of the variable. So
+such shadows come from a list of their own (`runtime/persistent_memory.ll`), neither from the tape nor from what one
+call frees. What the memory holds when a call begins depends on no argument of this call: as for variables, the
+derivatives in it start from zero. Where the call is differentiated again, so is the list: its blocks have shadows
+there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from irgrad.engine.analyses.activity.activity import objects_of
+from irgrad.engine.differentiate.layout import lanes, separate_shadows
+from irgrad.engine.differentiate.shadow.copies import layout_of_copy
+from irgrad.engine.differentiate.shared.refuse import refuse
+from irgrad.engine.differentiate.shared.sweeps import AdjointSweep, PrimalCopy
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.builder import Builder
+from irgrad.engine.ir.model import ConstInt, ConstZero, GlobalVariable, Instruction, Value
+from irgrad.engine.runtime.persistent_memory import CLEAR, FREE, NEW, PREFIX, TYPES
+
+if TYPE_CHECKING:
+    from irgrad.engine.differentiate.shared.unit import Unit
+
+__all__ = [
+    "clear", "clear_floats", "forget", "free", "kept_objects", "lasts", "new",
+    "outlives",
+]  # fmt: skip
+
+def kept_objects(unit: Unit) -> int:
+    """Allocations that a variable may lead to when the call has ended, and what is freed by the same code as those."""
+    pointers, variables = unit.pointers, _variables(unit)
+    heap = sum(1 << o.index for o in pointers.objects if o.kind == "heap")
+    own = sum(1 << o.index for o in pointers.objects if isinstance(o.site, Instruction) and o.site.callee_name == NEW)
+    kept = (pointers.reachable(variables) & heap if variables else 0) | own
+    freed = [pointers.of(call.args[effect.frees]) & heap for call, effect in pointers.effects.items()
+             if effect.frees is not None and effect.frees < len(call.args)]  # fmt: skip
+    before = -1
+    while kept and before != kept:
+        before = kept
+        for mask in freed:
+            kept |= mask if mask & kept else 0
+    return kept
+
+
+def _variables(unit: Unit) -> int:
+    sites = ((o.index, o.site) for o in unit.pointers.objects)
+    return sum(1 << index for index, site in sites if isinstance(site, GlobalVariable) and not site.constant)
+
+
+def lasts(unit: Unit, memory: Value) -> bool:
+    """Whether a pointer may lead to such memory, or to a variable: a later call reads the shadow pointers there."""
+    return bool(unit.pointers.of(memory) & (unit.get(kept_objects) | _variables(unit)))
+
+
+def outlives(unit: Unit, memory: Value) -> bool:
+    """Whether a pointer may lead to such memory."""
+    return bool(unit.pointers.of(memory) & unit.get(kept_objects))
+
+
+def new(sweep: PrimalCopy, instr: Instruction, size: Value, align: Value) -> Value:
+    """The shadow of an allocation that may outlive the call; `size`: its bytes, for all lanes."""
+    unit, b = sweep.unit, sweep.b
+    owner: Value = ConstZero(ty.PTR)
+    floats = [o for o in objects_of(unit.pointers, unit.pointers.of(instr)) if unit.activity.object(o)]
+    if floats:
+        if any(unit.activity.holds_pointers(o) for o in floats):
+            raise refuse(
+                unit, instr, "memory with pointers beside active floats is kept in a variable",
+                because="a later call would find in it the derivatives of an earlier one",
+                fix="keep the pointers and the floats in different memory, or allocate it in each call",
+            )  # fmt: skip
+        owner = _tag(unit, instr)
+    make = unit.declare(NEW, TYPES[NEW], "nounwind", "noalias")
+    if unit.memory.separate:
+        return separate_shadows.join(b, ty.PTR, [b.call(make, [owner, size, align]) for _ in range(unit.width)])
+    return b.call(make, [owner, size, lanes.at_least(b, align) if unit.memory.scale > 1 else align])
+
+
+def forget(sweep: PrimalCopy, memory: Value, arena: Value | None) -> None:
+    """Free the shadow of what a pointer leads to: now, or with an arena."""
+    for at in separate_shadows.each(sweep.b, sweep.shadow(memory), sweep.unit.width):
+        free(sweep.unit, sweep.b, at, arena)
+
+
+def free(unit: Unit, b: Builder, memory: Value, arena: Value | None) -> None:
+    """Free such memory: now, or with an arena."""
+    name = FREE[arena is not None]
+    b.call(unit.declare(name, TYPES[name], "nounwind"), [memory] if arena is None else [arena, memory])
+
+
+def clear(unit: Unit, b: Builder, again: Instruction | None = None) -> None:
+    """The derivatives in kept memory start from zero. `again`: the call that says so of what is differentiated."""
+    if unit.get(kept_objects):
+        b.call(unit.declare(CLEAR, TYPES[CLEAR], "nounwind"), [_tag(unit, again)])
+
+
+def clear_floats(r: AdjointSweep, fill: Instruction, where: tuple[int, int, int], length: Value) -> None:
+    """The reverse of a memset: the adjoints of what it overwrites are cleared, and shadow pointers stay."""
+    unit, b, target = r.unit, r.b, fill.args[where[0]]
+    period, fields = layout_of_copy(unit, fill, where)
+    length = b.to_i64(length, signed=False)
+    for offset, kind in fields:
+        if isinstance(kind, ty.FloatType):
+            for name, extra in unit.memory.helpers(b, kind, length, period, offset):
+                for at in separate_shadows.each(b, r.recall.shadow(target), unit.width):
+                    b.call(unit.runtime(f"irgrad.adjoint.clear.{name}"), [at, *extra])
+
+
+def _tag(unit: Unit, call: Instruction | None) -> GlobalVariable:
+    """What tells this derivative's blocks from those of others, and the shadows of their blocks from its own."""
+    own = call.args[0] if call is not None and (call.callee_name or "").startswith(PREFIX) else None
+    name = f"{own.name}." if isinstance(own, GlobalVariable) else f"{PREFIX}of.{unit.root.name}."
+    name += f"{'jvp' if unit.mode == 'forward' else 'vjp'}{unit.width}"
+    variables = unit.module.globals
+    if name not in variables:
+        variables[name] = GlobalVariable(name, ty.I8, ConstInt(ty.I8, 0), True, "internal")
+    found = variables[name]
+    assert isinstance(found, GlobalVariable)
+    return found

@@ -1,0 +1,25 @@
+"""Derivatives of functions that others call: made on first use, filled later."""
+
+from __future__ import annotations
+
+from irgrad.engine.differentiate.shared.conventions import augmented_type, reverse_type
+from irgrad.engine.differentiate.shared.unit import Unit
+from irgrad.engine.ir.model import Function
+
+__all__ = ["split_functions"]
+
+
+def split_functions(unit: Unit, fn: Function) -> tuple[Function, Function]:
+    """(augmented, reverse) of `fn`, queued for generation on first use."""
+    if (fn, "augmented") not in unit.derived:
+        abi = unit.abis[fn]
+        augmented = unit.new_function(f"aug.{fn.name}", augmented_type(fn.ftype, abi, unit.width))
+        reverse = unit.new_function(f"rev.{fn.name}", reverse_type(fn.ftype, abi, unit.width))
+        unit.derived[fn, "augmented"], unit.derived[fn, "reverse"] = augmented, reverse
+
+        def generate() -> None:
+            assert unit.reverse is not None, "no emitter of reverse derivatives"
+            unit.reverse(unit, fn, abi, augmented, reverse)
+
+        unit.queue.append(generate)
+    return unit.derived[fn, "augmented"], unit.derived[fn, "reverse"]

@@ -1,0 +1,109 @@
+"""The errors of the engine: what, where (source line), why it is active, the way out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from irgrad.engine.ir.model import Function, InlineAsm, Instruction
+from irgrad.rules.errors import MissingRuleError, Unsupported
+
+if TYPE_CHECKING:
+    from irgrad.engine.differentiate.shared.unit import Unit
+
+
+def place(unit: Unit, instr: Instruction) -> str:
+    """`@kernel (file.c:41:5), block %for.body`."""
+    from irgrad.engine.ir.locations import locate
+
+    block = instr.block
+    fn = block.function if block is not None else None
+    name = f"@{fn.name}" if fn is not None else "a function"
+    line = locate(unit.module, instr)
+    return f"{name}{f' ({line})' if line else ''}, block %{block.name if block is not None else '?'}"
+
+
+def refuse(unit: Unit, instr: Instruction, what: str, fix: str = "", because: str = "") -> Unsupported:
+    """An Unsupported error about one instruction."""
+    from irgrad.engine.ir.printer import instruction_to_text
+
+    return Unsupported(
+        what,
+        where=place(unit, instr),
+        which=instruction_to_text(instr).strip(),
+        because=because or unit.activity.why(instr) or "an active value flows through it",
+        fix=fix or "compute this part in floating point, or keep it out of what depends on the active arguments",
+    )
+
+
+def missing(unit: Unit, instr: Instruction) -> MissingRuleError:
+    """An active call to a function with neither body nor rule."""
+    from irgrad.engine.ir.printer import instruction_to_text
+    from irgrad.rules import lookup
+
+    callee = instr.callee
+    name = callee.name if isinstance(callee, Function) else None
+    because = unit.activity.why(instr) or "an active value flows through it"
+    if isinstance(callee, InlineAsm):
+        return MissingRuleError(
+            "inline assembly that active values go through",
+            where=place(unit, instr), which=instruction_to_text(instr).strip(), because=because,
+            fix='write it in C, or put it into a function that is __attribute__((annotate("enzyme_inactive")))',
+        )  # fmt: skip
+    if name is None:
+        return MissingRuleError(
+            "an active call through a pointer whose targets are not known",
+            where=place(unit, instr), which=instruction_to_text(instr).strip(), because=because,
+            fix="take the function from a table in the same program, or call it directly",
+        )  # fmt: skip
+    if name.startswith("irgrad.host."):
+        return MissingRuleError(
+            "the derivative of a host rule", where=place(unit, instr), because="its body is Python: nothing follows it",
+            fix="partials or a rule with `ctx`, which are differentiated again",
+        )  # fmt: skip
+    match = lookup.find(name)
+    if match is not None and match.packed:
+        return MissingRuleError(
+            "a function of `float complex` numbers", where=place(unit, instr), which=instruction_to_text(instr).strip(),
+            because=f"`{name}` takes both parts in one vector, which is not taken apart yet",
+            fix=f"compute in `double complex` (`{name.removesuffix('f')}`), or write the parts out in real functions",
+        )  # fmt: skip
+    return MissingRuleError(
+        "no derivative is known for this call",
+        where=place(unit, instr),
+        which=f"{instruction_to_text(instr).strip()}\n{_prototype(instr, name)}",
+        because=f"{because}, and `{name}` has neither a body nor a rule{_types(unit, instr, name)}",
+        fix=f"{_template(unit, instr, name)}\nor "
+        f'load(..., link=["the file that defines {name}"]), or inactive("{name}")',
+    )
+
+
+def _prototype(instr: Instruction, name: str) -> str:
+    from irgrad.engine.ir.c_prototype import c_prototype
+
+    assert instr.call is not None
+    return c_prototype(name, instr.call.fn_type, [""] * len(instr.call.fn_type.params))
+
+
+def _types(unit: Unit, instr: Instruction, name: str) -> str:
+    """The activity of each argument, and the rule that fits best."""
+    from irgrad.engine.differentiate.shared.rule_sites import call_types
+    from irgrad.rules.report import nearest
+
+    rules = unit.rules
+    prototype = rules.prototype(name) if rules is not None else None
+    types = call_types(unit, instr, prototype, literals=False)
+    lines = []
+    for i, (kind, value) in enumerate(zip(types[2:], instr.args, strict=True)):
+        why = unit.activity.why(value) if str(kind).startswith("Active") else ""
+        lines.append(f"  argument {i}: {kind}{f' ({why})' if why else ''}")
+    close = nearest([r for t in rules.tables(name) for r in t.rules], types) if rules is not None else None
+    if close is not None:
+        lines.append(f"the nearest rule is {close[0].signature} at {close[0].place}: {', '.join(close[1])}")
+    return "\n" + "\n".join(lines)
+
+
+def _template(unit: Unit, instr: Instruction, name: str) -> str:
+    from irgrad.engine.differentiate.shared.rule_sites import call_types
+    from irgrad.rules.report import template
+
+    return template(name, call_types(unit, instr, None, literals=False)[2:])

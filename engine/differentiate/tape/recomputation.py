@@ -1,0 +1,214 @@
+"""Which values of the primal sweep the reverse sweep computes again, from what, and at what cost.
+
+Four ways to have a value, cheapest first: it is still there (arguments, constants, straight-line code of a combined
+derivative); it is an induction variable and follows from the iteration number; its memory still holds it
+(`clobber.py`); it is cheap to compute again from such values. Otherwise it is saved. Shadows of pointers are had in the
+same four ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from irgrad.engine.differentiate.primitives.rows import libm_cost, pure_call
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.model import Argument, Constant, Instruction, Value
+from irgrad.engine.ir.opcodes import PURE
+from irgrad.engine.schedule.cells import Cells
+
+if TYPE_CHECKING:
+    from irgrad.engine.analyses.control.loops import Loop
+    from irgrad.engine.differentiate.shared.reverse_facts import ReverseFacts
+
+LIMIT = 28  # flops-like units that computing again may cost, in place of 8 bytes of tape
+NEVER = 1 << 30
+
+
+class Recomputation:
+    """The answers for one function. `cells`: values that share an array with their neighbours when they are saved;
+    `again`: values that are computed again although others have to be saved for it."""
+
+    def __init__(self, facts: ReverseFacts, cells: Mapping[Instruction, Cells]) -> None:
+        self.facts = facts
+        self.cells = cells
+        self.again: frozenset[Instruction] = frozenset()
+        self._costs: dict[Value, int] = {}
+        self._shifts: dict[Instruction, Value | None] = {}
+
+    def with_choice(self, cells: Mapping[Instruction, Cells], again: frozenset[Instruction]) -> Recomputation:
+        """The same with what was chosen: `again`, and values that are saved anyway in arrays together. No cost changes
+        by that."""
+        chosen = Recomputation(self.facts, cells)
+        chosen.again, chosen._costs, chosen._shifts = again, self._costs, self._shifts
+        return chosen
+
+    # -- values ----------------------------------------------------------------------------------------------
+
+    def computes(self, value: Instruction) -> bool:
+        """Whether a value is computed again, rather than saved."""
+        return value in self.again or self.cost(value) < NEVER
+
+    def cost(self, value: Value) -> int:
+        """Units to have `value` again without saving it; NEVER when it must be saved."""
+        costs = self._costs
+        if value in costs:
+            return costs[value]
+        stack = [value]
+        while stack:
+            top = stack[-1]
+            if top in costs:
+                stack.pop()
+                continue
+            own, operands = self._own_cost(top)
+            operands = [o for o in operands if not isinstance(o, Constant)]
+            missing = [o for o in operands if o not in costs]
+            if missing:
+                if own >= NEVER or len(stack) > 4 * LIMIT:
+                    costs[top] = NEVER
+                    continue
+                stack += missing
+                continue
+            total = min(NEVER, own + sum(self._price(o, top) for o in operands))
+            costs[top] = total if total <= LIMIT else NEVER
+            stack.pop()
+        return costs[value]
+
+    def _price(self, operand: Value, user: Value) -> int:
+        """Cost of an operand; one that must be saved is cheap when it is saved once per run of an inner loop."""
+        cost = self._costs[operand]
+        if cost < NEVER or not (isinstance(operand, Instruction) and isinstance(user, Instruction)):
+            return cost
+        outer, inner = self.facts.level(operand), self.facts.level(user)
+        if inner is None or outer is inner or operand.type.is_aggregate:
+            return cost
+        return 2 if outer is None or (outer.depth < inner.depth and outer.contains(inner)) else cost
+
+    def _own_cost(self, value: Value) -> tuple[int, list[Value]]:
+        """Own cost and operands that would be needed again."""
+        if isinstance(value, Constant | Argument):
+            return 0, []
+        if not isinstance(value, Instruction):
+            return NEVER, []
+        if self.facts.direct(value):
+            return 0, []
+        opcode = value.opcode
+        if opcode == "phi":
+            if value in self.cells:
+                return NEVER, []
+            found = self.facts.recurrence(value)
+            if found is not None:
+                return 2, [found[0], found[1]]
+            latest = self.shift(value)
+            return (3, [self.facts.entering(value), latest]) if latest is not None else (NEVER, [])
+        if opcode == "load":
+            if self.facts.clobber.clobbered(value):
+                return NEVER, []
+            return 1, [value.operands[0]]
+        if opcode in PURE:
+            if value.type is ty.F80 or value.type.is_aggregate or self._elsewhere(value):
+                return NEVER, []
+            return value.traits.cost, list(value.operands)
+        if opcode == "call" and pure_call(value):
+            return libm_cost(value), list(value.args)
+        return NEVER, []
+
+    def _elsewhere(self, value: Instruction) -> bool:
+        """Whether a result depends on where memory lies, and buffers may have moved: it might be another."""
+        if not self.facts.caller_tape:
+            return False
+        if value.opcode in ("ptrtoint", "ptrtoaddr"):
+            return True
+        return value.opcode == "icmp" and value.operands[0].type.scalar.is_ptr
+
+    def parts(self, value: Instruction) -> list[Value]:
+        """What a value is computed again from."""
+        if value.opcode == "phi":
+            found = self.facts.recurrence(value)
+            latest = None if found is not None else self.shift(value)
+            return list(found) if found is not None else [self.facts.entering(value), latest]  # type: ignore[list-item]
+        return value.args if value.is_call else value.operands
+
+    def missing(self, value: Instruction, calls: set[Instruction]) -> list[Instruction] | None:
+        """What is left to have before `value` can be computed again; None when it cannot. `calls`: those that may be
+        repeated at any cost."""
+        if value.opcode == "phi":
+            latest = self.shift(value) if value not in self.cells else None
+            if latest is None:
+                return None
+            parts: list[Value] = [self.facts.entering(value), latest]
+        elif value.opcode == "load":
+            if self.facts.clobber.clobbered(value):
+                return None
+            parts = [value.operands[0]]
+        elif value.opcode in PURE and value.traits.cost < 20 and not value.type.is_aggregate:
+            if value.type is ty.F80 or self._elsewhere(value):
+                return None
+            parts = value.operands
+        elif value in calls:
+            parts = value.args
+        else:
+            return None
+        direct = self.facts.direct
+        return [p for p in parts if isinstance(p, Instruction) and not direct(p) and self.cost(p) >= NEVER]
+
+    # -- carried values --------------------------------------------------------------------------------------
+
+    def shift(self, phi: Instruction) -> Value | None:
+        """The value whose previous iteration a header phi holds (loads that a loop carries over to the next iteration).
+
+        Only in counted loops whose body runs whole in every iteration; the chain of phis must end in a load that
+        does not depend on them.
+        """
+        if phi not in self._shifts:
+            self._shifts[phi] = None
+            self._shifts[phi] = self._shift(phi)
+        return self._shifts[phi]
+
+    def _shift(self, phi: Instruction) -> Value | None:
+        facts = self.facts
+        loop = facts.level(phi)
+        if loop is None or loop.header is not phi.block or loop.latch is None or loop.exiting != [loop.latch]:
+            return None
+        if facts.top(loop) is None or not (phi.type.is_fp or phi.type.is_int):
+            return None
+        latest = phi.operands[phi.blocks.index(loop.latch)]
+        if not isinstance(latest, Instruction) or facts.level(latest) is not loop or latest.block is None:
+            return None
+        if latest.opcode == "phi":
+            return latest if latest.block is loop.header and self.shift(latest) is not None else None
+        if latest.opcode != "load" or not facts.dom.dominates(latest.block, loop.latch):
+            return None
+        return latest if self.cost(latest.operands[0]) < NEVER else None
+
+    # -- shadows of pointers ---------------------------------------------------------------------------------
+
+    def shadow_parts(self, value: Instruction) -> tuple[list[Value], list[Value]] | None:
+        """The shadows and the values that the shadow of a pointer is computed again from; None when it is saved.
+
+        Pointer arithmetic is done again, and pointers are loaded again where nothing overwrote them."""
+        operands = value.operands
+        numbers = self.facts.caller_tape  # numbers may be kept, addresses may not
+        if value.opcode == "getelementptr" and (numbers or all(self._obtainable(o, value) for o in operands[1:])):
+            return operands[:1], operands[1:]
+        if value.opcode == "phi" and value.type.is_ptr and self.cost(value) < NEVER:
+            found = self.facts.recurrence(value)
+            assert found is not None
+            return [found[0]], [found[1]]
+        if value.opcode == "select" and (numbers or self.cost(operands[0]) < NEVER):
+            return operands[1:], operands[:1]
+        if value.opcode == "load" and value.type.is_ptr and not self.facts.clobber.clobbered(value):
+            return operands[:1], []
+        return None
+
+    def _obtainable(self, operand: Value, user: Value) -> bool:
+        return self.cost(operand) < NEVER or self._price(operand, user) < NEVER
+
+    # -- trip counts -----------------------------------------------------------------------------------------
+
+    def computes_trip(self, loop: Loop) -> bool:
+        """Whether the reverse sweep computes a trip count again rather than having it saved."""
+        count = self.facts.trip(loop)
+        if count is None or (self.facts.caller_tape and any(use.type.is_ptr for use in count.uses)):
+            return False
+        return all(self.cost(use) < NEVER for use in count.uses)

@@ -1,0 +1,482 @@
+"""Lowers the calls of the notation in a whole program: each becomes a call of a derivative that this engine makes.
+
+Calls are lowered from the inside out: a function that contains such calls is differentiated when they are lowered, so
+that derivatives of any order nest. The program's variables stay the program's: what is differentiated only sees their
+declarations, since other parts of the program may write them.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Container, Hashable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from irgrad.engine.enzyme.calls import PREFIX, DerivativeCall, find, parse, refuse_packed_halves
+from irgrad.engine.enzyme.dispatch import ADDRESS, addresses, dispatched
+from irgrad.engine.enzyme.interposable import interposable, refuse_interposable, replaceable
+from irgrad.engine.enzyme.leaving import Thrown, ends, may_leave, named, thrower_text
+from irgrad.engine.enzyme.names import PLAIN, family, spelled_out
+from irgrad.engine.enzyme.plain import HIDDEN, lower_plain, one_more
+from irgrad.engine.enzyme.registered import Said, said_about
+from irgrad.engine.enzyme.results import Found, numbers_in
+from irgrad.engine.enzyme.splitting import kept, number_of, thunk_text
+from irgrad.engine.enzyme.thunks import active, declarations, derivatives, formals_of, root_text
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.model import CallInfo, ConstUndef, ConstZero, Function, Module
+from irgrad.engine.ir.quoting import bare_name
+from irgrad.engine.ir.text.entities import cut, reachable, restrict
+from irgrad.engine.ir.text.outline import outline
+from irgrad.rules.errors import PARTS, IRGradError, MissingRuleError, Unsupported
+
+if TYPE_CHECKING:
+    from irgrad.engine.differentiate.shared.request import Derivative
+
+__all__ = ["lower"]
+
+_SYMBOL = re.compile(r'@(?:"[^"]*"|[-\w$.]+)', re.ASCII)
+_LINKAGE = frozenset(
+    "private internal available_externally linkonce weak common appending extern_weak linkonce_odr weak_odr external"
+    .split()
+)  # fmt: skip
+_SPECIAL = re.compile(r"^@llvm\.(?:global_ctors|global_dtors|used|compiler\.used|global\.annotations) = [^\n]*\n", re.M)
+_GIVEN = re.compile(r"call [^@\n]*@[\w.]*__enzyme_\w*\((?:ptr [^,()]*sret[^,%]*%[^,]*, )?ptr (?:noundef )?%")
+_UNKNOWN = re.compile(r"`(\w+)` has neither a body nor a rule")
+_WRAPPERS = 4  # templates around templates around the call
+_COMDAT = re.compile(r",? comdat(?:\([^)]*\))?")
+
+
+def lower(text: str, *, whole: bool = False, preopt: bool = True, settled: Container[str] = ()) -> str:
+    """The program without calls of the notation. Text without any comes back as it is.
+
+    whole: nothing outside of the text calls its functions, so that those which differentiate a function that they are
+    given need no body of their own.
+    preopt: False to differentiate what the compiler wrote as it is; only the functions with calls are simplified.
+    settled: functions that might be replaced when the program is linked (see interposable.py), and are not.
+
+    Raises Unsupported, with the source line, for what is not supported, and whatever differentiation raises.
+    """
+    if PREFIX not in text:
+        return text
+    text = spelled_out(text)
+    said = said_about(text)
+    with said.in_force():
+        program = _Program(_simplified(said.untouched(text), whole, preopt), said, preopt, whole)
+        program.open = [name for name in interposable(text) if name not in settled]
+        return program.run()
+
+
+def _simplified(text: str, whole: bool, preopt: bool) -> str:
+    """Local variables become values, so that a function that is passed through one is seen."""
+    from irgrad.engine.codegen.llvm import binding, parse, target_machine
+    from irgrad.engine.codegen.prepare import strip_target
+
+    llvm = binding()
+    module = parse(strip_target(text))
+    machine, tuning = target_machine(), llvm.create_pipeline_tuning_options(speed_level=1)
+    passes = llvm.create_new_function_pass_manager()
+    passes.add_sroa_pass()
+    passes.add_instruction_combine_pass()
+
+    builder = llvm.create_pass_builder(machine, tuning)
+
+    def simplify() -> None:
+        for fn in module.functions:
+            if not fn.is_declaration and (preopt or PREFIX in str(fn)):
+                passes.run(fn, builder)
+
+    simplify()
+    for _ in range(_WRAPPERS):
+        names = _wrappers(str(module))
+        if not names:
+            break
+        for fn in (fn for fn in module.functions if fn.name in names):
+            fn.add_function_attribute("alwaysinline")
+            if whole or fn.linkage.name.startswith("linkonce"):
+                fn.linkage = "internal"
+        inline = llvm.create_new_module_pass_manager()
+        inline.add_always_inliner_pass()
+        inline.add_global_dead_code_eliminate_pass()
+        inline.run(module, builder)
+        simplify()
+    result = str(module)
+    module.close()
+    return result
+
+
+def _wrappers(text: str) -> set[str]:
+    """Functions that differentiate what they are given (C++ templates around the call): they have to be inlined."""
+    found = set()
+    for entity in cut(text):
+        if entity.body is not None and text.find(PREFIX, *entity.body) >= 0 and _GIVEN.search(text, *entity.body):
+            symbol = _SYMBOL.search(text, entity.start, entity.end)
+            found.add(bare_name(symbol[0]) if symbol else "")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """The derivative of one root: its name and text, the constant parameters that need a shadow, the numbers in the
+    result, the exceptions that leave it and what throws them, the functions of which it compares addresses, the number
+    by which its tapes are known."""
+
+    name: str
+    text: str
+    scratch: tuple[int, ...]
+    found: Found
+    thrown: Thrown = ()
+    thrower: str = ""
+    reached: tuple[str, ...] = ()
+    number: int = 0
+
+
+class _Program:
+    """The program's text while its calls are lowered."""
+
+    def __init__(self, text: str, said: Said, preopt: bool, whole: bool) -> None:
+        self.text = text
+        self.preopt = preopt
+        self.said = said
+        self.count = 0
+        # root, mode, activity, ... -> derivative, the constant parameters that it wants a shadow for, and what throws
+        self.known: dict[tuple[Hashable, ...], _Made] = {}
+        self.throwers: list[str] = []  # functions that this round adds
+        self.reached: dict[str, None] = {}  # functions of which derivatives compare the addresses
+        self.statics: set[str] = set()
+        self.whole = whole
+        self.open: list[str] = []  # functions that another definition may replace
+        self.takers: dict[str, set[str]] = {}
+
+    def run(self) -> str:
+        from irgrad.engine.ir.text.reader import read
+
+        module = read(self.text, [])
+        self._own_statics(module)
+        self._plain()
+        while self._round():
+            pass
+        return self._settled()
+
+    def _own_statics(self, module: Module) -> None:
+        """Static variables become visible, so that the derivatives, which are linked in, use the same ones."""
+        from irgrad.engine.ir.printer import to_text
+
+        for var in module.globals.values():
+            words = var.head.split()
+            if not var.constant and {"internal", "private"} & set(words) and not (var.name or "").startswith("llvm."):
+                var.head = " ".join(word for word in words if word not in ("internal", "private"))
+                self.statics.add(var.name or "")
+        self._own_functions(module)
+        self.text = to_text(module)
+
+    def _plain(self) -> None:
+        """Replace the calls that need no derivative."""
+        from irgrad.engine.ir.printer import to_text
+        from irgrad.engine.ir.text.reader import materialise, read
+
+        module = read(self.text, [])
+        parts: dict[str, None] = {}
+        for fn in [fn for fn in module.functions.values() if fn.lazy is not None and PREFIX in fn.lazy]:
+            materialise(fn, module)
+            for instr in [instr for instr in find(fn) if family(instr.callee_name) in PLAIN]:
+                self.count += 1
+                parts[lower_plain(module, fn, instr, self.count)] = None
+        self.text = "\n".join([to_text(module), *parts])
+
+    def _own_functions(self, module: Module) -> None:
+        """The same for static functions that derivatives call."""
+        for name in sorted(self.said.visible):
+            fn = module.functions.get(name)
+            words = fn.head.split() if fn is not None else []
+            if fn is not None and {"internal", "private"} & set(words):
+                fn.head = " ".join(word for word in words if word not in ("internal", "private"))
+                self.statics.add(name)
+
+    def _round(self) -> bool:
+        """Lower all calls that reach no other call; False when none was left."""
+        from irgrad.engine.ir.printer import to_text
+        from irgrad.engine.ir.text.reader import materialise, read
+
+        module = read(self.text, [])
+        callers = [fn for fn in module.functions.values() if fn.lazy is not None and PREFIX in fn.lazy]
+        for fn in callers:
+            materialise(fn, module)
+        calls = [(fn, parse(module, fn, instr)) for fn in callers for instr in find(fn)]
+        self._pair([call for _, call in calls])
+        if not calls:
+            return False
+        entities = {bare_name(found[0]): entity for entity in cut(self.text) if entity.first in "d@"
+                    and (found := _SYMBOL.search(self.text, entity.start, entity.end))}  # fmt: skip
+        waiting = {fn.name for fn, _ in calls}
+        ready = []
+        for fn, call in calls:
+            reached = reachable(self.text, entities, [call.function.name or ""])
+            refuse_interposable(call, reached, self.open)
+            if not waiting & reached:
+                ready.append((fn, call))
+        if not ready:
+            call = calls[0][1]
+            raise Unsupported("a function is differentiated inside of itself", where=call.where,
+                              because=f"`{call.function.name}` reaches this call again",
+                              fix="split the function, so that what is differentiated does not contain the call")
+        outside = _outside(self.text)
+        parts, before = [], list(self.reached)
+        for fn, call in ready:
+            parts += self._lower(module, outside, fn, call)
+        self._own_functions(module)
+        fresh = addresses(name for name in self.reached if name not in before)
+        self.text = _linked("\n".join([to_text(module), fresh, *self.throwers]), parts)
+        self.throwers = []
+        return True
+
+    def _pair(self, calls: list[DerivativeCall]) -> None:
+        """Which second half takes the tape of an `__enzyme_augmentfwd`: it follows from the function."""
+        for call in calls:
+            if call.mode in ("sweep", "tangent") and not call.untaped:
+                self.takers.setdefault(call.function.name or "", set()).add(call.mode)
+        for call in calls:
+            takers = self.takers.get(call.function.name or "", set())
+            if call.mode == "augment" and takers == {"sweep", "tangent"}:
+                raise Unsupported(f"`{call.function.name}` is differentiated by __enzyme_reverse and by "
+                                  "__enzyme_fwdsplit", where=call.where,
+                                  because="their tapes differ, and both take that of __enzyme_augmentfwd",
+                                  fix="a function of its own for one of them, which calls the other")  # fmt: skip
+            if call.mode == "augment" and takers == {"tangent"}:
+                call.mode = "record"
+
+    def _lower(
+        self, module: Module, outside: tuple[str, set[str | None]], caller: Function, call: DerivativeCall
+    ) -> list[str]:
+        """Point the call to its thunk; the text of the thunk, and of the derivative if it is a new one."""
+        self.count += 1
+        thunk, root = f"irgrad.call.{self.count}", "irgrad.root"
+        key = (root_text(call, root), call.derivation, call.untaped, tuple(active(call)), call.width, kept(call),
+               strong(call), loose(call))  # fmt: skip
+        parts = []
+        if key not in self.known:
+            name = f"irgrad.root.{self.count}"
+            refuse_packed_halves(outside[0], call)
+            try:
+                made = _derivative(*outside, call, root_text(call, name), name, self.said, self.preopt, self.whole)
+            except IRGradError as error:
+                raise _placed(error, call, name) from None
+            self.reached.update(dict.fromkeys(made.reached))
+            if made.thrown:
+                self.throwers.append(thrower_text(module, call.thrower, made.thrown))
+            self.known[key] = replace(made, text="", thrower=call.thrower)
+            parts.append(made.text)
+        known = self.known[key]
+        derivative = known.name
+        call.made(known.scratch, known.thrower, known.found, known.number)
+        types = "".join(f"{name} = type {type_.body}\n" for name, type_ in module.types.items())
+        parts.append(types + declarations(call, derivative) + thunk_text(call, caller, thunk, derivative))
+        info = call.instr.call
+        assert info is not None
+        ftype = ty.function(call.instr.type, tuple(arg.type for arg in call.instr.args))
+        module.functions[thunk] = Function(thunk, ftype)
+        call.instr.operands[-1] = module.functions[thunk]
+        call.instr.call = CallInfo(ftype, ret_attrs="", arg_attrs=info.arg_attrs)
+        return parts
+
+    def _settled(self) -> str:
+        """What was made visible is internal again."""
+        from irgrad.engine.codegen.llvm import parse
+
+        module = parse(self.text)
+        for value in (*module.functions, *module.global_variables):
+            if not value.is_declaration and (value.name in self.statics or value.name.startswith("irgrad.")):
+                value.linkage = "internal"
+        result = str(module)
+        module.close()
+        return result
+
+
+def _outside(text: str) -> tuple[str, set[str | None]]:
+    """The program with its variables as declarations, and without lists of what runs at its start; the names of the
+    variables that it defines."""
+    from irgrad.engine.ir.printer import to_text
+    from irgrad.engine.ir.text.reader import read
+
+    module = read(_SPECIAL.sub("", text), [])
+    for fn in module.functions.values():
+        if (fn.name or "").startswith(HIDDEN) and not fn.is_declaration:
+            fn.blocks, fn.lazy, fn.head = [], None, ""
+    defined = {var.name for var in module.globals.values() if var.init is not None}
+    for var in module.globals.values():
+        if not var.constant or replaceable(var.head.split()) or (var.name or "").startswith(ADDRESS):
+            var.init, var.constant = None, var.constant and not replaceable(var.head.split())
+            var.head = " ".join(["external", *(word for word in var.head.split() if word not in _LINKAGE)])
+            var.tail = _COMDAT.sub("", var.tail)
+    return to_text(module), defined
+
+
+def _derivative(
+    outside: str, defined: Container[str | None], call: DerivativeCall, body: str, name: str, said: Said, preopt: bool,
+    whole: bool = True,
+) -> _Made:
+    """The derivative of one root; `defined`: the variables that the program defines."""
+    apart = said.kept_apart(outside)
+    roots = [call.function.name or "", *_functions(call)]
+    prepared = ""
+
+    def once(text: str, leaving: bool) -> _Made:
+        nonlocal prepared
+        prepared, thrown = _ready(text, name, apart, preopt, leaving)
+        call.throw(name.replace("root", "throw") if thrown else "")
+        number = number_of(call, prepared, name) if call.split else 0
+        return replace(_differentiated(outside, defined, call, prepared, name, said), thrown=thrown, number=number)
+
+    def attempt(text: str) -> _Made:
+        if not may_leave(outside, text, call, whole=whole):
+            return once(text, False)
+        try:
+            return once(text, True)
+        except IRGradError as error:
+            made = once(text, False)
+            warnings.warn(ends(call, error, name), stacklevel=2)
+            return made
+
+    try:
+        return attempt(one_more(restrict(outside, roots)) + body)
+    except IRGradError:
+        again = dispatched(outside, prepared, roots, body) if prepared else None
+        if again is None:
+            raise
+    return replace(attempt(one_more(again[0])), reached=tuple(again[1]))
+
+
+def _ready(text: str, name: str, apart: frozenset[str], preopt: bool, leaving: bool) -> tuple[str, Thrown]:
+    """Optimised for differentiation, without exceptions; those that leave the root, where they may."""
+    from irgrad.engine.pipeline.derivatives import ready
+
+    text, thrown = ready(text, name, apart.__contains__ if apart else None, preopt=preopt, leaving=leaving)
+    return text, named(thrown)
+
+
+def _derivative_of(call: DerivativeCall) -> Derivative:
+    if call.derivation == "tangent":
+        return "split_forward"
+    return "split_reverse" if call.split else "jvp" if call.mode == "forward" else "vjp"
+
+
+def _differentiated(
+    outside: str, defined: Container[str | None], call: DerivativeCall, text: str, name: str, said: Said
+) -> _Made:
+    """The same of a root that is ready."""
+    from irgrad.engine.differentiate.layout.shadow_types import Apart
+    from irgrad.engine.differentiate.shared.request import Request
+    from irgrad.engine.ir.printer import to_text
+    from irgrad.engine.ir.text.reader import read
+    from irgrad.engine.pipeline.derivatives import derive
+    from irgrad.engine.support.limits import within_time
+
+    programs = outline(outside).defined
+    module = read(text, [name])
+    forward = call.derivation in ("forward", "tangent")
+    book = said.rulebook(module, "forward" if forward else "reverse", programs)
+    kinds = active(call)
+    workspace = [var for var in module.globals.values() if var.init is None and _numbers(var.value_type)
+                 and var.name in defined and not var.constant]  # fmt: skip
+    for var in workspace:  # the program defines it: it is memory like any other, and gets a shadow
+        var.init = ConstZero(var.value_type) if _numbers(var.value_type, False) else ConstUndef(var.value_type)
+
+    request = Request(
+        name, _derivative_of(call), tuple(kinds), kept=kept(call), log=not call.untaped, strong_zero=strong(call),
+        width=Apart(call.width) if call.width > 1 else 1, runtime_activity=loose(call),
+    )  # fmt: skip
+    derived = within_time(lambda: derive(module, request, book), f"differentiating `{call.function.name}`")
+    said.called_by(book, module)
+    if derived.scratch and not loose(call):
+        formal = formals_of(call)[derived.scratch[0]]
+        raise Unsupported(
+            f"active values go through parameter {formal.index + 1} of `{call.function.name}`",
+            which=f"`{formal.name}`" if formal.name else "",
+            because="it is enzyme_const, so that there is no shadow for them",
+            fix="enzyme_dup (or enzyme_dupnoneed) with a shadow of zeros")
+    for var in workspace:
+        var.init = None
+    assert derived.facts is not None, "no tape of the caller's here"
+    slots = derived.facts.root.args[len(formals_of(call)) :]
+    found = Found() if call.result.kind is None else numbers_in(derived.facts, call.result, slots[0])
+    names = derivatives(call, derived.name)
+    for made in names:
+        for arg in module.functions[made].args:
+            arg.attrs = ""  # pointers of a program may overlap
+    return _Made(derived.name, _private(to_text(module), names), derived.scratch, found)
+
+
+def strong(call: DerivativeCall) -> bool:
+    """Whether zero times anything is to be zero."""
+    return "strong_zero" in call.switches
+
+
+def loose(call: DerivativeCall) -> bool:
+    """Whether a shadow may be the value's own memory."""
+    return "runtime_activity" in call.switches
+
+
+def _numbers(type_: ty.Type, integers: bool = True) -> bool:
+    """Floats, or also integers: what the analyses would conclude from the first contents of those does not hold."""
+    match type_:
+        case ty.FloatType():
+            return True
+        case ty.ArrayType(elem=elem) | ty.VectorType(elem=elem):
+            return _numbers(elem, integers)
+        case ty.StructType(fields=fields):
+            return bool(fields) and all(_numbers(field, integers) for field in fields or ())
+        case _:
+            return integers and type_.is_int
+
+
+def _functions(call: DerivativeCall) -> list[str]:
+    """Functions that are arguments of the call."""
+    return [arg.name or "" for arg in call.instr.args if isinstance(arg, Function)]
+
+
+def _private(text: str, names: Container[str]) -> str:
+    from irgrad.engine.codegen.llvm import parse
+
+    module = parse(text)
+    for value in (*module.functions, *module.global_variables):
+        if not value.is_declaration and value.name not in names and not value.name.startswith("llvm."):
+            value.linkage = "internal"
+    result = str(module)
+    module.close()
+    return result
+
+
+def _linked(text: str, parts: list[str]) -> str:
+    """The program with these modules. Parts are linked in pairs, and these in pairs: a link walks the whole target."""
+    from irgrad.engine.codegen.llvm import binding, parse
+
+    context: Any = binding().create_context()
+    modules = [parse(part, context) for part in parts]
+    while len(modules) > 1:
+        for one, two in zip(modules[::2], modules[1::2], strict=False):
+            one.link_in(two)
+        modules = modules[::2]
+    module = parse(text, context)
+    for rest in modules:
+        module.link_in(rest)
+    result = str(module)
+    module.close()
+    return result
+
+
+def _placed(error: IRGradError, call: DerivativeCall, name: str) -> IRGradError:
+    """The same error in the user's words, with the place of the call."""
+    said = {part: getattr(error, part).replace(f"@{name}", f"@{call.function.name}") for part in PARTS}
+    if error.what.startswith("the external global"):
+        said["because"] = "active values are stored in it; it holds more than floats, or the program does not define it"
+        said["fix"] = "keep active values in local variables, arguments or variables of floats"
+    called = _UNKNOWN.search(said["because"]) if isinstance(error, MissingRuleError) else None
+    if called is not None:
+        f = called[1]
+        said["fix"] = (f"void *__enzyme_register_gradient_{f}[] = {{(void *){f}, (void *){f}_augmented, "
+                       f"(void *){f}_reverse}};\n"
+                       f"or void *__enzyme_register_derivative_{f}[] = {{(void *){f}, (void *){f}_forward}}; "
+                       f"or void *__enzyme_inactivefn_{f}[] = {{(void *){f}}};\nor add the file that defines it")
+    where = f"{said['where']}, " if error.where else ""
+    said["where"] = f"{where}differentiated by {call.where}"
+    return error.change(**said)

@@ -1,0 +1,241 @@
+"""`check`: a kernel's derivatives against differences and against each other, as a readable report.
+
+The outputs are contracted with random cotangents w to one scalar s(x) = <w, f(x)>. Then
+
+- per argument: the reverse gradient against five-point differences of s, at up to `samples` elements
+  (f(x-2h) - 8 f(x-h) + 8 f(x+h) - f(x+2h)) / 12 h, error O(h^4) (Abramowitz and Stegun 25.3.6),
+- per argument: the reverse gradient contracted with a random direction against forward mode,
+- over all arguments: the adjoint identity <w, J v> = <J^T w, v>, which holds to rounding.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from irgrad.engine.kernel.binding import Bound
+from irgrad.engine.kernel.kernel import Kernel
+from irgrad.engine.kernel.programs import Program
+from irgrad.engine.kernel.run import Run
+from irgrad.engine.kernel.select import active_outputs, selected
+from irgrad.engine.kernel.trees import TreeKernel
+from irgrad.engine.signature.parameter import Wrt
+from irgrad.rules.errors import ActivityError
+
+__all__ = ["ArgumentCheck", "CheckReport", "check"]
+
+Array = np.ndarray[Any, Any]
+
+# Tolerances by element type: (differences, forward against reverse). Five-point differences of a smooth f64 kernel are
+# good to about 1e-11 at best and lose digits with the conditioning of the kernel.
+_TOLERANCES = {"f64": (1e-6, 1e-10), "f32": (2e-2, 1e-4), "f16": (2e-1, 2e-2), "bf16": (5e-1, 2e-1)}
+_WORDS = {"bfloat": "bf16", "half": "f16", "float": "f32"}  # IR's names, from the coarsest
+_UNBOUNDED = """\
+  NaN: the value is a number, its derivative is not: an infinite slope (sqrt, cbrt or pow at 0, asin at 1) met a zero,
+       as in sqrt(v * t) with v = 0. lib.kernel(..., strong_zero=True) takes 0 * inf as 0; or branch around it."""
+_UNDEFINED = """\
+  the value itself is NaN or infinite at these arguments (the log of a negative number, 0 / 0, an overflow), so there is
+  no slope to compare: choose arguments where it is a number (`irgrad check`: --range LOW HIGH)"""
+_STEPS = {"f64": 7e-4, "f32": 4e-2, "f16": 2e-1, "bf16": 5e-1}
+_ROUNDING = {"f64": 2.0**-52, "f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentCheck:
+    """One argument: largest error relative to the largest gradient, against differences and against forward mode."""
+
+    name: str
+    elements: int
+    sampled: int
+    gradient_norm: float
+    difference_error: float
+    forward_error: float
+    tolerances: tuple[float, float]
+
+    @property
+    def ok(self) -> bool:
+        """Within both tolerances. NaN is never ok."""
+        return self.difference_error <= self.tolerances[0] and self.forward_error <= self.tolerances[1]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """What `check` found. `str(report)` is the table; `bool(report)` the verdict."""
+
+    title: str
+    arguments: tuple[ArgumentCheck, ...]
+    adjoint_error: float
+    adjoint_tolerance: float
+    unbounded: bool = False  # a derivative is NaN where the value is a number
+    undefined: bool = False  # the value is no number
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything is within its tolerance."""
+        return all(row.ok for row in self.arguments) and self.adjoint_error <= self.adjoint_tolerance
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def __str__(self) -> str:
+        width = max(8, *(len(row.name) for row in self.arguments))
+        head = f"  {'argument':<{width}}  {'elements':>9}  {'|gradient|':>11}  {'differences':>12}  {'forward':>9}"
+        lines = [f"check of {self.title}", head]
+        for row in self.arguments:
+            mark = "ok" if row.ok else "WRONG"
+            lines.append(f"  {row.name:<{width}}  {row.elements:>9}  {row.gradient_norm:>11.4g}  "
+                         f"{row.difference_error:>12.1e}  {row.forward_error:>9.1e}  {mark}")
+        mark = "ok" if self.adjoint_error <= self.adjoint_tolerance else "WRONG"
+        lines.append(f"  adjoint identity <w, Jv> = <J'w, v>: relative error {self.adjoint_error:.1e}  {mark}")
+        found = "agree" if self.ok else "cannot be compared" if self.undefined else "DISAGREE"
+        lines.append(f"  verdict: the derivatives {found}")
+        if self.undefined:
+            lines.append(_UNDEFINED)
+        if self.unbounded:
+            lines.append(_UNBOUNDED)
+        return "\n".join(lines)
+
+
+def check(
+    kernel: Kernel | TreeKernel[Kernel], *args: Any, wrt: Wrt = None, samples: int = 24, seed: int = 0, **kwargs: Any
+) -> CheckReport:
+    """Compare reverse mode, forward mode and five-point differences at these arguments.
+
+    wrt:     arguments to check, all floating-point ones by default; of `kernel.tree(...)` trees, which are checked leaf
+             by leaf
+    samples: elements of each argument at which differences are taken (all when it has no more)
+    seed:    of the random directions and cotangents
+
+    Returns a CheckReport. Tolerances are those of the least precise type of the argument and of the kernel's own
+    arithmetic (an f64 kernel that computes in f32 inside is held to f32). A kernel with kinks near the arguments, or
+    an ill-conditioned one, may show differences that disagree although forward and reverse agree.
+
+    Raises as the kernel does.
+    """
+    if isinstance(kernel, TreeKernel):
+        given, wrt, kernel = kernel.named(args, kwargs), kernel.float_leaves(wrt), kernel.kernel
+        args, kwargs = tuple(given[p.name] for p in kernel.signature.arguments), {}
+    positions, _ = selected(kernel, wrt, None, all_floats=True)
+    outputs = active_outputs(kernel)
+    if not outputs:
+        raise ActivityError("there is nothing to check", where=f"`{kernel.signature}`",
+                            because="the function has no floating-point output", fix="declare its outputs `out`")
+    bound = kernel.bind(args, kwargs)
+    rng = np.random.default_rng(seed)
+    inner = _coarsest(kernel.primal.stage.text)
+    tolerances = {i: _looser(kernel.signature.parameters[i].dtype.name, inner) for i in positions}
+    reverse = Run(kernel.primal.vjp((*positions, *outputs)), _copied(bound), {})
+    weights = {o: _random(rng, reverse.buffers[_at(reverse.program, o, 0)]) for o in outputs}
+    full = reverse({_at(reverse.program, o, 0): w for o, w in weights.items()})
+    gradients = {i: full[_at(reverse.program, i, 0)].astype(np.float64) for i in positions}
+    forward = Run(kernel.primal.jvp((*positions, *outputs)), _copied(bound), {})
+    directions = {i: _random(rng, gradients[i], reverse.buffers[_at(reverse.program, i, 0)].dtype) for i in positions}
+    scalar = _Scalar(kernel, bound, weights)
+    rows = []
+    for i in positions:
+        p = kernel.signature.parameters[i]
+        kind = p.dtype.name
+        noise = max(_ROUNDING[kind], _ROUNDING[inner]) / tolerances[i][0]
+        error, sampled = _differences(scalar, i, gradients[i], kind, samples, rng, noise)
+        moved = _pushed(forward, {i: directions[i]}, positions, weights)
+        wanted = float(np.sum(gradients[i] * directions[i].astype(np.float64)))
+        size = float(np.sum(np.abs(gradients[i] * directions[i].astype(np.float64))))
+        norm = float(np.sqrt(np.sum(gradients[i] ** 2)))
+        rows.append(ArgumentCheck(p.name, gradients[i].size, sampled, norm, error, _relative(moved, wanted, size),
+                                  tolerances[i]))
+    moved = _pushed(forward, directions, positions, weights)
+    wanted = sum(float(np.sum(gradients[i] * directions[i])) for i in positions)
+    size = sum(float(np.sum(np.abs(gradients[i] * directions[i]))) for i in positions)
+    worst = max(tolerances[i][1] for i in positions)
+    adjoint = _relative(moved, wanted, size)
+    found = np.isnan([adjoint, *(x for row in rows for x in (row.gradient_norm, row.forward_error))]).any()
+    valued = all(np.isfinite(full[_at(reverse.program, o)].astype(np.float64)).all() for o in outputs)
+    return CheckReport(str(kernel.signature), tuple(rows), adjoint, worst, bool(found and valued), not valued)
+
+
+def _coarsest(text: str) -> str:
+    """The least precise type that the code computes in: f32 inside of an f64 kernel rounds its derivatives too."""
+    body = "\n".join(line for line in text.splitlines() if line.startswith("  "))
+    return next((kind for word, kind in _WORDS.items() if re.search(rf"\b{word}\b", body)), "f64")
+
+
+def _looser(kind: str, inner: str) -> tuple[float, float]:
+    """The tolerances of two types, the larger of each."""
+    first, second = _TOLERANCES[kind], _TOLERANCES[inner]
+    return max(first[0], second[0]), max(first[1], second[1])
+
+
+class _Scalar:
+    """s(x) = <w, f(x)> as a function of one perturbed argument."""
+
+    __slots__ = ("bound", "outputs", "run")
+
+    def __init__(self, kernel: Kernel, bound: Bound, weights: dict[int, Array]) -> None:
+        self.bound = bound
+        self.run = Run(kernel.primal, _copied(bound), {})
+        self.outputs = {_at(kernel.primal, o): w.astype(np.float64) for o, w in weights.items()}
+
+    def __call__(self, position: int, argument: Array) -> float:
+        number = _at(self.run.program, position)
+        full = self.run({number: argument})
+        return sum(float(np.sum(full[o].astype(np.float64) * w)) for o, w in self.outputs.items())
+
+
+def _differences(
+    scalar: _Scalar, position: int, gradient: Array, kind: str, samples: int, rng: np.random.Generator, noise: float
+) -> tuple[float, int]:
+    """Largest error of the gradient at the sampled elements over the largest gradient or difference, or over what a
+    difference cannot tell from zero: `noise` times the value over the step."""
+    start = scalar.bound.buffers[position]
+    if start is None or not gradient.size:
+        return 0.0, 0
+    chosen = np.arange(gradient.size) if gradient.size <= samples else rng.choice(gradient.size, samples, replace=False)
+    argument = start.copy()
+    flat, wanted = argument.reshape(-1), gradient.reshape(-1)
+    worst, scale = 0.0, float(np.max(np.abs(wanted)))
+    for element in chosen:
+        centre = flat[element].copy()
+        h = _STEPS[kind] * max(abs(float(centre)), 1.0) * 0.5
+        values, steps = [], []
+        for k in (-2, -1, 1, 2):
+            flat[element] = float(centre) + k * h
+            steps.append(float(flat[element]) - float(centre))
+            values.append(scalar(position, argument))
+        flat[element] = centre
+        h = (steps[3] - steps[0]) / 4
+        slope = (values[0] - 8 * values[1] + 8 * values[2] - values[3]) / (12 * h)
+        scale = max(scale, abs(slope), 4 * noise * max(map(abs, values)) / h)
+        error = abs(slope - float(wanted[element]))
+        worst = error if not error <= worst else worst  # NaN stays
+    scalar(position, start)
+    return (worst / scale if scale > 0 else worst), len(chosen)
+
+
+def _pushed(forward: Run, directions: dict[int, Array], positions: tuple[int, ...], weights: dict[int, Array]) -> float:
+    """<w, J v> by forward mode."""
+    program = forward.program
+    full = forward({_at(program, i, 0): directions.get(i, 0.0) for i in positions})
+    return sum(float(np.sum(full[_at(program, o, 0)].astype(np.float64) * w)) for o, w in weights.items())
+
+
+def _relative(got: float, wanted: float, size: float) -> float:
+    """Error relative to the sum of magnitudes: the inner product itself may cancel."""
+    return abs(got - wanted) / size if size > 0 else abs(got - wanted)
+
+
+def _random(rng: np.random.Generator, shape_of: Array, dtype: Any = None) -> Array:
+    return np.asarray(rng.standard_normal(shape_of.shape)).astype(dtype or shape_of.dtype)
+
+
+def _copied(bound: Bound) -> Bound:
+    return Bound([None if b is None else b.copy() for b in bound.buffers], bound.sizes)
+
+
+def _at(program: Program, index: int, *steps: int) -> int:
+    number = program.find(index, *steps)
+    if number is None:
+        raise AssertionError("a slot of a derivative is missing")
+    return number

@@ -1,0 +1,79 @@
+"""The outline of a module's text: which symbols it defines and declares, its attributes, opcodes and metadata.
+
+Stages hand each other text; what one of them must know of it before it reads it, it asks here. Nothing is looked for
+as a mere substring: a name in a string constant or in another name is not a symbol.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property, lru_cache
+
+__all__ = ["Outline", "outline"]
+
+_FUNCTION = re.compile(r'^(define|declare) [^@\n]*@(?:"([^"\n]*)"|([-\w$.]+))\(', re.M)
+_VARIABLE = re.compile(r'^@(?:"([^"\n]*)"|([-\w$.]+)) =', re.M)
+_HEAD = re.compile(r"^(?:define|declare|attributes) [^\n]*", re.M)
+_ATTRIBUTE = re.compile(r'"([^"\n]*)"(?:="[^"\n]*")?')
+_OPCODE = re.compile(r"^\s+(?:%[^=\n]+ = )?(?:(?:tail|musttail|notail) )?([a-z_]+)", re.M)
+_METADATA = re.compile(r"^!([A-Za-z_.][\w.$-]*) =", re.M)
+
+
+class Outline:
+    """What a module's text holds, each found when it is asked for first."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    @cached_property
+    def _functions(self) -> dict[str, bool]:
+        found: dict[str, bool] = {}
+        for row in _FUNCTION.finditer(self._text):
+            name = row[2] or row[3]
+            found[name] = found.get(name, False) or row[1] == "define"
+        return found
+
+    @cached_property
+    def defined(self) -> frozenset[str]:
+        """Names of the functions that have a body."""
+        return frozenset(name for name, body in self._functions.items() if body)
+
+    @cached_property
+    def declared(self) -> frozenset[str]:
+        """Names of the functions that have none."""
+        return frozenset(name for name, body in self._functions.items() if not body)
+
+    @property
+    def functions(self) -> frozenset[str]:
+        """Names of all functions."""
+        return self.defined | self.declared
+
+    @cached_property
+    def variables(self) -> frozenset[str]:
+        """Names of global variables and aliases."""
+        return frozenset(row[1] or row[2] for row in _VARIABLE.finditer(self._text))
+
+    @cached_property
+    def attributes(self) -> frozenset[str]:
+        """Attributes of functions that are strings; of one with a value, its key."""
+        return frozenset(key for head in _HEAD.findall(self._text) for key in _ATTRIBUTE.findall(head))
+
+    @cached_property
+    def opcodes(self) -> frozenset[str]:
+        """Opcodes of the instructions."""
+        return frozenset(_OPCODE.findall(self._text))
+
+    @cached_property
+    def metadata(self) -> frozenset[str]:
+        """Names of the module's named metadata."""
+        return frozenset(_METADATA.findall(self._text))
+
+    def has_prefix(self, *prefixes: str) -> bool:
+        """Whether a function's name begins with one of these."""
+        return any(name.startswith(prefixes) for name in self._functions)
+
+
+@lru_cache(maxsize=4)
+def outline(text: str) -> Outline:
+    """The outline of a module's text; of the last few, the same one."""
+    return Outline(text)

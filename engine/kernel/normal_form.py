@@ -1,0 +1,130 @@
+"""Normal form and entries, as IR text.
+
+The normal form of `T f(double x, ptr a)` is `void @"f.normal"(ptr noalias x, ptr noalias a, ptr noalias ret)`: every
+argument by pointer, the return value stored through the last one. Differentiation maps normal forms to normal forms, so
+that its words (J, V, JV, ...) are closed. The *entry* of a function takes one array with its pointers: ctypes calls it
+with one word, an FFI handler builds the array from its buffers, a C header declares it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from irgrad.engine.signature.prototype import quoted
+from irgrad.engine.signature.signature import Signature
+
+__all__ = ["entry_name", "entry_text", "normal_name", "normal_text", "prepared_text"]
+
+
+def normal_name(name: str) -> str:
+    """Name of the normal form of `name`."""
+    return f"{name}.normal"
+
+
+def entry_name(name: str) -> str:
+    """Name of the entry of the normal-form function `name`."""
+    return f"irgrad.entry.{name}"
+
+
+def normal_text(
+    name: str, signature: Signature, copied: Sequence[int] = (), module: str = "", *, inline: bool = True
+) -> str:
+    """The wrapper `void @NAME.normal(...)`. `noalias` holds: the caller passes buffers that never overlap.
+
+    copied: array arguments of which the function gets a copy; `module` tells what is declared already.
+    """
+    params, loads, args = [], [], []
+    for index, p in enumerate(signature.parameters):
+        align = p.dtype.size
+        said = "" if p.is_array or p.dtype.kind == "f" else ' "irgrad-number"'  # no addresses there
+        params.append(f"ptr noalias noundef nonnull align {align}{said} %a{index}")
+        if p.is_array:
+            args.append(f"ptr noundef %{'c' if index in copied else 'a'}{index}")
+        elif p.dtype.kind == "b":  # memory holds a byte, the call wants i1
+            loads.append(f"  %m{index} = load i8, ptr %a{index}, align 1")
+            loads.append(f"  %v{index} = icmp ne i8 %m{index}, 0")
+            args.append(f"i1 zeroext %v{index}")
+        else:
+            loads.append(f"  %v{index} = load {p.dtype.ir}, ptr %a{index}, align {align}")
+            args.append(f"{_extended(p.dtype.ir, p.dtype.kind)} %v{index}")
+    returns = signature.returns
+    callee = f"@{quoted(name)}({', '.join(args)}){' alwaysinline' if inline else ''}"
+    if returns is None:
+        body = [f"  call void {callee}"]
+    else:
+        params.append(f"ptr noalias noundef nonnull align {returns.size} %ret")
+        body = [f"  %r = call {returns.ir} {callee}"]
+        value = "%r"
+        if returns.kind == "b":
+            body.append("  %rb = zext i1 %r to i8")
+            value = "%rb"
+        body.append(f"  store {returns.memory} {value}, ptr %ret, align {returns.size}")
+    copies, frees = [], []
+    for index in copied:
+        from irgrad.engine.kernel.writes import extent_text  # cold code: it imports the IR
+
+        sizes, total = extent_text(signature.parameters[index], signature, f"n{index}")
+        copies += [*sizes, f"  %c{index} = call ptr @malloc(i64 {total})"]
+        copies.append(f"  call void @llvm.memcpy.p0.p0.i64(ptr %c{index}, ptr %a{index}, i64 {total}, i1 false)")
+        frees.append(f"  call void @free(ptr %c{index})")
+    head = f"define void @{quoted(normal_name(name))}({', '.join(params)}) {{"
+    lines = [head, *loads, *copies, *body, *frees, "  ret void", "}"]
+    known = _declared(module) if copied else set()
+    lines += [f"declare {text}" for symbol, text in _COPYING.items() if copied and symbol not in known]
+    return "\n".join(lines) + "\n"
+
+
+_COPYING = {
+    "malloc": "noalias ptr @malloc(i64)",
+    "free": "void @free(ptr captures(none))",
+    "llvm.memcpy.p0.p0.i64": "void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1 immarg)",
+}
+
+
+def _declared(module: str) -> set[str]:
+    return set(re.findall(r"^(?:declare|define) [^@\n]*@\"?([\w.]+)", module, re.MULTILINE))
+
+
+def _extended(ir: str, kind: str) -> str:
+    """Small integers are extended by the caller in the C calling conventions."""
+    if ir in ("i8", "i16"):
+        return f"{ir} {'signext' if kind == 'i' else 'zeroext'}"
+    return ir
+
+
+def entry_text(name: str, slots: int, *, tape: bool = False) -> str:
+    """`ptr @irgrad.entry.NAME(ptr %frame)`: load `slots` pointers from the frame and call @NAME with them.
+
+    The result is null; for functions with a tape, the record of a failure where there is no memory for it (see
+    `transforms/arena.ll`)."""
+    from irgrad.engine.runtime.arena import guarded_text, run_name
+
+    entry = quoted(entry_name(name))
+    head = f"define internal void @{run_name(entry)}" if tape else f"define ptr @{entry}"
+    lines = [f"{head}(ptr noundef %frame) {{"]
+    for index in range(slots):
+        lines.append(f"  %g{index} = getelementptr inbounds ptr, ptr %frame, i64 {index}")
+        lines.append(f"  %p{index} = load ptr, ptr %g{index}, align 8")
+    args = ", ".join(f"ptr %p{index}" for index in range(slots))
+    lines += [f"  call void @{quoted(name)}({args}) alwaysinline", "  ret void" if tape else "  ret ptr null", "}"]
+    return "\n".join(lines) + "\n" + (guarded_text(entry, ["ptr"]) if tape else "")
+
+
+def prepared_text(
+    name: str, signature: Signature, module: str, kept: Callable[[str], bool] | None = None, *, preopt: bool = True
+) -> str:
+    """The normal form of a function of a module, optimised for differentiation; inputs that it may write are copied.
+
+    kept: functions that stay calls, since a rule is registered for them; preopt: False to optimise nothing
+    """
+    from irgrad.engine.codegen.prepare import prepare
+    from irgrad.engine.kernel.writes import perhaps_written
+
+    normal, inline = normal_name(name), kept is None
+    text = prepare(module + normal_text(name, signature, inline=inline), [normal], kept, preopt=preopt)
+    copied = perhaps_written(text, normal, signature)
+    if copied:
+        whole = module + normal_text(name, signature, copied, module, inline=inline)
+        text = prepare(whole, [normal], kept, preopt=preopt)
+    return text

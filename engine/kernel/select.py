@@ -1,0 +1,101 @@
+"""Which arguments and outputs a derivative is about: `wrt` (names or positions), `argnums`, the scalar output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from irgrad.engine.kernel.binding import unknown_name
+from irgrad.engine.kernel.kernel import Kernel
+from irgrad.engine.kernel.trees import TreeKernel
+from irgrad.engine.signature.parameter import Parameter, Wrt
+from irgrad.rules.errors import ActivityError, SignatureError
+
+__all__ = ["active_outputs", "plain_kernel", "scalar_output", "selected", "structured"]
+
+def plain_kernel(kernel: Any) -> Kernel:
+    """The kernel. Raises SignatureError for anything else, one over trees included."""
+    if isinstance(kernel, Kernel):
+        return kernel
+    if isinstance(kernel, TreeKernel):
+        raise SignatureError("a kernel over trees, where only `grad`, `value_and_grad` and `check` take one",
+                             because=f"got {kernel!r}", fix="its attribute `kernel` takes the leaves as arguments")
+    raise SignatureError("not a kernel", because=f"got {type(kernel).__name__}",
+                         fix='lib.kernel("name", "f64(f64[n] x, i64 n)") makes one')
+
+
+def selected(kernel: Kernel, wrt: Wrt, argnums: Wrt, *, all_floats: bool = False) -> tuple[tuple[int, ...], bool]:
+    """C parameter indices of the arguments to differentiate, and whether one was asked for rather than a tuple.
+
+    Names and positions may be mixed; negative positions count from the end. Without any: every float argument when
+    `all_floats`, else argument 0, as in JAX. Raises SignatureError (unknown) or ActivityError (not a float).
+    """
+    signature = plain_kernel(kernel).signature
+    where = f"`{signature}`"
+    if wrt is not None and argnums is not None:
+        raise SignatureError("both `wrt` and `argnums` are given", where=where, fix="give one of them")
+    choice = wrt if wrt is not None else argnums
+    index = {p.name: i for i, p in enumerate(signature.parameters)}
+    if choice is None:
+        floats = tuple(index[p.name] for p in signature.arguments if p.dtype.is_float)
+        if not floats:
+            raise ActivityError("the function has no differentiable argument", where=where,
+                                because="no argument is floating-point", fix="differentiate a function of floats")
+        if all_floats:
+            return floats, False
+        choice = 0
+    single = isinstance(choice, str | int)
+    rows: Sequence[str | int] = [choice] if isinstance(choice, str | int) else list(choice)
+    if not rows:
+        raise SignatureError("`wrt` is empty", where=where, fix="name at least one argument")
+    out = tuple(index[_argument(signature.arguments, row, kernel).name] for row in rows)
+    if len(set(out)) != len(out):
+        raise SignatureError("`wrt` names an argument twice", where=where, fix="name every argument once")
+    return out, single
+
+
+def _argument(arguments: tuple[Parameter, ...], row: str | int, kernel: Kernel) -> Parameter:
+    where = f"`{kernel.signature}`"
+    names = [p.name for p in arguments]
+    if isinstance(row, str):
+        if row not in names:
+            raise unknown_name(row, names, where, kernel.signature)
+        p = arguments[names.index(row)]
+    elif not -len(arguments) <= row < len(arguments):
+        raise SignatureError(f"there is no argument {row}", where=where,
+                             because=f"the call has {len(arguments)} arguments: {', '.join(names)}",
+                             fix=f"a position from 0 to {len(arguments) - 1}, or a name")
+    else:
+        p = arguments[row]
+    if not p.dtype.is_float:
+        floats = [q.name for q in arguments if q.dtype.is_float]
+        raise ActivityError(f"`{p.name}` has no derivative", where=where, because=f"its elements are {p.dtype}",
+                            fix="wrt=" + (" or ".join(f'"{n}"' for n in floats) or "a floating-point argument"))
+    return p
+
+
+def active_outputs(kernel: Kernel) -> tuple[int, ...]:
+    """Slots of the floating-point outputs, in the order in which a call returns them."""
+    slots = plain_kernel(kernel).primal.slots
+    return tuple(i for i in kernel.output_positions if slots[i].differentiable)
+
+
+def scalar_output(kernel: Kernel) -> int:
+    """The slot of the scalar that `grad` differentiates: a float return value, or else the single float output, which
+    must be of shape () or [1]. Raises ActivityError when there is no such scalar."""
+    slots = kernel.primal.slots
+    floats = active_outputs(kernel)
+    if kernel.signature.returns is not None and kernel.signature.returns.is_float:
+        return len(slots) - 1
+    scalars = [i for i in floats if all(str(e) == "1" for e in slots[i].parameter.shape or ())]
+    if len(floats) == 1 and scalars:
+        return scalars[0]
+    names = ", ".join(f"`{slots[i].parameter}`" for i in floats) or "no floating-point output"
+    raise ActivityError("`grad` needs a scalar-valued function", where=f"`{kernel.signature}`",
+                        because=f"it returns {names}",
+                        fix="vjp(kernel, *args) with a cotangent   or   jacrev(kernel)   or   jacfwd(kernel)")
+
+
+def structured(values: list[object], single: bool) -> object:
+    """One value, or a tuple of them."""
+    return values[0] if single else tuple(values)

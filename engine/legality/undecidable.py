@@ -1,0 +1,144 @@
+"""What is refused before any derivative is made, because following it would be a guess: each with its reason."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from irgrad.engine.analyses.memory.byte_kinds import ACCESS, CONFLICT, PTR
+from irgrad.engine.differentiate.shadow.tagged_words import Either
+from irgrad.engine.differentiate.shared.refuse import refuse
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.model import Function, Instruction, Value
+from irgrad.engine.ir.opcodes import having, of_kind
+from irgrad.engine.ir.types import may_hold_pointer
+from irgrad.engine.ir.uses import uses_of
+from irgrad.engine.normalise.reinterpret.mixed import lanes_read
+
+if TYPE_CHECKING:
+    from irgrad.engine.differentiate.shared.unit import Unit
+    from irgrad.rules.errors import Unsupported
+
+_MOVES = (having("moves_bits") | having("combines_bits")) - of_kind("aggregate")
+_UNWINDING = having("unwinds")
+
+
+def refuse_undecidable(unit: Unit) -> None:
+    """Raise Unsupported for the first instruction that no derivative can follow soundly."""
+    vectors = _filled_by_vectors(unit)
+    for fn in unit.pointers.functions:
+        for instr in unit.activity.bit_arithmetic(fn):
+            raise refuse(unit, instr, "integer arithmetic on the bits of an active float makes a float again")
+        for instr in fn.instructions():
+            if instr.opcode == "inttoptr" and unit.pointers.of(instr) & 1 and _of_float_bits(instr.operands[0]):
+                raise _travels(unit, instr)
+        if unit.activity.function(fn):
+            _refuse_in(unit, fn, vectors)
+
+
+def _refuse_in(unit: Unit, fn: Function, vectors: int) -> None:
+    users = uses_of(fn.blocks)
+    for instr in fn.instructions():
+        if instr.opcode in _UNWINDING:
+            raise refuse(
+                unit, instr, "an exception that is caught inside of an active function",
+                because="the reverse sweep does not run through unwinding edges",
+                fix="return an error code, or catch the exception outside of the function that is differentiated",
+            )  # fmt: skip
+        if instr.opcode in ("load", "store") and _through_unknown(unit, instr):
+            raise refuse(
+                unit, instr, "an active float moves through a pointer of unknown origin",
+                because="its memory is not known, so neither is the memory of its derivatives",
+                fix="take the pointer from an argument, a variable or an allocation of the same program",
+            )  # fmt: skip
+        if instr.opcode in ("load", "store") and unit.mode == "reverse" and _float_or_pointer(unit, instr):
+            raise refuse(
+                unit, instr, "the bytes that are moved here may be a float or a pointer",
+                because="a float's adjoint flows back, a pointer's shadow does not, and only the program knows which",
+                fix="keep floats and pointers in members of their own, or use forward mode",
+            )  # fmt: skip
+        if instr.opcode == "bitcast" and _pointer_as_float(unit, instr):
+            raise _travels(unit, instr)
+        if instr.opcode == "load" and _lost(unit, instr, vectors):
+            raise _travels(unit, instr)
+        if instr.opcode == "load" and instr.type.is_vector and instr.type.is_fp:
+            places = _pointers_in(unit, instr)
+            read = lanes_read(instr, users) if places else set()
+            if places and (read is None or not read.isdisjoint(places)):
+                raise _travels(unit, instr)
+
+
+def _travels(unit: Unit, instr: Instruction) -> Unsupported:
+    return refuse(
+        unit, instr, "a pointer travels as a float",
+        because="the same bytes hold floats and pointers, and only the program knows which",
+        fix="keep floats and pointers in members of their own, and copy structs as structs",
+    )  # fmt: skip
+
+
+def _through_unknown(unit: Unit, instr: Instruction) -> bool:
+    value, address = (instr, instr.operands[0]) if instr.opcode == "load" else instr.operands
+    return bool(unit.pointers.of(address) & 1) and unit.activity.value(value)
+
+
+def _float_or_pointer(unit: Unit, instr: Instruction) -> bool:
+    """An active integer whose memory holds floats here and pointers there (closures of different shapes in one
+    buffer)."""
+    value, address = (instr, instr.operands[0]) if instr.opcode == "load" else instr.operands
+    if not value.type.scalar.is_int or not unit.activity.value(value):
+        return False
+    if not any(kind is CONFLICT for _, kind in unit.types.access(address, ty.store_size(value.type))):
+        return False
+    return value not in unit.get(Either).values and (not unit.differentiable(value) or unit.activity.pointer(value))
+
+
+def _pointer_as_float(unit: Unit, cast: Instruction) -> bool:
+    source = cast.operands[0]
+    return cast.type.is_fp and may_hold_pointer(source.type) and bool(unit.pointers.of(source))
+
+
+def _pointers_in(unit: Unit, load: Instruction) -> set[int]:
+    """The lanes of a vector of floats that are known to hold pointers. Where the access or the pointer may be anywhere
+    in an object that is not known: Eigen keeps a pointer in front of its arrays, and LLVM no longer tells which is
+    which."""
+    size = ty.store_size(load.type.scalar)
+    lanes: set[int] = set()
+    for bit, places in unit.types.ranges.places(load.operands[0]).items():
+        if places.exact:
+            for at, (where, kind, _, strength) in unit.types.record(bit).near(places, ty.store_size(load.type)):
+                if kind is PTR and strength == ACCESS and where.exact:
+                    lanes.add(at // size)
+    return lanes
+
+
+def _lost(unit: Unit, load: Instruction, vectors: int) -> bool:
+    """A pointer that nobody is seen to store, where floats are seen, in memory that vectors of floats are stored to: it
+    came there as a float."""
+    if load.type is not PTR or unit.pointers.of(load) or not unit.pointers.of(load.operands[0]) & vectors:
+        return False
+    return any(kind is CONFLICT for _, kind in unit.types.access(load.operands[0], ty.store_size(PTR)))
+
+
+def _filled_by_vectors(unit: Unit) -> int:
+    """The objects that vectors of floats are stored to, as a mask."""
+    mask = 0
+    for fn in unit.pointers.functions:
+        for instr in fn.instructions():
+            if instr.opcode == "store" and instr.operands[0].type.is_vector and instr.operands[0].type.is_fp:
+                mask |= unit.pointers.of(instr.operands[1])
+    return mask
+
+
+def _of_float_bits(value: Value) -> bool:
+    """Whether an integer may be made of the bits of a float by moves alone."""
+    seen, work = {value}, [value]
+    while work:
+        value = work.pop()
+        if not isinstance(value, Instruction):
+            continue
+        if value.opcode == "bitcast" and value.operands[0].type.is_fp:
+            return True
+        if value.opcode in _MOVES:
+            new = [operand for operand in value.operands if operand not in seen]
+            seen.update(new)
+            work += new
+    return False

@@ -1,0 +1,316 @@
+"""Takes apart calls and instructions that do several things at once, before analysis, so that rules and sweeps see
+simple ones.
+
+    sincos(x, s, c)             *s = sin x ; *c = cos x
+    modf(x, p)                  t = trunc x ; *p = t ; copysign(x - t, x)   (0 for infinite x)
+    realloc(p, n)               q = malloc(n) ; memcpy(q, p, min(size of p, n)) ; free(p)
+    posix_memalign(o, a, n)     *o = aligned_alloc(a, n) ; 0
+    __dynamic_cast(p, ...)      q = where the class is ; q ? p + (q - p) : null, or p - the base's offset if it is known
+    llvm.ptrmask(p, m)          p + ((p & m) - p)
+    vector.reduce.op            the chain of scalar operations
+    x86 max.pd, min.ps ...      x > y ? x : y, which is what they are at NaN and zero as well
+    fshl, fshr                  two shifts and an or, where whole bytes move
+    atomicrmw, cmpxchg (float)  load, operation, store (differentiated code runs a call in one thread)
+    byval arguments             an explicit copy on the caller's stack
+    threadlocal.address         the variable itself
+    structs with integers       loads and stores of their parts, each of which may carry something else
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from math import gcd
+
+from irgrad.engine.analyses.types.carriers import integers_in
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.builder import Builder
+from irgrad.engine.ir.intrinsics import PURE, type_suffix
+from irgrad.engine.ir.model import (
+    Block,
+    ConstInt,
+    ConstUndef,
+    ConstZero,
+    Function,
+    Instruction,
+    Module,
+    Value,
+    const_float,
+)
+from irgrad.engine.ir.rewrite import declare, replace_uses
+
+BYVAL = re.compile(r"\bbyval\(([^()]*(?:\([^()]*\))?[^()]*)\)\s*")
+Rewrite = Callable[[Module, Builder, Instruction], Value | None]
+
+
+def desugar(module: Module, fn: Function) -> bool:
+    """Calls and instructions that do several things at once are taken apart. Returns whether anything changed."""
+    changed = False
+    replaced: dict[Value, Value] = {}
+    for arg in fn.args:
+        arg.attrs = BYVAL.sub("", arg.attrs)
+    for block in fn.blocks:
+        if not any(_rewrite_of(i) for i in block.instructions):
+            continue
+        old, block.instructions = block.instructions, []
+        b = Builder(block)
+        for instr in old:
+            rewrite = _rewrite_of(instr)
+            if rewrite is None:
+                block.instructions.append(instr)
+                continue
+            dbg = instr.metadata.get("dbg")
+            b.metadata = {"dbg": dbg} if dbg else {}
+            result = rewrite(module, b, instr)
+            if result is not None and result is not instr:
+                replaced[instr] = result
+            changed = True
+    if replaced:
+        replace_uses(fn, replaced)
+    return changed
+
+
+def _rewrite_of(instr: Instruction) -> Rewrite | None:
+    if instr.opcode == "call":
+        name = instr.callee.name if isinstance(instr.callee, Function) and instr.callee.is_declaration else None
+        if name is not None:
+            if name in CALLS:
+                return CALLS[name]
+            if name.startswith("llvm.threadlocal.address."):
+                return _thread_local
+            if name.startswith("llvm.vector.reduce.") and name.split(".")[3] in REDUCTIONS:
+                return _reduce
+            if name.startswith(("llvm.fshl.i", "llvm.fshr.i")) and _by_bytes(instr.args[2]):
+                return _funnel
+            if name.startswith("llvm.ptrmask.p0.i64"):
+                return _mask_pointer
+        if instr.call is not None and any("byval(" in a for a in instr.call.arg_attrs):
+            return _byval
+    elif instr.opcode == "atomicrmw" and instr.type.is_float and instr.pred in ATOMIC:
+        return _atomic
+    elif instr.opcode == "cmpxchg" and _float_bits(instr.operands[2]):
+        return _compare_exchange
+    elif instr.opcode == "load" and integers_in(instr.type) and instr.type.is_aggregate:
+        return _load_parts
+    elif instr.opcode == "store" and instr.operands[0].type.is_aggregate and integers_in(instr.operands[0].type):
+        return _store_parts
+    return None
+
+
+def _float_bits(value: Value) -> bool:
+    return value.type.is_float or (
+        isinstance(value, Instruction) and value.opcode == "bitcast" and value.operands[0].type.is_float
+    )
+
+
+def _intrinsic(module: Module, b: Builder, name: str, *args: Value) -> Value:
+    type_ = args[0].type
+    fn = declare(module, f"llvm.{name}.{type_suffix(type_)}", type_, tuple(a.type for a in args), PURE)
+    return b.call(fn, args)
+
+
+def _sincos(module: Module, b: Builder, instr: Instruction) -> None:
+    x, sine, cosine = instr.args
+    # glibc reads x before it writes, so the results may overlap it
+    values = [_intrinsic(module, b, "sin", x), _intrinsic(module, b, "cos", x)]
+    b.store(values[0], sine)
+    b.store(values[1], cosine)
+
+
+def _modf(module: Module, b: Builder, instr: Instruction) -> Value:
+    x, whole = instr.args
+    integral = _intrinsic(module, b, "trunc", x)
+    b.store(integral, whole)
+    infinite = b.fcmp("oeq", _intrinsic(module, b, "fabs", x), const_float(x.type, float("inf")))
+    fraction = b.select(infinite, const_float(x.type, 0.0), b.binary("fsub", x, integral))
+    return _intrinsic(module, b, "copysign", fraction, x)
+
+
+def _realloc(module: Module, b: Builder, instr: Instruction) -> Value:
+    old, size = instr.args[:2]
+    new = b.call(declare(module, "malloc", ty.PTR, (ty.I64,)), [size])
+    usable = declare(module, "malloc_usable_size", ty.I64, (ty.PTR,), "nounwind memory(none)")
+    known = b.call(usable, [old])
+    known.call.arg_attrs = ["captures(none)"]  # type: ignore[union-attr]
+    less = b.icmp("ult", known, size)
+    count = b.select(less, known, size)
+    copy = declare(module, "llvm.memcpy.p0.p0.i64", ty.VOID, (ty.PTR, ty.PTR, ty.I64, ty.I1))
+    b.call(copy, [new, old, count, ConstInt(ty.I1, 0)])
+    b.call(declare(module, "free", ty.VOID, (ty.PTR,)), [old])
+    return new
+
+
+def _by_bytes(value: Value) -> bool:
+    return isinstance(value, ConstInt) and value.value % 8 == 0
+
+
+def _funnel(_module: Module, b: Builder, instr: Instruction) -> Value:
+    high, low, by = instr.args
+    assert isinstance(by, ConstInt) and isinstance(instr.type, ty.IntType)
+    bits = instr.type.bits
+    left = by.value % bits
+    if (instr.callee_name or "").startswith("llvm.fshr."):
+        left = (bits - left) % bits
+        if left == 0:
+            return low
+    if left == 0:
+        return high
+    upper = b.binary("shl", high, ConstInt(instr.type, left), ())
+    lower = b.binary("lshr", low, ConstInt(instr.type, bits - left), ())
+    return b.binary("or", upper, lower, ("disjoint",))
+
+
+def _dynamic_cast(_module: Module, b: Builder, instr: Instruction) -> Value | None:
+    """At a known offset where the class cast to has the class cast from as its only base of that kind, and that base is
+    not virtual; else as far from the pointer as was found."""
+    source, offset = instr.args[0], instr.args[3]
+    found = b.insert(Instruction("call", instr.type, list(instr.operands), call=instr.call))
+    missed = b.icmp("eq", found, ConstZero(ty.PTR))
+    by: Value | int
+    if isinstance(offset, ConstInt) and offset.value >= 0:
+        by = -offset.value
+    else:
+        by = b.binary("sub", b.cast("ptrtoint", found, ty.I64), b.cast("ptrtoint", source, ty.I64))
+    return b.select(missed, ConstZero(ty.PTR), b.gep(ty.I8, source, by))
+
+
+def _mask_pointer(_module: Module, b: Builder, instr: Instruction) -> Value:
+    pointer, mask = instr.args
+    number = b.cast("ptrtoint", pointer, ty.I64)
+    by = b.binary("sub", b.binary("and", number, mask), number)
+    return b.gep(ty.I8, pointer, by, flags=())
+
+
+def _posix_memalign(module: Module, b: Builder, instr: Instruction) -> Value:
+    out, align, size = instr.args
+    new = b.call(declare(module, "aligned_alloc", ty.PTR, (ty.I64, ty.I64)), [align, size])
+    b.store(new, out)
+    return ConstInt(instr.type, 0)
+
+
+def _thread_local(_module: Module, _b: Builder, instr: Instruction) -> Value:
+    # The intrinsic is for code that moves between threads; a derivative stays on the one that called it.
+    return instr.args[0]
+
+
+REDUCTIONS = {
+    "fadd": "fadd", "fmul": "fmul", "fmax": "maxnum", "fmin": "minnum", "fmaximum": "maximum", "fminimum": "minimum",
+}  # fmt: skip
+
+
+def _reduce(module: Module, b: Builder, instr: Instruction) -> Value:
+    kind = REDUCTIONS[(instr.callee.name or "").split(".")[3]]
+    args = instr.args
+    vector = args[-1]
+    assert isinstance(vector.type, ty.VectorType)
+    b.flags = instr.flags
+    parts = [b.extractelement(vector, i) for i in range(vector.type.count)]
+    total = args[0] if len(args) == 2 else parts.pop(0)
+    for part in parts:
+        if kind in ("fadd", "fmul"):
+            total = b.binary(kind, total, part)
+        else:
+            total = _intrinsic(module, b, kind, total, part)
+    b.flags = ()
+    return total
+
+
+ATOMIC = {"fadd": "fadd", "fsub": "fsub", "xchg": "", "fmax": "maxnum", "fmin": "minnum",
+          "fmaximum": "maximum", "fminimum": "minimum"}  # fmt: skip
+
+
+def _atomic(module: Module, b: Builder, instr: Instruction) -> Value:
+    pointer, value = instr.operands
+    before = b.load(instr.type, pointer)
+    kind = ATOMIC[instr.pred]
+    if kind in ("fadd", "fsub"):
+        value = b.binary(kind, before, value)
+    elif kind:
+        value = _intrinsic(module, b, kind, before, value)
+    b.store(value, pointer)
+    return before
+
+
+def _compare_exchange(_module: Module, b: Builder, instr: Instruction) -> Value:
+    pointer, expected, new = instr.operands
+    before = b.load(expected.type, pointer)
+    equal = b.icmp("eq", before, expected) if not expected.type.is_float else b.fcmp("oeq", before, expected)
+    b.store(b.select(equal, new, before), pointer)
+    return b.aggregate(instr.type, [before, equal])
+
+
+def _byval(_module: Module, b: Builder, instr: Instruction) -> Value:
+    assert instr.call is not None
+    for i, attrs in enumerate(instr.call.arg_attrs):
+        found = BYVAL.search(attrs)
+        if found is None:
+            continue
+        size = _size_of_text(_module, found.group(1))
+        entry = b.block.function.entry if b.block.function is not None else b.block
+        cell = Instruction("alloca", ty.PTR, [ConstInt(ty.I32, 1)], elem=ty.array(size, ty.I8), align=16)
+        _at_top(entry, b.block, cell)
+        copy = declare(_module, "llvm.memcpy.p0.p0.i64", ty.VOID, (ty.PTR, ty.PTR, ty.I64, ty.I1))
+        b.call(copy, [cell, instr.operands[i], ConstInt(ty.I64, size), ConstInt(ty.I1, 0)])
+        instr.operands[i] = cell
+        instr.call.arg_attrs[i] = BYVAL.sub("", attrs)
+    b.block.instructions.append(instr)
+    return instr
+
+
+def _parts(type_: ty.Type, path: tuple[int, ...] = (), at: int = 0) -> Iterator[tuple[tuple[int, ...], int, ty.Type]]:
+    """(path, offset, type) of the values in a struct or array."""
+    if isinstance(type_, ty.StructType):
+        offsets = ty.field_offsets(type_)
+        for i, field in enumerate(type_.fields or ()):
+            yield from _parts(field, (*path, i), at + offsets[i])
+    elif isinstance(type_, ty.ArrayType):
+        for i in range(type_.count):
+            yield from _parts(type_.elem, (*path, i), at + i * ty.size_of(type_.elem))
+    else:
+        yield path, at, type_
+
+
+def _load_parts(_module: Module, b: Builder, instr: Instruction) -> Value:
+    whole: Value = ConstUndef(instr.type, poison=True)
+    align = instr.align or ty.align_of(instr.type)
+    for path, at, type_ in _parts(instr.type):
+        part = b.load(type_, b.gep(ty.I8, instr.operands[0], at), gcd(align, at))
+        whole = b.insertvalue(whole, part, *path)
+    return whole
+
+
+def _store_parts(_module: Module, b: Builder, instr: Instruction) -> None:
+    value, pointer = instr.operands
+    align = instr.align or ty.align_of(value.type)
+    for path, at, _ in _parts(value.type):
+        b.store(b.extractvalue(value, *path), b.gep(ty.I8, pointer, at), gcd(align, at))
+
+
+def _at_top(entry: Block, _here: Block, instr: Instruction) -> None:
+    instr.block = entry
+    entry.instructions.insert(0, instr)
+
+
+def _size_of_text(module: Module, text: str) -> int:
+    from irgrad.engine.ir.text.cursor import Cursor
+
+    return ty.size_of(Cursor(module, text).type_())
+
+
+def _larger(_module: Module, b: Builder, instr: Instruction) -> Value:
+    x, y = instr.args
+    return b.select(b.fcmp("ogt", x, y), x, y)
+
+
+def _smaller(_module: Module, b: Builder, instr: Instruction) -> Value:
+    x, y = instr.args
+    return b.select(b.fcmp("olt", x, y), x, y)
+
+
+_X86 = ("sse.{}.ps", "sse2.{}.pd", "avx.{}.ps.256", "avx.{}.pd.256")
+CALLS: dict[str, Rewrite] = {
+    **{f"llvm.x86.{name.format('max')}": _larger for name in _X86},
+    **{f"llvm.x86.{name.format('min')}": _smaller for name in _X86},
+    "sincos": _sincos, "sincosf": _sincos, "sincosl": _sincos, "modf": _modf, "modff": _modf, "modfl": _modf,
+    "realloc": _realloc, "posix_memalign": _posix_memalign, "__dynamic_cast": _dynamic_cast,
+}  # fmt: skip

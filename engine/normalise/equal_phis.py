@@ -1,0 +1,79 @@
+"""A phi of the same computation in every predecessor becomes that computation.
+
+LLVM duplicates the increment of a loop into the arms of a `continue` and merges the copies by a phi. As one addition
+it is an induction variable again, which follows from the iteration number; as a phi it would go to the tape, and
+every address made from it.
+"""
+
+from __future__ import annotations
+
+from irgrad.engine.analyses.control.cache import get
+from irgrad.engine.analyses.control.loops import Loops
+from irgrad.engine.ir.model import Block, ConstInt, Function, Instruction, Value
+from irgrad.engine.ir.opcodes import CASTS, SPECULATABLE, having
+from irgrad.engine.ir.rewrite import replace_uses
+
+_PURE = SPECULATABLE & (having("subscript") | CASTS | {"icmp"})
+
+
+def merge_alike(fn: Function) -> int:
+    """A phi of the same computation in every predecessor becomes that computation. Returns how many there were."""
+    if sum(block.terminator.opcode != "ret" for block in fn.blocks) < 2:
+        return 0
+    loops = get(Loops, fn)
+    total = 0
+    while True:
+        replaced: dict[Value, Value] = {}
+        for block in loops.cfg.rpo:
+            for phi in block.phis:
+                one = _common(phi, block, loops)
+                if one is not None:
+                    replaced[phi] = _instead(phi, one, block)
+        if not replaced:
+            return total
+        total += len(replaced)
+        replace_uses(fn, replaced)
+
+
+def _common(phi: Instruction, block: Block, loops: Loops) -> Instruction | None:
+    """One of the incoming values, when all of them compute the same from values that `block` may use."""
+    first = phi.operands[0]
+    if not isinstance(first, Instruction) or first.opcode not in _PURE or any(o is phi for o in first.operands):
+        return None
+    if len(set(phi.operands)) < 2 or not all(_alike(first, other) for other in phi.operands[1:]):
+        return None
+    for operand in first.operands:
+        if isinstance(operand, Instruction):
+            loop = loops.of(operand.block) if operand.block is not None else None
+            if operand.block is None or (loop is not None and not loop.contains(block)):
+                return None  # the value has left its loop: only a phi at the exit may read it
+    return first
+
+
+def _alike(a: Instruction, b: Value) -> bool:
+    return (
+        isinstance(b, Instruction)
+        and (a.opcode, a.type, a.pred, a.elem) == (b.opcode, b.type, b.pred, b.elem)
+        and len(a.operands) == len(b.operands)
+        and all(map(_equal, a.operands, b.operands))
+    )
+
+
+def _equal(a: Value, b: Value) -> bool:
+    return a is b or (isinstance(a, ConstInt) and isinstance(b, ConstInt) and (a.type, a.value) == (b.type, b.value))
+
+
+def _instead(phi: Instruction, one: Instruction, block: Block) -> Instruction:
+    """The computation behind the phis of the block, with the flags that every copy has."""
+    copies = [o for o in phi.operands if isinstance(o, Instruction)]
+    flags = tuple(flag for flag in one.flags if all(flag in copy.flags for copy in copies))
+    dbg = one.metadata.get("dbg")
+    new = Instruction(
+        one.opcode, one.type, list(one.operands), name=phi.name, flags=flags, pred=one.pred, elem=one.elem,
+        metadata={"dbg": dbg} if dbg else {},
+    )  # fmt: skip
+    new.block = block
+    block.instructions.remove(phi)
+    at = sum(1 for instr in block.instructions if instr.opcode in ("phi", "landingpad"))
+    block.instructions.insert(at, new)
+    return new

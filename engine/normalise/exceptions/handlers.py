@@ -1,0 +1,307 @@
+"""Throwing, catching and destroying exceptions, as instructions on the exception object and its header.
+
+See `unwinding.py` for the layout of the header and of the place in flight. An exception lives until its last handler
+ends and it was not thrown again there; a handler that begins while it is the innermost one already is counted only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from irgrad.engine.analyses.memory.objects import resolve
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.builder import Builder
+from irgrad.engine.ir.model import (
+    Block,
+    Constant,
+    ConstInt,
+    ConstUndef,
+    ConstZero,
+    Function,
+    GlobalVariable,
+    Instruction,
+    Module,
+    Value,
+)
+from irgrad.engine.ir.rewrite import declare
+from irgrad.engine.normalise.exceptions.typeinfo import base_offset, is_pointer, symbol
+from irgrad.rules.errors import Unsupported
+
+HEADER = 48
+"""Bytes before an exception. In memory of the C++ runtime they are the last ones of its own header, which it only reads
+once an exception was thrown with it; it expects zeros there."""
+_TYPE, _RUNNING, _NEXT, _AGAIN, _ADJUST = (at - HEADER for at in (0, 8, 16, 24, 32))
+_CLAUSE = re.compile(r'catch ptr (?:(null)|@"?([\w.$]+)"?)')
+_END = "irgrad.exception.end"
+_DONE = ConstUndef(ty.I64)
+
+# libstdc++ throws from functions of its own, so that its headers need not: class thrown by `std::__throw_<class>`.
+_STANDARD = {
+    f"_ZSt{len('__throw_' + name[2:])}__throw_{name[2:]}PKc": name
+    for name in ("11logic_error", "12length_error", "12out_of_range", "16invalid_argument", "12domain_error",
+                 "13runtime_error", "11range_error", "14overflow_error", "15underflow_error")
+} | {"_ZSt24__throw_out_of_range_fmtPKcz": "12out_of_range"}  # fmt: skip
+
+
+class Pad:
+    """The clauses of a landing pad, in order."""
+
+    __slots__ = ("catches", "takes_all")
+
+    def __init__(self, text: str) -> None:
+        self.catches: list[str | None] = [name or None for _, name in _CLAUSE.findall(text)]  # None: catch (...)
+        first = text.split(None, 1)[0] if text.split() else ""
+        self.takes_all = first == "cleanup" or None in self.catches or "filter" in text
+
+
+class Handlers:
+    """The exception types of a module, and the code for what happens to an exception."""
+
+    def __init__(self, module: Module, functions: Sequence[Function], *, leaving: bool = False) -> None:
+        self.module = module
+        self.leaving = leaving  # the C++ runtime may get them
+        self.throwers = {name: cls for name, cls in _STANDARD.items() if name in module.functions}
+        self.thrown: list[Value] = []  # type descriptors; a type's number is its place here
+        self._destroy: dict[int, Value] = {}
+        self._numbers: dict[str, int] = {}
+        self._moves = False  # some handler takes a part of an object that does not begin where the object does
+        for fn in functions:
+            for instr in fn.instructions():
+                if instr.is_call and instr.callee_name == "__cxa_throw":
+                    for info, end in _types_thrown(instr.args[1], instr.args[2]):
+                        self._destroy.setdefault(self._thrown(info), end)
+                elif instr.is_call and instr.callee_name in self.throwers:
+                    cls = self.throwers[instr.callee_name or ""]
+                    number = self._thrown(self._external(f"_ZTISt{cls}"))
+                    end = declare(module, f"_ZNSt{cls}D1Ev", ty.VOID, (ty.PTR,), "nounwind")
+                    self._destroy.setdefault(number, end)
+
+    def _thrown(self, info: Value) -> int:
+        for number, known in enumerate(self.thrown):
+            if symbol(known) == symbol(info):
+                return number
+        self.thrown.append(resolve(info))
+        return len(self.thrown) - 1
+
+    def _number_of(self, b: Builder, info: Value) -> Value:
+        """The number of a type, asked for when this runs where several throws have become one."""
+        first, *others = dict.fromkeys(type_ for type_, _ in _types_thrown(info, ConstZero(ty.PTR)))
+        number: Value = ConstInt(ty.I64, self._thrown(first))
+        for other in others:
+            number = b.select(b.icmp("eq", info, other), ConstInt(ty.I64, self._thrown(other)), number)
+        return number
+
+    def types(self) -> list[tuple[Value, Value]]:
+        """Each type of exception with its destructor, a null pointer where it has none."""
+        return [(info, resolve(self._destroy[number])) for number, info in enumerate(self.thrown)]
+
+    def _external(self, name: str) -> GlobalVariable:
+        if name not in self.module.globals:
+            self.module.globals[name] = GlobalVariable(name, ty.PTR, None, True, "external")
+        return self.module.globals[name]
+
+    def number(self, catch: str | None) -> int:
+        """What the selector is when a clause takes the exception; `llvm.eh.typeid.for` says the same."""
+        name = (catch or "").partition(".")[0]
+        return self._numbers.setdefault(name, len(self._numbers) + 1)
+
+    # -- landing pads -------------------------------------------------------------------------------------------------
+
+    def selector(self, b: Builder, thing: Value, pad: Pad) -> Value:
+        """The number of the clause that takes the exception, 0 when none does."""
+        result: Value = ConstInt(ty.I32, 0)
+        adjust: Value = ConstInt(ty.I64, 0)
+        number = b.load(ty.I64, b.gep(ty.I8, thing, _TYPE), align=8)
+        for kind, info in enumerate(self.thrown):
+            taken, offset = self._taken(info, pad)
+            if taken == 0 and offset == 0:
+                continue
+            this = b.icmp("eq", number, ConstInt(ty.I64, kind))
+            result = b.select(this, ConstInt(ty.I32, taken), result)
+            if offset:
+                self._moves = True
+                adjust = b.select(this, ConstInt(ty.I64, offset), adjust)
+        if self._moves:
+            b.store(adjust, b.gep(ty.I8, thing, _ADJUST), align=8)
+        return result
+
+    def _taken(self, info: Value, pad: Pad) -> tuple[int, int]:
+        """(selector, offset of the part that the handler takes) for one type of exception."""
+        for catch in pad.catches:
+            if catch is None:
+                return self.number(None), 0
+            known = self.module.globals.get(catch)
+            caught = known if known is not None else GlobalVariable(catch, ty.PTR, None, True)
+            try:
+                offset = base_offset(self.module, info, caught)
+            except ValueError as error:
+                raise Unsupported("an exception is caught as a part of itself", because=str(error),
+                                  fix="catch the class that is thrown") from None
+            if offset is not None:
+                return self.number(catch), offset
+        return 0, 0
+
+    # -- calls of the runtime -----------------------------------------------------------------------------------------
+
+    def throw(self, b: Builder, call: Instruction, name: str, state: Value) -> None:
+        """Put an exception in flight."""
+        if name == "__cxa_rethrow":
+            thing = b.load(ty.PTR, b.gep(ty.I8, state, 8), align=8)
+            b.store(ConstInt(ty.I64, 1), b.gep(ty.I8, thing, _AGAIN), align=8)
+        else:
+            if name in self.throwers:
+                thing, info = self._standard(b, call, self.throwers[name])
+            else:
+                thing, info = call.args[0], call.args[1]
+            b.store(self._number_of(b, info), b.gep(ty.I8, thing, _TYPE), align=8)
+            for at in (_RUNNING, _AGAIN):
+                b.store(ConstInt(ty.I64, 0), b.gep(ty.I8, thing, at), align=8)
+        b.store(thing, state, align=8)
+
+    def _standard(self, b: Builder, call: Instruction, cls: str) -> tuple[Value, Value]:
+        thing = self._allocate(b, ConstInt(ty.I64, 16))
+        make = declare(self.module, f"_ZNSt{cls}C1EPKc", ty.VOID, (ty.PTR, ty.PTR))
+        b.call(make, [thing, call.args[0]])
+        return thing, self._external(f"_ZTISt{cls}")
+
+    def expand(self, b: Builder, call: Instruction, name: str, state: Callable[[], Value]) -> Value | None:
+        """The value of a call of the exception runtime; None when it is none of those."""
+        if name == "__cxa_allocate_exception":
+            return self._allocate(b, call.args[0])
+        if name == "__cxa_free_exception":
+            self._free(b, call.args[0])
+            return _DONE
+        if name == "__cxa_begin_catch":
+            return self._begin(b, call.args[0], state())
+        if name == "__cxa_get_exception_ptr":
+            return self._adjusted(b, call.args[0])
+        if name == "__cxa_end_catch":
+            b.call(declare(self.module, _END, ty.VOID, (ty.PTR,)), [state()])
+            return _DONE
+        if name.startswith("llvm.eh.typeid.for"):
+            return ConstInt(ty.I32, self.number(resolve(call.args[0]).name))
+        return None
+
+    def _allocate(self, b: Builder, size: Value) -> Value:
+        if self.leaving:
+            return b.call(declare(self.module, "__cxa_allocate_exception", ty.PTR, (ty.I64,)), [size])
+        memory = b.call(declare(self.module, "malloc", ty.PTR, (ty.I64,)), [b.add(size, ConstInt(ty.I64, HEADER))])
+        return b.gep(ty.I8, memory, HEADER)
+
+    def _free(self, b: Builder, thing: Value) -> None:
+        if self.leaving:
+            b.call(declare(self.module, "__cxa_free_exception", ty.VOID, (ty.PTR,)), [thing])
+            return
+        b.call(declare(self.module, "free", ty.VOID, (ty.PTR,)), [b.gep(ty.I8, thing, -HEADER)])
+
+    def _begin(self, b: Builder, thing: Value, state: Value) -> Value:
+        last, running, after = (b.gep(ty.I8, p, at) for p, at in ((state, 8), (thing, _RUNNING), (thing, _NEXT)))
+        top = b.load(ty.PTR, last, align=8)
+        again = b.icmp("eq", top, thing)
+        b.store(b.add(b.load(ty.I64, running, align=8), ConstInt(ty.I64, 1)), running, align=8)
+        b.store(b.select(again, b.load(ty.PTR, after, align=8), top), after, align=8)
+        b.store(thing, last, align=8)
+        b.store(ConstInt(ty.I64, 0), b.gep(ty.I8, thing, _AGAIN), align=8)
+        return self._adjusted(b, thing)
+
+    def _adjusted(self, b: Builder, thing: Value) -> Value:
+        """What the handler sees: the object, a part of it, or the pointer that was thrown."""
+        result = thing
+        if self._moves:
+            result = b.gep(ty.I8, thing, b.load(ty.I64, b.gep(ty.I8, thing, _ADJUST), align=8))
+        pointers = [kind for kind, info in enumerate(self.thrown) if is_pointer(info)]
+        if pointers:
+            number = b.load(ty.I64, b.gep(ty.I8, thing, _TYPE), align=8)
+            inner = b.load(ty.PTR, thing, align=8)
+            for kind in pointers:
+                result = b.select(b.icmp("eq", number, ConstInt(ty.I64, kind)), inner, result)
+        return result
+
+    # -- the end of a handler -----------------------------------------------------------------------------------------
+
+    def define_end(self, throwing: set[Function]) -> None:
+        """`irgrad.exception.end(place)`: one handler of the innermost exception ends; the last one destroys it."""
+        fn = self.module.functions.get(_END)
+        if fn is None:
+            return
+        fn.head, fn.tail = "internal", "nounwind"
+        blocks = {name: Block(name) for name in ("entry", "some", "last", "gone", "freed", "out")}
+        for block in blocks.values():
+            block.function = fn
+            fn.blocks.append(block)
+        (state,) = fn.args
+        b = Builder(blocks["entry"])
+        place = b.gep(ty.I8, state, 8)
+        thing = b.load(ty.PTR, place, align=8)
+        b.cond_br(b.icmp("eq", thing, ConstZero(ty.PTR)), blocks["out"], blocks["some"])
+        b = Builder(blocks["some"])
+        running = b.gep(ty.I8, thing, _RUNNING)
+        left = b.sub(b.load(ty.I64, running, align=8), ConstInt(ty.I64, 1))
+        b.store(left, running, align=8)
+        b.cond_br(b.icmp("eq", left, ConstInt(ty.I64, 0)), blocks["last"], blocks["out"])
+        b = Builder(blocks["last"])
+        b.store(b.load(ty.PTR, b.gep(ty.I8, thing, _NEXT), align=8), place, align=8)
+        again = b.load(ty.I64, b.gep(ty.I8, thing, _AGAIN), align=8)
+        b.cond_br(b.icmp("eq", again, ConstInt(ty.I64, 0)), blocks["gone"], blocks["out"])
+        self._destroyed(fn, blocks, thing, state, throwing)
+        Builder(blocks["out"]).ret()
+
+    def _destroyed(
+        self, fn: Function, blocks: dict[str, Block], thing: Value, state: Value, throwing: set[Function]
+    ) -> None:
+        cases: list[tuple[ConstInt, Block]] = []
+        for kind, destructor in self._destroy.items():
+            end = resolve(destructor)
+            if not isinstance(end, Function):
+                continue
+            block = Block(f"type.{kind}")
+            block.function = fn
+            fn.blocks.append(block)
+            b = Builder(block)
+            b.call(end, [thing, state] if end in throwing else [thing])
+            b.br(blocks["freed"])
+            cases.append((ConstInt(ty.I64, kind), block))
+        b = Builder(blocks["gone"])
+        number = b.load(ty.I64, b.gep(ty.I8, thing, _TYPE), align=8)
+        b.switch(number, blocks["freed"], cases)
+        b = Builder(blocks["freed"])
+        self._free(b, thing)
+        b.br(blocks["out"])
+
+
+def _types_thrown(info: Value, end: Value) -> list[tuple[Value, Value]]:
+    """The types that a throw may have, each with its destructor: optimisers make one throw of several.
+
+    Raises Unsupported where it is not known which destructor belongs to which type.
+    """
+    found: dict[tuple[Value, Value], None] = {}
+    seen: set[tuple[Value, Value]] = set()
+    work = [(info, end)]
+    while work:
+        pair = work.pop()
+        info, end = (resolve(value) for value in pair)
+        if pair in seen:
+            continue
+        seen.add(pair)
+        if isinstance(info, GlobalVariable) and isinstance(end, Constant):
+            found[info, end] = None
+        elif isinstance(info, Instruction) and info.opcode in ("phi", "select"):
+            work += _chosen(info, end)
+        else:
+            raise Unsupported("the type of an exception is not known", which=f"%{info.name}",
+                              because="it is neither a type descriptor nor one of several",
+                              fix="throw each type by a `throw` of its own")  # fmt: skip
+    return list(found)
+
+
+def _chosen(info: Instruction, end: Value) -> list[tuple[Value, Value]]:
+    """The types that a phi or a select chooses from, with the destructors that are chosen with them."""
+    first = 1 if info.opcode == "select" else 0
+    if isinstance(end, Instruction) and end.opcode == info.opcode and end.block is info.block:
+        if first and end.operands[0] is info.operands[0]:
+            return list(zip(info.operands[1:], end.operands[1:], strict=True))
+        if not first:
+            ends = dict(zip(end.blocks, end.operands, strict=True))
+            return [(value, ends[block]) for value, block in zip(info.operands, info.blocks, strict=True)]
+    return [(value, end) for value in info.operands[first:]]

@@ -1,0 +1,177 @@
+"""Floats that travel as integers become floats again: `load i64` and `store i64` of a struct of two floats, for one.
+
+LLVM copies small structs and unions through integer registers. Where the analysis knows which floats such integers
+carry, and they are only moved (loaded, stored, merged by phi and select, taken apart by shifts), they get a float or
+vector type of the same bits, so that everything after this meets floats only. Integers that hold other data beside the
+floats stay what they are (see `carried`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.model import (
+    ConstAggregate,
+    Constant,
+    ConstFloat,
+    ConstInt,
+    ConstUndef,
+    Function,
+    Instruction,
+    Value,
+)
+from irgrad.engine.ir.opcodes import CHOICES
+from irgrad.engine.ir.rewrite import replace_uses
+from irgrad.engine.ir.types import Type
+
+if TYPE_CHECKING:
+    from irgrad.engine.analyses.activity.facts import Facts
+
+
+
+def retype(facts: Facts) -> bool:
+    """Give the active integers of all functions that the root reaches their true type. True when anything changed."""
+    views: dict[Value, Type | None] = {}
+    members: dict[Value, list[Value]] = {}
+    carriers = facts.types.carriers
+    for fn in facts.pointers.functions:
+        for value in (*fn.args, *fn.instructions()):
+            if value.type.scalar.is_int and ty.store_size(value.type) >= 2:
+                members.setdefault(carriers.find(value), []).append(value)
+    for root, values in members.items():
+        if any(facts.activity.value(v) for v in values):
+            views[root] = _view(facts, root)
+    wide_first = sorted(views, key=lambda root: -ty.store_size(root.type))
+    for root in wide_first:  # parts are taken out of what has become a vector
+        if not all(_movable(facts, v, views) for v in members[root]):
+            views[root] = None
+    chosen = {v: view for root, view in views.items() if view is not None for v in members[root]}
+    original = {v: v.type for v in chosen}
+    if chosen:
+        for fn in facts.pointers.functions:
+            _rewrite(fn, chosen, original)
+    return bool(chosen)
+
+
+def undecided(facts: Facts) -> Instruction | None:
+    """An active float that still travels as an integer: reverse mode would lose it, so it has to be refused."""
+    for fn in facts.pointers.functions:
+        if facts.activity.function(fn):
+            for instr in fn.instructions():
+                if instr.type.scalar.is_int and facts.activity.value(instr):
+                    return instr
+                if instr.is_call and any(a.type.scalar.is_int and facts.activity.value(a) for a in instr.args):
+                    return instr
+    return None
+
+
+def _view(facts: Facts, value: Value) -> Type | None:
+    """The float or vector type with the bits of this class of integers; None when some of them are anything else, or
+    unknown. Those stay integers: that a byte is of no float can be said of an integer only (see `carried`)."""
+    layout = facts.types.carriers.layout(value)
+    lane = layout[0][1] if layout else None
+    if not isinstance(lane, ty.FloatType) or len(facts.types.carriers.floats(value)) > 1:
+        return None  # of a union, one shadows the other
+    size, width = ty.store_size(value.type), ty.store_size(lane)
+    if layout != tuple((at, lane) for at in range(0, size, width)):
+        return None
+    return lane if size == width else ty.vector(size // width, lane)
+
+
+def _movable(facts: Facts, value: Value, views: dict[Value, Type | None]) -> bool:
+    """Whether `value` keeps its meaning under the type of its class."""
+    if not isinstance(value, Instruction) or value.volatile or value.ordering:
+        return False
+    if value.opcode == "bitcast":
+        return value.operands[0].type.is_fp
+    if value.opcode == "load":
+        return _agrees(facts, value)
+    if value.opcode != "trunc":
+        return value.opcode in CHOICES
+    source, shift = _shifted(value)
+    if not (value.type.is_int and source.type.is_int):
+        return False
+    wide = views.get(facts.types.carriers.find(source))
+    own = _view(facts, facts.types.carriers.find(value))
+    return isinstance(wide, ty.VectorType) and own is wide.elem and shift % (8 * ty.store_size(wide.elem)) == 0
+
+
+def _agrees(facts: Facts, load: Instruction) -> bool:
+    """The memory holds no floats of another size than those that its class carries."""
+    carried = {kind for _, kind in facts.types.carriers.layout(load)}
+    held = facts.types.access(load.operands[0], ty.store_size(load.type))
+    return all(kind in carried for _, kind in held if isinstance(kind, ty.FloatType))
+
+
+def _shifted(trunc: Instruction) -> tuple[Value, int]:
+    """(wide integer, bits that it is shifted by) of a truncation."""
+    source = trunc.operands[0]
+    if isinstance(source, Instruction) and source.opcode == "lshr" and isinstance(source.operands[1], ConstInt):
+        return source.operands[0], source.operands[1].value
+    return source, 0
+
+
+def _constant(value: Value, view: Type) -> Value:
+    """An integer constant as the floats with its bits."""
+    if isinstance(value, ConstUndef):
+        return ConstUndef(view, value.poison)
+    number = 0
+    if isinstance(value, ConstInt):
+        number = value.value
+    elif isinstance(value, ConstAggregate):
+        width = 8 * ty.store_size(value.type.scalar)
+        for i, part in enumerate(value.elems):
+            number |= (part.value & ((1 << width) - 1)) << (width * i) if isinstance(part, ConstInt) else 0
+    lane = view.elem if isinstance(view, ty.VectorType) else view
+    bits = 8 * ty.store_size(lane)
+    count = view.count if isinstance(view, ty.VectorType) else 1
+    parts: list[Constant] = [ConstFloat(lane, (number >> (bits * i)) & ((1 << bits) - 1)) for i in range(count)]
+    return ConstAggregate(view, parts) if isinstance(view, ty.VectorType) else parts[0]
+
+
+def _rewrite(fn: Function, chosen: dict[Value, Type], original: dict[Value, Type]) -> None:
+    replaced: dict[Value, Value] = {}
+    sources = {i: _shifted(i) for i in fn.instructions() if i in chosen and i.opcode == "trunc"}
+    for block in fn.blocks:
+        old, block.instructions = block.instructions, []
+        for instr in old:
+            if instr in chosen:
+                _change(instr, chosen, sources, replaced)
+            elif instr.opcode == "store" and instr.operands[0] in chosen:
+                instr.metadata = {k: v for k, v in instr.metadata.items() if k == "dbg"}
+            elif instr.opcode == "bitcast" and instr.type is chosen.get(instr.operands[0]):
+                replaced[instr] = instr.operands[0]
+            elif instr.opcode != "bitcast":
+                for i, operand in enumerate(instr.operands):
+                    if operand in chosen and not (instr.opcode == "store" and i == 1):
+                        back = Instruction("bitcast", original[operand], [operand])
+                        back.block = block
+                        block.instructions.append(back)
+                        instr.operands[i] = back
+            block.instructions.append(instr)
+    if replaced:
+        replace_uses(fn, replaced)
+
+
+def _change(
+    instr: Instruction, chosen: dict[Value, Type], sources: dict[Instruction, tuple[Value, int]],
+    replaced: dict[Value, Value],
+) -> None:  # fmt: skip
+    """One member of a class takes its true type, in place. `sources`: what truncations take their parts of."""
+    instr.type = view = chosen[instr]
+    if instr.opcode == "load":
+        instr.metadata = {k: v for k, v in instr.metadata.items() if k == "dbg"}
+    elif instr.opcode == "bitcast":
+        if instr.operands[0].type is view:
+            replaced[instr] = instr.operands[0]
+    elif instr.opcode == "trunc":
+        source, shift = sources[instr]
+        instr.opcode = "extractelement"
+        instr.flags = ()
+        instr.operands = [source, ConstInt(ty.I64, shift // (8 * ty.store_size(view)))]
+    else:
+        instr.operands = [
+            o if o in chosen or (instr.opcode == "select" and i == 0) else _constant(o, view)
+            for i, o in enumerate(instr.operands)
+        ]

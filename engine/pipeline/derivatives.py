@@ -1,0 +1,131 @@
+"""Derivatives of functions in normal form: a module and a `Request` in, the module with the derivative out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from irgrad.engine.analyses.activity.facts import Facts
+from irgrad.engine.codegen.passes import Code, Settings, observed, run_passes
+from irgrad.engine.codegen.prepare import prepare
+from irgrad.engine.differentiate.custom_rules.ruled import without_rule
+from irgrad.engine.differentiate.derive import derive_whole
+from irgrad.engine.differentiate.forward.forward import emit_forward
+from irgrad.engine.differentiate.roots import Derived, emit_reverse
+from irgrad.engine.differentiate.shared.conventions import Abi
+from irgrad.engine.differentiate.shared.request import Derivative, Request
+from irgrad.engine.differentiate.shared.rulebook import Rulebook
+from irgrad.engine.differentiate.shared.unit import Unit
+from irgrad.engine.differentiate.split import derive_split
+from irgrad.engine.differentiate.split_forward import derive_split_forward
+from irgrad.engine.differentiate.with_tape import derive_with_tape
+from irgrad.engine.ir.model import Function, Module, Value
+from irgrad.engine.ir.text.outline import outline
+from irgrad.engine.legality.checks import CHECKS
+from irgrad.engine.normalise.exceptions.unwinding import has_exceptions, lower_exceptions
+from irgrad.engine.normalise.reinterpret.retype import retype
+from irgrad.engine.pipeline import stages
+from irgrad.engine.runtime.helpers import link_arena
+from irgrad.engine.schedule.distribute import LANES
+
+__all__ = ["Thrown", "analysed", "checked", "derive", "link_runtime", "ready", "scheduled"]
+
+Thrown = Sequence[tuple[Value, Value]]
+"""Types of exceptions that leave a root, and their destructors."""
+
+_EMIT: dict[Derivative, Callable[[Unit, Abi], Derived]] = {
+    "jvp": derive_whole,
+    "jvp_only": derive_whole,
+    "vjp": derive_whole,
+    "pullback": derive_whole,
+    "forward_with_tape": derive_with_tape,
+    "split_reverse": derive_split,
+    "split_forward": derive_split_forward,
+}
+
+
+def ready(
+    text: str, name: str, keep: Callable[[str], bool] | None = None, *, preopt: bool = True, leaving: bool = False,
+    fresh: bool = True,
+) -> tuple[str, Thrown]:  # fmt: skip
+    """The module ready to be normalised: optimised (`prepare`) and without exceptions; what leaves the root.
+
+    fresh: False for a text that `prepare` has made already
+    """
+    if fresh:
+        text = prepare(text, [name], keep, preopt=preopt, leaving=leaving)
+    if not has_exceptions(text) and not (leaving and "__cxa_throw" in outline(text).functions):
+        return text, ()
+    code = Code(text, roots=[name])
+    module = code.model
+    kept = frozenset(n for n in module.functions if keep is not None and keep(n))
+    with observed("lower-exceptions", code):
+        thrown = lower_exceptions(module, module.functions[name], kept, leaving=leaving)
+    return prepare(code.text, [name], keep, preopt=preopt), thrown
+
+
+def derive(module: Module, request: Request, rules: Rulebook | None = None) -> Derived:
+    """Add the derivative to `module`. Raises an IRGradError that names the source line for what has no derivative."""
+    unit, abi = checked(module, request, rules)
+    code = Code(model=module)
+    with observed(request.derivative, code):
+        derived = _EMIT[request.derivative](unit, abi)
+        if not derived.name:  # there is none, and what was begun of it is nothing to look at
+            code.text = ""
+    if rules is not None:
+        rules.restore()
+    return derived
+
+
+def checked(module: Module, request: Request, rules: Rulebook | None = None) -> tuple[Unit, Abi]:
+    """The module normalised, analysed and found to have the derivative; the convention of its root. Raises Unsupported
+    where it has none."""
+    if rules is not None:
+        module.rules = rules
+        rules.hide()
+    run_passes(stages.NORMALISE, Code(model=module), Settings((request.function,)))
+    unit = analysed(module, module.functions[request.function], request)
+    for check in CHECKS:
+        check.run(unit)
+    shadow = [kind == "dup" or i in unit.activity.scratch for i, kind in enumerate(request.activity)]
+    abi = Abi(unit.root, shadow=shadow)
+    unit.abis[unit.root] = abi
+    return unit, abi
+
+
+def analysed(module: Module, root: Function, request: Request) -> Unit:
+    """The analysed module. Ruled functions of which an active call has no rule for its types get their bodies back."""
+    dup = set(request.active)
+    while True:
+        facts = Facts(module, root, dup, request.elements)
+        if retype(facts):
+            facts = Facts(module, root, dup, request.elements)
+        unit = Unit(module, root, facts, request)
+        unit.emit_with(forward=emit_forward, reverse=emit_reverse)
+        wanted = without_rule(unit)
+        if not wanted:
+            return unit
+        for fn in wanted:
+            module.rules.show(fn)
+        shown = frozenset(str(fn.name) for fn in wanted)
+        run_passes(stages.NORMALISE[1:], Code(model=module), Settings((str(root.name),), functions=shown))
+
+
+def scheduled(text: str, name: str) -> str:
+    """The module of a wide derivative with its loops cut in two or jammed, products of lanes moved out of them, less
+    shadow memory cleared and less computed; as it is when nothing of that is worth it."""
+    if LANES not in outline(text).attributes:
+        return text
+    code = run_passes(stages.SCHEDULE, Code(prepare(text, [name]), roots=[name]), Settings((name,)))
+    return code.text if code.changes else text
+
+
+def link_runtime(text: str, *, whole: bool = False) -> str:
+    """The module with the bodies of the runtime in place of their declarations.
+
+    whole: nobody calls in to empty the arena, so that several such modules may be linked into one program.
+    """
+    code = Code(text)
+    run_passes(stages.LINK[:-1], code, Settings())
+    linked = link_arena(code.text, whole=whole)
+    with observed(stages.LINK[-1].name, Code(linked)):
+        return linked

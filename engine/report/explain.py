@@ -1,0 +1,114 @@
+"""`explain`: what irgrad knows about a derivative before it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from irgrad.engine.ir.text.outline import outline
+from irgrad.engine.report.activity_facts import active_values, argument_facts
+from irgrad.engine.report.calls import rule_uses
+from irgrad.engine.report.derivation import Derivation, derivation_of, question_of
+from irgrad.engine.report.facts import Report
+from irgrad.engine.report.lane_facts import lane_facts
+from irgrad.engine.report.loop_facts import function_facts
+from irgrad.engine.report.passes import passes_of
+from irgrad.engine.report.sources import source_texts
+from irgrad.engine.report.words import Words
+from irgrad.rules.errors import IRGradError
+
+if TYPE_CHECKING:
+    from irgrad.engine.kernel.kernel import Kernel
+    from irgrad.engine.signature.parameter import Wrt
+
+__all__ = ["Explanation", "explain"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Explanation(Report):
+    """What `explain` found, as data (see `Report`); it prints, and makes a page."""
+
+    def __str__(self) -> str:
+        from irgrad.engine.report.text import to_text
+
+        return to_text(self)
+
+    __repr__ = __str__
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """A page that needs nothing else: the source with the facts beside its lines. Written to `path` where one is
+        given."""
+        from irgrad.engine.report.html import to_html
+
+        page = to_html(self)
+        if path is not None:
+            Path(path).write_text(page, encoding="utf-8")
+        return page
+
+
+def explain(
+    kernel: Kernel, derivative: str = "vjp", wrt: Wrt = None, *, lanes: bool = True, passes: bool = False
+) -> Explanation:
+    """What irgrad knows about a derivative of a kernel before it runs; nothing runs here.
+
+    kernel:     of `lib.kernel(...)`; of a function with structs or trees, its attribute `kernel`
+    derivative: "vjp" (the reverse sweep of `vjp`), "grad", "value_and_grad" or "jvp"
+    wrt:        argument names or positions, one or several, as for these functions; by default all floating-point
+                arguments, for "grad" and "value_and_grad" the first argument
+    lanes:      tell too whether samples and directions share runs, for which the derivative is made
+    passes:     tell the passes with their times, for which the derivative is made anew
+
+    The result tells which values are active and why, how often loops run, what is kept on the tape, reloaded and
+    recomputed in them and how many bytes that takes, as formulas over the integer arguments, which rules are used, and
+    what is refused vector lanes. `print(explain(kernel))` shows it by source line, `.to_html("page.html")` beside the
+    source, `.tape_bytes(n=1000)` gives a number; the fields are data (see `irgrad.engine.report.facts`). Without debug
+    locations there are no lines, the rest is the same.
+
+    A derivative that is refused where it is made (a call without a rule) is explained as far as it goes, with the error
+    as `refusal`; what the analyses refuse is raised. Raises SignatureError (unknown argument or derivative) and
+    ActivityError (no floating-point argument, no scalar output).
+    """
+    asked = question_of(kernel, derivative, wrt)
+    found = derivation_of(asked)
+    words = Words(asked.kernel, found.module, found.unit.root)
+    parts = _parts(found, words)
+    parts["lanes"], parts["passes"] = (), ()
+    try:
+        parts["lanes"] = lane_facts(asked) if lanes else ()
+        parts["passes"] = passes_of(asked) if passes else ()
+    except IRGradError as error:  # after all that is known of it: told with it
+        parts["refusal"] = error.render()
+    parts["sources"] = source_texts(asked.kernel, _places(parts))
+    return Explanation(**parts)
+
+
+def _parts(found: Derivation, words: Words) -> dict[str, Any]:
+    asked = found.question
+    root = found.unit.root
+    functions = tuple(function_facts(planned, words, root=planned.fn is root) for planned in found.functions)
+    return {
+        "kernel": asked.kernel.name,
+        "signature": str(asked.kernel.signature),
+        "derivative": asked.derivative,
+        "wrt": asked.wrt,
+        "debug": "llvm.dbg.cu" in outline(asked.kernel.source.text).metadata,
+        "arguments": argument_facts(found),
+        "functions": functions,
+        "active": active_values(found, words),
+        "rules": rule_uses(asked.kernel, found.unit, found.book, words.place),
+    }
+
+
+def _places(parts: dict[str, Any]) -> Any:
+    for value in parts["active"]:
+        yield value.place
+    for function in parts["functions"]:
+        for part in (function, *function.loops):
+            yield part.place
+            for row in (*part.kept, *part.recalled):
+                yield row.place
+    for use in parts["rules"]:
+        yield from use.calls
+
+

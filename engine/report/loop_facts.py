@@ -1,0 +1,191 @@
+"""Loops, their trip counts, and what the tape holds of their iterations."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
+
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.model import Block, Instruction
+from irgrad.engine.report.counts import Counts
+from irgrad.engine.report.facts import FunctionFacts, KeptValue, LoopFacts, RecalledValue
+from irgrad.engine.report.formulas import Formula
+from irgrad.engine.report.sizes import ALIGNED, Size
+
+if TYPE_CHECKING:
+    from irgrad.engine.analyses.control.loops import Loop
+    from irgrad.engine.differentiate.tape.demands import Saved
+    from irgrad.engine.differentiate.tape.tape_plan import TapePlan
+    from irgrad.engine.report.derivation import Planned
+    from irgrad.engine.report.words import Words
+
+__all__ = ["function_facts"]
+
+_KINDS = {"shadow": "shadow", "tape": "rule", "array": "address", "count": "count", "dim": "count", "from": "path",
+          "record": "link", "mask": "count", "cells": "value"}  # fmt: skip
+
+
+def function_facts(planned: Planned, words: Words, *, root: bool) -> FunctionFacts:
+    """One function with its loops."""
+    return _Reader(planned, words, root).facts()
+
+
+class _Reader:
+    def __init__(self, planned: Planned, words: Words, root: bool) -> None:
+        self.planned = planned
+        self.words = words
+        self.root = root
+        self.reverse = planned.facts
+        self.loops = planned.facts.loops.all
+        self.counts = Counts(planned.facts, words.scalar, self._iteration)
+
+    def _iteration(self, loop: Loop) -> str:
+        place = self.words.loop_place(loop)[0]
+        return f"i{place.line}" if place else f"i({loop.header.name or '?'})"
+
+    def facts(self) -> FunctionFacts:
+        fn, words = self.planned.fn, self.words
+        kept, recalled = self._kept(None), self._recalled(None)
+        split = 0 if self.root else self._record(None)
+        loops = tuple(map(self._loop, self.loops))
+        own = tuple(words.place(i) for i in self.reverse.own_memory if i.is_call and self.planned.plan is not None)
+        return FunctionFacts(words.function(fn), words.defined(fn), self.root, split, kept, recalled, loops, own)
+
+    def _loop(self, loop: Loop) -> LoopFacts:
+        place, last = self.words.loop_place(loop)
+        kept = self._kept(loop)
+        arrays = [value.size for value in kept if value.where == "array"]
+        record = self._record(loop)
+        sizes: list[Size] | None = [size for size in arrays if size is not None]
+        if sizes is not None and len(sizes) < len(arrays):
+            sizes = None
+        if record and sizes is not None:
+            outer = self._outer(loop)
+            sizes = [*sizes, Size(record, (), outer[0], exact=outer[1])] if outer is not None else None
+        parent = self.loops.index(loop.parent) if loop.parent is not None else None
+        own = sum(value.bytes for value in kept if value.where == "array")
+        return LoopFacts(
+            self.words.function(self.planned.fn), self.loops.index(loop), parent, loop.depth, place, last,
+            self.counts.iterations(loop), own + record, tuple(sizes) if sizes is not None else None, kept,
+            self._recalled(loop),
+        )  # fmt: skip
+
+    # -- what is kept --------------------------------------------------------------------------------------------
+
+    def _kept(self, level: Loop | None) -> tuple[KeptValue, ...]:
+        plan = self.planned.plan
+        if plan is None:
+            return ()
+        return tuple(self._value(plan, key, saved) for key, saved in plan.saved.items() if saved.level is level)
+
+    def _value(self, plan: TapePlan, key: Hashable, saved: Saved) -> KeptValue:
+        value, what = _subject(key)
+        where = "array" if saved.loops else "variable" if saved.level is None else "record"
+        over = tuple(self.words.loop_place(loop)[0].line for loop in saved.loops)
+        size = self._array(plan, key, saved) if saved.loops else None
+        name, opcode = self._named(value)
+        place = self.words.value_place(value, saved.level)
+        return KeptValue(what, name, opcode, str(saved.type), ty.store_size(saved.type), where, over, size, place,
+                         self._asked(plan, key))  # fmt: skip
+
+    def _named(self, value: object) -> tuple[str, str]:
+        if isinstance(value, Instruction):
+            return value.name or "", self.words.opcode(value)
+        if isinstance(value, Block):
+            return value.name or "", "block"
+        return getattr(getattr(value, "header", None), "name", None) or "", "loop"
+
+    def _array(self, plan: TapePlan, key: Hashable, saved: Saved) -> Size | None:
+        extents: list[tuple[Formula, int]] = []
+        levels = plan.demands.levels.get(key)
+        exact = True
+        for number, loop in enumerate(saved.loops):
+            count = self.counts.iterations(loop)
+            if count is None:
+                return None
+            more = saved.span if number == len(saved.loops) - 1 else 0
+            if levels is not None and not number:
+                more, exact = more + 1, levels.result is None
+            extents.append((count, more))
+        outer = self._outer(saved.loops[0].parent)
+        entered = self.counts.entered(saved.loops[0])
+        if outer is None:
+            return None
+        slack = -(-levels.low // ALIGNED) * ALIGNED if levels is not None else 0
+        return Size(ty.size_of(saved.type), tuple(extents), outer[0], slack, exact and entered and outer[1])
+
+    def _outer(self, level: Loop | None) -> tuple[tuple[tuple[int, Formula], ...], bool] | None:
+        """The loops down to this one, with their iterations, and whether each is entered always; None where one is not
+        counted."""
+        found: list[tuple[int, Formula]] = []
+        exact = True
+        while level is not None:
+            count = self.counts.iterations(level)
+            if count is None:
+                return None
+            found.append((self.counts.numbers[level], count))
+            exact = exact and self.counts.entered(level)
+            level = level.parent
+        return tuple(found[::-1]), exact
+
+    def _record(self, level: Loop | None) -> int:
+        """Bytes of the record of an iteration, or of a call: what is kept there is one struct, behind a link."""
+        plan = self.planned.plan
+        if plan is None:
+            return 0
+        types = [saved.type for saved in plan.saved.values() if saved.level is level and not saved.loops]
+        if not types:
+            return 0
+        whole = ty.struct((*([ty.PTR] if level is not None else []), *types))
+        return -(-ty.size_of(whole) // ALIGNED) * ALIGNED
+
+    # -- what is not ---------------------------------------------------------------------------------------------
+
+    def _recalled(self, level: Loop | None) -> tuple[RecalledValue, ...]:
+        plan = self.planned.plan
+        if plan is None:
+            return ()
+        found = []
+        for value in plan.demands.computed:
+            if self.reverse.level(value) is level:
+                how = "reloaded" if value.opcode == "load" else "recomputed"
+                found.append(RecalledValue(how, value.name or "", self.words.opcode(value), str(value.type),
+                                           self.words.value_place(value, level), self._asked(plan, value)))  # fmt: skip
+        return tuple(found)
+
+    def _asked(self, plan: TapePlan, key: Hashable) -> str:
+        """The instruction at the end of the way to who asked: the one whose reverse reads it."""
+        here: Hashable = key
+        seen: set[Hashable] = set()
+        while here not in seen:
+            seen.add(here)
+            reason = self._reader_of_group(plan, here) or plan._reason(here)
+            if reason is None:
+                break
+            here = reason
+        if isinstance(here, Instruction):
+            return self.words.instruction(here)
+        return plan.name(here)
+
+    def _reader_of_group(self, plan: TapePlan, key: Hashable) -> Hashable | None:
+        """Who reads one of the values that share an array; they ask for the array, and it for the first of them."""
+        if not (isinstance(key, tuple) and key[0] == "cells"):
+            return None
+        shared = plan.demands.shared
+        for read, why in plan.reads.items.items():
+            if isinstance(read.subject, Instruction) and shared.get(read.subject) == key:
+                return why
+        computed = plan.demands.computed
+        return next((reader for reader in computed if any(shared.get(v) == key for v in reader.operands
+                                                          if isinstance(v, Instruction))), None)  # fmt: skip
+
+
+def _subject(key: Hashable) -> tuple[object, str]:
+    """What a key of the plan is about, and its kind in words."""
+    if not isinstance(key, tuple):
+        return key, "value"
+    kind = _KINDS.get(str(key[0]), "value")
+    about = key[1] if key[0] != "dim" else key[2]
+    return (_subject(about)[0] if isinstance(about, tuple) else about), kind
+
+

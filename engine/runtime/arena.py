@@ -1,0 +1,43 @@
+"""The arena of the tape (`arena.ll`), and functions that end with a record where it finds no more memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+__all__ = ["arena_text", "guarded_text", "run_name"]
+
+_GUARD_BYTES = 576  # see `arena.ll`
+
+
+@cache
+def arena_text() -> str:
+    """The definitions of `irgrad.tape.*`."""
+    return Path(__file__).with_name("arena.ll").read_text(encoding="utf-8")
+
+
+def guarded_text(name: str, parameters: Sequence[str]) -> str:
+    """`ptr @NAME(...)`, which calls `void @NAME.run(...)` under a guard: null, or the record of a failure."""
+    arguments = ", ".join(f"{type_} %a{i}" for i, type_ in enumerate(parameters))
+    return f"""
+define ptr @{name}({arguments}) noinline nounwind {{
+  %guard = alloca [{_GUARD_BYTES} x i8], align 16
+  %came = call i32 @_setjmp(ptr %guard) returns_twice
+  %first = icmp eq i32 %came, 0
+  br i1 %first, label %run, label %failed
+run:
+  call void @irgrad.tape.enter(ptr %guard)
+  call void @{run_name(name)}({arguments})
+  call void @irgrad.tape.leave(ptr %guard)
+  ret ptr null
+failed:
+  %failure = call ptr @irgrad.tape.failure(ptr %guard)
+  ret ptr %failure
+}}
+"""
+
+
+def run_name(name: str) -> str:
+    """Name of the function that a guarded one calls; names may be quoted."""
+    return f'{name[:-1]}.run"' if name.endswith('"') else f"{name}.run"

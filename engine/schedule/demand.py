@@ -1,0 +1,209 @@
+"""Loops of a wide derivative that fill an array of which a later loop gathers some elements compute those only.
+
+    for (v = 0; v < vertices; v++) posed'[v] = ...        needed[] = 0 ; for (i ...) needed[nearest[i]] = 1
+    for (i = 0; i < n; i++) e'[i] = -posed'[nearest[i]]   for (v ...) if (needed[v]) posed'[v] = ...
+
+The primal's author need not care, W lanes make it worth it. A loop may leave iterations out when all that they do is
+to fill their own element of memory that was allocated here, and whatever else reads that memory is a gather of which
+the indices are known beforehand: computed from arguments that nothing writes (`noalias readonly`), in a counted loop
+that is sure to run where its conditions, which are asked beforehand as well, hold. Anything else leaves the loop alone:
+a pointer to the array that goes elsewhere, another read of it, sums over iterations, a call with effects. Where there
+are as many gathers as iterations, or no memory for the marks, every iteration runs.
+"""
+
+from __future__ import annotations
+
+from irgrad.engine.analyses.control.cache import get
+from irgrad.engine.analyses.control.cfg import Cfg
+from irgrad.engine.analyses.control.dominators import PostDominators
+from irgrad.engine.analyses.control.loops import Loop, Loops
+from irgrad.engine.analyses.evolution.affine import Affine, Symbol
+from irgrad.engine.analyses.evolution.earlier import Earlier, Numbers
+from irgrad.engine.analyses.evolution.induction import Induction
+from irgrad.engine.differentiate.primitives.rows import pure_call
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.model import Function, Instruction, Module, Value
+from irgrad.engine.ir.uses import uses_of
+from irgrad.engine.schedule.marks import Marks
+
+__all__ = ["compute_on_demand"]
+
+WORTH = 64  # vectors of 64 bytes in an iteration, for it to be worth a question (a mispredicted branch costs some 20)
+INNER = 8  # assumed iterations of inner loops
+FAR = 1 << 60  # bytes; no object is as large
+ALLOCATES = frozenset(("malloc", "calloc", "aligned_alloc"))
+HARMLESS = ("llvm.lifetime.", "llvm.memset.", "llvm.assume", "llvm.experimental.noalias.scope.decl")
+
+
+def compute_on_demand(module: Module) -> int:
+    """Skip what nobody reads in all functions; the number of loops that ask."""
+    return sum(_Demand(module, fn).run() for fn in list(module.functions.values()) if fn.blocks)
+
+
+class _Demand:
+    """The loops of one function."""
+
+    def __init__(self, module: Module, fn: Function) -> None:
+        self.module, self.fn = module, fn
+        self.uses = uses_of(fn.blocks)
+
+    def run(self) -> int:
+        """Change the loops; how many there were."""
+        if not any(self._allocates(i) for i in self.fn.instructions()):
+            return 0
+        cfg = get(Cfg, self.fn)
+        self.loops = get(Loops, self.fn)
+        if not any(self._worth(loop) for loop in self.loops.top):
+            return 0
+        if not all(self._returns(i) for i in self.fn.instructions() if i.is_call):
+            return 0
+        self.cfg, self.after = cfg, get(PostDominators, self.fn)
+        self.induction = Induction(self.fn, cfg, self.loops)
+        reads = {site: self._reads(site) for site in self.fn.instructions() if self._allocates(site)}
+        self.arrays = {site: loads for site, loads in reads.items() if loads is not None}
+        found = [marks for loop in self.loops.top if (marks := self._marks(loop)) is not None]
+        for marks in found:
+            marks.skip()
+        return len(found)
+
+    # -- what may be left out ------------------------------------------------------------------------------------------
+
+    def _allocates(self, instr: Instruction) -> bool:
+        return instr.opcode == "alloca" or (instr.opcode == "call" and instr.callee_name in ALLOCATES)
+
+    def _returns(self, call: Instruction) -> bool:
+        """Whether a call comes back, so that what stands behind it is sure to run."""
+        name = call.callee_name or ""
+        known = name in ALLOCATES or name == "free" or name.startswith(HARMLESS) or name.startswith("llvm.mem")
+        return call.opcode == "call" and (known or pure_call(call))
+
+    def _reads(self, site: Instruction) -> list[Instruction] | None:
+        """All loads from an array that is allocated in front of all loops; None if its address goes elsewhere."""
+        if site.block is None or self.loops.of(site.block) is not None:
+            return None
+        found, pending = [], [site]
+        while pending:
+            pointer = pending.pop()
+            for user in dict.fromkeys(self.uses.get(pointer, ())):
+                if user.opcode == "getelementptr" and user.operands[0] is pointer and user.type.is_ptr:
+                    pending.append(user)
+                elif user.opcode == "load" and not _effects(user):
+                    found.append(user)
+                elif user.opcode == "store" and user.operands[0] is not pointer and not _effects(user):
+                    continue
+                elif not self._cleared_or_freed(user, pointer):
+                    return None
+        return found
+
+    def _cleared_or_freed(self, user: Instruction, pointer: Value) -> bool:
+        """Whether it does nothing with the memory but to clear or to free it, outside of loops."""
+        name = (user.callee_name or "") if user.opcode == "call" else ""
+        outside = user.block is not None and self.loops.of(user.block) is None
+        return outside and (name == "free" or (name.startswith(HARMLESS) and user.args.count(pointer) == 1))
+
+    def _worth(self, loop: Loop) -> bool:
+        vectors = 0
+        for block in loop.blocks:
+            wide = sum(-(-ty.size_of(i.type) // 64) for i in block.instructions if i.type.is_vector)
+            vectors += wide * INNER ** (self.loops.depth(block) - loop.depth)
+        return vectors >= WORTH
+
+    def _marks(self, loop: Loop) -> Marks | None:
+        """Which iterations of a loop are needed, where some may not be."""
+        latch, count = loop.latch, self.induction.trip_count(loop)
+        if latch is None or loop.preheader is None or count is None or not count.certain or not self._worth(loop):
+            return None
+        if loop.exiting != [latch] or len(loop.exits) != 1 or self.cfg.preds(loop.exits[0]) != [latch]:
+            return None
+        filled = self._filled(loop)
+        earlier = Earlier(self.induction, self.after, loop.preheader)
+        if filled is None or not self._closed(loop) or not earlier.known(count.expr):
+            return None
+        numbers: dict[Numbers, None] = {}
+        for site, (size, shift) in filled.items():
+            for load in self.arrays[site]:
+                if not loop.contains(load.block):
+                    read = self._gather(load, site, size, shift, earlier)
+                    if read is None:
+                        return None
+                    numbers[read] = None
+        marks = Marks(self.module, self.fn, loop, count.expr, earlier, list(numbers))
+        return marks if marks.possible() else None
+
+    def _filled(self, loop: Loop) -> dict[Instruction, tuple[int, int]] | None:
+        """The arrays that the loop fills: bytes of an element, and which element the first iteration fills; None where
+        it does anything else, or an iteration needs what another does."""
+        found: dict[Instruction, tuple[int, int]] = {}
+        inside = [i for block in loop.blocks for i in block.instructions]
+        if any(i.is_call and not pure_call(i) for i in inside) or any(map(_effects, inside)):
+            return None
+        for store in (i for i in inside if i.opcode == "store"):
+            site, size, place = self._place(store, loop)
+            if site is None or place is None or found.setdefault(site, (size, place)) != (size, place):
+                return None
+        for load in (i for i in inside if i.opcode == "load"):
+            site, size, place = self._place(load, loop)
+            if site in found and found[site] != (size, place):
+                return None
+        return found or None
+
+    def _place(self, access: Instruction, loop: Loop) -> tuple[Instruction | None, int, int | None]:
+        """The array that an access of the loop goes to, bytes of an element, and which element from the counter."""
+        site, offset = self.induction.address(access.operands[-1])
+        size = offset.coefficient(loop)
+        if not isinstance(site, Instruction) or site not in self.arrays:
+            return None, size, None
+        return site, size, self._element(offset, loop, size, access)
+
+    def _element(self, offset: Affine, symbol: Symbol, size: int, access: Instruction) -> int | None:
+        """Which element, from `symbol`, an access lies in when an element has so many bytes; None: not in a single one.
+
+        Modulo 2^64 / size where the size is a power of two: then an offset that wraps still meets whole elements.
+        """
+        if size <= 0 or offset.coefficient(symbol) != size:
+            return None
+        terms = {s: c for s, c in offset.terms.items() if s is not symbol}
+        low, high = self.induction.bounds(Affine(64, offset.const, terms))
+        kind = access.type if access.opcode == "load" else access.operands[0].type
+        if not (low > -FAR and high < FAR):
+            return None
+        if not offset.exact and size & (size - 1):
+            least, most = self._range(symbol)
+            if not (size * least > -FAR and size * most < FAR):
+                return None
+        first, last = int(low) // size, (int(high) + ty.store_size(kind) - 1) // size
+        return first if first == last else None
+
+    def _range(self, symbol: Symbol) -> tuple[float, float]:
+        """Least and greatest number that a symbol may be."""
+        if isinstance(symbol, Instruction) and symbol.opcode == "sext":
+            return self.induction.bounds(Affine(64, 0, {symbol.operands[0]: 1}))
+        return self.induction.bounds(Affine(64, 0, {symbol: 1}))
+
+    def _gather(
+        self, load: Instruction, site: Instruction, size: int, shift: int, earlier: Earlier
+    ) -> Numbers | None:
+        """Which iterations a load outside of the loop needs."""
+        base, offset = self.induction.address(load.operands[0])
+        assert load.block is not None
+        inner = self.loops.of(load.block)
+        indices = [s for s, c in offset.terms.items() if isinstance(s, Instruction) and c == size]
+        if base is not site or inner is None or len(indices) != 1:
+            return None
+        place = self._element(offset, indices[0], size, load)
+        if place is None:
+            return None
+        bits = 64 if size & (size - 1) else 65 - size.bit_length()
+        return earlier.numbers(inner.ancestors()[-1], indices[0], place - shift, bits)
+
+    def _closed(self, loop: Loop) -> bool:
+        """Whether no value of the loop is used behind it."""
+        for block in loop.blocks:
+            for instr in block.instructions:
+                if any(not loop.contains(user.block) for user in self.uses.get(instr, ())):
+                    return False
+        return True
+
+
+def _effects(instr: Instruction) -> bool:
+    return instr.volatile or bool(instr.ordering) or instr.traits.has("synchronises")

@@ -1,0 +1,281 @@
+"""The prototype of a function as its IR text says it, and drafts of signatures inferred from it.
+
+This looks at one `define` line and one function body of the text, without parsing the module: it runs each time a
+kernel is made, also when everything else comes from the disk cache.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+from irgrad.engine.signature.dtypes import DTYPES
+from irgrad.engine.signature.parameter import Parameter
+from irgrad.engine.signature.signature import Signature
+from irgrad.rules.errors import LoadError, SignatureError
+
+__all__ = ["Prototype", "check_signature", "draft", "infer", "prototype_of", "quoted"]
+
+_PLAIN = re.compile(r"[-a-zA-Z$._][-a-zA-Z$._0-9]*\Z")
+_SCALARS = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64", "i8": "i8", "i16": "i16", "i32": "i32",
+            "i64": "i64", "i1": "bool"}  # fmt: skip
+_TYPED_PTR = re.compile(r"\b(byval|sret|byref|inalloca|preallocated)\(")
+
+
+@dataclass(frozen=True, slots=True)
+class Prototype:
+    """Types of a function as the IR has them.
+
+    returns: LLVM type; params: LLVM types, with `byval(...)`/`sret(...)` kept behind `ptr`; names: source names where
+    the IR carries them (None otherwise); body: the text of the function's body.
+    """
+
+    name: str
+    returns: str
+    params: tuple[str, ...]
+    names: tuple[str | None, ...]
+    vararg: bool
+    body: str
+    symbols: tuple[str, ...] = ()  # %names of the arguments in the body
+
+    def __str__(self) -> str:
+        inner = ", ".join((*self.params, "...") if self.vararg else self.params)
+        return f"{self.returns} @{self.name}({inner})"
+
+
+def quoted(name: str) -> str:
+    """A global's name as the IR spells it behind `@`."""
+    return name if _PLAIN.match(name) else '"' + name.replace("\\", "\\5C").replace('"', "\\22") + '"'
+
+
+def prototype_of(text: str, name: str) -> Prototype:
+    """The prototype of the function defined as `name` (without `@`). Raises LoadError when it is not defined."""
+    pattern = re.compile(r"^define\b[^\n]*?@" + re.escape(quoted(name)) + r"\(", re.M)
+    match = pattern.search(text)
+    if match is None:
+        raise LoadError(f"there is no function `{name}` in the module", because="no `define` has that name",
+                        fix="choose one of lib.functions()")
+    end = _closing(text, match.end() - 1)
+    head = text[match.start() : match.end()]
+    returns = _last_type(head[: head.rindex("@")].removeprefix("define").strip())
+    raw = _split(text[match.end() : end])
+    vararg = bool(raw) and raw[-1] == "..."
+    if vararg:
+        raw = raw[:-1]
+    line_end = text.find("\n", end)
+    close = text.find("\n}", end)
+    body = text[line_end : close if close >= 0 else len(text)]
+    names = _debug_names(text, text[end:line_end], len(raw))
+    symbols = tuple(_symbol(parameter, index) for index, parameter in enumerate(raw))
+    for index, parameter in enumerate(raw):
+        own = re.search(r'%([A-Za-z_][\w.]*)\Z', parameter)
+        if names[index] is None and own:
+            names[index] = re.sub(r"\W", "_", own[1])
+    return Prototype(name, returns, tuple(map(_param_type, raw)), tuple(names), vararg, body, symbols)
+
+
+def _symbol(parameter: str, index: int) -> str:
+    found = re.search(r'%(?:[-\w.$]+|"[^"]*")\Z', parameter)
+    return found[0] if found else f"%{index}"
+
+
+def _closing(text: str, start: int) -> int:
+    """Index of the bracket that closes the one at `start`; strings are skipped."""
+    depth, at = 0, start
+    while at < len(text):
+        char = text[at]
+        if char == '"':
+            at = text.index('"', at + 1)
+        elif char in "([{<":
+            depth += 1
+        elif char in ")]}>":
+            depth -= 1
+            if depth == 0:
+                return at
+        at += 1
+    return len(text)
+
+
+def _split(text: str) -> list[str]:
+    """Parts between top-level commas."""
+    parts, at, start = [], 0, 0
+    while at < len(text):
+        if text[at] in "([{<":
+            at = _closing(text, at)
+        elif text[at] == ",":
+            parts.append(text[start:at].strip())
+            start = at + 1
+        at += 1
+    last = text[start:].strip()
+    return [*parts, last] if last else parts
+
+
+def _last_type(head: str) -> str:
+    """The return type: the last type in the text between `define` and `@name`."""
+    if head.endswith(("}", "]", ">")):
+        depth, at = 0, len(head) - 1
+        while at >= 0:
+            depth += (head[at] in "}])>") - (head[at] in "{[(<")
+            if depth == 0:
+                return head[at:]
+            at -= 1
+    return head.rsplit(maxsplit=1)[-1] if head.split() else "void"
+
+
+def _param_type(parameter: str) -> str:
+    if parameter[0] in "{[<":
+        return parameter[: _closing(parameter, 0) + 1]
+    kind = parameter.split(maxsplit=1)[0]
+    typed = _TYPED_PTR.search(parameter)
+    if typed:
+        return f"{kind} {parameter[typed.start() : _closing(parameter, typed.end() - 1) + 1]}"
+    space = re.match(r"ptr addrspace\(\d+\)", parameter)
+    return space[0] if space else kind
+
+
+def _debug_names(text: str, attributes: str, count: int) -> list[str | None]:
+    """Names of arguments from the debug info: DILocalVariable(name: ..., arg: k, scope: the function's)."""
+    names: list[str | None] = [None] * count
+    scope = re.search(r"!dbg (!\d+)", attributes)
+    if scope:
+        pattern = re.compile(rf'!DILocalVariable\(name: "([^"]+)", arg: (\d+), scope: {scope[1]}[,)]')
+        for match in pattern.finditer(text):
+            if 0 < int(match[2]) <= count:
+                names[int(match[2]) - 1] = re.sub(r"\W", "_", match[1])
+    return names
+
+
+def check_signature(signature: Signature, prototype: Prototype) -> None:
+    """Raise SignatureError, naming both sides, when the signature contradicts the IR's prototype."""
+    where = f"`{signature}`\nand the IR's `{prototype}`"
+    if prototype.vararg:
+        raise SignatureError(f"`{prototype.name}` takes a variable number of arguments", where=where,
+                             because="such a function has no fixed prototype to differentiate",
+                             fix="write a C function with a fixed prototype that calls it")
+    if len(signature.parameters) != len(prototype.params):
+        raise SignatureError(
+            f"the signature has {len(signature.parameters)} parameters, the function {len(prototype.params)}",
+            where=where, fix=f"the IR suggests   {draft(prototype)}")
+    for p, ir in zip(signature.parameters, prototype.params, strict=True):
+        wanted = "ptr" if p.is_array else p.dtype.ir
+        if ir == wanted:
+            continue
+        if ir.startswith(("ptr byval", "ptr sret", "{", "[", "<")):
+            because, fix = "it is a struct, vector or array passed by value", "pass a pointer to it from a C wrapper"
+        elif ir == "ptr":
+            because, fix = "the function takes a pointer", f"give its shape: `{p.dtype}[n] {p.name}`, or `{p.dtype}[]`"
+        elif p.is_array:
+            because, fix = f"the function takes `{ir}` by value", f"`{_SCALARS.get(ir, ir)} {p.name}`"
+        else:
+            because, fix = f"the function takes `{ir}`", f"`{_SCALARS.get(ir, ir)} {p.name}`"
+        raise SignatureError(f"parameter `{p}` contradicts the function", where=where,
+                             because=f"{because}, the signature says `{wanted}`", fix=fix)
+    returned = "void" if signature.returns is None else signature.returns.ir
+    if returned != prototype.returns:
+        raise SignatureError(f"the return type `{signature.returns or 'void'}` contradicts the function", where=where,
+                             because=f"the function returns `{prototype.returns}`, the signature says `{returned}`",
+                             fix=f"start the signature with `{_SCALARS.get(prototype.returns, prototype.returns)}(`")
+
+
+def infer(prototype: Prototype) -> Signature:
+    """The signature of a function of scalars. Raises SignatureError, with a draft, when there are pointers."""
+    if all(t in _SCALARS for t in prototype.params) and not prototype.vararg and (
+        prototype.returns in _SCALARS or prototype.returns == "void"
+    ):
+        pairs = zip(_names(prototype), prototype.params, strict=True)
+        parameters = [Parameter(name, DTYPES[_SCALARS[t]]) for name, t in pairs]
+        returns = None if prototype.returns == "void" else DTYPES[_SCALARS[prototype.returns]]
+        return Signature(tuple(parameters), returns)
+    _refuse_values(prototype)
+    raise SignatureError(
+        f"`{prototype.name}` needs a signature", where=f"`{prototype}`",
+        because="the shapes behind its pointers are not in the IR",
+        fix=f'start from this draft   lib.kernel("{prototype.name}", "{draft(prototype)}")')
+
+
+def _refuse_values(prototype: Prototype) -> None:
+    """Raise SignatureError for what no signature can describe: structs and vectors by value, `...`."""
+    name, wrapped = prototype.name, f"{prototype.name}_flat"
+    given = [f"`{n}`" for n, t in zip(_names(prototype), prototype.params, strict=True)
+             if t.startswith(("ptr byval", "{", "[", "<"))]  # fmt: skip
+    what = fix = ""
+    if prototype.vararg:
+        what, fix = "takes a variable number of arguments", f"double {wrapped}(int n, const double *values)"
+    elif given:
+        what, fix = f"takes {', '.join(given)} by value, a struct or vector", f"double {wrapped}(const double *fields)"
+    elif prototype.returns.startswith(("{", "[", "<")) or any(t.startswith("ptr sret") for t in prototype.params):
+        what, fix = "returns a struct, vector or complex number", f"void {wrapped}(..., double *fields)"
+    if what:
+        raise SignatureError(
+            f"`{name}` {what}", where=f"`{prototype}`", because="a signature has numbers and arrays only",
+            fix=f"wrap it in C, with numbers and pointers:   {fix} {{ ... {name}(...) ... }}",
+        )  # fmt: skip
+
+
+def draft(prototype: Prototype) -> str:
+    """A signature guessed from the IR: element types from loads and stores, names from the debug info."""
+    parts = []
+    names = _names(prototype)
+    size = next((n for n, t in zip(names, prototype.params, strict=True) if t in ("i32", "i64")), "n")
+    for index, (name, kind) in enumerate(zip(names, prototype.params, strict=True)):
+        if kind in _SCALARS:
+            parts.append(f"{_SCALARS[kind]} {name}")
+            continue
+        element, writes, reads = _accesses(prototype.body, prototype.symbols[index])
+        intent = "" if not writes else "inout " if reads else "out "
+        parts.append(f"{intent}{element}[{size}] {name}")
+    if any(not t.startswith(("i32", "i64")) and t not in _SCALARS for t in prototype.params) and size not in names:
+        size_note = "  (with a number or a parameter for `n`)"
+    else:
+        size_note = ""
+    returns = "void" if prototype.returns == "void" else _SCALARS.get(prototype.returns, prototype.returns)
+    return f"{returns}({', '.join(parts)}){size_note}"
+
+
+def _names(prototype: Prototype) -> list[str]:
+    taken = {name for name in prototype.names if name}
+    spare = iter(name for name in ("n", "m", "k") if name not in taken)  # what sizes are called
+    names = []
+    for index, (name, kind) in enumerate(zip(prototype.names, prototype.params, strict=True)):
+        size = next(spare, None) if not name and kind in ("i32", "i64") else None
+        names.append(name or size or f"a{index}")
+    return names
+
+
+def _accesses(body: str, symbol: str) -> tuple[str, bool, bool]:
+    """Most frequent element type of the loads and stores through argument `symbol`, and whether it writes and reads.
+
+    Follows the argument by name through getelementptr, select, phi and the stack slots of unoptimised code.
+    """
+    reached = _reached(body, symbol)
+    kinds: Counter[str] = Counter()
+    writes = reads = False
+    for match in re.finditer(r"= load (?:volatile )?(\S+), ptr (%[-\w.$]+)", body):
+        if match[2] in reached and match[1] in _SCALARS:
+            kinds[_SCALARS[match[1]]] += 1
+            reads = True
+    for match in re.finditer(r"store (?:volatile )?(\S+) [^,]+, ptr (%[-\w.$]+)", body):
+        if match[2] in reached and match[1] in _SCALARS:
+            kinds[_SCALARS[match[1]]] += 1
+            writes = True
+    for match in re.finditer(r"getelementptr [^,]*?(half|bfloat|float|double|i32|i64), ptr (%[-\w.$]+)", body):
+        if match[2] in reached:
+            kinds[_SCALARS[match[1]]] += 1
+    return (kinds.most_common(1)[0][0] if kinds else "f64"), writes, reads
+
+
+def _reached(body: str, symbol: str) -> set[str]:
+    reached = {symbol}
+    slots: set[str] = set()
+    while True:
+        before = len(reached) + len(slots)
+        for match in re.finditer(r"(%[-\w.$]+) = (getelementptr|phi|select|load ptr|bitcast)\b([^\n]*)", body):
+            used = set(re.findall(r"%[-\w.$]+", match[3]))
+            if used & (slots if match[2] == "load ptr" else reached):
+                reached.add(match[1])
+        for match in re.finditer(r"store ptr (%[-\w.$]+), ptr (%[-\w.$]+)", body):
+            if match[1] in reached:
+                slots.add(match[2])
+        if len(reached) + len(slots) == before:
+            return reached

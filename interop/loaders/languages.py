@@ -1,0 +1,77 @@
+"""The languages that `load` takes: one entry each. Another one is another entry of `LANGUAGES`, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from irgrad.interop.loaders.compiler import Compilation, Options, compile_source
+
+__all__ = ["LANGUAGES", "Language", "by_name", "by_suffix"]
+
+Compile = Callable[[Path, Options, "str | None"], Compilation]
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """A language of sources.
+
+    name:     what `load(..., language=)` calls it
+    suffixes: of its files; the first is that of a file made of a string
+    compile:  a file, options and the name to show in messages -> LLVM IR as text. Raises CompileError or LoadError
+    trusted:  whether a compiler that irgrad runs wrote the IR: other IR is validated before LLVM sees it
+    text:     whether a string may be a source; header: what stands in front of such a string in its file
+    complete: what is linked behind a program of this language (a runtime library), or None
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    compile: Compile
+    trusted: bool = True
+    text: bool = True
+    header: str = ""
+    complete: Callable[[str], str] | None = None
+
+
+def _compiled(name: str) -> Compile:
+    """With clang."""
+    return lambda path, options, display: compile_source(path, name, options, display=display)
+
+
+def _text(path: Path, options: Options, display: str | None) -> Compilation:
+    from irgrad.interop.loaders.link import read_text
+
+    return Compilation(read_text(path), "", (), cached=False)
+
+
+def _bitcode(path: Path, options: Options, display: str | None) -> Compilation:
+    from irgrad.interop.loaders.link import read_bitcode
+
+    return Compilation(read_bitcode(path), "", (), cached=False)
+
+
+def _with_libcxx(text: str) -> str:
+    from irgrad.interop.loaders.libcxx import complete
+
+    return complete(text)
+
+
+_LINE = '#line 1 "{name}"\n'
+
+LANGUAGES: tuple[Language, ...] = (
+    Language("c", (".c",), _compiled("c"), header=_LINE),
+    Language("c++", (".cc", ".cpp", ".cxx", ".C", ".c++"), _compiled("c++"), header=_LINE, complete=_with_libcxx),
+    Language("ll", (".ll",), _text, trusted=False),
+    Language("bc", (".bc",), _bitcode, trusted=False, text=False),
+)
+
+
+def by_name(name: str) -> Language | None:
+    """The language of that name."""
+    return next((language for language in LANGUAGES if language.name == name), None)
+
+
+def by_suffix(suffix: str) -> Language | None:
+    """The language of files with that suffix."""
+    return next((language for language in LANGUAGES if suffix in language.suffixes), None)

@@ -1,0 +1,59 @@
+"""Evidence put together."""
+
+from __future__ import annotations
+
+from counting_work import peak_bytes
+
+from irgrad.engine.analyses.memory.byte_kinds import ACCESS, CONFLICT, DECLARED, INT, USED, Record, leaves
+from irgrad.engine.analyses.memory.strided_sets import Offsets
+from irgrad.engine.ir import types as ty
+
+
+def test_leaves_of_a_struct() -> None:
+    inner = ty.struct((ty.F32, ty.I32, ty.PTR, ty.vector(2, ty.F64)))
+    assert [(at, kind) for at, kind, _ in leaves(inner)] == [
+        (0, ty.F32), (4, INT), (8, ty.PTR), (16, ty.F64), (24, ty.F64),
+    ]  # fmt: skip
+
+
+def test_precise_evidence_stands_above_wide_evidence() -> None:
+    record = Record()
+    record.add(Offsets(0, ((8, None),)), ty.F64, 8, ACCESS)
+    record.add(Offsets(24, ((32, None),)), INT, 4, ACCESS)
+    assert record.layout(Offsets(0, ((32, None),)), 28) == ((0, ty.F64), (8, ty.F64), (16, ty.F64), (24, INT))
+
+
+def test_floats_stand_above_arithmetic_and_declared_types() -> None:
+    record = Record()
+    record.add(Offsets(0), INT, 8, USED)
+    record.add(Offsets(0), ty.PTR, 8, DECLARED)
+    record.add(Offsets(0), ty.F64, 8, ACCESS)
+    assert record.layout(Offsets(0), 8) == ((0, ty.F64),)
+    assert record.layout(Offsets(4), 4) == ((0, CONFLICT),)
+    record.add(Offsets(0), ty.F32, 4, ACCESS)
+    assert any(kind is CONFLICT for _, kind in record.layout(Offsets(0), 8))
+
+
+def test_evidence_is_looked_at_where_it_is() -> None:
+    """Whoever asks how much there is, in a loop over it, must not copy it each time."""
+    record = Record()
+    for at in range(2000):
+        record.add(Offsets(8 * at), ty.F64, 8, ACCESS)
+    assert len(record) == len(tuple(record.evidence)) == 2000
+    assert peak_bytes(lambda: (len(record), record.evidence)) < 1000
+
+
+def test_all_lanes_of_vectors_are_as_precise_as_an_unknown_index() -> None:
+    """Integers that were each seen at a place of their own in 16 bytes are an array of integers."""
+    record = Record()
+    for at in range(0, 16, 4):
+        record.add(Offsets(at, ((16, None),)), INT, 4, ACCESS)
+    record.add(Offsets(0, ((4, None),)), ty.F32, 4, ACCESS)
+    assert record.layout(Offsets(0, ((4, None),)), 4) == ((0, ty.F32),)
+
+
+def test_some_places_of_a_stride_are_more_precise_than_an_unknown_index() -> None:
+    record = Record()
+    record.add(Offsets(0, ((8, None),)), INT, 4, ACCESS)
+    record.add(Offsets(0, ((4, None),)), ty.F32, 4, ACCESS)
+    assert record.layout(Offsets(0, ((8, None),)), 8) == ((0, INT), (4, ty.F32))

@@ -1,0 +1,75 @@
+"""Records of pointers are split into their fields."""
+
+from __future__ import annotations
+
+from analysed import facts_of, facts_of_c, named
+
+from irgrad.engine.analyses.activity.facts import Facts
+from irgrad.engine.analyses.memory.byte_kinds import INT
+from irgrad.engine.analyses.memory.objects import Object
+from irgrad.engine.analyses.memory.strided_sets import Offsets
+
+
+def obj(facts: Facts, kind: str, number: int = 0) -> Object:
+    """The numbered object of a kind."""
+    return [o for o in facts.pointers.objects if o.kind == kind][number]
+
+
+CONTEXT = """
+struct ctx { double *x; const double *coef; int *idx; double **rows; int n; double scale; };
+__attribute__((noinline)) static double eval(const struct ctx *c) {
+  double s = 0;
+  for (int i = 0; i < c->n; i++) s += c->x[c->idx[i]] * c->coef[i] * c->rows[i][0];
+  return s * c->scale;
+}
+__attribute__((noinline)) static double outer(const struct ctx *c, struct ctx *t) { *t = *c; t->n = 5; return eval(t); }
+void f(double *x, double *coef, int *idx, double *scale, double *out) {
+  double *rows[10];
+  for (int i = 0; i < 10; i++) rows[i] = x + i;
+  struct ctx c = { x, coef, idx, rows, 10, *scale }, t;
+  *out = outer(&c, &t);
+}
+"""
+
+
+def test_a_struct_of_pointers_does_not_mix_its_fields() -> None:
+    facts = facts_of_c(CONTEXT, "f", {0, 3, 4})
+    assert facts.activity.scratch == set()
+    assert not facts.activity.shadowed(obj(facts, "argument", 1))
+    assert not facts.activity.shadowed(obj(facts, "argument", 2))
+    assert sum(facts.activity.holds_pointers(o) for o in facts.pointers.objects if o.kind == "alloca") >= 2
+    assert facts.types.region(facts.root.args[2]).fields == ((0, INT),)
+
+
+WIDE = """
+define void @f(ptr noalias %x, ptr noalias %y, ptr noalias %z, ptr noalias %out) {
+  %a = alloca [3 x ptr], align 16
+  %b = alloca [3 x ptr], align 16
+  %a1 = getelementptr i8, ptr %a, i64 8
+  %a2 = getelementptr i8, ptr %a, i64 16
+  store ptr %x, ptr %a
+  store ptr %x, ptr %a1
+  store ptr %y, ptr %a2
+  %v = load <2 x i64>, ptr %a
+  store <2 x i64> %v, ptr %b
+  %b1 = getelementptr i8, ptr %b, i64 8
+  %b2 = getelementptr i8, ptr %b, i64 16
+  store ptr %z, ptr %b2
+  %p = load ptr, ptr %b1
+  %q = load ptr, ptr %b2
+  %r = load double, ptr %p
+  %s = load double, ptr %q
+  %t = fadd double %r, %s
+  store double %t, ptr %out
+  ret void
+}
+"""
+
+
+def test_two_pointers_in_one_vector_have_cells_of_their_own() -> None:
+    facts = facts_of(WIDE, "f", {0, 3})
+    pointers = facts.pointers
+    x, _, z, _ = (pointers.of(arg) for arg in facts.root.args)
+    assert pointers.of(named(facts.root, "p")) == x
+    assert pointers.of(named(facts.root, "q")) == z
+    assert facts.types.ranges.places(named(facts.root, "p")) == {x.bit_length() - 1: Offsets(0)}

@@ -1,0 +1,199 @@
+"""Offsets of pointers object by object: linked structures, counters beside pointers, growing arrays, copies."""
+
+from __future__ import annotations
+
+import pytest
+from analysed import all_of, facts_of, facts_of_c, named
+
+from irgrad.engine.analyses.activity.facts import Facts
+from irgrad.engine.analyses.memory.objects import Object
+from irgrad.engine.analyses.memory.pointer_offsets import ANY, PointerSpots, Spots, join_all, moved, union
+from irgrad.engine.analyses.memory.strided_sets import TOP, ZERO, Offsets
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.model import Instruction
+
+RING = """
+#include <stdlib.h>
+struct link { struct link *next, *prev; };
+struct node { struct link at; double value; };
+struct ring { long count; struct link end; };
+void f(double *x, double *out) {
+  struct ring r; r.count = 0; r.end.next = r.end.prev = &r.end;
+  for (int i = 0; i < 4; i++) {
+    struct node *n = malloc(sizeof *n);
+    n->value = x[i];
+    n->at.prev = r.end.prev; n->at.next = &r.end;
+    r.end.prev->next = &n->at; r.end.prev = &n->at;
+    r.count += 1;
+  }
+  double s = 0;
+  for (struct link *l = r.end.next; l != &r.end; l = l->next) s += ((struct node *)l)->value * r.count;
+  *out = s;
+}
+"""
+
+
+def _heap(facts: Facts) -> Object:
+    (found,) = [o for o in facts.pointers.objects if o.kind == "heap"]
+    return found
+
+
+def test_links_to_nodes_and_to_the_header_are_kept_apart() -> None:
+    facts = facts_of_c(RING, "f", {0, 1})
+    heap = _heap(facts)
+    assert facts.layout(heap) == ((0, ty.PTR), (8, ty.PTR), (16, ty.F64))
+    walks = [i for i in all_of(facts, "load") if i.type.is_fp and facts.pointers.of(i.operands[0]) >> heap.index & 1]
+    assert walks
+    for load in walks:
+        assert facts.types.ranges.places(load.operands[0])[heap.index] == Offsets(16)
+
+
+def test_a_counter_beside_pointers_moves_none_of_them() -> None:
+    facts = facts_of_c(RING, "f", {0, 1})
+    (ring,) = [o for o in facts.pointers.objects if o.kind == "alloca" and o.size == 24]
+    for load in all_of(facts, "load"):
+        if load.type.is_ptr:
+            for places in facts.types.ranges.places(load).values():
+                assert places.exact
+    assert all(where.exact for where, *_ in facts.types.record(ring.index).evidence)
+
+
+GROWS = """
+#include <stdlib.h>
+struct list { double *begin, *end; };
+void f(double *x, long *n, double *out) {
+  struct list l = {0, 0};
+  for (long i = 0; i < *n; i++) {
+    long used = l.end - l.begin;
+    double *fresh = malloc((used + 1) * sizeof(double));
+    for (long k = 0; k < used; k++) fresh[k] = l.begin[k];
+    fresh[used] = x[i];
+    l.begin = fresh; l.end = fresh + used + 1;
+  }
+  double s = 0; for (double *p = l.begin; p < l.end; p++) s += *p;
+  *out = s;
+}
+"""
+
+
+def test_an_array_that_starts_from_null_grows_by_whole_elements() -> None:
+    facts = facts_of_c(GROWS, "f", {0, 2})
+    layout = facts.layout(_heap(facts))
+    assert str(layout) == "[0: double] every 8 bytes"
+
+
+MOVED = """
+define void @f(ptr %x, ptr %out) {
+  %a = alloca [2 x ptr]
+  %b = alloca [3 x ptr]
+  %h = call ptr @malloc(i64 32)
+  %h8 = getelementptr i8, ptr %h, i64 8
+  %a8 = getelementptr i8, ptr %a, i64 8
+  store ptr %h, ptr %a
+  store ptr %h8, ptr %a8
+  %b8 = getelementptr i8, ptr %b, i64 8
+  call void @llvm.memcpy.p0.p0.i64(ptr %b8, ptr %a, i64 16, i1 false)
+  %b16 = getelementptr i8, ptr %b, i64 16
+  %p = load ptr, ptr %b16
+  %q = load ptr, ptr %b8
+  %v = load double, ptr %x
+  store double %v, ptr %p
+  store double %v, ptr %q
+  ret void
+}
+declare ptr @malloc(i64)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+"""
+
+
+def test_copies_carry_what_memory_holds_to_its_new_place() -> None:
+    facts = facts_of(MOVED, "f", {0, 1})
+    heap = _heap(facts).index
+    places = {i.name: facts.types.ranges.places(i) for i in all_of(facts, "load") if i.type.is_ptr}
+    assert places == {"p": {heap: Offsets(8)}, "q": {heap: ZERO}}
+
+
+def test_sets_of_spots() -> None:
+    assert union(None, {1: ZERO}) == {1: ZERO}
+    assert union({}, None) == {}
+    assert union({1: ZERO}, {1: Offsets(8), 2: ZERO}) == {1: Offsets(0, ((8, 1),)), 2: ZERO}
+    assert union({ANY: TOP}, {1: ZERO}) == {ANY: TOP}
+    assert moved({1: ZERO, 2: Offsets(4)}, Offsets(8)) == {1: Offsets(8), 2: Offsets(12)}
+    assert moved(None, ZERO) is None
+    many = union(dict.fromkeys(range(20), ZERO), dict.fromkeys(range(20, 40), Offsets(16)))
+    assert many == {ANY: Offsets(0, ((16, 1),))}
+    assert join_all({}) == TOP
+
+
+CAST = """
+@_ZTV1A = constant [3 x ptr] zeroinitializer
+@_ZTV1B = constant [3 x ptr] zeroinitializer
+@_ZTI1A = external constant ptr
+define void @f(ptr noalias %x, ptr noalias %out) {
+  %o = call ptr @malloc(i64 40)
+  store ptr @_ZTV1A, ptr %o
+  %m = getelementptr i8, ptr %o, i64 8
+  %d = load double, ptr %x
+  store double %d, ptr %m
+  %b = getelementptr i8, ptr %o, i64 24
+  store ptr @_ZTV1B, ptr %b
+  %q = call ptr @__dynamic_cast(ptr %b, ptr @_ZTI1A, ptr @_ZTI1A, i64 -1)
+  %qi = ptrtoint ptr %q to i64
+  %bi = ptrtoint ptr %b to i64
+  %by = sub i64 %qi, %bi
+  %p = getelementptr i8, ptr %b, i64 %by
+  %r = call ptr @__dynamic_cast(ptr %x, ptr @_ZTI1A, ptr @_ZTI1A, i64 -1)
+  %pm = getelementptr i8, ptr %p, i64 8
+  %v = load double, ptr %pm
+  store double %v, ptr %out
+  ret void
+}
+declare ptr @malloc(i64)
+declare ptr @__dynamic_cast(ptr, ptr, ptr, i64)
+"""
+
+
+def test_a_dynamic_cast_leads_to_where_a_class_begins() -> None:
+    facts = facts_of(CAST, "f", {0, 1})
+    heap, ranges = _heap(facts).index, facts.types.ranges
+    assert ranges.places(named(facts.root, "q")) == ranges.places(named(facts.root, "p"))
+    assert ranges.places(named(facts.root, "p"))[heap].expand() == (0, 24)
+    assert ranges.places(named(facts.root, "r")) == {facts.pointers.object_of[facts.root.args[0]].index: TOP}
+
+
+def _relayed(links: int) -> str:
+    """Loads from a table, beside a pointer that comes back through a chain of functions against their order: it takes
+    a sweep for each."""
+    chain = [f"define internal ptr @g{k}(ptr %p) {{\n  %q = call ptr @g{k + 1}(ptr %p)\n"
+             f"  %r = getelementptr i8, ptr %q, i64 8\n  ret ptr %r\n}}" for k in range(links)]  # fmt: skip
+    loads = "".join(f"  %v{k} = load ptr, ptr %t\n" for k in range(10))
+    return "\n".join([*chain, f"define internal ptr @g{links}(ptr %p) {{\n  ret ptr %p\n}}",
+                      "define void @f(ptr %x, ptr %y) {\n  %t = alloca ptr\n  store ptr %x, ptr %t\n" + loads +
+                      "  %q = call ptr @g0(ptr %x)\n  %s = load double, ptr %q\n  store double %s, ptr %y\n"
+                      "  ret void\n}"])  # fmt: skip
+
+
+def test_memory_is_looked_up_once_for_a_load_of_what_does_not_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+    sweeps: list[str] = []
+    original, load = PointerSpots._look_up, PointerSpots._load
+
+    def look_up(self: PointerSpots, instr: Instruction) -> Spots | None:
+        looked.append(instr.name)
+        return original(self, instr)
+
+    def again(self: PointerSpots, instr: Instruction) -> Spots | None:
+        sweeps.append(instr.name)
+        return load(self, instr)
+
+    monkeypatch.setattr(PointerSpots, "_look_up", look_up)
+    monkeypatch.setattr(PointerSpots, "_load", again)
+    few, many = [], []
+    for links, counts in ((3, few), (12, many)):
+        looked.clear(), sweeps.clear()
+        facts = facts_of(_relayed(links), "f", {0, 1})
+        counts += [len(looked), len(sweeps)]
+        (last,) = [i for i in all_of(facts, "load") if i.name == "s"]
+        assert [*facts.types.ranges.places(last.operands[0]).values()] == [Offsets(8 * links)]
+    assert many[1] > 2 * few[1]
+    assert many[0] == few[0]

@@ -1,0 +1,70 @@
+"""Sets of offsets."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+from irgrad.engine.analyses.memory.strided_sets import (
+    TOP,
+    Offsets,
+    add,
+    contains,
+    join,
+    make,
+    meets,
+    multiply,
+    scale,
+    touches,
+)
+
+
+def test_offsets_of_nested_loops_stay_inside_their_struct() -> None:
+    outer = Offsets(0, ((32, None),))
+    inner = add(outer, Offsets(0, ((8, 2),)))
+    assert inner.expand() == (0, 8, 16)
+    assert meets(inner, outer.shift(24), -3, 8) == []
+    assert meets(inner, outer.shift(16), -3, 8) == [0]
+    assert contains(outer, Offsets(64))
+    assert not contains(outer, Offsets(8))
+    assert join(Offsets(0), Offsets(24)) == Offsets(0, ((24, 1),))
+    assert scale(TOP, 8).stride == 8
+
+
+def test_joins_come_to_rest() -> None:
+    grown = Offsets(0)
+    for k in range(1, 50):
+        grown = join(grown, Offsets(8 * k), widen=k > 3)
+    assert grown == Offsets(0, ((8, None),))
+    assert join(grown, Offsets(-8), widen=True).below
+
+
+def test_products_and_negative_factors() -> None:
+    rows = Offsets(0, ((1, None),))
+    assert multiply(scale(rows, 3), scale(rows, 8)).stride == 24
+    assert scale(Offsets(1, ((1, 3),)), -2).expand() == (-8, -6, -4, -2)
+    assert scale(rows, -8).below
+
+
+def _members(places: Offsets, reach: int) -> Iterator[int]:
+    """The members whose multiples of a free stride are at most `reach`."""
+    found = {places.start}
+    for stride, count in places.terms:
+        turns = range(count + 1) if count is not None else range(-reach if places.below else 0, reach + 1)
+        found = {x + stride * k for x in found for k in turns}
+    yield from found
+
+
+def test_distances_are_those_of_the_members() -> None:
+    rng = random.Random(3)
+
+    def some() -> Offsets:
+        terms = [(rng.choice((1, 3, 4, 6, 8)), rng.choice((None, 1, 2, 3))) for _ in range(rng.randrange(3))]
+        return make(rng.randrange(-9, 10), terms, rng.random() < 0.3)
+
+    for _ in range(400):
+        a, b, lowest, size = some(), some(), -rng.randrange(9), rng.randrange(1, 17)
+        far = list(_members(b, 40))
+        want = {y - x for x in _members(a, 40) for y in far if lowest <= y - x < size}
+        assert meets(a, b, lowest, size) == sorted(want)
+        assert touches(a, b, lowest, size) == bool(want)

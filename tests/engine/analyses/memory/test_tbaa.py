@@ -1,0 +1,64 @@
+"""Types from the metadata of the front end."""
+
+from __future__ import annotations
+
+from analysed import all_of, facts_of
+
+from irgrad.engine.analyses.memory.byte_kinds import INT, PTR
+from irgrad.engine.analyses.memory.tbaa import AccessTypes
+from irgrad.engine.ir.types import F64
+
+
+def test_tbaa_struct_types_a_copy() -> None:
+    text = """
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+define void @f(ptr noalias %x, ptr noalias %y) {
+entry:
+  call void @llvm.memcpy.p0.p0.i64(ptr %y, ptr %x, i64 24, i1 false), !tbaa.struct !0
+  ret void
+}
+!0 = !{i64 0, i64 8, !1, i64 8, i64 4, !3, i64 16, i64 8, !5}
+!1 = !{!2, !2, i64 0}
+!2 = !{!"double", !7, i64 0}
+!3 = !{!4, !4, i64 0}
+!4 = !{!"int", !7, i64 0}
+!5 = !{!6, !6, i64 0}
+!6 = !{!"p1 double", !7, i64 0}
+!7 = !{!"omnipotent char", !8, i64 0}
+!8 = !{!"Simple C/C++ TBAA"}
+"""
+    facts = facts_of(text, "f", {0, 1})
+    assert facts.types.access(facts.root.args[0], 24) == ((0, F64), (8, INT), (16, PTR))
+    assert facts.activity.call(all_of(facts, "call")[0])
+
+
+def test_what_the_source_calls_an_integer() -> None:
+    text = """
+define void @named(ptr noalias %x, ptr noalias %y) {
+entry:
+  %n = load i64, ptr %x, !tbaa !0
+  %b = load i64, ptr %x, !tbaa !2
+  store ptr %x, ptr %y
+  store i64 %n, ptr %y
+  store ptr %x, ptr %y, !tbaa !0
+  store ptr %x, ptr %y, !tbaa !4
+  call void @silent(ptr %y)
+  ret void
+}
+define void @silent(ptr %y) {
+  store ptr %y, ptr %y
+  ret void
+}
+!0 = !{!1, !1, i64 0}
+!1 = !{!"long", !3, i64 0}
+!2 = !{!3, !3, i64 0}
+!3 = !{!"omnipotent char", !6, i64 0}
+!4 = !{!5, !5, i64 0}
+!5 = !{!"p1 double", !3, i64 0}
+!6 = !{!"Simple C/C++ TBAA"}
+"""
+    facts = facts_of(text, "named", {0, 1})
+    said = AccessTypes(facts.module)
+    assert [said.is_number(load) for load in all_of(facts, "load")] == [True, False]
+    assert [said.keeps_number(store) for store in all_of(facts, "store", "named")] == [False, True, True, False]
+    assert [said.keeps_number(store) for store in all_of(facts, "store", "silent")] == [True]

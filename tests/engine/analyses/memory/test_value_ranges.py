@@ -1,0 +1,91 @@
+"""Offsets through loops, calls and arithmetic."""
+
+from __future__ import annotations
+
+from analysed import all_of, facts_of, facts_of_c, named
+
+from irgrad.engine.analyses.memory.strided_sets import Offsets
+
+NESTED = """
+struct body { double at[3]; int kind; };
+void f(struct body *b, int *n, double *out) {
+  double s = 0;
+  for (int i = 0; i < *n; i++) for (int k = 0; k < 3; k++) s += b[i].at[k] * b[i].at[k];
+  *out = s;
+}
+"""
+
+
+def test_inner_loops_with_constant_trips_are_bounded() -> None:
+    facts = facts_of_c(NESTED, "f", {0, 2})
+    load = next(i for i in all_of(facts, "load") if i.type.is_fp)
+    places = facts.types.ranges.offsets(load.operands[0])
+    assert places.stride == 32
+    assert {x % 32 for x in places.expand()} == {0, 8, 16}
+
+
+ROUNDED = """
+define void @f(ptr noalias %x, ptr noalias %out) {
+  %a = alloca [8 x double], align 32
+  %b = alloca [8 x double], align 8
+  %c = load i1, ptr %x
+  %s = select i1 %c, ptr %a, ptr %b
+  %p = getelementptr i8, ptr %s, i64 39
+  %pi = ptrtoint ptr %p to i64
+  %down = and i64 %pi, -16
+  %by = sub i64 %down, %pi
+  %q = getelementptr i8, ptr %p, i64 %by
+  %v = load double, ptr %q
+  store double %v, ptr %out
+  ret void
+}
+"""
+
+
+def test_a_pointer_that_is_rounded_down() -> None:
+    facts = facts_of(ROUNDED, "f", {0, 1})
+    a, b = (facts.pointers.object_of[named(facts.root, name)].index for name in "ab")
+    places = facts.types.ranges.places(named(facts.root, "q"))
+    assert places[a] == Offsets(32)
+    assert places[b].expand() == tuple(range(24, 40))
+
+
+QUOTIENTS = """
+define void @f(ptr noalias %x, ptr noalias %out, i64 %n) {
+  %v = load double, ptr %x
+  %small = and i64 %n, 7
+  %less = sdiv i64 %small, -2
+  %fewer = sdiv i64 %small, 2
+  %left = srem i64 %small, -3
+  store double %v, ptr %out
+  ret void
+}
+"""
+
+
+def test_quotients_that_may_be_negative() -> None:
+    facts = facts_of(QUOTIENTS, "f", {0, 1})
+    ranges = facts.types.ranges
+    assert ranges.offsets(named(facts.root, "less")).below
+    assert not ranges.offsets(named(facts.root, "fewer")).below
+    assert not ranges.offsets(named(facts.root, "left")).below
+
+
+MASK_FIRST = """
+define void @f(ptr noalias %x, ptr noalias %out) {
+  %a = alloca [8 x double], align 32
+  %p = getelementptr i8, ptr %a, i64 24
+  %pi = ptrtoint ptr %p to i64
+  %down = and i64 -16, %pi
+  %q = inttoptr i64 %down to ptr
+  %v = load double, ptr %q
+  store double %v, ptr %out
+  ret void
+}
+"""
+
+
+def test_a_mask_may_stand_first() -> None:
+    facts = facts_of(MASK_FIRST, "f", {0, 1})
+    index = facts.pointers.object_of[named(facts.root, "a")].index
+    assert facts.types.ranges.places(named(facts.root, "q"))[index].stride == 16

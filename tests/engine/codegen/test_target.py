@@ -1,0 +1,69 @@
+"""A second target is one object: nothing else is edited, and its code computes the same."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+
+import numpy as np
+import pytest
+
+from irgrad.engine.codegen import jit
+from irgrad.engine.codegen.optimise import optimised_module
+from irgrad.engine.codegen.target import HOST, Target
+
+TEXT = """
+declare double @llvm.exp.f64(double)
+define void @f(ptr noalias %x, ptr noalias %o, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %p = getelementptr inbounds double, ptr %x, i64 %i
+  %v = load double, ptr %p, align 8
+  %r = call double @llvm.exp.f64(double %v)
+  %q = getelementptr inbounds double, ptr %o, i64 %i
+  store double %r, ptr %q, align 8
+  %next = add nuw nsw i64 %i, 1
+  %go = icmp ult i64 %next, %n
+  br i1 %go, label %loop, label %done
+done:
+  ret void
+}
+"""
+OLD = Target("an old processor", HOST.triple, lambda: "nocona" if "x86" in HOST.triple() else "", lambda: "",
+             vector_math=False)  # fmt: skip
+
+
+def _code(target: Target) -> str:
+    module = optimised_module(TEXT, ["f"], target=target)
+    assembly = str(target.machine().emit_assembly(module))
+    module.close()
+    return assembly
+
+
+def test_a_second_target_makes_code_of_its_own() -> None:
+    if "x86_64" not in HOST.triple():
+        pytest.skip("the registers looked for are those of x86-64")
+    old, host = _code(OLD), _code(HOST)
+    assert "ymm" not in old and "_ZGV" not in old
+    assert ("ymm" in host or "zmm" in host) == ("+avx" in HOST.features())
+
+
+def test_it_computes_the_same_and_shares_no_cache_entry() -> None:
+    x = np.linspace(-1, 1, 37)
+    found = []
+    for target in (HOST, OLD):
+        compiled = jit.compile_module(TEXT, ["f"], target=target)
+        out = np.zeros_like(x)
+        call = compiled.function("f", None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+        call(x.ctypes.data, out.ctypes.data, len(x))
+        found.append((compiled.image, out))
+    np.testing.assert_allclose(found[0][1], np.exp(x), rtol=1e-14)
+    np.testing.assert_allclose(found[1][1], np.exp(x), rtol=1e-15)
+    assert found[0][0] != found[1][0]
+
+
+def test_it_is_frozen() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        HOST.name = "other"  # type: ignore[misc]

@@ -1,0 +1,200 @@
+"""Tangents and adjoints inside integers: structs passed in registers, sign tricks, words that are taken apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from handwritten.made import OUT, gradient, make
+
+import irgrad
+from irgrad import engine
+from irgrad.rules.errors import Unsupported
+
+MIXED = """
+typedef struct { int k; float v; } Pair;
+NOINLINE static float weigh(Pair p, double by) { return p.v * p.k * (float)by; }
+NOINLINE static Pair flip(Pair p) { Pair q = {p.k + 3, p.v * p.v}; return q; }
+void f(float *x, double *w, int *k, double *o) {
+    Pair p = {k[0], x[0]}, q = {k[1], x[1]};
+    *o = weigh(p, w[0]) + weigh(flip(q), w[1]);
+}"""
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_a_struct_of_an_int_and_a_float_in_one_register(mode: str) -> None:
+    made = make(MIXED, "f", mode, ["dup", "dup", "const", "dup"])
+    x, w, k = np.array([1.5, -2.0], np.float32), np.array([0.5, 3.0]), np.array([4, 7], np.int32)
+    dx = np.array([4 * 0.5, 10 * 2 * -2.0 * 3.0])
+    dw = np.array([1.5 * 4, 10 * 4.0])
+    o = np.zeros(1)
+    if mode == "reverse":
+        gx, gw = np.zeros(2, np.float32), np.zeros(2)
+        made(x, gx, w, gw, k, o, np.ones(1))
+        assert (gx.tolist(), gw.tolist()) == (dx.tolist(), dw.tolist())
+    else:
+        for i in range(2):
+            vx, vw, to = np.zeros(2, np.float32), np.zeros(2), np.zeros(1)
+            vx[i], vw[i] = 1.0, 0.5
+            made(x, vx, w, vw, k, o, to)
+            assert to[0] == dx[i] + 0.5 * dw[i]
+    assert o[0] == 1.5 * 4 * 0.5 + 10 * 4.0 * 3.0
+
+
+SIGNS = {
+    "and i64 %bits, 9223372036854775807": lambda x: np.sign(x),  # |x|
+    "or i64 %bits, -9223372036854775808": lambda x: -np.sign(x),  # -|x|
+    "xor i64 %bits, -9223372036854775808": lambda x: -1.0,  # -x
+}
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+@pytest.mark.parametrize("operation", list(SIGNS))
+def test_masks_of_the_sign(operation: str, mode: str) -> None:
+    text = f"""define void @f(ptr %x, ptr %o) {{
+  %bits = load i64, ptr %x, align 8
+  %masked = {operation}
+  %y = bitcast i64 %masked to double
+  %a = load double, ptr %x, align 8
+  %z = fmul double %y, %a
+  store double %z, ptr %o, align 8
+  ret void
+}}"""
+    for x in (1.5, -2.5):
+        value = {"and": abs(x), "or": -abs(x), "xor": -x}[operation.split(maxsplit=1)[0]]
+        want = SIGNS[operation](x) * x + value
+        made = make(text, "f", mode, ["dup", "dup"])
+        o, shadow = np.zeros(1), np.ones(1)
+        if mode == "forward":
+            to = np.zeros(1)
+            made(np.array([x]), shadow, o, to)
+            assert to[0] == want
+        else:
+            dx = np.zeros(1)
+            made(np.array([x]), dx, o, shadow)
+            assert dx[0] == want
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+@pytest.mark.parametrize("operation", ["or", "xor"])
+def test_the_sign_of_another_float(operation: str, mode: str) -> None:
+    """`or` is copysign(x, y) for x > 0 (LLVM drops the mask of a known sign), `xor` is x times the sign of y."""
+    text = f"""define void @f(ptr %x, ptr %y, ptr %o) {{
+  %a = load i64, ptr %x, align 8
+  %b = load i64, ptr %y, align 8
+  %s = and i64 %b, -9223372036854775808
+  %t = {operation} i64 %a, %s
+  %u = bitcast i64 %t to double
+  %p = load double, ptr %x, align 8
+  %q = load double, ptr %y, align 8
+  %v = fmul double %u, %p
+  %w = fmul double %v, %q
+  store double %w, ptr %o, align 8
+  ret void
+}}"""
+    for x, y in ((1.5, 0.5), (1.5, -0.5), (-2.5, 0.5), (-2.5, -0.5)):
+        sign = 1.0 if y > 0 or (operation == "or" and x < 0) else -1.0
+        want = (2 * sign * x * y, sign * x * x)
+        made = make(text, "f", mode, ["dup"] * 3)
+        o, shadow = np.zeros(1), np.ones(1)
+        for i in range(2):
+            if mode == "forward":
+                to = np.zeros(1)
+                made(np.array([x]), np.array([1.0 - i]), np.array([y]), np.array([float(i)]), o, to)
+                assert to[0] == want[i]
+        if mode == "reverse":
+            dx, dy = np.zeros(1), np.zeros(1)
+            made(np.array([x]), dx, np.array([y]), dy, o, shadow)
+            assert (dx[0], dy[0]) == want
+
+
+def test_halves_of_a_word_that_change_places() -> None:
+    """Two floats in one i64, swapped by shifts."""
+    text = """define void @f(ptr %x, ptr %y, ptr %o) {
+  %both = load i64, ptr %x, align 4
+  %low = shl i64 %both, 32
+  %high = lshr i64 %both, 32
+  %turned = or disjoint i64 %low, %high
+  store i64 %turned, ptr %y, align 4
+  %a = load float, ptr %y, align 4
+  %p = getelementptr inbounds float, ptr %y, i64 1
+  %b = load float, ptr %p, align 4
+  %q = getelementptr inbounds float, ptr %x, i64 1
+  %c = load float, ptr %q, align 4
+  %t = fmul float %a, %a
+  %u = fmul float %t, %b
+  %s = fadd float %u, %c
+  %d = fpext float %s to double
+  store double %d, ptr %o, align 8
+  ret void
+}"""
+    x = np.array([3.0, 2.0], np.float32)
+    (dx, _, _), _made = gradient(text, "f", "ddd", x, np.zeros(2, np.float32), OUT)
+    assert dx.tolist() == [4.0, 2 * 2.0 * 3.0 + 1]
+
+
+@pytest.mark.parametrize("operation", ["and i64 %bits, 4503599627370495", "lshr i64 %bits, 3"])
+def test_bits_taken_apart_are_refused(operation: str) -> None:
+    text = f"""define void @f(ptr %x, ptr %o) {{
+  %a = load double, ptr %x, align 8
+  %sq = fmul double %a, %a
+  %bits = bitcast double %sq to i64
+  %part = {operation}
+  %y = bitcast i64 %part to double
+  %z = fmul double %y, %a
+  store double %z, ptr %o, align 8
+  ret void
+}}"""
+    for mode in ("forward", "reverse"):
+        with pytest.raises(Unsupported, match=r"in +@f"):
+            make(text, "f", mode, ["dup", "dup"])
+
+
+ALIGNED = """
+#include <stdint.h>
+#include <stdlib.h>
+double f(const double *x, long n) {
+  char *raw = malloc(n * 8 + 64);
+  double *a = __builtin_assume_aligned((char *)(((uintptr_t)raw + 64) & ~(uintptr_t)63), 64);
+  double s = 0;
+  for (long i = 0; i < n; i++) a[i] = x[i] * x[i];
+  for (long i = 0; i + 1 < n; i++) s += a[i] * a[i + 1];
+  free(raw);
+  return s;
+}
+"""
+
+
+def test_memory_that_is_aligned_by_hand() -> None:
+    """Its shadow lies elsewhere, aligned like any; and the derivative can be differentiated again."""
+    kernel = irgrad.load(ALIGNED, flags=["-mavx2", "-mfma"]).kernel("f", "f64(f64[n] x, i64 n)")
+    for n in (1, 4, 5, 16, 33):
+        x = np.linspace(0.5, 1.5, n)
+        assert engine.check(kernel, x)
+        square = np.pad(x**2, 1)
+        beside = np.diag(4 * x[1:] * x[:-1], 1)
+        want = np.diag(2 * (square[:-2] + square[2:])) + beside + beside.T
+        np.testing.assert_allclose(engine.hessian(kernel)(x), want, rtol=1e-13)
+
+
+COPIED_AS_INTS = """
+#include <stdlib.h>
+double f(const double *x, long n) {
+  float *g = malloc(n * 4), *h = malloc(n * 4);
+  for (long i = 0; i < n; i++) g[i] = (float)x[i];
+  int *p = (int *)g, *q = (int *)h;
+  for (long i = 0; i < n; i++) q[n - 1 - i] = p[i];
+  double s = 0;
+  for (long i = 0; i < n; i++) s += h[i] * (double)(i + 1);
+  free(g); free(h);
+  return s;
+}
+"""
+
+
+@pytest.mark.parametrize("opt", [None, "O0", "O1", "O2", "O3"])
+def test_floats_that_are_copied_as_vectors_of_integers(opt: str | None) -> None:
+    kernel = irgrad.load(COPIED_AS_INTS, opt=opt).kernel("f", "f64(f64[n] x, i64 n)")
+    for n in (7, 8, 12, 40):
+        x, want = np.linspace(1, 2, n), np.arange(n, 0, -1.0)
+        np.testing.assert_allclose(engine.grad(kernel)(x), want)
+        np.testing.assert_allclose(engine.jvp(kernel, (x,), (x,))[1], want @ x, rtol=1e-6)

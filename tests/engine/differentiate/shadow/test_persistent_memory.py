@@ -1,0 +1,135 @@
+"""Memory that variables keep from call to call: right derivatives in every call, not only in the first."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import irgrad
+from irgrad.engine import grad, hessian, hvp, jacfwd, jvp
+from irgrad.rules.errors import Unsupported
+
+SIGNATURE = "f64(f64[n] x, i64 n)"
+SUM = "double s = 0; for (long i = 0; i < n; i++) s = 0.9 * s + b[i] * b[i]; return s; }"
+GROWS = {
+    "malloc": ("c", f"""#include <stdlib.h>
+        static double *b; static long room;
+        double f(const double *x, long n) {{
+          if (room < n) {{ free(b); b = malloc(n * 8); room = n; }}
+          for (long i = 0; i < n; i++) b[i] = x[i] * x[0];
+          {SUM}"""),
+    "realloc": ("c", f"""#include <stdlib.h>
+        static struct {{ long room; double *at; }} work;
+        double f(const double *x, long n) {{
+          if (work.room < n) work.at = realloc(work.at, (work.room = n) * 8);
+          double *b = work.at;
+          for (long i = 0; i < n; i++) b[i] = x[i] * x[0];
+          {SUM}"""),
+    "rows": ("c", """#include <stdlib.h>
+        static double **b; static long rows;
+        double f(const double *x, long n) {
+          if (rows < n) {
+            for (long i = 0; i < rows; i++) free(b[i]);
+            free(b);
+            b = malloc(n * sizeof *b);
+            for (long i = 0; i < n; i++) b[i] = malloc(n * 8);
+            rows = n;
+          }
+          for (long i = 0; i < n; i++) b[i][n - 1 - i] = x[i] * x[0];
+          double s = 0;
+          for (long i = 0; i < n; i++) s = 0.9 * s + b[i][n - 1 - i] * b[i][n - 1 - i];
+          return s;
+        }"""),
+    "tape": ("c", """#include <stdlib.h>
+        static double *b; static long room;
+        double f(const double *x, long n) {
+          if (room < n) { free(b); b = malloc(n * 8); room = n; }
+          double t = 1;
+          for (long i = 0; i < n; i++) { double v = x[i]; while (v > 0.01) { v *= v; t += v; } b[i] = x[i] * x[0]; }
+          double s = 0;
+          for (long i = 0; i < n; i++) s = 0.9 * s + b[i] * b[i];
+          return s + 0 * t;
+        }"""),
+    "vector": ("c++", f"""#include <vector>
+        extern "C" double f(const double *x, long n) {{
+          static std::vector<double> b;
+          b.resize(n);
+          for (long i = 0; i < n; i++) b[i] = x[i] * x[0];
+          {SUM}"""),
+    "push_back": ("c++", f"""#include <vector>
+        extern "C" double f(const double *x, long n) {{
+          static std::vector<double> b;
+          b.clear();
+          for (long i = 0; i < n; i++) b.push_back(x[i] * x[0]);
+          {SUM}"""),
+}  # fmt: skip
+ADDS = """#include <stdlib.h>
+static double *b; static long room;
+double f(const double *x, long n) {
+  if (room < 64) { free(b); room = 64 + (n > 1000); b = calloc(room, 8); }
+  double s = 0;
+  for (long i = 0; i < n; i++) { b[i & 63] += x[i] * x[0]; s += b[i & 63] * b[i & 63]; }
+  return s;
+}"""
+NODES = """#include <stdlib.h>
+typedef struct node { double value; struct node *next; } node;
+static node *first;
+double f(const double *x, long n) {
+  if (!first) for (long i = 0; i < n; i++) { node *p = malloc(sizeof *p); p->next = first; first = p; }
+  node *p = first;
+  for (long i = 0; i < n && p; i++, p = p->next) p->value = x[i] * x[0];
+  return first->value * first->next->value;
+}"""
+
+
+@pytest.mark.parametrize("mode", ["grad", "jvp", "jacfwd"])
+@pytest.mark.parametrize("name", GROWS)
+def test_memory_that_a_later_call_finds(name: str, mode: str) -> None:
+    language, source = GROWS[name]
+    kernel = irgrad.load(source, language=language).kernel("f", SIGNATURE)
+    gradient = grad(kernel)
+    for n in (4, 4, 9, 3, 700, 9, 2000, 4):
+        x = np.linspace(0.3, 0.8, n)
+        weight = 2 * x * x[0] * 0.9 ** np.arange(n - 1, -1, -1)
+        want = weight * x[0]
+        want[0] += weight @ x
+        if mode == "jvp":
+            np.testing.assert_allclose(jvp(kernel, (x,), (x,))[1], want @ x, rtol=1e-10)
+        else:
+            got = gradient(x) if mode == "grad" else jacfwd(kernel)(x) if n < 20 else want
+            np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["malloc", "realloc"])
+def test_second_derivatives(name: str) -> None:
+    kernel = irgrad.load(GROWS[name][1]).kernel("f", SIGNATURE)
+    for n in (3, 3, 6, 2):
+        x, v = np.linspace(0.3, 0.8, n), np.cos(np.arange(n))
+        weight = 2 * 0.9 ** np.arange(n - 1, -1, -1)
+        want = np.diag(weight * x[0] ** 2)
+        want[0] += 2 * weight * x * x[0]
+        want[:, 0] += 2 * weight * x * x[0]
+        want[0, 0] += weight @ x**2
+        np.testing.assert_allclose(hvp(kernel, (x,), v), want @ v, rtol=1e-10)
+        np.testing.assert_allclose(hessian(kernel)(x), want, rtol=1e-10, atol=1e-14)
+
+
+@pytest.mark.parametrize("mode", ["grad", "jvp", "jacfwd"])
+def test_what_an_earlier_call_left_is_constant(mode: str) -> None:
+    kernel = irgrad.load(ADDS).kernel("f", SIGNATURE)
+    x = np.linspace(0.5, 1, 4)
+    for calls in range(1, 4):  # the memory holds calls * x * x[0] at the end, of which this call added one part
+        weight = 2 * calls * x * x[0]
+        want = weight * x[0]
+        want[0] += weight @ x
+        if mode == "jvp":
+            assert jvp(kernel, (x,), (x,))[1] == pytest.approx(want @ x)
+        else:
+            np.testing.assert_allclose(grad(kernel)(x) if mode == "grad" else jacfwd(kernel)(x), want)
+
+
+@pytest.mark.parametrize("mode", ["grad", "jvp"])
+def test_pointers_beside_floats_are_refused(mode: str) -> None:
+    kernel, x = irgrad.load(NODES).kernel("f", SIGNATURE), np.ones(3)
+    with pytest.raises(Unsupported, match=r"memory with pointers beside active floats(.|\n)*in +@f \(.*\n.*@malloc"):
+        grad(kernel)(x) if mode == "grad" else jvp(kernel, (x,), (x,))

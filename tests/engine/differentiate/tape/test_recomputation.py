@@ -1,0 +1,99 @@
+"""What is computed again: by cost, by what was overwritten, by where it was defined."""
+
+from __future__ import annotations
+
+import pytest
+from handwritten.planned import facts_of, find, rules_of
+
+from irgrad.engine.differentiate.tape.recomputation import NEVER
+
+LOOP = """
+void f(double *restrict x, double *restrict w, long *n, double *o) {
+    double s = 1;
+    for (long i = 0; i < *n; i++) { double u = %s; s *= u * u; }
+    *o = s;
+}"""
+
+
+@pytest.mark.parametrize(("term", "opcode", "computed"), [
+    ("x[i] * w[i] + 2", "llvm.fmuladd", True),
+    ("x[i] / w[i] / (x[i] + 1)", "fdiv", True),
+    ("sin(x[i])", "llvm.sin", True),
+    ("sin(cos(x[i]))", "llvm.sin", False),  # two calls cost more than eight bytes
+    ("s + w[i]", "fadd", False),  # the sum is not there any more
+])  # fmt: skip
+def test_cheap_values_are_computed_again(term: str, opcode: str, computed: bool) -> None:
+    facts = facts_of(LOOP % term, "dccd")
+    rules = rules_of(facts)
+    value = find(facts, opcode)
+    assert facts.level(value) is not None
+    assert rules.computes(value) == computed
+    assert (rules.cost(value) < NEVER) == computed
+
+
+def test_memory_that_is_overwritten_is_not_read_again() -> None:
+    source = "void f(double *x, double *o) { for (long i = 0; i < 9; i++) { o[i] = sin(x[i] * x[i]); %s } }"
+    for change, computed in (("", True), ("x[i] = 1;", False)):
+        facts = facts_of((source % change).replace("double *x", "double *restrict x"), "dd")
+        assert rules_of(facts).computes(find(facts, "load")) == computed
+
+
+def test_a_counter_follows_from_the_iteration() -> None:
+    source = """
+    void f(double *x, long *n, double *o) {
+        double s = 0;
+        for (long i = 0, k = 3; i < *n; i++, k += 7) s += x[i] * (double)(i * k);
+        *o = s;
+    }"""
+    facts = facts_of(source, "dcd")
+    rules = rules_of(facts)
+    counters = [p for loop in facts.loops.all for p in loop.header.phis if p.type.is_int]
+    assert counters
+    assert all(rules.computes(p) and rules.cost(p) <= 4 for p in counters)
+    assert all(len(rules.parts(p)) == 2 for p in counters)
+
+
+def test_a_choice_makes_expensive_values_computed() -> None:
+    facts = facts_of(LOOP % "s + w[i]", "dccd")
+    rules = rules_of(facts)
+    value = find(facts, "fadd")
+    chosen = rules.with_choice({}, frozenset((value,)))
+    assert chosen.computes(value)
+    assert chosen.cost(value) == NEVER
+    assert rules.missing(value, set()) == [p for p in value.operands if getattr(p, "opcode", "") == "phi"]
+
+
+def test_shadows_follow_address_arithmetic() -> None:
+    source = """
+    void f(double *x, long *n, double *o) {
+        double *rows[8], s = 0;
+        for (long k = 0; k < 8; k++) rows[k] = x + *n * k;
+        for (long i = 0; i < *n; i++) { double *p = rows[i * i & 7]; s += p[i + 2] * p[i + 2]; %s }
+        *o = s;
+    }"""
+    for change, kept in (("", False), ("rows[i * i & 7] = x + i;", True)):
+        facts = facts_of(source % change, "dcd")
+        rules = rules_of(facts)
+        pointers = [i for b in facts.cfg.rpo for i in b.instructions if i.opcode == "load" and i.type.is_ptr]
+        assert len(pointers) == 1
+        assert (rules.shadow_parts(pointers[0]) is None) == kept
+        moved = find(facts, "getelementptr", -1)
+        parts = rules.shadow_parts(moved)
+        assert parts is not None
+        assert parts[0] == moved.operands[:1]
+
+
+def test_trip_counts_are_asked_again_where_they_can_be() -> None:
+    source = """
+    void f(double *restrict x, long *restrict n, double *restrict o) {
+        double s = x[0];
+        for (long i = 0; i < *n; i++) s = sin(s * x[1]);
+        *o = s; %s
+    }"""
+    for change, computed in (("", True), ("*n = 0;", False)):
+        facts = facts_of(source % change, "dcd")
+        assert facts.loops.all
+        # the count itself is direct in a combined derivative: it is the load that may be gone
+        load = next(i for b in facts.cfg.rpo for i in b.instructions if i.opcode == "load" and i.type.is_int)
+        assert rules_of(facts).computes_trip(facts.loops.all[0])
+        assert facts.clobber.clobbered(load) != computed

@@ -1,0 +1,74 @@
+"""Lowering of whole programs: what stays, what is shared, and what a program's own variables are to a derivative."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from irgrad.engine.enzyme.lower import lower
+from irgrad.interop.loaders import load
+from irgrad.rules.errors import IRGradError, Unsupported
+
+HEAD = """double __enzyme_autodiff(void *, ...);
+double __enzyme_fwddiff(void *, ...);
+"""
+
+
+def test_a_program_without_such_calls_is_untouched() -> None:
+    text = load("int main(void) { return 0; }").text
+    assert lower(text) == text
+
+
+def test_one_derivative_serves_equal_calls() -> None:
+    text = lower(load(HEAD + """
+double f(double x) { return x * x * x; }
+double a(double x) { return __enzyme_autodiff((void *)f, x); }
+double b(double x) { return __enzyme_autodiff((void *)f, 2 * x); }
+double c(double x) { return __enzyme_fwddiff((void *)f, x, 1.0); }
+""").text)  # fmt: skip
+    names = re.findall(r"^define [^@\n]*@(irgrad\.root\.\d+\.[a-z]+\.\d+)\(", text, re.M)
+    assert sorted(names) == ["irgrad.root.1.vjp.11", "irgrad.root.3.jvp.11"]
+
+
+def test_a_static_variable_stays_the_programs() -> None:
+    text = lower(load(HEAD + """
+static double scale = 2;
+double f(double x) { return scale * x * x; }
+double a(double x) { scale = x; return __enzyme_autodiff((void *)f, x); }
+""").text)  # fmt: skip
+    assert len(re.findall(r"^@scale[\w.]* = ", text, re.M)) == 1
+    assert re.search(r"^@scale = internal ", text, re.M)
+    derivative = text.split("@irgrad.root.1.vjp.11(", 1)[1].split("\n}", 1)[0]
+    assert "@scale" in derivative  # read when it runs, not folded to 2
+
+
+def test_a_function_that_differentiates_itself_is_refused() -> None:
+    with pytest.raises(Unsupported, match="inside of itself"):
+        lower(load(HEAD + """
+double f(double x) { return x < 1 ? x : __enzyme_autodiff((void *)f, x / 2); }
+""").text)  # fmt: skip
+
+
+def test_active_values_in_a_variable_are_refused_not_dropped() -> None:
+    with pytest.raises(IRGradError) as caught:
+        lower(load(HEAD + """
+struct { double value; double *place; } state;
+__attribute__((noinline)) void touch(double *p) { state.value += *p; state.place = p; }
+double g(double x) { double y = x * x; touch(&y); return state.value * x; }
+double a(double x) { return __enzyme_autodiff((void *)g, x); }
+""").text)  # fmt: skip
+    assert "`state`" in str(caught.value)
+    assert "<string>" in caught.value.where
+    assert "more than floats" in caught.value.because
+
+
+def test_a_long_jump_is_refused() -> None:
+    with pytest.raises(Unsupported, match=r"(?s)`_setjmp` in code.*cannot follow a long jump.*return an error code"):
+        lower(load(HEAD + """
+#include <setjmp.h>
+static jmp_buf back;
+static void inner(double x) { if (x > 10) longjmp(back, 1); }
+double f(double x) { if (setjmp(back)) return -1; inner(x); return x * x; }
+double a(double x) { return __enzyme_autodiff((void *)f, x); }
+""").text)  # fmt: skip

@@ -1,0 +1,40 @@
+"""Small steps of rewriting."""
+
+from __future__ import annotations
+
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.printer import instruction_to_text
+from irgrad.engine.ir.rewrite import copied, declare, replace_uses
+from irgrad.engine.ir.text.reader import read
+
+TEXT = """
+define double @f(double %x) {
+  %a = fadd double %x, 1.0
+  %b = fmul nnan double %a, %a
+  %c = fsub double %b, %a
+  ret double %c
+}
+"""
+
+
+def test_uses_follow_chains() -> None:
+    module = read(TEXT)
+    fn = module.functions["f"]
+    a, b, c, ret = fn.instructions()
+    replace_uses(fn, {a: b, b: fn.args[0]})
+    assert b.operands == [fn.args[0], fn.args[0]] and c.operands == [fn.args[0], fn.args[0]] and ret.operands == [c]
+
+
+def test_a_copy_has_what_the_original_has() -> None:
+    fn = read(TEXT).functions["f"]
+    b = list(fn.instructions())[1]
+    new = copied(b, [fn.args[0], fn.args[0]])
+    assert new.flags == b.flags == ("nnan",) and new.opcode == "fmul" and new.metadata is not b.metadata
+    assert "fmul nnan double %x, %x" in instruction_to_text(new)
+
+
+def test_declared_once() -> None:
+    module = read(TEXT)
+    first = declare(module, "g", ty.F64, (ty.F64,), "nounwind")
+    assert first.is_declaration and declare(module, "g", ty.VOID, ()) is first
+    assert declare(module, "f", ty.VOID, ()) is module.functions["f"]

@@ -1,0 +1,159 @@
+"""Programs whose derivative would be a guess are refused, with the reason."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from handwritten.made import OUT, asked, gradient, make
+
+import irgrad
+from irgrad import engine
+from irgrad.engine.ir.text.reader import read
+from irgrad.engine.pipeline.derivatives import derive
+
+UNION = """
+#include <stdlib.h>
+union cell { double d; const double *p; };
+struct tagged { int tag; union cell u; };
+double f(const double *x, const int *k) {
+  struct tagged *a = malloc(3 * sizeof *a); double s = 0;
+  for (int i = 0; i < 3; i++) { a[i].tag = k[i]; if (k[i]) a[i].u.d = x[i] * x[i]; else a[i].u.p = x + i; }
+  for (int i = 0; i < 3; i++) { struct tagged t = a[2 - i]; s += t.tag ? t.u.d : *t.u.p; }
+  free(a);
+  return s;
+}
+"""
+BITS = """
+double f(const double *x, const int *k) {
+  long b; double y; __builtin_memcpy(&b, x, 8); b = b / 2 + k[0]; __builtin_memcpy(&y, &b, 8); return y * x[1];
+}
+"""
+
+FROM_A_NUMBER = """
+define void @f(ptr %x, ptr %where, ptr %o) {
+  %number = load i64, ptr %where, align 8
+  %scaled = mul i64 %number, 8
+  %p = inttoptr i64 %scaled to ptr
+  %a = load double, ptr %x, align 8
+  %sq = fmul double %a, %a
+  store double %sq, ptr %p, align 8
+  %again = load double, ptr %p, align 8
+  %r = fmul double %again, %a
+  store double %r, ptr %o, align 8
+  ret void
+}
+"""
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+@pytest.mark.parametrize(
+    ("source", "language", "message"),
+    [
+        (UNION, "c", "a pointer travels as a float"),
+        (BITS, "c", "integer arithmetic on the bits of an active float"),
+    ],
+)
+def test_refused(source: str, language: str, message: str, mode: str) -> None:
+    kernel = irgrad.load(source, language=language).kernel("f", "f64(f64[3] x, i32[3] k)")
+    x, k = np.array([0.5, 1.5, -0.5]), np.array([1, 0, 1], np.int32)
+    with pytest.raises(irgrad.IRGradError, match=message):
+        if mode == "forward":
+            engine.jvp(kernel, [x, k], [x, None])
+        else:
+            engine.grad(kernel, wrt="x")(x, k)
+
+
+def test_the_union_of_numbers_is_fine() -> None:
+    source = UNION.replace("const double *p;", "long p;").replace("x + i", "i").replace("*t.u.p", "t.u.p")
+    kernel = irgrad.load(source).kernel("f", "f64(f64[3] x, i32[3] k)")
+    x, k = np.array([0.5, 1.5, -0.5]), np.array([1, 0, 1], np.int32)
+    np.testing.assert_allclose(engine.grad(kernel, wrt="x")(x, k), [1.0, 0.0, -1.0])
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_pointers_made_of_numbers(mode: str) -> None:
+    with pytest.raises(irgrad.Unsupported, match=r"pointer of unknown origin\n +in +@f(.|\n)*because(.|\n)*to fix"):
+        make(FROM_A_NUMBER, "f", mode, ["dup", "const", "dup"])
+
+
+def test_inactive_memory_may_come_from_anywhere() -> None:
+    """The same kind of access with data that no derivative depends on."""
+    source = "void f(double *x, double **table, double *o) { *o = x[0] * table[1][0]; }"
+    weights = np.array([3.0, 4.0])
+    table = np.array([0, weights[1:].ctypes.data])
+    (dx, _), _made = gradient(source, "f", "dcd", np.array([2.0]), table, OUT)
+    assert dx.tolist() == [4.0]
+
+
+GIVEN = """
+#include <stdlib.h>
+#include <string.h>
+typedef union { double d; const double *p; } cell;
+double f(const double *x, cell *c, int k) {
+  for (int i = 0; i < 3; i++) if (i == k) c[i].d = x[i] * x[i]; else c[i].p = x + i;
+  long word; double s = 0;
+  for (int i = 0; i < 3; i++) { memcpy(&word, c + (i + k) % 3, 8); memcpy(c + i, &word, 8); }
+  for (int i = 0; i < 3; i++) s += i == (k * 2) % 3 ? c[i].d : *c[i].p;
+  return s;
+}
+"""
+
+
+def test_bytes_of_the_caller_that_are_a_float_or_a_pointer_go_forwards_only() -> None:
+    """Nobody knows what the shadow of such memory holds when the derivative begins."""
+    kernel = irgrad.load(GIVEN).kernel("f", "f64(f64[3] x, inout f64[3] c, i32 k)")
+    with pytest.raises(irgrad.Unsupported, match=r"may be a float or a pointer(.|\n)*forward mode"):
+        engine.grad(kernel, wrt="x")(np.ones(3), np.ones(3), 1)
+
+
+COPIED = """
+#include <stdlib.h>
+typedef double v2 __attribute__((vector_size(16), may_alias));
+struct cell { double d; const double *p; };
+double f(const double *x, const int *k) {
+  struct cell *a = malloc(3 * sizeof *a), *b = malloc(3 * sizeof *b); double s = 0;
+  for (int i = 0; i < 3; i++) { a[i].d = x[i] * x[i]; a[i].p = x + (i + 1) % 3; }
+  for (int i = 0; i < 3; i++) *(v2 *)&b[k[i]] = *(v2 *)&a[i];
+  for (int i = 0; i < 3; i++) s += b[i].d * *b[i].p;
+  free(a); free(b);
+  return s;
+}
+"""
+BEHIND_BITS = """
+define void @f(ptr %x, ptr %k, ptr %o) {
+  %a = alloca double, align 8
+  store ptr %x, ptr %a, align 8
+  %n = load i32, ptr %k, align 4
+  %odd = trunc i32 %n to i1
+  br i1 %odd, label %left, label %right
+left:
+  %l = load double, ptr %a, align 8
+  br label %join
+right:
+  %r = load double, ptr %x, align 8
+  br label %join
+join:
+  %v = phi double [ %l, %left ], [ %r, %right ]
+  %b = bitcast double %v to i64
+  %p = inttoptr i64 %b to ptr
+  %y = load double, ptr %p, align 8
+  %z = fmul double %y, %y
+  store double %z, ptr %o, align 8
+  ret void
+}
+"""
+
+
+def test_pointers_that_were_copied_as_floats() -> None:
+    """The analysis of pointers does not follow floats: without the refusal the derivative would be zero."""
+    kernel = irgrad.load(COPIED).kernel("f", "f64(f64[3] x, i32[3] k)")
+    x, k = np.array([0.5, 1.5, -0.5]), np.array([1, 2, 0], np.int32)
+    with pytest.raises(irgrad.Unsupported, match=r"a pointer travels as a float(.|\n)*to fix +keep floats"):
+        engine.grad(kernel, wrt="x")(x, k)
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_pointers_made_of_the_bits_of_a_float(mode: str) -> None:
+    module = read(BEHIND_BITS, roots=["f"])
+    with pytest.raises(irgrad.Unsupported, match=r"a pointer travels as a float"):
+        derive(module, asked("f", mode, ["dup", "const", "dup"]))

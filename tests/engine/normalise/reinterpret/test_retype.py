@@ -1,0 +1,165 @@
+"""Floats that the compiler moves as integers keep their derivatives, in both modes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from handwritten.made import OUT, gradient, make, module_of
+
+from irgrad.engine.analyses.activity.facts import Facts
+from irgrad.engine.codegen.passes import Code, Settings, run_passes
+from irgrad.engine.ir import types as ty
+from irgrad.engine.normalise.reinterpret.retype import retype, undecided
+from irgrad.engine.pipeline.stages import NORMALISE
+from irgrad.rules.errors import Unsupported
+
+PAIRS = """
+typedef struct { float a, b; } Pair;
+void f(Pair *x, Pair *y, int *at, double *o) {
+    for (int i = 0; i < 4; i++) y[at[i]] = x[i];      /* load i64, store i64 */
+    double s = 0;
+    for (int i = 0; i < 4; i++) s += y[i].a * y[i].b * (i + 1);
+    *o = s;
+}
+"""
+BEST = """
+typedef struct { float key; int id; } Row;
+void f(Row *x, Row *best, long *n, double *o) {
+    Row found = x[0];
+    for (long i = 1; i < *n; i++) if (x[i].key > found.key) found = x[i];
+    *best = found;
+    *o = best->key * best->id;
+}
+"""
+SUMS = """
+typedef struct { float r, i; } Pair;
+void f(Pair *x, double *o) {
+    Pair f[4], first = x[0];
+    for (int k = 0; k < 4; k++) { f[k] = first; f[k].r += x[k].r * k; f[k].i *= x[k].i; }  /* an i64 in parts */
+    double s = 0;
+    for (int k = 0; k < 4; k++) s += f[k].r * f[k].i;
+    *o = s;
+}
+"""
+NUMBERED = """
+typedef struct { MEMBERS } Row;
+void f(double *x, double *o) {
+    Row row[4], turned[4];
+    for (int i = 0; i < 4; i++) row[i] = (Row){.id = 3 * i - 2, .key = x[i]};
+    for (int i = 0; i < 4; i++) turned[3 - i] = row[i];     /* load i64, store i64 */
+    *o = 0;
+    for (int i = 0; i < 4; i++) {
+        Row r = turned[i].id & 1 ? turned[i] : row[i];
+        *o += (double)r.key * r.id * r.key;
+    }
+}
+"""
+ORDER = np.array([2, 3, 0, 1], np.int32)
+
+
+def test_a_struct_of_two_floats() -> None:
+    x = np.arange(1, 9, dtype=np.float32)
+    (dx, dy, _), _made = gradient(PAIRS, "f", "ddcd", x, np.zeros(8, np.float32), ORDER, OUT)
+    weight = np.repeat(ORDER + 1, 2)
+    assert dx.tolist() == (x.reshape(4, 2)[:, ::-1].reshape(-1) * weight).tolist()
+    assert not dy.any(), "what is overwritten has no influence"
+
+
+def test_the_loads_and_stores_have_the_type_of_the_floats() -> None:
+    module = module_of(PAIRS, "f")
+    run_passes(NORMALISE, Code(model=module), Settings(("f",)))
+    facts = Facts(module, module.functions["f"], {0, 1, 3})
+    moved = [i for i in facts.root.instructions() if i.opcode == "load" and i.type is ty.I64]
+    assert moved, "otherwise the program shows nothing"
+    assert undecided(facts) is not None
+    assert retype(facts)
+    assert all(i.type is ty.vector(2, ty.F32) for i in moved)
+    assert undecided(Facts(module, facts.root, {0, 1, 3})) is None
+
+
+def test_an_integer_beside_a_float_keeps_its_bits() -> None:
+    """Among them numbers whose bits are a NaN."""
+    x = np.zeros(5, np.dtype([("key", "f4"), ("id", "i4")]))
+    x["key"] = [0.5, 2.0, -1.0, 7.0, 3.0]
+    x["id"] = [3, -1, 0x7FA00001, -5, 1]
+    best, o = np.zeros(1, x.dtype), np.zeros(1)
+    dx, dbest, do = np.zeros((5, 2), np.float32), np.zeros((1, 2), np.float32), np.ones(1)
+    made = make(BEST, "f", "reverse", ["dup", "dup", "const", "dup"])
+    made(x, dx, best, dbest, np.array([5]), o, do)
+    assert (best["key"][0], best["id"][0], o[0]) == (7.0, -5, -35.0)
+    assert dx[:, 0].tolist() == [0, 0, 0, -5.0, 0]
+
+
+def test_the_bits_of_a_double_chosen_as_an_integer() -> None:
+    source = """define void @f(ptr %x, ptr %k, ptr %o) {
+  %a = load i64, ptr %x, align 8
+  %p = getelementptr inbounds double, ptr %x, i64 1
+  %b = load double, ptr %p, align 8
+  %square = fmul double %b, %b
+  %bits = bitcast double %square to i64
+  %c = load i1, ptr %k
+  %chosen = select i1 %c, i64 %a, i64 %bits
+  store i64 %chosen, ptr %o, align 8
+  %z = load double, ptr %x, align 8
+  ret void
+}"""
+    x = np.array([1.5, 3.0])
+    for k, want in ((1, [1.0, 0.0]), (0, [0.0, 6.0])):
+        (dx, _), _made = gradient(source, "f", "dcd", x, np.array([k], np.int8), OUT)
+        assert dx.tolist() == want
+
+
+@pytest.mark.parametrize("operation", ["add i64 %bits, 4096", "mul i64 %bits, 3", "lshr i64 %bits, 1"])
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_arithmetic_on_the_bits_is_refused(operation: str, mode: str) -> None:
+    source = f"""define void @f(ptr %x, ptr %o) {{
+  %a = load double, ptr %x, align 8
+  %y = fmul double %a, %a
+  %bits = bitcast double %y to i64
+  %other = {operation}
+  %r = bitcast i64 %other to double
+  %z = fmul double %r, %a
+  store double %z, ptr %o, align 8
+  ret void
+}}"""
+    with pytest.raises(Unsupported, match=r"in +@f"):
+        make(source, "f", mode, ["dup", "dup"])
+
+
+def test_numbers_made_of_bits_are_not_active() -> None:
+    """The exponent read as a number: its derivative is zero almost everywhere."""
+    source = """
+    void f(double *x, double *o) {
+        long bits;
+        double y = *x * 3;
+        memcpy(&bits, &y, 8);
+        *o = y * (double)((bits >> 52) & 2047);
+    }"""
+    (dx, _), _made = gradient(source, "f", "dd", np.array([1.7]), OUT)
+    assert dx[0] == 3 * (1023 + 2)
+
+
+def test_parts_of_a_copied_pair() -> None:
+    """The shift that takes out the upper float is before the truncation, and is not rewritten itself."""
+    x = np.arange(1, 9, dtype=np.float32) / 4
+    (dx, _), _made = gradient(SUMS, "f", "dd", x, OUT)
+    r, i = x.reshape(4, 2).astype(float).T
+    want = np.zeros((4, 2))
+    want[0] = [sum(i[0] * i), sum((r[0] + r * np.arange(4)) * i)]
+    want[:, 0] += np.arange(4) * i[0] * i
+    want[:, 1] += (r[0] + r * np.arange(4)) * i[0]
+    np.testing.assert_allclose(dx, want.reshape(-1), rtol=1e-5)
+
+
+@pytest.mark.parametrize("members", ["float key; int id;", "int id; float key;", "short id; float key;"])
+def test_a_number_beside_a_float_in_one_register_is_no_float(members: str) -> None:
+    source, x = NUMBERED.replace("MEMBERS", members), np.array([0.5, 2.0, -1.0, 0.25])
+    ids = 3 * np.arange(4) - 2
+    taken = [3 - i if ids[3 - i] & 1 else i for i in range(4)]
+    want = np.zeros(4)
+    np.add.at(want, taken, 2 * x[taken] * ids[taken])
+    (dx, _), _made = gradient(source, "f", "dd", x, OUT)
+    assert dx.tolist() == want.tolist()
+    to = np.zeros(1)
+    make(source, "f", "forward", ["dup", "dup"])(x, np.ones(4), np.zeros(1), to)
+    assert to[0] == want.sum()

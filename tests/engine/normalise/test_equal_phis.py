@@ -1,0 +1,83 @@
+"""Phis of equal computations become one computation, and nothing else does."""
+
+from __future__ import annotations
+
+import ctypes
+
+import pytest
+
+from irgrad.engine.analyses.evolution.induction import Induction
+from irgrad.engine.codegen.jit import compile_module
+from irgrad.engine.ir.printer import to_text
+from irgrad.engine.ir.text.reader import read
+from irgrad.engine.normalise.equal_phis import merge_alike
+
+CONTINUE = """define i64 @f(i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %back ]
+  %sum = phi i64 [ 0, %entry ], [ %total, %back ]
+  %odd = trunc i64 %i to i1
+  br i1 %odd, label %skip, label %work
+skip:
+  %next.skip = add nuw nsw i64 %i, 1
+  %end.skip = icmp sge i64 %next.skip, %n
+  br i1 %end.skip, label %out, label %back
+work:
+  %more = add i64 %sum, %i
+  %next.work = add nsw i64 %i, 1
+  %end.work = icmp sge i64 %next.work, %n
+  br i1 %end.work, label %out, label %back
+back:
+  %next = phi i64 [ %next.skip, %skip ], [ %next.work, %work ]
+  %total = phi i64 [ %sum, %skip ], [ %more, %work ]
+  br label %loop
+out:
+  %r = phi i64 [ %sum, %skip ], [ %more, %work ]
+  ret i64 %r
+}
+"""
+
+
+def test_the_increment_of_a_loop_with_continue_is_one_again() -> None:
+    """Its phi is an induction variable afterwards; the addition keeps the flags that both copies had."""
+    fn = read(CONTINUE).functions["f"]
+    header = next(i for i in fn.instructions() if i.name == "i")
+    assert Induction(fn).recurrence(header) is None
+    assert merge_alike(fn) == 1
+    assert merge_alike(fn) == 0
+    found = Induction(fn).recurrence(header)
+    assert found is not None and found[1].const == 1
+    merged = header.operands[1]
+    assert (merged.opcode, merged.flags) == ("add", ("nsw",))  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 7, 10])
+def test_the_function_computes_the_same(n: int) -> None:
+    module = read(CONTINUE)
+    merge_alike(module.functions["f"])
+    call = compile_module(to_text(module), ["f"], cache=False).function("f", ctypes.c_int64, ctypes.c_int64)
+    assert call(n) == sum(range(0, max(n, 1), 2))
+
+
+DIFFERENT = {
+    "another constant": CONTINUE.replace("%next.work = add nsw i64 %i, 1", "%next.work = add nsw i64 %i, 2"),
+    "another operand": CONTINUE.replace("%next.work = add nsw i64 %i, 1", "%next.work = add nsw i64 %n, 1"),
+    "another operation": CONTINUE.replace("%next.work = add nsw i64 %i, 1", "%next.work = sub nsw i64 %i, 1"),
+}
+
+
+@pytest.mark.parametrize("name", list(DIFFERENT))
+def test_different_computations_stay_a_phi(name: str) -> None:
+    assert merge_alike(read(DIFFERENT[name]).functions["f"]) == 0
+
+
+def test_a_value_that_left_its_loop_is_not_read_again() -> None:
+    """The exit's phi of two equal additions over the loop's counter stays: it is what closes the loop."""
+    text = CONTINUE.replace(
+        "%r = phi i64 [ %sum, %skip ], [ %more, %work ]", "%r = phi i64 [ %next.skip, %skip ], [ %next.work, %work ]"
+    )
+    fn = read(text).functions["f"]
+    assert merge_alike(fn) == 1
+    assert [i.opcode for i in fn.blocks[-1].instructions] == ["phi", "ret"]

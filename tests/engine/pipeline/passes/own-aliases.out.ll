@@ -1,0 +1,4 @@
+@other = internal unnamed_addr alias double (double), ptr @f
+define double @f(double %x) {
+  ret double %x
+}
