@@ -18,7 +18,7 @@ def test_the_suite_notices(name: str, repository: Path, tmp_path: Path) -> None:
     """Its tests fail, and not for another reason: they pass in this run of the suite, where nothing is broken."""
     path = os.pathsep.join([str(repository / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, "IRGRAD_MUTATION": name, "IRGRAD_CACHE_DIR": str(tmp_path), "PYTHONPATH": path}
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "mutations", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "--long", "-p", "mutations", "-p", "no:cacheprovider"]
     done = subprocess.run([*command, *MUTATIONS[name].noticed_by], cwd=repository, env=environment, capture_output=True,
                           text=True, timeout=500, check=False)  # fmt: skip
     assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout[-3000:] + done.stderr[-1000:]

@@ -21,7 +21,6 @@ from irgrad.engine.codegen import symbols
 from irgrad.engine.codegen.cache import default_cache, fingerprint
 from irgrad.engine.codegen.elf import ObjectFile, place
 from irgrad.engine.codegen.llvm import identity
-from irgrad.engine.ir.text.outline import outline
 from irgrad.rules.errors import IRInvalid, LoadError, Unsupported
 
 if TYPE_CHECKING:
@@ -135,6 +134,8 @@ def compile_object(
     target: Target | None = None,
 ) -> tuple[bytes, bool]:  # fmt: skip
     """The object file (position-independent) of a module for a target, and whether it came from the disk cache."""
+    from irgrad.engine.ir.text.outline import outline
+
     if "llvm.global_ctors" in outline(text).variables:
         from irgrad.engine.codegen.cxx import run_at_start
 

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from irgrad.engine.ir.text.outline import outline
 from irgrad.engine.kernel.binding import aligned_zeros, frame_of
 from irgrad.engine.kernel.normal_form import entry_name, entry_text, normal_name, normal_text, prepared_text
 from irgrad.engine.kernel.options import Options
@@ -374,6 +373,7 @@ class Program:
     @property
     def ir(self) -> str:
         """The IR that is compiled: the function in normal form and its entry."""
+        from irgrad.engine.ir.text.outline import outline
         from irgrad.engine.pipeline.derivatives import link_runtime, scheduled
         from irgrad.engine.runtime.helpers import uses_tape
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from irgrad.engine.codegen.cache import fingerprint
-from irgrad.engine.ir.text.outline import outline
 from irgrad.rules.errors import LoadError
 
 if TYPE_CHECKING:
@@ -44,6 +43,8 @@ class Library:
     @property
     def debug(self) -> bool:
         """Whether the module has debug locations, so that messages can name source lines."""
+        from irgrad.engine.ir.text.outline import outline
+
         return "llvm.dbg.cu" in outline(self.text).metadata
 
     def functions(self) -> tuple[str, ...]:

@@ -44,6 +44,12 @@ def _forget() -> None:
                 clear()
 
 
+@pytest.fixture(autouse=True)
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A cache of its own: what was derived with the row must not serve the test without it."""
+    monkeypatch.setenv("IRGRAD_CACHE_DIR", str(tmp_path / "cache"))
+
+
 @pytest.fixture
 def row(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The one row, in one of the files of the table."""

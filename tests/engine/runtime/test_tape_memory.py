@@ -105,9 +105,9 @@ def test_threads_fail_alone() -> None:
     _run("""
 g = engine.grad(kernels["counted"], argnums=(0, 1))
 right = g(1.0, 0.5, FEW)
-limit(300 << 20)
-wrong = []
+wrong, limited = [], threading.Event()
 def work(n):
+    limited.wait()
     for _ in range(30):
         try:
             if g(1.0, 0.5, n) != right: wrong.append("another number")
@@ -116,6 +116,8 @@ def work(n):
             if n != MANY: wrong.append("an error of another thread")
 threads = [threading.Thread(target=work, args=(n,)) for n in (FEW, MANY) * 4]
 for t in threads: t.start()
+limit(300 << 20)  # once the threads have their stacks: starting one may fail where another's tape has all there is
+limited.set()
 for t in threads: t.join()
 assert not wrong, wrong
 """)
