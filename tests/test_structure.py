@@ -56,6 +56,15 @@ def test_imports_go_down() -> None:
     assert not found, found
 
 
+def test_shapes_of_loops_stand_behind_one_interface() -> None:
+    """What derives asks the schedule of a function's loops, and knows none of the files behind it."""
+    structure, behind = _structure(), set()
+    for item in structure.imports:
+        if package(structure, item.source).startswith("engine.differentiate") and ".schedule." in item.target:
+            behind.add(item.target.removeprefix("irgrad.engine.schedule."))
+    assert behind == {"loop_schedule"}
+
+
 def test_imports_make_no_circle() -> None:
     structure, after = _structure(), defaultdict(set)
     for item in structure.imports:

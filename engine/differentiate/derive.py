@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from irgrad.engine.differentiate.forward.forward import emit_forward
+from irgrad.engine.differentiate.layout.lanes import LANES
 from irgrad.engine.differentiate.layout.shadow_types import shadow_type
 from irgrad.engine.differentiate.roots import (
     REVERSE_TAIL,
@@ -20,7 +21,6 @@ from irgrad.engine.differentiate.roots import (
 from irgrad.engine.differentiate.shared.conventions import Abi
 from irgrad.engine.differentiate.shared.unit import Unit
 from irgrad.engine.ir import types as ty
-from irgrad.engine.schedule.distribute import LANES
 
 __all__ = ["derive_whole"]
 

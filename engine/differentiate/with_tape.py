@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 
+from irgrad.engine.differentiate.layout.lanes import LANES
 from irgrad.engine.differentiate.reverse.reverse import Reverse
 from irgrad.engine.differentiate.roots import REVERSE_TAIL, Derived, drain, forget_globals, root_function
 from irgrad.engine.differentiate.shared.conventions import Abi
@@ -13,7 +14,6 @@ from irgrad.engine.differentiate.tape.taped import Taped, Untapeable
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Function
 from irgrad.engine.ir.printer import function_to_text
-from irgrad.engine.schedule.distribute import LANES
 
 __all__ = ["derive_with_tape", "reverse_name"]
 

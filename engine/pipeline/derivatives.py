@@ -10,6 +10,7 @@ from irgrad.engine.codegen.prepare import prepare
 from irgrad.engine.differentiate.custom_rules.ruled import without_rule
 from irgrad.engine.differentiate.derive import derive_whole
 from irgrad.engine.differentiate.forward.forward import emit_forward
+from irgrad.engine.differentiate.layout.lanes import LANES
 from irgrad.engine.differentiate.roots import Derived, emit_reverse
 from irgrad.engine.differentiate.shared.conventions import Abi
 from irgrad.engine.differentiate.shared.request import Derivative, Request
@@ -25,7 +26,6 @@ from irgrad.engine.normalise.exceptions.unwinding import has_exceptions, lower_e
 from irgrad.engine.normalise.reinterpret.retype import retype
 from irgrad.engine.pipeline import stages
 from irgrad.engine.runtime.helpers import link_arena
-from irgrad.engine.schedule.distribute import LANES
 
 __all__ = ["Thrown", "analysed", "checked", "derive", "link_runtime", "ready", "scheduled"]
 

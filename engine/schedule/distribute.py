@@ -39,9 +39,8 @@ from irgrad.engine.ir.model import (
 from irgrad.engine.ir.opcodes import CHOICES, PURE, having
 from irgrad.engine.ir.rewrite import copied, replace_uses
 
-__all__ = ["CHUNK", "LANES", "distribute"]
+__all__ = ["CHUNK", "distribute"]
 
-LANES = "irgrad-lanes"  # attribute of derivatives whose shadows are plain floats and pointers
 CHUNK = 64
 LINE = 64  # bytes of a cache line
 WORTH = 10  # what the scalar part must save, in flops-like units, beyond two for each number that is buffered

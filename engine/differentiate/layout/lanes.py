@@ -33,6 +33,7 @@ from irgrad.engine.ir.model import (
 )
 from irgrad.engine.ir.types import Type
 
+LANES = "irgrad-lanes"  # attribute of derivatives whose shadows are plain floats and pointers
 MOST = 64  # lanes of one derivative; more are done in strips by the caller
 ALIGN = 64  # of shadow memory that the derivative allocates itself: a vector of lanes stays in one cache line
 SHADOW_METADATA = frozenset(("tbaa", "dbg"))

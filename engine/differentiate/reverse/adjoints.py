@@ -461,11 +461,12 @@ def ruled_call(r: ReverseState, instr: Instruction, site: Site) -> None:
 
 
 def derived_call(r: ReverseState, instr: Instruction) -> None:
-    """Call the reverse of the callee with the tape of this very call."""
+    """Call the reverse of the callee with the tape of this very call, or both sweeps of the callee at once."""
     from irgrad.engine.differentiate.shared.conventions import reverse_type
-    from irgrad.engine.differentiate.shared.derived_functions import split_functions
+    from irgrad.engine.differentiate.shared.derived_functions import combined_function, split_functions
 
     assert instr.call is not None
+    combined = r.plan.combined.runs(instr)
     abi = r.unit.call_abi(instr)
     amount = r.take(instr) if instr.type is not ty.VOID and r.active(instr) else None
     args: list[Value] = []
@@ -475,11 +476,12 @@ def derived_call(r: ReverseState, instr: Instruction) -> None:
             args.append(r.recall.shadow(arg))
     if abi.ret_adjoint:
         args.append(amount if amount is not None else zero_of(r.unit.wide(instr.type)))
-    args.append(r.recall.tape(instr))
-    ftype = reverse_type(instr.call.fn_type, abi, r.unit.width)
+    if not combined:
+        args.append(r.recall.tape(instr))
+    ftype = reverse_type(instr.call.fn_type, abi, r.unit.width, tape=not combined)
     callee = resolve(instr.callee)
     if isinstance(callee, Function):
-        entry: Value = split_functions(r.unit, callee)[1]
+        entry: Value = combined_function(r.unit, callee) if combined else split_functions(r.unit, callee)[1]
     else:
         descriptor = separate_shadows.first(r.b, r.recall.shadow(instr.callee), r.unit.width)
         entry = r.b.load(ty.PTR, r.b.gep(ty.PTR, descriptor, 2))

@@ -33,6 +33,7 @@ class Backward:
         owner = self.owner
         self._counters()
         prologue = Block("r.start")
+        self.cotangent: Value | None = None if owner.split or not owner.abi.ret_adjoint else owner.target.args[-1]
         if owner.split:
             prologue.function = owner.target
             owner.target.blocks.append(prologue)
@@ -55,7 +56,6 @@ class Backward:
 
     def _bind_reverse_arguments(self) -> None:
         owner = self.owner
-        self.cotangent: Value | None = None
         if owner.taped is not None:
             self.tape = owner.taped.bind_reverse()
             return
@@ -92,7 +92,7 @@ class Backward:
             if instr.opcode == "phi":
                 break
             if instr.opcode == "ret":
-                if instr.operands and owner.split and self.cotangent is not None:
+                if instr.operands and self.cotangent is not None:
                     owner.give(instr.operands[0], self.cotangent)
                 continue
             dbg = instr.metadata.get("dbg")
@@ -130,13 +130,13 @@ class Backward:
             self._jump_over(left[-1], phis)
         for loop in reversed(left):
             count = self._count(loop)
-            up = loop in owner.plan.windows.upward
+            up = owner.plan.schedule.counts_up(loop)
             owner.b.store(count, owner.limit_slot(loop) if up else owner.iteration_slot(loop))
             if up:
                 owner.b.store(ConstInt(ty.I64, 0), owner.iteration_slot(loop))
             self._hook(loop, entering=True)
         if here is not None and here.header is block and here.contains(pred):
-            step = owner.b.add if here in owner.plan.windows.upward else owner.b.sub
+            step = owner.b.add if owner.plan.schedule.counts_up(here) else owner.b.sub
             owner.b.store(step(owner.iteration(here), ConstInt(ty.I64, 1), ("nuw", "nsw")), owner.iteration_slot(here))
             self._hook(here, entering=False)
         for phi, amount in phis:
@@ -196,7 +196,7 @@ class Backward:
         loop = owner.loops.of(block)
         if loop is not None and loop.header is block:
             outside = [i for i, p in enumerate(preds) if not loop.contains(p)]
-            up = loop in owner.plan.windows.upward
+            up = owner.plan.schedule.counts_up(loop)
             end = owner.b.load(ty.I64, owner.limit_slot(loop)) if up else ConstInt(ty.I64, 0)
             last = owner.b.icmp("eq", owner.iteration(loop), end)
             owner.b.cond_br(last, targets[outside[0]], targets[1 - outside[0]])
@@ -238,20 +238,23 @@ class Backward:
     def _finish(self) -> None:
         """The entry is reached: return the adjoints of the arguments."""
         owner = self.owner
-        if not owner.split:
-            self.last = owner.b
-            return
         values = []
         for i, arg in enumerate(owner.fn.args):
             if owner.abi.adjoint[i]:
                 values.append(owner.take(arg) or zero_of(owner.unit.wide(arg.type)))
-        result = owner.target.ftype.ret
-        if owner.taped is not None and owner.taped.arena is not None:
-            owner.b.call(owner.unit.runtime("irgrad.tape.finish"), [owner.taped.arena])
+        self.last, self.results = owner.b, values
+        if owner.split:
+            self._return(owner.taped.arena if owner.taped is not None else None)
+
+    def _return(self, arena: Value | None) -> None:
+        """Give the arena back, and return the adjoints."""
+        b, result = self.last, self.owner.target.ftype.ret
+        if arena is not None:
+            b.call(self.owner.unit.runtime("irgrad.tape.finish"), [arena])
         if result is ty.VOID:
-            owner.b.ret()
+            b.ret()
         else:
-            owner.b.ret(owner.b.aggregate(result, values))
+            b.ret(b.aggregate(result, self.results))
 
     def _assemble(self, prologue: Block) -> None:
         owner = self.owner
@@ -283,9 +286,7 @@ class Backward:
             else:
                 b.unreachable()
         elif owner.exit is not None:
-            if owner.arena is not None:
-                self.last.call(owner.unit.runtime("irgrad.tape.finish"), [owner.arena])
-            self.last.ret()
+            self._return(owner.arena)
         self._entry(owner.sweep.blocks[owner.cfg.rpo[0]])
 
     def _fill_hook(self, block: Block, loop: Loop, entering: bool) -> None:

@@ -20,7 +20,7 @@ from irgrad.engine.differentiate.shadow.accumulate import accumulate
 from irgrad.engine.differentiate.tape.state import ReverseState
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Instruction, Value
-from irgrad.engine.schedule.windows import Group, Windows
+from irgrad.engine.schedule.loop_schedule import Group, LoopSchedule
 
 if TYPE_CHECKING:
     from irgrad.engine.analyses.control.loops import Loop
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 class Neighbours:
     """The groups of one function and their pending sums."""
 
-    def __init__(self, owner: ReverseState, windows: Windows) -> None:
+    def __init__(self, owner: ReverseState, schedule: LoopSchedule) -> None:
         self.owner = owner
-        self.windows = windows
+        self.schedule = schedule
         self.pending: dict[Group, list[Instruction]] = {}
 
     def give(self, load: Instruction, amount: Value) -> bool:
         """Take the adjoint of a load into the pending sums; False when the load belongs to no group."""
-        group = self.windows.group.get(load)
+        group = self.schedule.window(load)
         if group is None:
             return False
         owner = self.owner
@@ -47,8 +47,8 @@ class Neighbours:
 
     def finish(self, loop: Loop) -> None:
         """End of a reverse iteration: the cell that no other iteration reads is complete, the others move on."""
-        b, up = self.owner.b, loop in self.windows.upward
-        for group in self.windows.of_loop.get(loop, ()):
+        b, up = self.owner.b, self.schedule.counts_up(loop)
+        for group in self.schedule.windows(loop):
             if group not in self.pending:
                 continue
             type_ = self.owner.unit.wide(group.highest.type)
@@ -60,8 +60,8 @@ class Neighbours:
 
     def flush(self, loop: Loop) -> None:
         """After the last reverse iteration: what is still pending goes to memory."""
-        b, up = self.owner.b, loop in self.windows.upward
-        for group in self.windows.of_loop.get(loop, ()):
+        b, up = self.owner.b, self.schedule.counts_up(loop)
+        for group in self.schedule.windows(loop):
             if group not in self.pending:
                 continue
             type_ = self.owner.unit.wide(group.highest.type)

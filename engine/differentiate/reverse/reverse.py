@@ -40,7 +40,7 @@ class Reverse(ReverseState):
         self.storage = Storage(self)
         self.recall = Recall(self)
         self.flow = Backward(self)
-        self.neighbours = Neighbours(self, self.plan.windows)
+        self.neighbours = Neighbours(self, self.plan.schedule)
 
     # -- whole -----------------------------------------------------------------------------------------------
 

@@ -56,7 +56,7 @@ def augmented_type(fn_type: ty.FunctionType, abi: Abi, width: int = 1) -> ty.Fun
     return ty.function(ty.struct((*fields, ty.PTR)), tuple(params))
 
 
-def reverse_type(fn_type: ty.FunctionType, abi: Abi, width: int = 1) -> ty.FunctionType:
+def reverse_type(fn_type: ty.FunctionType, abi: Abi, width: int = 1, *, tape: bool = True) -> ty.FunctionType:
     """{adjoints of the active scalars} (arguments with pointer shadows, adjoint of the result, tape)."""
     params: list[Type] = []
     results: list[Type] = []
@@ -68,5 +68,6 @@ def reverse_type(fn_type: ty.FunctionType, abi: Abi, width: int = 1) -> ty.Funct
             results.append(shadow_type(param, width))
     if abi.ret_adjoint:
         params.append(shadow_type(fn_type.ret, width))
-    params.append(ty.PTR)
+    if tape:
+        params.append(ty.PTR)
     return ty.function(ty.struct(tuple(results)) if results else ty.VOID, tuple(params))

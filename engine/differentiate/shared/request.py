@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from irgrad.engine.differentiate.layout.shadow_memory import ShadowMemory, memory_of
 from irgrad.engine.differentiate.layout.shadow_types import Apart
@@ -35,6 +35,7 @@ class Request:
     width: tangents or cotangents at once; shadow memory then holds that many lanes for each element, side by side (see
         layout/lanes.py); with an `Apart` width each shadow is an array of pointers to memories of their own
     layout: how the shadows of memory lie, given the width
+    schedule: makes the `LoopSchedule` of a function from what is known about it; None: the one for stencils
     discard: arguments whose final contents nobody asks for ("jvp_only", "pullback")
     outputs: arguments that the function may write ("forward_with_tape")
     kept: arguments whose memory the program does not write between two halves ("split_reverse", "split_forward")
@@ -51,6 +52,7 @@ class Request:
     elements: tuple[str, ...] = ()
     width: int = 1
     layout: Callable[[int], ShadowMemory] = memory_of
+    schedule: Callable[..., Any] | None = None
     discard: tuple[int, ...] = ()
     outputs: tuple[int, ...] = ()
     kept: tuple[int, ...] = ()

@@ -14,7 +14,7 @@ from irgrad.engine.analyses.control.loops import Loop
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Block, Instruction
 from irgrad.engine.ir.types import Type
-from irgrad.engine.schedule.levels import Levels, find_levels
+from irgrad.engine.schedule.loop_schedule import Levels, LoopSchedule
 
 if TYPE_CHECKING:
     from irgrad.engine.differentiate.tape.reads import Read
@@ -43,8 +43,9 @@ class Demands:
     ("cells", i), the array of a group; ("count", loop), ("dim", top, loop), ("record", loop), ("from", block);
     ("array", key), the address of an array; ("mask", key) of rows."""
 
-    def __init__(self, rules: Recomputation) -> None:
+    def __init__(self, rules: Recomputation, schedule: LoopSchedule) -> None:
         self.facts = rules.facts
+        self.schedule = schedule
         self.cells = rules.cells
         self.rules = rules
         self.saved: dict[Hashable, Saved] = {}
@@ -128,7 +129,7 @@ class Demands:
         self.shared[key] = group
         if group not in self.saved:
             self._array(group, type_, level, cells.span, key)
-            found = find_levels(self.facts, self.cells, cells, level)
+            found = self.schedule.levels(self.cells, cells, level)
             if found is not None:
                 self._levels(group, found)
 

@@ -10,7 +10,7 @@ from irgrad.engine.differentiate.tape.state import ReverseState
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder, zero
 from irgrad.engine.ir.model import Block, ConstInt, Instruction, Value
-from irgrad.engine.schedule.levels import Levels, data
+from irgrad.engine.schedule.loop_schedule import Levels
 
 if TYPE_CHECKING:
     from irgrad.engine.differentiate.tape.places import Flat
@@ -189,7 +189,7 @@ class Rows:
                 place = b.gep(self.flat.type, row, b.add(at, ConstInt(ty.I64, shift)))
                 values[instr] = b.load(self.flat.type, place, align=self.levels.align)
                 continue
-            operands = [values[o] for o in data(instr)]
+            operands = [values[o] for o in (instr.args if instr.is_call else instr.operands)]
             if instr.is_call:
                 operands.append(instr.callee)
             call = clean_call(instr.call)

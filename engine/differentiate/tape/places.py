@@ -9,7 +9,7 @@ from irgrad.engine.analyses.control.loops import Loop
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Instruction, Value
 from irgrad.engine.ir.types import Type
-from irgrad.engine.schedule.levels import Levels
+from irgrad.engine.schedule.loop_schedule import Levels
 
 __all__ = ["Flat", "RowsOfSteps", "Slot"]
 

@@ -30,7 +30,8 @@ from irgrad.engine.runtime.persistent_memory import CLEAR
 if TYPE_CHECKING:
     from irgrad.engine.differentiate.shared.reverse_facts import ReverseFacts
     from irgrad.engine.differentiate.shared.rule_sites import Site
-    from irgrad.engine.schedule.windows import Group, Windows
+    from irgrad.engine.differentiate.tape.combined_calls import CombinedCalls
+    from irgrad.engine.schedule.loop_schedule import Group, LoopSchedule
 
 Where = tuple[int, int, int]  # numbers of a call's arguments: target, source, size
 
@@ -49,11 +50,12 @@ class Read(NamedTuple):
 class Reads:
     """Everything that the reverse sweep of one function reads, in order, and for which instruction first."""
 
-    def __init__(self, facts: ReverseFacts, windows: Windows) -> None:
+    def __init__(self, facts: ReverseFacts, schedule: LoopSchedule, combined: CombinedCalls) -> None:
         self.facts = facts
+        self.combined = combined
         self.unit = facts.unit
         self.either = facts.unit.get(Either)
-        self.windows = windows
+        self.schedule = schedule
         self.items: dict[Read, Instruction] = {}
         self.given: set[Value] = set(facts.carried)  # values with an adjoint
         self._started: set[Group] = set()
@@ -144,7 +146,7 @@ class Reads:
                 break
             self._by = instr
             if instr.opcode == "ret":
-                if instr.operands and facts.split and facts.abi.ret_adjoint and not facts.caller_tape:
+                if instr.operands and facts.abi.ret_adjoint and not facts.caller_tape:
                     self.give(instr.operands[0])
                 continue
             self.instruction(instr)
@@ -180,13 +182,13 @@ class Reads:
 
     def in_window(self, instr: Instruction) -> bool:
         """Whether an adjoint waits in the sums of a window of neighbours."""
-        group = self.windows.group.get(instr)
+        group = self.schedule.window(instr)
         if group is not None:
             self._started.add(group)
         return group is not None
 
     def _window_cells(self, loop: Loop) -> None:
-        for group in self.windows.of_loop.get(loop, ()):
+        for group in self.schedule.windows(loop):
             if group in self._started:
                 self._by = group.highest
                 self.shadow(group.highest.operands[0])
@@ -414,7 +416,7 @@ def ruled_call(r: Reads, instr: Instruction, site: Site) -> None:
 
 
 def derived_call(r: Reads, instr: Instruction) -> None:
-    """All arguments, the shadows of pointers, and the tape of this very call."""
+    """All arguments, the shadows of pointers, and the tape of this very call if it leaves one."""
     abi = r.unit.call_abi(instr)
     if instr.type is not ty.VOID and r.active(instr):
         r.take(instr)
@@ -422,7 +424,8 @@ def derived_call(r: Reads, instr: Instruction) -> None:
         r.value(arg)
         if i < len(abi.shadow) and abi.shadow[i]:
             r.shadow(arg)
-    r.tape(instr)
+    if not r.combined.runs(instr):
+        r.tape(instr)
     if not isinstance(resolve(instr.callee), Function):
         r.shadow(instr.callee)
     for i, arg in enumerate(instr.args):

@@ -15,7 +15,7 @@ from irgrad.engine.differentiate.primitives.rows import libm_cost, pure_call
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Argument, Constant, Instruction, Value
 from irgrad.engine.ir.opcodes import PURE
-from irgrad.engine.schedule.cells import Cells
+from irgrad.engine.schedule.loop_schedule import Cells
 
 if TYPE_CHECKING:
     from irgrad.engine.analyses.control.loops import Loop

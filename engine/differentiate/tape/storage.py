@@ -26,7 +26,7 @@ from irgrad.engine.ir.builder import Builder, zero
 from irgrad.engine.ir.locations import locate
 from irgrad.engine.ir.model import Block, ConstInt, Instruction, Value
 from irgrad.engine.ir.types import Type
-from irgrad.engine.schedule.cells import Cells
+from irgrad.engine.schedule.loop_schedule import Cells
 
 if TYPE_CHECKING:
     from irgrad.engine.analyses.control.loops import Loop

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from irgrad.engine.differentiate.shared.reverse_facts import ReverseFacts
+from irgrad.engine.differentiate.tape.combined_calls import CombinedCalls
 from irgrad.engine.differentiate.tape.demands import Demands, Why
 from irgrad.engine.differentiate.tape.liveness import at_one_level, computed_anyway
 from irgrad.engine.differentiate.tape.min_cut import LOOP_WEIGHT, choose
@@ -20,8 +21,7 @@ from irgrad.engine.differentiate.tape.recomputation import Recomputation
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.locations import locate
 from irgrad.engine.ir.model import Block, Instruction
-from irgrad.engine.schedule.cells import Cells, find_cells, handed_on
-from irgrad.engine.schedule.windows import Windows
+from irgrad.engine.schedule.loop_schedule import Cells, LoopSchedule, StencilSchedule
 
 if TYPE_CHECKING:
     from irgrad.engine.analyses.control.loops import Loop
@@ -37,15 +37,16 @@ class TapePlan:
 
     def __init__(self, facts: ReverseFacts) -> None:
         self.facts = facts
-        self.windows = Windows(facts)
-        self.reads = Reads(facts, self.windows)
-        cells = find_cells(facts)
+        self.schedule: LoopSchedule = (facts.unit.request.schedule or StencilSchedule)(facts)
+        self.combined = CombinedCalls(facts, lambda callee: TapePlan(callee).bytes_outside_of_loops)
+        self.reads = Reads(facts, self.schedule, self.combined)
+        cells = self.schedule.cells
         rules = Recomputation(facts, cells)
-        demands = self._close(Demands(rules))
+        demands = self._close(Demands(rules, self.schedule))
         again = _cut(demands)
-        together = handed_on(facts, cells, [v for v in demands.values if v not in again])
+        together = self.schedule.handed_on([v for v in demands.values if v not in again])
         if again or together:
-            demands = self._close(Demands(rules.with_choice({**cells, **together}, frozenset(again))))
+            demands = self._close(Demands(rules.with_choice({**cells, **together}, frozenset(again)), self.schedule))
         self.demands = demands
         self.rules = demands.rules
         self.cells = demands.cells
@@ -55,6 +56,11 @@ class TapePlan:
         for read, why in self.reads.items.items():
             demands.read(read, why)
         return demands
+
+    @property
+    def bytes_outside_of_loops(self) -> int:
+        """What the tape of one call holds beside what it keeps of iterations."""
+        return sum(ty.store_size(saved.type) for saved in self.saved.values() if saved.level is None)
 
     # -- what emission asks ----------------------------------------------------------------------------------
 
@@ -144,14 +150,16 @@ class TapePlan:
 def plans_of(unit: Unit, abi: Abi) -> list[TapePlan]:
     """The plans of a root whose sweeps run in one call, and of the functions that its derivative calls."""
     found = [TapePlan(ReverseFacts(unit, unit.root, abi, split=False))]
-    seen = {unit.root}
+    seen = {(unit.root, False)}
     for plan in found:  # grows
-        for read in plan.reads.items:
-            called = unit.call_targets(read.subject) if read.what == "tape" else []  # type: ignore[arg-type]
-            for fn in called:
-                if fn not in seen:
-                    seen.add(fn)
-                    found.append(TapePlan(ReverseFacts(unit, fn, unit.abis[fn], split=True)))
+        called = [
+            (fn, True) for read in plan.reads.items if read.what == "tape"
+            for fn in unit.call_targets(read.subject)  # type: ignore[arg-type]
+        ]  # fmt: skip
+        for fn, split in [*called, *((fn, False) for fn in plan.combined.callees())]:
+            if (fn, split) not in seen:
+                seen.add((fn, split))
+                found.append(TapePlan(ReverseFacts(unit, fn, unit.abis[fn], split=split)))
     return found
 
 

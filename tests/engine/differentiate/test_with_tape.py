@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from handwritten.halves import Halves, complex_step, run_halves
 
+from irgrad.engine.differentiate.layout.lanes import LANES
 from irgrad.engine.differentiate.roots import REVERSE_TAIL
 from irgrad.engine.differentiate.with_tape import reverse_name
 from irgrad.engine.ir.printer import to_text
-from irgrad.engine.schedule.distribute import LANES
 
 N = 7
 X = np.linspace(0.3, 1.4, N)

@@ -9,12 +9,12 @@ import pytest
 from analysed import ir_of
 
 from irgrad.engine.codegen.prepare import prepare
+from irgrad.engine.differentiate.layout.lanes import LANES
 from irgrad.engine.differentiate.shared.request import DERIVATIVES, Request
 from irgrad.engine.ir.model import Module
 from irgrad.engine.ir.text.reader import read
 from irgrad.engine.ir.verify import verify_module
 from irgrad.engine.pipeline.derivatives import checked, derive, link_runtime, ready, scheduled
-from irgrad.engine.schedule.distribute import LANES
 from irgrad.rules.errors import MissingRuleError
 
 SOURCE = """

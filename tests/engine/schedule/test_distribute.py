@@ -13,10 +13,11 @@ from handwritten.made import make
 import irgrad
 from irgrad.engine import jacfwd, jacrev
 from irgrad.engine.codegen.prepare import prepare
+from irgrad.engine.differentiate.layout.lanes import LANES
 from irgrad.engine.ir.printer import to_text
 from irgrad.engine.ir.text.reader import read
 from irgrad.engine.pipeline.derivatives import scheduled
-from irgrad.engine.schedule.distribute import CHUNK, LANES, distribute
+from irgrad.engine.schedule.distribute import CHUNK, distribute
 
 SOURCE = """
 #include <math.h>

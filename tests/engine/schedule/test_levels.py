@@ -9,7 +9,8 @@ import pytest
 from handwritten.made import make
 from handwritten.time_steps import PROGRAM, start
 
-from irgrad.engine.differentiate.tape import demands, level_rows
+from irgrad.engine.differentiate.tape import level_rows
+from irgrad.engine.schedule import loop_schedule
 
 # what a step does, and the same in NumPy on copies
 STEPS = {
@@ -43,7 +44,7 @@ class Pair:
     """The derivative of one program with levels and without."""
 
     def __init__(self, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        asked = demands.find_levels
+        asked = loop_schedule.find_levels
         self.found: list[bool] = []
 
         def noting(*given: Any) -> Any:
@@ -55,7 +56,7 @@ class Pair:
         kinds = ["dup", "const", "const", "dup"]
         self.made = []
         for finder in (noting, lambda *_: None):
-            monkeypatch.setattr(demands, "find_levels", finder)
+            monkeypatch.setattr(loop_schedule, "find_levels", finder)
             self.made.append(make(PROGRAM % (before, step), "f", "reverse", kinds))
 
     def __call__(self, n: int, steps: int) -> list[Any]:

@@ -10,7 +10,7 @@ import pytest
 from handwritten.made import make
 from handwritten.time_steps import PROGRAM, start
 
-from irgrad.engine.differentiate.tape import demands
+from irgrad.engine.schedule import loop_schedule
 
 
 def test_what_a_single_step_reads_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,9 +23,9 @@ def test_what_a_single_step_reads_is_not_written(monkeypatch: pytest.MonkeyPatch
             double *old = u; u = v; v = old;
         }
     }"""
-    asked = demands.find_levels
+    asked = loop_schedule.find_levels
     found: list[Any] = []
-    monkeypatch.setattr(demands, "find_levels", lambda *given: found.append(asked(*given)) or found[-1])
+    monkeypatch.setattr(loop_schedule, "find_levels", lambda *given: found.append(asked(*given)) or found[-1])
     made = make(source, "f", "reverse", ["dup", "dup", "const", "const"])
     assert all(found)
     page = mmap.mmap(-1, 4096, prot=mmap.PROT_READ)

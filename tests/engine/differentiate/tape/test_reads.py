@@ -6,13 +6,14 @@ import pytest
 from handwritten.planned import facts_of, find
 
 from irgrad.engine.differentiate.shared.reverse_facts import ReverseFacts
+from irgrad.engine.differentiate.tape.combined_calls import CombinedCalls
 from irgrad.engine.differentiate.tape.reads import READS, Read, Reads
 from irgrad.engine.ir.model import Instruction, Value
-from irgrad.engine.schedule.windows import Windows
+from irgrad.engine.schedule.loop_schedule import StencilSchedule
 
 
 def reads(facts: ReverseFacts) -> Reads:
-    return Reads(facts, Windows(facts))
+    return Reads(facts, StencilSchedule(facts), CombinedCalls(facts, lambda _: 0))
 
 
 def of(found: Reads, what: str, by: Instruction) -> set[Value]:
@@ -89,13 +90,15 @@ def test_copies_read_their_size() -> None:
 
 def test_a_call_reads_its_arguments_and_its_tape() -> None:
     source = """
-    NOINLINE double g(double *x, double s) { return sin(s) * x[1]; }
+    NOINLINE double g(double *x, double s) { static int calls; calls++; return sin(s) * x[1]; }
     void f(double *x, double *o) { double s = 0; for (int i = 0; i < 9; i++) s += g(x + i, x[i] * s); *o = s; }"""
     facts = facts_of(source, "dd")
     found = reads(facts)
     inner = find(facts, "g")
     assert of(found, "value", inner) == {a for a in inner.args if isinstance(a, Instruction)}
     assert of(found, "tape", inner) == {inner}
+    found = reads(facts_of(source.replace("static int calls; calls++;", ""), "dd"))  # both sweeps of it run in reverse
+    assert not [item for item in found.items if item.what == "tape"]
 
 
 def test_control_is_read_once() -> None:
