@@ -172,7 +172,8 @@ class FunctionFacts:
 
     place: where it is defined; root: whether it is the kernel itself; kept, recalled: outside of loops;
     bytes: of the tape in each call, outside of loops; own_memory: where it allocates memory whose shadow is kept until
-    the end of the derivative, in the memory of the tape, beside what is counted here
+    the end of the derivative, in the memory of the tape, beside what is counted here; repeated: it keeps nothing, and
+    is run again in the reverse sweep
     """
 
     name: str
@@ -183,6 +184,7 @@ class FunctionFacts:
     recalled: tuple[RecalledValue, ...]
     loops: tuple[LoopFacts, ...]
     own_memory: tuple[Place, ...] = ()
+    repeated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

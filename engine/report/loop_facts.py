@@ -49,7 +49,9 @@ class _Reader:
         split = 0 if self.root else self._record(None)
         loops = tuple(map(self._loop, self.loops))
         own = tuple(words.place(i) for i in self.reverse.own_memory if i.is_call and self.planned.plan is not None)
-        return FunctionFacts(words.function(fn), words.defined(fn), self.root, split, kept, recalled, loops, own)
+        repeated = self.planned.plan is not None and not self.root and not self.reverse.split
+        name, place = words.function(fn), words.defined(fn)
+        return FunctionFacts(name, place, self.root, split, kept, recalled, loops, own, repeated)
 
     def _loop(self, loop: Loop) -> LoopFacts:
         place, last = self.words.loop_place(loop)

@@ -99,6 +99,7 @@ def _functions(report: Report) -> Iterator[str]:
     for function in report.functions:
         if not function.root:
             each = f": {function.bytes} bytes of tape in each call" if function.bytes else ""
+            each = ": no tape, it is run again in the reverse sweep" if function.repeated else each
             yield f"  function {function.name}{f' ({function.place})' if function.place else ''}{each}"
         yield from _outside(report, function)
         for loop in function.loops:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from explained import kernel, line
 
+from irgrad import load
 from irgrad.engine import explain
 from irgrad.engine.report.facts import KeptValue, Place, RecalledValue
 from irgrad.engine.report.text import is_number, kept_text, lanes_text, loop_text
@@ -78,3 +81,14 @@ def test_rows() -> None:
     found = explain(kernel("root"))
     assert "iterations are not known before it runs" in loop_text(found.loops[0])
     assert lanes_text(found.lanes[0]) == "one after the other"
+
+
+def test_functions_that_are_run_again(tmp_path: Path) -> None:
+    path = tmp_path / "again.c"
+    path.write_text("#include <math.h>\n__attribute__((noinline)) static double g(double y)"
+                    " { return sin(y) / (1 + y * y); }\n"
+                    "double f(double x, long n) { for (long i = 0; i < n; i++) x += 0.1 * g(x); return x; }\n")
+    found = explain(load(path).kernel("f", "f64(f64 x, i64 n)"), "grad", "x")
+    assert _row(str(found), "  function g").endswith(": no tape, it is run again in the reverse sweep")
+    assert [function.repeated for function in found.functions] == [False, True]
+    assert found.total == "8*n bytes"
