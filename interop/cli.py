@@ -79,6 +79,9 @@ def _parser() -> argparse.ArgumentParser:
     grad.add_argument("--name", help="name of the C function (default FUNC_grad)")
     grad.add_argument("--cpu", choices=("native", "baseline"), default="native",
                       help="code for this CPU, or for every CPU of this architecture")  # fmt: skip
+    grad.add_argument("--target", metavar="sm_90", help="an architecture of NVIDIA's GPUs: a kernel with a sample a "
+                      "thread, as .ptx, or .cubin where ptxas is installed")
+    grad.add_argument("--shared", default="", metavar="NAMES", help="with --target: arguments that all samples share")
     grad.set_defaults(run=_grad)
 
     check = commands.add_parser("check", help="compare reverse, forward and differences at random arguments")
@@ -198,6 +201,8 @@ def _grad(options: argparse.Namespace) -> int:
     names = _names(options.wrt)
     gradient = grad(kernel, wrt=names[0] if len(names) == 1 else names)
     name = options.name or f"{shown_name(kernel.name)}_grad"
+    if options.target:
+        return _device_grad(options, gradient, name)
     with Progress(f"differentiating {shown_name(kernel.name)}"):
         text = export_text(gradient, name)
     with Progress(f"writing {options.output}"):
@@ -205,6 +210,33 @@ def _grad(options: argparse.Namespace) -> int:
     header = output.with_suffix(".h")
     header.write_text(export_header(gradient, name), encoding="utf-8")
     print(f"{output}: {output.stat().st_size} bytes, `{name}`\n{header}: its prototype")
+    return 0
+
+
+def _device_grad(options: argparse.Namespace, gradient: Any, name: str) -> int:
+    from irgrad.engine.codegen import nvptx
+    from irgrad.engine.codegen.objects import write_whole
+    from irgrad.engine.grids.export import gradient_grid, gradient_header
+    from irgrad.engine.report.explain import explain
+    from irgrad.rules.errors import LoadError
+
+    output: Path = options.output
+    if output.suffix not in (".ptx", ".cubin"):
+        raise LoadError(f"`{output.suffix}` is no form of device code", because="the forms are .ptx and .cubin",
+                        fix=f"-o {output.with_suffix('.ptx')}")
+    nvptx.nvidia(options.target)
+    shared = _names(options.shared) if options.shared else ()
+    code = nvptx.ptx(gradient_grid(gradient, name, shared), [name], options.target)
+    tape = explain(gradient.kernel, "grad", options.wrt.split(","), lanes=False).total
+    header = gradient_header(gradient, name, options.target, shared, tape)
+    data = nvptx.cubin(code, options.target) if output.suffix == ".cubin" else code.encode()
+    write_whole(output, data)
+    beside = output.with_suffix(".h")
+    beside.write_text(header, encoding="utf-8")
+    print(f"{output}: {len(data)} bytes, kernel `{name}` for {options.target}\n{beside}: how to launch it")
+    if nvptx.ptxas() is not None:
+        used = nvptx.resources(code, options.target)
+        print(", ".join(f"{word}: {number}" for word, number in used.items()))
     return 0
 
 

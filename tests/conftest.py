@@ -1,4 +1,5 @@
-"""Shared fixtures: `--long` and `--slow` for tests that take time, and a disk cache of its own for every run."""
+"""Shared fixtures: `--long` and `--slow` for tests that take time, `--gpu` for those on a device, and a disk cache of
+its own for every run."""
 
 from __future__ import annotations
 
@@ -11,12 +12,15 @@ import pytest
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", default=False, help="run the tests marked long as well")
     parser.addoption("--slow", action="store_true", default=False, help="run the tests marked slow as well")
+    parser.addoption("--gpu", action="store_true", default=False, help="run the tests that need a GPU as well")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect (not skip) the long and the slow tests unless asked for: the closing line counts them as deselected."""
+    """Deselect (not skip) the long and the slow tests, and those of a GPU, unless asked for: the closing line counts
+    them as deselected."""
     wanted = config.option.markexpr or ""
-    without = [name for name in ("long", "slow") if not config.getoption(f"--{name}") and name not in wanted]
+    kinds = ("long", "slow", "gpu")
+    without = [name for name in kinds if not config.getoption(f"--{name}") and name not in wanted]
     dropped = [item for item in items if any(item.get_closest_marker(name) for name in without)]
     if dropped:
         config.hook.pytest_deselected(items=dropped)

@@ -21,7 +21,7 @@ from irgrad.engine.codegen.target import HOST
 from irgrad.engine.support.scratch import scratch_folder
 from irgrad.rules.errors import CompileError, LoadError
 
-__all__ = ["FORMATS", "emit", "target_of", "write"]
+__all__ = ["FORMATS", "emit", "target_of", "write", "write_whole"]
 
 FORMATS = (".ll", ".bc", ".s", ".o", ".so")
 _TARGET = re.compile(r'^attributes #\d+ = \{[^\n]*"target-cpu"="([^"]*)"(?:[^\n]*"target-features"="([^"]*)")?', re.M)
@@ -67,8 +67,13 @@ def emit(
 def write(path: str | os.PathLike[str], text: str, entries: Sequence[str], *, cpu: str = "native",
           strict_fp: bool = True) -> Path:
     """Write the module to `path` in the form of its suffix; the file appears whole or not at all. See `emit`."""
+    return write_whole(path, emit(text, entries, Path(path).suffix, cpu=cpu, strict_fp=strict_fp))
+
+
+def write_whole(path: str | os.PathLike[str], data: bytes) -> Path:
+    """Write a file that appears whole or not at all, with the rights of a new file (a library's are those of a
+    program). Raises LoadError where its folder does not exist."""
     target = Path(path)
-    data = emit(text, entries, target.suffix, cpu=cpu, strict_fp=strict_fp)
     if not target.parent.is_dir():
         raise LoadError(f"`{target}` cannot be written", because=f"the folder `{target.parent}` does not exist",
                         fix=f"mkdir -p {target.parent}")

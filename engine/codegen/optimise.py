@@ -14,13 +14,15 @@ from irgrad.engine.codegen.target import HOST, Target
 from irgrad.engine.ir.text.outline import outline
 from irgrad.rules.errors import LoadError
 
-__all__ = ["LOWER", "is_adjoint", "optimise", "optimised_module"]
+__all__ = ["LOWER", "internalise_except", "is_adjoint", "optimise", "optimised_module"]
 
 ADJOINT = "irgrad-reverse"
 """Function attribute by which derivative code says that it is a reverse sweep."""
 
 
-def _internalise(module: Any, entries: Sequence[str]) -> None:
+def internalise_except(module: Any, entries: Sequence[str]) -> None:
+    """All functions but the entries, and all variables, are the module's own. Raises LoadError for an entry without a
+    body."""
     wanted = set(entries)
     for function in module.functions:
         if not function.is_declaration:
@@ -83,7 +85,7 @@ def annotate_math(code: Code, settings: Settings) -> None:
 def internalise(code: Code, settings: Settings) -> None:
     """Only entries stay visible."""
     if settings.roots:
-        _internalise(code.llvm, settings.roots)
+        internalise_except(code.llvm, settings.roots)
 
 
 def optimise_for_machine(code: Code, settings: Settings) -> None:

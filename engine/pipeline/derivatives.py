@@ -119,13 +119,16 @@ def scheduled(text: str, name: str) -> str:
     return code.text if code.changes else text
 
 
-def link_runtime(text: str, *, whole: bool = False) -> str:
+def link_runtime(text: str, *, whole: bool = False, arena: bool = True) -> str:
     """The module with the bodies of the runtime in place of their declarations.
 
-    whole: nobody calls in to empty the arena, so that several such modules may be linked into one program.
+    whole: nobody calls in to empty the arena, so that several such modules may be linked into one program; arena: False
+    where that of the host is not wanted.
     """
     code = Code(text)
     run_passes(stages.LINK[:-1], code, Settings())
+    if not arena:
+        return code.text
     linked = link_arena(code.text, whole=whole)
     with observed(stages.LINK[-1].name, Code(linked)):
         return linked

@@ -35,7 +35,7 @@ from irgrad.engine.signature.slots import TAPE, TAPE_BYTES, TAPE_NAME, Slot
 from irgrad.rules.layers import InForce, using
 
 __all__ = [
-    "Kept", "Spec", "in_place", "layout", "operand_groups", "operand_numbers", "program_of", "result_numbers",
+    "Kept", "Key", "Spec", "in_place", "layout", "operand_groups", "operand_numbers", "program_of", "result_numbers",
     "sizes_of", "used_operands",
 ]  # fmt: skip
 

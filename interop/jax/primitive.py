@@ -105,11 +105,25 @@ def _evaluate(*operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Sha
     return compiled(*operands)
 
 
-def _lower(ctx: Any, *operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Shape) -> Any:
-    if spec.reads_tape and spec.cotangents is not None and _made_alone(operands[len(spec.inputs) - 1]):
-        operands = (*operands[: len(spec.inputs) - 1], *operands[len(spec.inputs) :])
-        ctx = ctx.replace(avals_in=(*ctx.avals_in[: len(spec.inputs) - 1], *ctx.avals_in[len(spec.inputs) :]))
+def _lower_on_device(ctx: Any, *operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Shape) -> Any:
+    from irgrad.interop.jax.device import lower_on_device
+
+    ctx, operands, spec = _without_tape(ctx, operands, spec)
+    return lower_on_device(ctx, operands, spec, sizes, constants, batch)
+
+
+def _without_tape(ctx: Any, operands: Any, spec: Spec) -> tuple[Any, Any, Spec]:
+    """The call without its tape, where nothing but the tape is made for it."""
+    last = len(spec.inputs) - 1
+    if spec.reads_tape and spec.cotangents is not None and _made_alone(operands[last]):
+        operands = (*operands[:last], *operands[last + 1 :])
+        ctx = ctx.replace(avals_in=(*ctx.avals_in[:last], *ctx.avals_in[last + 1 :]))
         spec = spec.plain
+    return ctx, operands, spec
+
+
+def _lower(ctx: Any, *operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Shape) -> Any:
+    ctx, operands, spec = _without_tape(ctx, operands, spec)
     program = program_of(spec)
     names, numbers = sizes_of(spec, sizes, constants)
     where = used_operands(spec, program)
@@ -171,7 +185,7 @@ def _sampled(spec: Spec, batch: Shape, avals: Any) -> int:
 def _refuse(ctx: Any, *operands: Any, spec: Spec, **params: Any) -> Any:
     names = ", ".join(p.name for p in spec.kernel.signature.parameters) or RETURN
     raise Unsupported(f"`{spec.kernel.name}` cannot run on this platform", which=f"arguments {names}",
-                      because="kernels are compiled for the CPU only",
+                      because="kernels are compiled for CPUs and for NVIDIA's GPUs",
                       fix='jax.config.update("jax_platforms", "cpu")   or   device_put the arguments to a CPU device')
 
 
@@ -179,3 +193,4 @@ foreign_call.def_abstract_eval(_abstract)
 foreign_call.def_impl(_evaluate)
 mlir.register_lowering(foreign_call, _refuse)
 mlir.register_lowering(foreign_call, _lower, platform="cpu", cacheable=False)  # it looks at what made an operand
+mlir.register_lowering(foreign_call, _lower_on_device, platform="cuda", cacheable=False)

@@ -1,0 +1,326 @@
+"""Device code for NVIDIA GPUs: the same IR as PTX, through LLVM's NVPTX target.
+
+Functions of mathematics stay intrinsics and calls of libm until here, after differentiation, and become those of
+NVIDIA's libdevice, which is taken from a pip wheel and linked in. What a device cannot run is refused with its line
+before LLVM sees the module: LLVM ends the process over an operation that it cannot select.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Collection, Sequence
+from functools import cache
+from importlib import util
+from pathlib import Path
+from typing import Any
+
+from irgrad.engine.codegen.llvm import binding, parse
+from irgrad.engine.codegen.optimise import internalise_except
+from irgrad.engine.codegen.passes import Code, Settings, llvm_pass, model_pass, run_passes, text_pass
+from irgrad.engine.codegen.prepare import strip_target
+from irgrad.engine.codegen.target import Target
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.locations import locate
+from irgrad.engine.ir.model import Function, InlineAsm, Instruction, Module
+from irgrad.engine.support.scratch import scratch_folder
+from irgrad.rules.errors import CompileError, LoadError, Unsupported
+
+__all__ = [
+    "DEVICE", "SAMPLE", "cubin", "identity", "libdevice", "nvidia", "ptx", "ptxas", "refuse_host_code", "resources",
+]  # fmt: skip
+
+_TRIPLE = "nvptx64-nvidia-cuda"
+_ARCHITECTURE = re.compile(r"sm_[1-9][0-9]{1,2}[af]?")
+_NO_INLINE = re.compile(r"^(?:attributes #\d+ = \{|define )[^\n]* noinline[^\n]*$", re.M)
+_EMISSION = re.compile(r"emissionKind: \w+")
+_INSTALL = 'pip install "nvidia-cuda-nvcc-cu12"   (CUDA 13: pip install "nvidia-nvvm" "nvidia-cuda-nvcc")'
+
+_NATIVE = frozenset(
+    "sqrt fma fmuladd fabs floor ceil trunc rint nearbyint roundeven minnum maxnum minimum maximum copysign is.fpclass"
+    " canonicalize".split()
+)
+"""Intrinsics of floats that the target has, or that LLVM writes with others."""
+_PLAIN = frozenset(
+    "nvvm.read.ptx.sreg memcpy memmove memset lifetime.start lifetime.end assume expect"
+    " experimental.noalias.scope.decl umin umax smin smax abs ctpop ctlz cttz bswap bitreverse fshl fshr"
+    " uadd.sat sadd.sat usub.sat ssub.sat uadd.with.overflow sadd.with.overflow usub.with.overflow"
+    " ssub.with.overflow umul.with.overflow smul.with.overflow trap fptosi.sat fptoui.sat is.constant objectsize"
+    " ptrmask masked.load masked.store masked.gather masked.scatter vector.reduce.add vector.reduce.mul"
+    " vector.reduce.and vector.reduce.or vector.reduce.xor vector.reduce.fadd vector.reduce.fmul"
+    " vector.reduce.fmax vector.reduce.fmin vector.reduce.smax vector.reduce.smin vector.reduce.umax"
+    " vector.reduce.umin".split()
+)
+"""Other intrinsics that may stay."""
+_NO_FLOATS = frozenset(("x86_fp80", "fp128", "ppc_fp128"))
+_REFUSED = {
+    "invoke": "an exception", "landingpad": "an exception", "resume": "an exception", "va_arg": "a variable argument",
+    "indirectbr": "a computed jump", "fence": "a fence between threads", "callbr": "a jump out of assembly",
+}  # fmt: skip
+
+
+def nvidia(architecture: str = "sm_90") -> Target:
+    """The target of an architecture of NVIDIA's, `sm_90`. Raises LoadError for a name of another form."""
+    if not _ARCHITECTURE.fullmatch(architecture):
+        raise LoadError(f"`{architecture}` is no architecture of a GPU",
+                        because="NVIDIA's are sm_80, sm_90, sm_100, ...", fix='architecture="sm_90"')  # fmt: skip
+    return Target(architecture, lambda: _TRIPLE, lambda: architecture, lambda: "", vector_math=False,
+                  initialise=_all_targets, code_model="default", reloc="default")  # fmt: skip
+
+
+@cache
+def _all_targets() -> None:
+    llvm = binding()
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+
+
+# -- what comes from NVIDIA's wheels --------------------------------------------------------------------------------
+
+
+def _wheels(*places: str) -> Path | None:
+    """The first of some files in the namespace package `nvidia`."""
+    spec = util.find_spec("nvidia")
+    for root in (spec.submodule_search_locations or ()) if spec is not None else ():
+        for place in places:
+            if (path := Path(root, place)).is_file():
+                return path
+    return None
+
+
+def _library() -> Path | None:
+    return _wheels("cuda_nvcc/nvvm/libdevice/libdevice.10.bc", "cu13/nvvm/libdevice/libdevice.10.bc",
+                   "cu12/nvvm/libdevice/libdevice.10.bc")  # fmt: skip
+
+
+def libdevice() -> Path:
+    """NVIDIA's library of mathematics for devices, as bitcode. Raises LoadError with the line that installs it."""
+    found = _library()
+    if found is None:
+        raise LoadError("libdevice is not installed", because="functions of mathematics on NVIDIA's GPUs are in it, "
+                        "and its licence does not allow to ship it", fix=_INSTALL)  # fmt: skip
+    return found
+
+
+def identity() -> str:
+    """What PTX depends on besides its IR and this code: LLVM, libdevice."""
+    library = _library()
+    return f"LLVM {binding().llvm_version_info} {'' if library is None else library.stat().st_size}"
+
+
+def ptxas() -> Path | None:
+    """NVIDIA's assembler, None where its wheel is not installed."""
+    return _wheels("cuda_nvcc/bin/ptxas", "cu13/bin/ptxas", "cu12/bin/ptxas")
+
+
+@cache
+def _symbols(path: Path) -> frozenset[str]:
+    module = binding().parse_bitcode(path.read_bytes(), context=binding().create_context())
+    return frozenset(f.name for f in module.functions if not f.is_declaration)
+
+
+# -- what a device cannot run ---------------------------------------------------------------------------------------
+
+
+def refuse_host_code(module: Module, known: Collection[str] = ()) -> None:
+    """Raises Unsupported for what a device cannot run: calls of functions of the host, state of the program,
+    exceptions, 80-bit numbers. known: functions that will get a body."""
+    for variable in module.globals.values():
+        if not variable.constant and not (variable.name or "").startswith("llvm."):
+            raise _refused(f"`{variable.name}` is a variable of the program", "", "samples would see what others wrote")
+    for fn in module.functions.values():
+        for instr in fn.instructions():
+            _check(module, fn, instr, known)
+
+
+def _refused(what: str, where: str, because: str) -> Unsupported:
+    return Unsupported(f"a GPU cannot run this: {what}", where=where, because=because,
+                       fix="leave it out of the function, or keep the kernel on the CPU")  # fmt: skip
+
+
+def _check(module: Module, fn: Function, instr: Instruction, known: Collection[str]) -> None:
+    where = locate(module, instr) or f"@{fn.name}"
+    if instr.opcode in _REFUSED:
+        raise _refused(_REFUSED[instr.opcode], where, "device code has nothing to do it with")
+    if instr.opcode == "alloca" and not hasattr(instr.operands[0], "value"):
+        raise _refused("an array on the stack without a constant length", where, "devices reserve the stack beforehand")
+    if any(str(value.type.scalar) in _NO_FLOATS for value in (instr, *instr.operands)):
+        raise _refused("a number of 80 or 128 bits", where, "devices have f32, f64 and shorter ones")
+    if not instr.is_call:
+        return
+    if isinstance(instr.callee, InlineAsm):
+        raise _refused("assembly", where, "it is that of another machine")
+    if not isinstance(instr.callee, Function):
+        raise _refused("a call through a pointer", where, "which function it calls is known when it runs")
+    callee = instr.callee
+    if callee.is_declaration and callee.name not in known and not _runs(callee):
+        raise _refused(f"a call of `{callee.name}`", where, "it has no body in this module and is none of libdevice")
+
+
+def _runs(fn: Function) -> bool:
+    return device_name(fn) is not None or _stays(fn.name or "")
+
+
+def _stays(name: str) -> bool:
+    stem = name.removeprefix("llvm.")
+    return name.startswith("llvm.") and any(stem == known or stem.startswith(f"{known}.") for known in _NATIVE | _PLAIN)
+
+
+# -- mathematics ------------------------------------------------------------------------------------------------------
+
+
+def device_name(fn: Function) -> str | None:
+    """The function of libdevice in place of one of libm or an intrinsic; None where it stays or there is none."""
+    name, kind = fn.name or "", fn.ftype.ret
+    if kind not in (ty.F32, ty.F64) or _stays(name):
+        return None
+    stem = name
+    if name.startswith("llvm."):
+        stem = name.split(".")[1] + ("f" if kind is ty.F32 else "")
+    found = f"__nv_{stem}"
+    return found if found in _symbols(libdevice()) else None
+
+
+def use_libdevice(module: Module) -> None:
+    """Calls of libm and intrinsics without an instruction become calls of libdevice."""
+    for name, fn in list(module.functions.items()):
+        made = device_name(fn) if fn.is_declaration else None
+        if made is None:
+            continue
+        del module.functions[name]
+        existing = module.functions.setdefault(made, fn)
+        if existing is fn:
+            fn.name, fn.tail, fn.head = made, "nounwind", ""
+            continue
+        for other in module.functions.values():
+            for instr in other.instructions():
+                instr.operands = [existing if o is fn else o for o in instr.operands]
+
+
+def drop_debug_information(text: str) -> str:
+    """The lines of the source stay out of the machine code; messages have used them."""
+    return _EMISSION.sub("emissionKind: NoDebug", text)
+
+
+# -- machine code -----------------------------------------------------------------------------------------------------
+
+
+def for_device(code: Code, settings: Settings) -> None:
+    """The module gets the target's data layout and triple."""
+    machine = settings.machine
+    head = f'target datalayout = "{machine.target_data}"\ntarget triple = "{_TRIPLE}"\n'
+    kept = [row for row in code.text.splitlines() if not row.startswith(("target datalayout", "target triple"))]
+    code.text = head + "\n".join(kept) + "\n"
+
+
+def link_libdevice(code: Code, settings: Settings) -> None:
+    """libdevice is linked in, and what nobody calls of it goes."""
+    if not any(fn.name.startswith("__nv_") for fn in code.llvm.functions):
+        return
+    llvm = binding()
+    context = llvm.create_context()
+    module = parse(code.text, context)
+    library = llvm.parse_bitcode(libdevice().read_bytes(), context=context)
+    library.triple, library.data_layout = module.triple, module.data_layout
+    module.link_in(library)
+    _keep_entries(module, settings)
+    code.text = str(module)  # read anew: LLVM's passes do not accept the module as it is linked
+    module.close()
+
+
+def internalise(code: Code, settings: Settings) -> None:
+    """Only entries stay visible, and what nobody calls goes."""
+    _keep_entries(code.llvm, settings)
+
+
+def _keep_entries(module: Any, settings: Settings) -> None:
+    llvm = binding()
+    internalise_except(module, settings.roots)
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.run(module, llvm.create_pass_builder(settings.machine, llvm.create_pipeline_tuning_options()))
+
+
+def optimise_for_device(code: Code, settings: Settings) -> None:
+    """LLVM's pipeline without vectorisation: lanes are the threads."""
+    llvm = binding()
+    options = llvm.create_pipeline_tuning_options(speed_level=settings.level)
+    options.loop_vectorization = options.slp_vectorization = options.loop_interleaving = False
+    options.loop_unrolling = settings.level >= 3
+    builder = llvm.create_pass_builder(settings.machine, options)
+    builder.getModulePassManager().run(code.llvm, builder)
+
+
+def inline_all(code: Code, settings: Settings) -> None:
+    """Every function becomes a part of its callers, as far as it does not call itself."""
+    code.text = _NO_INLINE.sub(lambda row: row[0].replace(" noinline", "").replace(" optnone", ""), code.text)
+    for function in code.llvm.functions:
+        if not function.is_declaration and function.name not in settings.roots:
+            function.add_function_attribute("alwaysinline")
+
+
+SAMPLE = (
+    llvm_pass("inline-all", inline_all),
+    llvm_pass("internalise", internalise),
+    llvm_pass("optimise-for-device", optimise_for_device),
+)
+"""A function of one sample with all that it calls inside, its sizes as constants where they are."""
+DEVICE = (
+    text_pass("strip-target", strip_target),
+    model_pass("refuse-host-code", refuse_host_code),
+    model_pass("use-libdevice", use_libdevice),
+    text_pass("drop-debug-information", drop_debug_information),
+    llvm_pass("for-device", for_device),
+    llvm_pass("link-libdevice", link_libdevice),
+    llvm_pass("internalise", internalise),
+    llvm_pass("optimise-for-device", optimise_for_device),
+)
+"""From a module with its kernels to one that is ready for code generation on a device."""
+
+
+def ptx(text: str, entries: Sequence[str], architecture: str = "sm_90") -> str:
+    """The module as PTX; `entries` are its kernels. Raises Unsupported for what a device cannot run, LoadError where
+    libdevice is needed and not installed."""
+    from irgrad.engine.codegen.jit import LLVM_LOCK
+
+    with LLVM_LOCK:
+        machine = nvidia(architecture).machine()
+        code = run_passes(DEVICE, Code(text, roots=entries), Settings(tuple(entries), machine=machine))
+        try:
+            return str(machine.emit_assembly(code.llvm))
+        finally:
+            code.close()
+
+
+def _run_ptxas(source: str, architecture: str, *arguments: str) -> tuple[bytes, str]:
+    tool = ptxas()
+    if tool is None:
+        raise LoadError("ptxas is not installed", because="it makes machine code of PTX", fix=_INSTALL)
+    with scratch_folder("ptxas") as folder:
+        path, output = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
+        path.write_text(source)
+        done = subprocess.run([tool, f"-arch={architecture}", *arguments, path, "-o", output], capture_output=True,
+                              text=True, check=False, timeout=600)  # fmt: skip
+        if done.returncode != 0:
+            raise CompileError("ptxas does not accept the PTX", because=(done.stderr or done.stdout).strip()[:2000],
+                               fix="this is an error of irgrad: report it with the source")  # fmt: skip
+        return output.read_bytes(), done.stderr + done.stdout
+
+
+def cubin(source: str, architecture: str) -> bytes:
+    """PTX as machine code of an architecture. Raises LoadError where ptxas is not installed, CompileError where it
+    refuses."""
+    return _run_ptxas(source, architecture)[0]
+
+
+def resources(source: str, architecture: str) -> dict[str, int]:
+    """What a kernel takes, by ptxas: `registers`, bytes of `stack`, `spilled` and `loaded` back."""
+    said = _run_ptxas(source, architecture, "-v")[1]
+    found = {word: re.search(pattern, said) for word, pattern in _SAID.items()}
+    return {word: int(match[1]) if match else 0 for word, match in found.items()}
+
+
+_SAID = {
+    "registers": r"Used (\d+) registers", "stack": r"(\d+) bytes stack frame", "spilled": r"(\d+) bytes spill stores",
+    "loaded": r"(\d+) bytes spill loads",
+}  # fmt: skip

@@ -1,0 +1,158 @@
+"""PTX of device modules: libdevice in place of libm, what ptxas says of it, what is refused before LLVM sees it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from irgrad.engine.codegen import nvptx
+from irgrad.engine.codegen.llvm import binding, parse
+from irgrad.engine.codegen.target import Target
+from irgrad.engine.ir.text.reader import read
+from irgrad.rules.errors import CompileError, LoadError, Unsupported
+
+TEXT = """
+@table = internal constant [2 x double] [double 2.0, double 3.0]
+declare double @llvm.sin.f64(double)
+declare double @sin(double)
+declare float @expf(float)
+declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+define double @unused(double %x) {
+  ret double %x
+}
+define ptx_kernel void @f(ptr noalias %x, ptr noalias %y) {
+  %n = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %p = getelementptr double, ptr %x, i32 %n
+  %v = load double, ptr %p
+  %s = call double @llvm.sin.f64(double %v)
+  %t = call double @sin(double %s)
+  %h = fptrunc double %t to float
+  %e = call float @expf(float %h)
+  %d = fpext float %e to double
+  %i = and i32 %n, 1
+  %tp = getelementptr double, ptr @table, i32 %i
+  %tv = load double, ptr %tp
+  %m = fmul double %d, %tv
+  %q = getelementptr double, ptr %y, i32 %n
+  store double %m, ptr %q
+  ret void
+}
+"""
+needs_library = pytest.mark.skipif(nvptx._library() is None, reason="libdevice and ptxas are not installed")
+
+
+@needs_library
+def test_functions_of_mathematics_are_those_of_libdevice() -> None:
+    code = nvptx.ptx(TEXT, ["f"], "sm_90")
+    assert ".visible .entry f(" in code and ".target sm_90" in code and "unused" not in code
+    assert not re.findall(r"call[^;]*\b(sin|expf)\b", code)
+    assert "ld.global.nc" in code, "what is only read goes through the read-only path"
+
+
+@needs_library
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90", "sm_100", "sm_120"])
+def test_ptxas_accepts_it(architecture: str) -> None:
+    code = nvptx.ptx(TEXT, ["f"], architecture)
+    assert nvptx.cubin(code, architecture)[:4] == b"\x7fELF"
+    used = nvptx.resources(code, architecture)
+    assert 0 < used["registers"] < 64 and used["spilled"] == used["loaded"] == 0
+
+
+@needs_library
+def test_ptxas_says_what_is_wrong() -> None:
+    with pytest.raises(CompileError, match="ptxas does not accept the PTX"):
+        nvptx.cubin(".version 7.0\n.target sm_80\nnonsense", "sm_80")
+
+
+def test_libdevice_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvptx, "_wheels", lambda *places: None)
+    with pytest.raises(LoadError, match="libdevice is not installed") as caught:
+        nvptx.ptx(TEXT, ["f"], "sm_90")
+    assert "pip install" in caught.value.fix
+    with pytest.raises(LoadError, match="ptxas is not installed"):
+        nvptx.cubin("", "sm_90")
+    assert nvptx.ptxas() is None and nvptx.identity().startswith("LLVM")
+
+
+def test_a_kernel_without_mathematics_needs_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvptx, "_wheels", lambda *places: None)
+    code = nvptx.ptx("define ptx_kernel void @f(ptr %x) {\n  store double 1.0, ptr %x\n  ret void\n}", ["f"], "sm_80")
+    assert ".entry f" in code
+
+
+@pytest.mark.parametrize("name", ["h100", "sm_9", "sm_9x", "gfx90a", ""])
+def test_architectures_of_another_form(name: str) -> None:
+    with pytest.raises(LoadError, match="is no architecture of a GPU"):
+        nvptx.nvidia(name)
+
+
+REFUSED: dict[str, tuple[str, str]] = {
+    "a function of the host": (
+        "declare i32 @puts(ptr)\ndefine void @f(ptr %x) {\n  %r = call i32 @puts(ptr %x)\n  ret void\n}",
+        "a call of `puts`"),
+    "a variable": ("@count = global i32 0\ndefine void @f() {\n  store i32 1, ptr @count\n  ret void\n}",
+                   "`count` is a variable of the program"),
+    "an 80-bit number": (
+        "define void @f(ptr %x) {\n  %v = load x86_fp80, ptr %x\n  store x86_fp80 %v, ptr %x\n  ret void\n}",
+        "a number of 80 or 128 bits"),
+    "assembly": ('define void @f() {\n  call void asm sideeffect "nop", ""()\n  ret void\n}', "assembly"),
+    "a pointer to a function": ("define void @f(ptr %g) {\n  call void %g()\n  ret void\n}",
+                                "a call through a pointer"),
+    "an array of unknown length": (
+        "define void @f(i64 %n, ptr %o) {\n  %a = alloca double, i64 %n\n  store ptr %a, ptr %o\n  ret void\n}",
+        "an array on the stack without a constant length"),
+    "an exception": (
+        "declare void @g()\ndeclare i32 @p(...)\ndefine void @f() personality ptr @p {\n"
+        "  invoke void @g() to label %a unwind label %b\na:\n  ret void\nb:\n  %l = landingpad { ptr, i32 } cleanup\n"
+        "  resume { ptr, i32 } %l\n}", "an exception"),
+    "a fence": ("define void @f() {\n  fence seq_cst\n  ret void\n}", "a fence between threads"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_a_device_cannot_run_is_refused(name: str) -> None:
+    text, what = REFUSED[name]
+    with pytest.raises(Unsupported, match=f"a GPU cannot run this: {re.escape(what)}") as caught:
+        nvptx.ptx(text, ["f"], "sm_90")
+    assert caught.value.because and "CPU" in caught.value.fix
+
+
+def test_functions_that_will_get_a_body_are_not_refused() -> None:
+    module = read("declare ptr @mine(i64)\ndefine void @f() {\n  %p = call ptr @mine(i64 8)\n  ret void\n}")
+    nvptx.refuse_host_code(module, ["mine"])
+    with pytest.raises(Unsupported, match="a call of `mine`"):
+        nvptx.refuse_host_code(module)
+
+
+def test_wheels_are_looked_for_in_all_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "cu13" / "bin").mkdir(parents=True)
+    (tmp_path / "cu13" / "bin" / "ptxas").touch()
+
+    class Spec:
+        submodule_search_locations = (str(tmp_path / "absent"), str(tmp_path))
+
+    found: Any = Spec()
+    monkeypatch.setattr(nvptx.util, "find_spec", lambda name: found)
+    assert nvptx.ptxas() == tmp_path / "cu13" / "bin" / "ptxas"
+    monkeypatch.setattr(nvptx.util, "find_spec", lambda name: None)
+    assert nvptx.ptxas() is None
+
+
+def test_amd_is_one_target_more() -> None:
+    """ROCm stays open: a trivial kernel reaches its assembly through the same description of a target."""
+
+    def initialise() -> None:
+        binding().initialize_all_targets()
+        binding().initialize_all_asmprinters()
+
+    amd = Target("gfx90a", lambda: "amdgcn-amd-amdhsa", lambda: "gfx90a", lambda: "", vector_math=False,
+                 initialise=initialise, code_model="default", reloc="default")  # fmt: skip
+    module = parse("define amdgpu_kernel void @f(ptr addrspace(1) %x) {\n  store double 2.0, ptr addrspace(1) %x\n"
+                   "  ret void\n}")  # fmt: skip
+    machine = amd.machine()
+    module.triple, module.data_layout = "amdgcn-amd-amdhsa", str(machine.target_data)
+    assembly = str(machine.emit_assembly(module))
+    assert "global_store_dwordx2" in assembly and ".amdhsa_kernel f" in assembly

@@ -1,0 +1,106 @@
+"""Memory of the heap, of the stack in loops and of shadows comes from the arena."""
+
+from __future__ import annotations
+
+import pytest
+
+from irgrad.engine.grids.heap import adopt_memory
+from irgrad.engine.ir.model import Module
+from irgrad.engine.ir.printer import to_text
+from irgrad.engine.ir.text.reader import read
+from irgrad.engine.ir.verify import verify_module
+
+
+def _adopted(text: str) -> tuple[Module, str]:
+    module = read(text)
+    adopt_memory(module, "f")
+    verify_module(module)
+    return module, to_text(module)
+
+
+def test_allocators_and_what_frees() -> None:
+    _, text = _adopted("""
+declare ptr @malloc(i64)
+declare ptr @calloc(i64, i64)
+declare ptr @_Znwm(i64)
+declare void @free(ptr)
+declare void @irgrad.tape.need(ptr, i1, i64)
+define void @f(i64 %n, ptr %arena) {
+  %a = call ptr @malloc(i64 %n)
+  call void @irgrad.tape.need(ptr %arena, i1 false, i64 8)
+  %b = call ptr @calloc(i64 %n, i64 8)
+  %c = call ptr @_Znwm(i64 24)
+  store ptr %a, ptr %b
+  store ptr %b, ptr %c
+  call void @free(ptr %a)
+  call void @free(ptr %b)
+  ret void
+}
+""")
+    body = text[text.index("define") :]
+    assert body.count("call ptr @irgrad.tape.alloc(ptr %arena") == 3
+    assert body.count("call void @llvm.memset.p0.i64") == 1
+    assert not any(f" @{word}" in body for word in ("malloc(", "calloc(", "_Znwm(", "free(", "irgrad.tape.need("))
+
+
+@pytest.mark.parametrize("restored", [False, True])
+def test_arrays_on_the_stack(restored: bool) -> None:
+    """One of constant length in a loop is reserved once where the loop gives it back, else it is the arena's."""
+    pair = ("%s = call ptr @llvm.stacksave.p0()", "call void @llvm.stackrestore.p0(ptr %s)") if restored else ("", "")
+    _, text = _adopted(f"""
+declare ptr @llvm.stacksave.p0()
+declare void @llvm.stackrestore.p0(ptr)
+define void @f(i64 %n, ptr %arena) {{
+entry:
+  %own = alloca double
+  store double 1.0, ptr %own
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i1, %loop ]
+  {pair[0]}
+  %a = alloca double, i64 4
+  store double 2.0, ptr %a
+  %b = alloca float, i64 %n
+  store float 3.0, ptr %b
+  {pair[1]}
+  %i1 = add i64 %i, 1
+  %go = icmp ult i64 %i1, %n
+  br i1 %go, label %loop, label %done
+done:
+  ret void
+}}
+""")
+    body = text[text.index("define") :]
+    assert "stacksave" not in body and "stackrestore" not in body
+    assert body.count("alloca") == (2 if restored else 1) and body.index("alloca") < body.index("loop:")
+    assert body.count("call ptr @irgrad.tape.alloc(") == (1 if restored else 2)
+
+
+def test_shadows_of_tables_are_of_the_sample() -> None:
+    module, text = _adopted("""
+@irgrad.shadow = internal global [4 x double] zeroinitializer
+@state = internal global [4 x double] zeroinitializer
+define void @f(i64 %n, ptr %arena) {
+  %p = getelementptr double, ptr @irgrad.shadow, i64 %n
+  store double 1.0, ptr %p
+  %q = getelementptr double, ptr @state, i64 %n
+  store double 1.0, ptr %q
+  ret void
+}
+""")
+    assert list(module.globals) == ["state"], "what the program keeps is refused later, not given to each sample"
+    assert "call ptr @irgrad.tape.alloc(ptr %arena, i64 32)" in text
+
+
+def test_an_arena_that_a_function_asks_for_is_its_last_argument() -> None:
+    _, text = _adopted("""
+declare ptr @irgrad.tape.acquire()
+declare ptr @irgrad.tape.alloc(ptr, i64)
+define void @f(ptr %arena) {
+  %t = call ptr @irgrad.tape.acquire()
+  %a = call ptr @irgrad.tape.alloc(ptr %t, i64 8)
+  store double 1.0, ptr %a
+  ret void
+}
+""")
+    assert "@irgrad.tape.alloc(ptr %arena, i64 8)" in text and "call ptr @irgrad.tape.acquire" not in text
