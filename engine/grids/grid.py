@@ -13,6 +13,7 @@ from irgrad.engine.grids.heap import adopt_memory
 from irgrad.engine.grids.static_tape import place_tape
 from irgrad.engine.ir.text.entities import joined
 from irgrad.engine.kernel.host import refuse_hosted
+from irgrad.rules.errors import Unsupported
 
 if TYPE_CHECKING:
     from irgrad.engine.ir.model import Module
@@ -32,11 +33,12 @@ class Grid:
 
 def grid_of(
     program: Program, name: str, parameters: Sequence[GridParameter], slots: Sequence[GridSlot], batch: Sequence[int],
-    *, device: bool = True,
+    *, slab: int = 0, device: bool = True,
 ) -> Grid:  # fmt: skip
     """The kernel of a program for a batch whose sizes, and those of all arrays, are known: `NAME(parameters, tape)`.
 
     The tape is a last parameter, `tape_bytes` for each thread of the launch, interleaved (see `static_tape`).
+    slab:   bytes for a thread where what a sample needs has no bound beforehand: the kernel traps where they are few
     device: False for a function of the host, which runs the threads one after the other
 
     Raises Unsupported for what a device cannot run, with the source line.
@@ -44,9 +46,14 @@ def grid_of(
     from irgrad.engine.ir.printer import to_text
 
     module = _sample_module(program, name, parameters, slots, [str(size) for size in batch])
-    kept = place_tape(module, f"{name}.sample")
-    kernel = kernel_text(name, parameters, str(math.prod(batch)), device=device, slab=False)
-    return Grid(name, joined(to_text(module), kernel), kept)
+    try:
+        kept, own = place_tape(module, f"{name}.sample"), 0
+    except Unsupported:
+        if not slab:
+            raise
+        kept = own = -(-slab // 16) * 16
+    kernel = kernel_text(name, parameters, str(math.prod(batch)), device=device, slab=own)
+    return Grid(name, joined(_with_arena(module) if own else to_text(module), kernel), kept)
 
 
 def open_grid(
@@ -54,13 +61,16 @@ def open_grid(
 ) -> str:
     """The module of a kernel for any number of samples, `NAME(parameters, i64 samples, ptr tape, i64 tape_bytes)`: each
     thread has a slab of `tape_bytes`, and the kernel traps where one is too small. See `grid_of`."""
+    module = _sample_module(program, name, parameters, slots, [""])
+    return joined(_with_arena(module), kernel_text(name, parameters, "", device=device, slab=None))
+
+
+def _with_arena(module: Module) -> str:
     from irgrad.engine.ir.printer import to_text
 
-    module = _sample_module(program, name, parameters, slots, [""])
     for word in TAPE:
         module.functions.pop(word, None)
-    kernel = kernel_text(name, parameters, "", device=device, slab=True)
-    return joined(joined(to_text(module), ARENA), kernel)
+    return joined(to_text(module), ARENA)
 
 
 def _sample_module(

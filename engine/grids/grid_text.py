@@ -138,16 +138,18 @@ def sample_text(
 _NAN = {"f64": "0x7FF8000000000000", "f32": "0x7FF8000000000000", "f16": "0xH7E00", "bf16": "0xR7FC0"}
 
 
-def kernel_text(name: str, parameters: Sequence[GridParameter], samples: str, *, device: bool, slab: bool) -> str:
+def kernel_text(
+    name: str, parameters: Sequence[GridParameter], samples: str, *, device: bool, slab: int | None = 0
+) -> str:
     """`NAME.thread` around `NAME.sample`, and `NAME` around that, a kernel of a device; without one a function of the
     host that runs the threads one after the other and takes their number as one more argument.
 
     samples: their number, "" where the launch says it (`i64 samples` behind the other parameters)
-    slab:    the tape of a thread is a part of its own of `tape`, of the `tape_bytes` of the launch; else the sample
-             takes what it needs of `tape` by the thread's number (`static_tape.py`), and there are no `tape_bytes`
+    slab:    bytes of the part of `tape` that is a thread's own, None where the launch says it (`tape_bytes`); 0: the
+             sample takes what it needs of `tape` by the thread's number (`static_tape.py`)
     """
     rest = [] if samples else [("i64", "%samples")]
-    rest += [("ptr", "%tape"), ("i64", "%tape_bytes")] if slab else [("ptr", "%tape")]
+    rest += [("ptr", "%tape"), ("i64", "%tape_bytes")] if slab is None else [("ptr", "%tape")]
     declared = ", ".join([*(p.text for p in parameters), *(f"{kind} {word}" for kind, word in rest)])
     numbers = [f"{kind} {word}" for kind, word in rest]
     passed = ", ".join([*(f"{p.ir} %{quoted(p.name)}" for p in parameters), *numbers])
@@ -166,26 +168,29 @@ def kernel_text(name: str, parameters: Sequence[GridParameter], samples: str, *,
     return text + w.text() + "".join(f"declare i32 @{word}()\n" for word in words)
 
 
-def _thread_text(name: str, parameters: Sequence[GridParameter], declared: str, samples: str, *, slab: bool) -> str:
+def _thread_text(
+    name: str, parameters: Sequence[GridParameter], declared: str, samples: str, *, slab: int | None
+) -> str:
     w = Writer(f"define internal void @{quoted(name)}.thread(i64 %thread, i64 %threads, {declared}) alwaysinline")
     given = ", ".join(f"{p.ir} %{quoted(p.name)}" for p in parameters)
     above = w.emit(f"sub i64 {samples}, %thread")
     some = w.compare("sgt", samples, "%thread")
     up = w.emit(f"udiv i64 {w.add(above, w.emit('sub i64 %threads, 1'))}, %threads")
     count = w.emit(f"select i1 {some}, i64 {up}, i64 0")
-    place = _slab(w) if slab else "ptr %tape, i64 %thread, i64 %threads"
+    own = slab != 0
+    place = _slab(w, "%tape_bytes" if slab is None else str(slab)) if own else "ptr %tape, i64 %thread, i64 %threads"
     with w.loop(count) as turn:
         sample = w.add("%thread", w.mul(turn, "%threads"))
-        if slab:
+        if own:
             w.do(f"store ptr %slab, {place}, align 8")
         w.do(f"call void @{quoted(name)}.sample({given}, i64 {sample}, {place})")
     return w.text()
 
 
-def _slab(w: Writer) -> str:
+def _slab(w: Writer, size: str) -> str:
     """An arena, as `ptr NAME`: its top, which is set for each sample, and the end of the thread's slab, `%slab`."""
     arena = w.alloca("[2 x i64]", align=16)
-    own = w.emit("and i64 %tape_bytes, -16")
+    own = w.emit(f"and i64 {size}, -16")
     w.do(f"%slab = getelementptr i8, ptr %tape, i64 {w.mul('%thread', own)}")
     w.do(f"store ptr {w.at('%slab', own)}, ptr {w.at(arena, '8')}, align 8")
     return f"ptr {arena}"

@@ -25,6 +25,7 @@ __all__ = ["place_tape"]
 
 _ALLOC = ("irgrad.tape.alloc",)
 _LARGEST = 1 << 26  # bytes: more is no bound
+_BOUND = 'a bound in bytes: lib.kernel("name", signature, device_tape=65536)'
 _NOTES = ("irgrad.tape.finish", "irgrad.tape.at")
 
 
@@ -38,12 +39,13 @@ def place_tape(module: Module, name: str) -> int:
     calls = [i for i in fn.instructions() if i.is_call and i.callee_name in _ALLOC]
     induction = Induction(fn)
     rooms = [_room(module, fn, call, induction) for call in calls]
-    arena = fn.args.pop()
+    arena = fn.args[-1]
     for instr in fn.instructions():
         if arena in instr.operands and not (instr.is_call and instr.callee_name in (*_ALLOC, *_NOTES)):
             raise Unsupported("a GPU cannot run this: a function that calls itself has memory of its own",
                               where=locate(module, instr) or f"@{fn.name}", because="how deep is not known beforehand",
-                              fix="write a loop, or keep the kernel on the CPU")  # fmt: skip
+                              fix=f"write a loop, or {_BOUND}")  # fmt: skip
+    fn.args.pop()
     first = len(fn.args)
     tape, thread = Argument(ty.PTR, "tape", first), Argument(ty.I64, "thread", first + 1)
     threads = Argument(ty.I64, "threads", first + 2)
@@ -110,7 +112,7 @@ def _room(module: Module, fn: Function, call: Instruction, induction: Induction)
     if most >= _LARGEST:
         raise Unsupported("a GPU cannot run this: how much memory a sample needs is not known beforehand",
                           where=_place(module, fn, call), because=why,
-                          fix="give lengths of loops and arrays as Python ints")  # fmt: skip
+                          fix=f"give lengths of loops and arrays as Python ints, or {_BOUND}")  # fmt: skip
     return int(most)
 
 

@@ -22,6 +22,7 @@ class Options:
     apart ("store"), or the primal runs again ("recompute"); "auto" stores where that takes little memory
     strong_zero: in derivatives zero times infinity is zero in place of NaN: a zero tangent or adjoint times an infinite
     slope (`sqrt` at 0), a zero slope times an infinite tangent or adjoint; at the price of comparisons at each product
+    device_tape: bytes for the memory of a sample on a GPU, where no bound of it is known; a launch with too few fails
     preopt: False to differentiate what the compiler wrote as it is, and to optimise only the derivative
 
     `str` names those that change the code. Raises IRGradError for a word that `tape` does not know.
@@ -32,11 +33,16 @@ class Options:
     tape: str = "auto"
     preopt: bool = True
     strong_zero: bool = False
+    device_tape: int = 0
 
     def __post_init__(self) -> None:
         if self.tape not in TAPE_CHOICES:
             raise IRGradError(f"tape={self.tape!r} is no choice", because=f"the choices are {', '.join(TAPE_CHOICES)}",
                               fix='lib.kernel("name", signature, tape="store")')
+
+        if self.device_tape < 0:
+            raise IRGradError(f"device_tape={self.device_tape} is no number of bytes", because="it is negative",
+                              fix="device_tape=65536")  # fmt: skip
 
     def __str__(self) -> str:
         words = [f"strict_fp={self.strict_fp}", self.layout, "" if self.preopt else "preopt=False",

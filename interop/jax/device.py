@@ -114,7 +114,7 @@ def _compiled(spec: Spec, items: Any, batch: Any, axes: Any, shared: tuple[int, 
     from irgrad.engine.codegen.cache import default_cache, fingerprint
     from irgrad.engine.codegen.nvptx import identity, ptx
 
-    what = (items, batch, axes, shared, result_numbers(spec))
+    what = (items, batch, axes, shared, result_numbers(spec), spec.kernel.primal.source.options.device_tape)
     key = fingerprint("ptx-1", program_of(spec).key, ARCHITECTURE, repr(what), identity())
     store = default_cache()
     data = store.get("ptx", key)
@@ -152,7 +152,8 @@ def device_grid(
             held[slot.target] = GridParameter(slot.target, slot.dtype, alone=number is None or number not in shared)
     order = [f"operand{n}" for n in range(len(axes))] + [f"result{n}" for n in range(len(results))]
     name = f"irgrad_{'G' if spec.cotangents is not None else 'D'}{len(spec.directions)}"
-    return grid_of(program, name, [held[word] for word in order], slots, batch, device=device)
+    room = spec.kernel.primal.source.options.device_tape
+    return grid_of(program, name, [held[word] for word in order], slots, batch, slab=room, device=device)
 
 
 def _slot(

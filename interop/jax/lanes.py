@@ -51,7 +51,7 @@ def widened(
         rows.append(flat)
 
     def front(x: Any) -> Any:
-        return x[None] if strips > 1 else x
+        return jax.numpy.expand_dims(x, 0) if strips > 1 else x
 
     every = [[front(x) for x, _ in row] for row in groups]
     every[number] = rows

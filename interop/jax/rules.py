@@ -172,12 +172,12 @@ def _gradients(
     other = next((n for n in range(len(groups)) if n != number and spec.width(n) > 1), None)
     if other is not None:
         lane = sum(spec.width(n) > 1 for n in range(other)) - len(spec.lanes)
-        rows = [[None if ad.is_undefined_primal(v) else v[None] for v in row] for row in groups]
+        rows = [[None if ad.is_undefined_primal(v) else _front(v) for v in row] for row in groups]
         rows[other] = [jax.numpy.moveaxis(v, -1, 0) for v in groups[other]]
         rows[number] = groups[number]
         outer = (sizes, constants, (spec.width(other), *batch))
         moved = [jax.numpy.moveaxis(c, lane, 0) for c in given]
-        found = _gradients(spec.widened(other, 1), number, wanted, [x[None] for x in inputs], rows, moved, outer)
+        found = _gradients(spec.widened(other, 1), number, wanted, [_front(x) for x in inputs], rows, moved, outer)
         return [jax.numpy.sum(g, axis=0) for g in found]
     kind, which, _ = spec.groups[number]
     others = [row for n, row in enumerate(groups) if n != number]
@@ -233,7 +233,7 @@ def batched(
         values = bind(spec.primal, given, sizes, constants, batch)
         rest, at = batched(operands, dims, spec=spec.linear, sizes=sizes, constants=constants, batch=batch)
         return [*values, *rest], [*([None] * len(values)), *at]
-    rows = [x[None] if d is None else jax.numpy.moveaxis(x, d, 0) for x, d in zip(operands, dims, strict=True)]
+    rows = [_front(x) if d is None else jax.numpy.moveaxis(x, d, 0) for x, d in zip(operands, dims, strict=True)]
     out = bind(spec, rows, sizes, constants, (size, *batch))
     return out, [0] * len(out)
 
@@ -241,3 +241,8 @@ def batched(
 ad.primitive_jvps[foreign_call] = jvp
 ad.primitive_transposes[foreign_call] = transpose
 batching.primitive_batchers[foreign_call] = batched
+
+
+def _front(x: Any) -> Any:
+    """With an axis of size 1 in front; Python numbers too, which JAX hands on as they are."""
+    return jax.numpy.expand_dims(x, 0)

@@ -95,18 +95,18 @@ class Library:
     @overload
     def kernel(
         self, name: str, signature: str | Signature | None = None, *, errors: Mapping[int, str] | None = None,
-        tape: str = "auto", strict_fp: bool = False, strong_zero: bool = False,
+        tape: str = "auto", strict_fp: bool = False, strong_zero: bool = False, device_tape: int = 0,
     ) -> Kernel: ...
 
     @overload
     def kernel(
         self, name: str, signature: Any, *, errors: Mapping[int, str] | None = None, tape: str = "auto",
-        strict_fp: bool = False, strong_zero: bool = False,
+        strict_fp: bool = False, strong_zero: bool = False, device_tape: int = 0,
     ) -> Any: ...
 
     def kernel(
         self, name: str, signature: Any = None, *, errors: Mapping[int, str] | None = None, tape: str = "auto",
-        strict_fp: bool = False, strong_zero: bool = False,
+        strict_fp: bool = False, strong_zero: bool = False, device_tape: int = 0,
     ) -> Any:
         """The function `name` as a Kernel; `signature` is its prototype with shapes (see `irgrad.Signature`).
 
@@ -122,16 +122,20 @@ class Library:
         strong_zero: in derivatives zero times infinity is zero, not NaN: for models that take the square root of what
                 was clipped to 0. It hides that `sqrt(x) * sqrt(x)` has a slope at 0. Costs comparisons at each product.
 
+        device_tape: bytes for the memory of a sample on a GPU, where no bound of it is known beforehand (a loop that
+                ends by what it computes); a launch with too few fails
+
         A signature that declares structs, `"struct body { f64[3] pos; f64 mass; }; f64(body[n] bodies, i64 n)"`, makes
         a `StructKernel`, called with dicts of arrays or structured arrays (see `irgrad.engine.signature.structs`).
 
         Raises LoadError (no such function), SignatureError (none given where one is needed, or it contradicts
-        the IR) or IRGradError (another word for `tape`).
+        the IR) or IRGradError (another word for `tape`, a negative number).
         """
         from irgrad.engine.kernel.kernel import Kernel
         from irgrad.engine.kernel.programs import Options
 
-        options = Options(strict_fp=strict_fp, tape=tape, preopt=self.preopt, strong_zero=strong_zero)
+        options = Options(strict_fp=strict_fp, tape=tape, preopt=self.preopt, strong_zero=strong_zero,
+                          device_tape=device_tape)  # fmt: skip
         if isinstance(signature, str) and "struct" in signature:
             from irgrad.engine.kernel.packing import struct_kernel
             from irgrad.engine.signature.structs import has_structs

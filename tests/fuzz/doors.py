@@ -290,6 +290,32 @@ def _jax_export(v: Visit) -> Iterator[Row]:
         yield "exported jax.grad", g, w
 
 
+def _device_vmap(v: Visit) -> Iterator[Row]:
+    """As a kernel of a device would run it, thread by thread; integers are constants of the call. What a device cannot
+    run is refused by name, and gives no row."""
+    import jax
+    from grids import on_grid
+
+    from irgrad.rules.errors import Unsupported
+
+    samples = dict(zip(v.named, _samples(v), strict=True))
+    floats = [a.name for a in v.k.arguments if a.extent or a.dtype.startswith("f")]
+
+    def total(*given: Any) -> Any:
+        return _jax_function(v)(*{**v.named, **dict(zip(floats, given, strict=True))}.values())
+
+    positions = tuple(floats.index(n) for n in v.wrt)
+    try:
+        with on_grid(3):
+            got = jax.jit(jax.vmap(jax.grad(total, argnums=positions)))(*(samples[n] for n in floats))
+    except Unsupported as error:
+        if not error.what.startswith("a GPU cannot run this"):
+            raise
+        return
+    for g, w in zip(got, v.pulled, strict=True):
+        yield "jax.vmap on a device", g[0], w
+
+
 # -- of the command line -------------------------------------------------------------------------------------------
 
 
@@ -347,7 +373,7 @@ ANY: dict[str, Door] = {
     "engine.jvp": _jvp, "engine.vjp": _vjp, "engine.multi_jvp": _multi_jvp, "engine.multi_vjp": _multi_vjp,
     "engine.jacfwd": _full("jacfwd"), "engine.jacrev": _full("jacrev"), "engine.jac_sparse": _jac_sparse,
     "engine.batch_jvp": _batch_jvp, "engine.batch_vjp": _batch_vjp, "jax.grad": _jax_grad, "jax.jvp": _jax_jvp,
-    "jax.vmap": _jax_vmap, "interop.jax.export": _jax_export, "irgrad cc": _command_cc,
+    "jax.vmap": _jax_vmap, "jax on CUDA": _device_vmap, "interop.jax.export": _jax_export, "irgrad cc": _command_cc,
 }  # fmt: skip
 """Doors of any function."""
 

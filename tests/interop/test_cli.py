@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from irgrad.engine.codegen import nvptx
 from irgrad.interop.cli import main
 
 SOURCE = """double f(const double *x, double a, long n) {
@@ -37,6 +38,30 @@ def test_grad_writes_a_library_and_its_header(source: str, tmp_path: Path) -> No
     address = ctypes.c_void_p
     value = function(address(x.ctypes.data), address(dx.ctypes.data), ctypes.c_double(3.0), address(da.ctypes.data), 2)
     assert value == 15.0 and dx.tolist() == [6, 12] and da.tolist() == [5]
+
+
+@pytest.mark.skipif(nvptx.ptxas() is None, reason="ptxas is not installed")
+def test_grad_writes_a_kernel_of_a_gpu(source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["grad", source, "f", "--sig", SIG, "--wrt", "x", "--shared", "a", "--target", "sm_90", "-o"]
+    for suffix, start in ((".ptx", b"//"), (".cubin", b"\x7fELF")):
+        output = tmp_path / f"g{suffix}"
+        assert main([*words, str(output)]) == 0
+        assert output.read_bytes().strip().startswith(start)
+        said = capsys.readouterr().out
+        assert "kernel `f_grad` for sm_90" in said and "registers:" in said and "spilled: 0" in said
+    header = output.with_suffix(".h").read_text(encoding="utf-8")
+    assert "__global__ void f_grad(const double *x, double *x_grad, double a, int64_t n, double *value," in header
+    assert ".visible .entry f_grad(" in (tmp_path / "g.ptx").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("target", "suffix", "message"), [
+    ("gfx90a", ".ptx", "`gfx90a` is no architecture of a GPU"), ("sm_90", ".so", "`.so` is no form of device code")])
+def test_what_is_no_device(
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], target: str, suffix: str, message: str
+) -> None:
+    words = ["grad", source, "f", "--sig", SIG, "--wrt", "x", "--target", target, "-o", str(tmp_path / f"g{suffix}")]
+    assert main(words) == 1
+    assert message in capsys.readouterr().err
 
 
 def test_functions_with_structs_take_their_fields(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -41,7 +41,7 @@ def _text(slots: list[GridSlot], batch: list[str], *, samples: str, program: str
     parameters = [GridParameter(name, F64) for name in ("x", "a", "y")]
     body = sample_text("p", "k", parameters, slots, batch)
     body = body.replace("declare ptr @irgrad.tape.alloc(ptr, i64)\n", "")
-    return joined(program + ARENA + body, kernel_text("k", parameters, samples, device=False, slab=True))
+    return joined(program + ARENA + body, kernel_text("k", parameters, samples, device=False, slab=None))
 
 
 def _slots(axes: tuple[bool, ...], start: str) -> list[GridSlot]:
@@ -93,7 +93,7 @@ def _size(extent: str, n: int) -> int:
     slots = [GridSlot("y", F64, "zero", tuple(shape or ()), target="y")]
     program = "define internal void @p(ptr %y) {\n  store double 7.0, ptr %y\n  ret void\n}\n"
     body = sample_text("p", "k", parameters, slots, [""]).replace("declare ptr @irgrad.tape.alloc(ptr, i64)\n", "")
-    text = joined(program + ARENA + body, kernel_text("k", parameters, "", device=False, slab=True))
+    text = joined(program + ARENA + body, kernel_text("k", parameters, "", device=False, slab=None))
     compiled = compile_module(text, ["k"], strict_fp=True)
     pointer, number = ctypes.c_void_p, ctypes.c_int64
     function = compiled.function("k", None, pointer, ctypes.c_int32, number, pointer, number, number)
@@ -133,13 +133,13 @@ define internal void @p(ptr %x, ptr %status, ptr %y) {
              GridSlot("y", F64, "zero", target="y")]  # fmt: skip
     body = sample_text("p", "k", parameters, slots, ["5"], status=1)
     body = body.replace("declare ptr @irgrad.tape.alloc(ptr, i64)\n", "")
-    text = joined(program + ARENA + body, kernel_text("k", parameters, "5", device=False, slab=True))
+    text = joined(program + ARENA + body, kernel_text("k", parameters, "5", device=False, slab=None))
     x, y, tape = np.arange(5.0), np.zeros(5), np.zeros(1)
     _run(text, [x, y, tape], 0, 2)
     assert np.array_equal(y, [0, 1, 2, np.nan, np.nan], equal_nan=True)
 
 
 def test_a_kernel_of_a_device_asks_for_its_thread() -> None:
-    text = kernel_text("k", [GridParameter("x", F64, alone=False)], "7", device=True, slab=False)
+    text = kernel_text("k", [GridParameter("x", F64, alone=False)], "7", device=True, slab=0)
     assert "define ptx_kernel void @k(ptr %x, ptr %tape)" in text
     assert text.count("@llvm.nvvm.read.ptx.sreg") == 8

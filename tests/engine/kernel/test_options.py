@@ -21,3 +21,10 @@ def test_words_that_tape_does_not_know() -> None:
 
 def test_strong_zero_is_another_derivative() -> None:
     assert "strong_zero" in str(Options(strong_zero=True)) != str(Options())
+
+
+def test_the_memory_of_a_sample_on_a_device_is_no_negative_number() -> None:
+    assert Options(device_tape=4096).device_tape == 4096
+    assert str(Options(device_tape=4096)) == str(Options()), "the derivative itself is the same"
+    with pytest.raises(IRGradError, match="device_tape=-1 is no number of bytes"):
+        Options(device_tape=-1)

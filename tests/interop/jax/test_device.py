@@ -95,6 +95,18 @@ def test_a_sample_that_fails_is_nan() -> None:
     assert np.array_equal(np.isnan(slopes), np.isnan(y)) and np.allclose(slopes[2], [1 / 6, 1 / 8])
 
 
+def test_a_loop_that_ends_by_what_it_computes_needs_a_bound() -> None:
+    source = "double halved(double x, double a) { double s = 0; while (x > 0.01) s += x *= a * a * x; return s; }"
+    library, rows = irgrad.load(source), np.array([0.9, 0.5, 0.005])
+    wanted = jax.vmap(jax.grad(library.kernel("halved"), (0, 1)), (0, None))(rows, 0.9)
+    with on_grid(2):
+        got = jax.vmap(jax.grad(library.kernel("halved", device_tape=4096), (0, 1)), (0, None))(rows, 0.9)
+        with pytest.raises(Unsupported, match="how much memory a sample needs is not known beforehand") as caught:
+            jax.vmap(jax.grad(library.kernel("halved")), (0, None))(rows, 0.9)
+    _same(got, wanted, 1e-14)
+    assert caught.value.where.startswith("<string>:1:") and "device_tape=" in caught.value.fix
+
+
 def test_launches() -> None:
     assert launch_of(1, 0) == Launch(1, 32)
     assert launch_of(100, 1000) == Launch(1, 128)

@@ -31,6 +31,7 @@ COMPOSITIONS: dict[str, Callable[[Any], Any]] = {
     "vmap, both": lambda k: jax.vmap(k)(XS, YS),
     "vmap(vmap)": lambda k: jax.vmap(jax.vmap(k, (None, 0)), (0, None))(XS, YS),
     "vmap(grad)": lambda k: jax.vmap(jax.grad(k, (0, 1)), (None, 0))(3.0, YS),
+    "vmap(grad), one": lambda k: jax.vmap(jax.grad(k, (0, 1)), (0, None))(XS, 0.5),
     "grad(vmap)": lambda k: jax.grad(lambda x: jax.vmap(k, (None, 0))(x, YS).sum())(3.0),
     "hessian": lambda k: jax.hessian(k, (0, 1))(*POINT),
     "jacrev(jacrev)": lambda k: jax.jacrev(jax.jacrev(k, (0, 1)), (0, 1))(*POINT),
