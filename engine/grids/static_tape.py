@@ -99,7 +99,7 @@ def _before(instr: Instruction) -> Builder:
 def _room(module: Module, fn: Function, call: Instruction, induction: Induction) -> int:
     """Bytes for all arrays that a call makes."""
     loop = get(Loops, fn).of(call.block) if call.block is not None else None
-    most = induction.bounds(induction.form(call.operands[1]))[1]
+    most = _bounds(induction, call.operands[1])[1]
     most = math.ceil(most / 16) * 16 if most < _LARGEST else most
     why = "the length of an array has no bound that is a constant of the call"
     while loop is not None and most < _LARGEST:
@@ -114,6 +114,22 @@ def _room(module: Module, fn: Function, call: Instruction, induction: Induction)
                           where=_place(module, fn, call), because=why,
                           fix=f"give lengths of loops and arrays as Python ints, or {_BOUND}")  # fmt: skip
     return int(most)
+
+
+def _bounds(induction: Induction, value: Value) -> tuple[float, float]:
+    """Least and greatest number of a size: an affine form in the counters of loops, or a product of such."""
+    low, high = induction.bounds(induction.form(value))
+    if high < _LARGEST or not isinstance(value, Instruction) or value.opcode not in ("add", "sub", "mul", "shl"):
+        return low, high
+    (a, b), (c, d) = (_bounds(induction, operand) for operand in value.operands)
+    if value.opcode in ("add", "sub"):
+        return (a + c, b + d) if value.opcode == "add" else (a - d, b - c)
+    if value.opcode == "shl":
+        c, d = 2.0 ** min(c, 64), 2.0 ** min(d, 64)
+    if not all(map(math.isfinite, (a, b, c, d))):
+        return -math.inf, math.inf
+    ends = [x * y for x in (a, b) for y in (c, d)]
+    return min(ends), max(ends)
 
 
 def _place(module: Module, fn: Function, call: Instruction) -> str:

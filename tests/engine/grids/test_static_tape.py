@@ -172,3 +172,13 @@ def test_a_function_that_calls_itself_with_the_arena_is_refused() -> None:
     text = HEAD + "define void @f(ptr %arena) {\n  call void @f(ptr %arena)\n  ret void\n}\n"
     with pytest.raises(Unsupported, match=re.escape("a function that calls itself has memory of its own")):
         _placed(text)
+
+
+def test_the_size_may_be_a_product_of_counters() -> None:
+    """As that of the inner loops of an elimination: (4 - i) (i + 2) elements of 8 bytes, at most 4 * 5 of them."""
+    text = TURNS.replace("BYTES", "%bytes").replace("COUNT", "4")
+    text = text.replace("%bytes = shl i64 %i, 3", """%left = sub i64 4, %i
+  %right = add i64 %i, 2
+  %area = mul i64 %left, %right
+  %bytes = shl i64 %area, 3""")
+    assert _placed(text)[1] == 4 * 4 * 5 * 8
