@@ -23,6 +23,8 @@ from irgrad.engine.codegen.target import Target
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.locations import locate
 from irgrad.engine.ir.model import Function, InlineAsm, Instruction, Module
+from irgrad.engine.ir.text.entities import joined
+from irgrad.engine.ir.text.outline import outline
 from irgrad.engine.support.scratch import scratch_folder
 from irgrad.rules.errors import CompileError, LoadError, Unsupported
 
@@ -114,9 +116,10 @@ def ptxas() -> Path | None:
 
 
 @cache
-def _symbols(path: Path) -> frozenset[str]:
+def _symbols(path: Path) -> dict[str, str]:
+    """The functions of a library with their types."""
     module = binding().parse_bitcode(path.read_bytes(), context=binding().create_context())
-    return frozenset(f.name for f in module.functions if not f.is_declaration)
+    return {f.name: str(f.global_value_type) for f in module.functions if not f.is_declaration}
 
 
 # -- what a device cannot run ---------------------------------------------------------------------------------------
@@ -158,7 +161,8 @@ def _check(module: Module, fn: Function, instr: Instruction, known: Collection[s
 
 
 def _runs(fn: Function) -> bool:
-    return device_name(fn) is not None or _stays(fn.name or "")
+    name = fn.name or ""
+    return device_name(fn) is not None or _stays(name) or name in _WRITTEN
 
 
 def _stays(name: str) -> bool:
@@ -170,15 +174,85 @@ def _stays(name: str) -> bool:
 
 
 def device_name(fn: Function) -> str | None:
-    """The function of libdevice in place of one of libm or an intrinsic; None where it stays or there is none."""
-    name, kind = fn.name or "", fn.ftype.ret
-    if kind not in (ty.F32, ty.F64) or _stays(name):
+    """The function of libdevice in place of one of libm or an intrinsic, of the same type; None where it stays or there
+    is none."""
+    name = fn.name or ""
+    if _stays(name) or not any(t in (ty.F32, ty.F64) for t in (fn.ftype.ret, *fn.ftype.params)):
         return None
-    stem = name
     if name.startswith("llvm."):
-        stem = name.split(".")[1] + ("f" if kind is ty.F32 else "")
-    found = f"__nv_{stem}"
-    return found if found in _symbols(libdevice()) else None
+        name = name.split(".")[1] + ("f" if fn.ftype.ret is ty.F32 else "")
+    found = f"__nv_{name}"
+    return found if _symbols(libdevice()).get(found) == str(fn.ftype) else None
+
+
+_BODIES = {
+    "sincos": """
+define internal { T, T } @NAME(T %x) alwaysinline nounwind {
+  %s = call T @llvm.sin.SUFFIX(T %x)
+  %c = call T @llvm.cos.SUFFIX(T %x)
+  %r0 = insertvalue { T, T } poison, T %s, 0
+  %r1 = insertvalue { T, T } %r0, T %c, 1
+  ret { T, T } %r1
+}
+declare T @llvm.sin.SUFFIX(T)
+declare T @llvm.cos.SUFFIX(T)
+""",
+    "modf": """
+define internal { T, T } @NAME(T %x) alwaysinline nounwind {
+  %whole = call T @llvm.trunc.SUFFIX(T %x)
+  %rest = fsub T %x, %whole
+  %size = call T @llvm.fabs.SUFFIX(T %x)
+  %infinite = fcmp oeq T %size, 0x7FF0000000000000
+  %part = select i1 %infinite, T 0.0, T %rest
+  %signed = call T @llvm.copysign.SUFFIX(T %part, T %x)
+  %r0 = insertvalue { T, T } poison, T %signed, 0
+  %r1 = insertvalue { T, T } %r0, T %whole, 1
+  ret { T, T } %r1
+}
+declare T @llvm.trunc.SUFFIX(T)
+declare T @llvm.fabs.SUFFIX(T)
+declare T @llvm.copysign.SUFFIX(T, T)
+""",
+    "frexp": """
+define internal { T, i32 } @NAME(T %x) alwaysinline nounwind {
+  %place = alloca i32
+  %m = call T @frexpLETTER(T %x, ptr %place)
+  %e = load i32, ptr %place
+  %r0 = insertvalue { T, i32 } poison, T %m, 0
+  %r1 = insertvalue { T, i32 } %r0, i32 %e, 1
+  ret { T, i32 } %r1
+}
+declare T @frexpLETTER(T, ptr)
+""",
+    "round": """
+define internal WORD @NAME(T %x) alwaysinline nounwind {
+  %whole = call T @llvm.KIND.SUFFIX(T %x)
+  %r = fptosi T %whole to WORD
+  ret WORD %r
+}
+declare T @llvm.KIND.SUFFIX(T)
+""",
+}
+_WRITTEN = {
+    **{f"llvm.{stem}.{suffix}{'.i32' if stem == 'frexp' else ''}": (stem, suffix, "", "")
+       for stem in ("sincos", "modf", "frexp") for suffix in ("f64", "f32")},
+    **{f"llvm.{long}{kind}.{word}.{suffix}": ("round", suffix, word, kind)
+       for long in ("l", "ll") for kind in ("round", "rint") for word in ("i32", "i64") for suffix in ("f64", "f32")},
+}  # fmt: skip
+"""Intrinsics that libdevice has not in this form, by others: the body, the float, the integer, the rounding."""
+
+
+def write_intrinsics(text: str) -> str:
+    """Intrinsics that libdevice does not have in this form get bodies."""
+    for name in sorted(_WRITTEN.keys() & outline(text).functions):
+        stem, suffix, word, kind = _WRITTEN[name]
+        own = name.replace("llvm.", "irgrad.", 1)
+        body = _BODIES[stem].replace("NAME", own).replace("SUFFIX", suffix).replace("WORD", word).replace("KIND", kind)
+        body = body.replace("LETTER", "" if suffix == "f64" else "f")
+        body = re.sub(r"\bT\b", "double" if suffix == "f64" else "float", body)
+        rows = [row for row in text.splitlines() if not (row.startswith("declare ") and f"@{name}(" in row)]
+        text = joined("\n".join(rows).replace(f"@{name}(", f"@{own}("), body)
+    return text
 
 
 def use_libdevice(module: Module) -> None:
@@ -268,6 +342,7 @@ SAMPLE = (
 DEVICE = (
     text_pass("strip-target", strip_target),
     model_pass("refuse-host-code", refuse_host_code),
+    text_pass("write-intrinsics", write_intrinsics),
     model_pass("use-libdevice", use_libdevice),
     text_pass("drop-debug-information", drop_debug_information),
     llvm_pass("for-device", for_device),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
+import math
 import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from irgrad.engine.codegen import nvptx
+from irgrad.engine.codegen.jit import compile_module
 from irgrad.engine.codegen.llvm import binding, parse
 from irgrad.engine.codegen.target import Target
 from irgrad.engine.ir.text.reader import read
@@ -50,6 +54,57 @@ def test_functions_of_mathematics_are_those_of_libdevice() -> None:
     assert ".visible .entry f(" in code and ".target sm_90" in code and "unused" not in code
     assert not re.findall(r"call[^;]*\b(sin|expf)\b", code)
     assert "ld.global.nc" in code, "what is only read goes through the read-only path"
+
+
+WRITTEN = """
+declare { double, double } @llvm.sincos.f64(double)
+declare { double, double } @llvm.modf.f64(double)
+declare { double, i32 } @llvm.frexp.f64.i32(double)
+declare i64 @llvm.lround.i64.f64(double)
+declare i64 @llvm.llrint.i64.f64(double)
+define ptx_kernel void @f(ptr %x, ptr %y) {
+  %v = load double, ptr %x
+  %a = call { double, double } @llvm.sincos.f64(double %v)
+  store { double, double } %a, ptr %y
+  %b = call { double, double } @llvm.modf.f64(double %v)
+  %yb = getelementptr i8, ptr %y, i64 16
+  store { double, double } %b, ptr %yb
+  %c = call { double, i32 } @llvm.frexp.f64.i32(double %v)
+  %yc = getelementptr i8, ptr %y, i64 32
+  store { double, i32 } %c, ptr %yc
+  %d = call i64 @llvm.lround.i64.f64(double %v)
+  %yd = getelementptr i8, ptr %y, i64 48
+  store i64 %d, ptr %yd
+  %e = call i64 @llvm.llrint.i64.f64(double %v)
+  %ye = getelementptr i8, ptr %y, i64 56
+  store i64 %e, ptr %ye
+  ret void
+}
+"""
+
+
+@pytest.mark.parametrize("x", [0.3, -2.5, 3.5, 1e10, -0.0, float("inf")])
+def test_intrinsics_that_libdevice_has_not_in_this_form(x: float) -> None:
+    """Their bodies, run on the host: results of Python's `math`."""
+    text = nvptx.write_intrinsics(WRITTEN.replace("ptx_kernel ", ""))
+    assert "@llvm.sincos" not in text and "@llvm.lround" not in text
+    given, out = np.array([x]), np.zeros(8)
+    compiled = compile_module(text, ["f"], strict_fp=True)
+    compiled.function("f", None, ctypes.c_void_p, ctypes.c_void_p)(given.ctypes.data, out.ctypes.data)
+    numbers = out.view(np.int64)
+    part, whole = math.modf(x)
+    assert out[2] == part and out[3] == whole and math.copysign(1, out[2]) == math.copysign(1, x)
+    if math.isinf(x):
+        return
+    assert out[0] == pytest.approx(math.sin(x), abs=1e-15) and out[1] == pytest.approx(math.cos(x), abs=1e-15)
+    mantissa, exponent = math.frexp(x)
+    assert out[4] == mantissa and numbers[5] & 0xFFFFFFFF == exponent & 0xFFFFFFFF
+    assert numbers[6] == math.copysign(math.floor(abs(x) + 0.5), x) and numbers[7] == round(x)
+
+
+@needs_library
+def test_ptxas_accepts_those_bodies() -> None:
+    assert nvptx.resources(nvptx.ptx(WRITTEN, ["f"], "sm_80"), "sm_80")["registers"] > 0
 
 
 @needs_library

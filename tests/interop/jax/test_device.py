@@ -16,6 +16,9 @@ import pytest
 from grids import on_grid
 
 import irgrad
+from benchmarks import ours
+from benchmarks.cases import CASES, Case
+from benchmarks.native import inputs_of
 from irgrad.engine.codegen import nvptx
 from irgrad.interop.jax import device
 from irgrad.interop.jax.device import TARGET, Launch, launch_of
@@ -71,6 +74,28 @@ def test_matrix_on_threads(name: str, subject: str) -> None:
     assert made, "no kernel was made"
     _same(got, composition(s.twin, s), s.tolerance)
     _same(got, wanted, 1e-5 if subject == "f32" else 1e-13)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.operation == "grad"], ids=lambda case: case.name)
+def test_kernels_of_the_benchmarks(case: Case) -> None:
+    """Values and gradients of three samples: LSTM, Gaussian mixture, RK4, n-body, Burgers and the others."""
+    kernel, inputs = ours.kernel(case), inputs_of(case.signature, case.inputs(True))
+    names = [p.name for p in kernel.signature.arguments]
+    floats = [n for n, value in enumerate(inputs) if np.asarray(value).dtype.kind == "f"]
+    wrt = tuple(floats.index(names.index(name)) for name in case.wrt)
+
+    def loss(*given: Any) -> Any:
+        full = {**dict(enumerate(inputs)), **dict(zip(floats, given, strict=True))}
+        outputs = [o for o in jax.tree.leaves(kernel(*full.values())) if o.dtype.kind == "f"]
+        return sum(jnp.vdot(o, jnp.cos(jnp.arange(o.size)).reshape(o.shape)) for o in outputs)
+
+    rows = [np.multiply.outer([1, 0.99, 1.01], np.asarray(inputs[n])) for n in floats]
+    wanted = jax.jit(jax.vmap(jax.value_and_grad(loss, wrt)))(*rows)
+    with on_grid(2) as made:
+        got = jax.jit(jax.vmap(jax.value_and_grad(loss, wrt)))(*rows)
+    assert made
+    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(wanted), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12 * float(jnp.abs(b).max()))
 
 
 @pytest.mark.parametrize("threads", [1, 7, 256])
