@@ -6,7 +6,7 @@ For `f64 energy(f64[n,3] pos, f64[n] mass, i64 n)` and wrt `pos` it is
                                 int64_t samples, void *tape, int64_t tape_bytes);
 
 Each array has a row for each sample, but those that all samples share. It ADDS each sample's gradient to its row of
-`pos_grad`.
+`pos_grad`. Names in shapes that are no parameters of the function are parameters of the kernel, behind the others.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Collection
 from irgrad.engine.functions.gradients import Gradient
 from irgrad.engine.grids.grid import open_grid
 from irgrad.engine.grids.grid_text import GridParameter, GridSlot
+from irgrad.engine.signature.dtypes import DTYPES
 from irgrad.engine.signature.slots import RETURN, Slot
 from irgrad.rules.errors import SignatureError
 
@@ -50,6 +51,9 @@ def arranged(gradient: Gradient, shared: Collection[str]) -> tuple[list[GridPara
                                  fix="leave it out of the shared ones, and add the rows up")  # fmt: skip
     parameters: list[GridParameter] = []
     slots = [_slot(gradient, slot, shared, parameters) for slot in gradient.program.slots]
+    said = {p.name for p in parameters if p.by_value}
+    sizes = {name for slot in slots for extent in slot.shape for name in extent.names()} - said
+    parameters += [GridParameter(name, DTYPES["i64"], by_value=True) for name in sorted(sizes)]
     return parameters, slots
 
 
@@ -77,10 +81,10 @@ def gradient_header(
     held = {slot.target or slot.source: slot for slot in slots}
     rows, parameters = [], []
     for p in declared:
-        slot = held[p.name]
         if p.by_value:
             parameters.append(f"{p.dtype.c_name} {p.name}")
             continue
+        slot = held[p.name]
         parameters.append(f"{'' if slot.target else 'const '}{p.dtype.c_name} *{p.name}")
         extents = "".join(f"[{extent}]" for extent in slot.shape)
         each = slot.target or slot.axes[0]

@@ -170,8 +170,11 @@ def test_what_cannot_run_is_refused_with_its_line(name: str) -> None:
     assert caught.value.fix and (name == "state" or ":" in caught.value.where)
 
 
-def test_a_size_that_no_integer_says() -> None:
+def test_a_size_that_no_integer_says_is_a_parameter() -> None:
     kernel = irgrad.load("double f(const double *x) { return x[0] * x[1]; }").kernel("f", "f64(f64[m] x)")
     gradient = engine.grad(kernel, wrt="x").valued()
+    parameters, slots = arranged(gradient, ())
+    assert [p.name for p in parameters] == ["x", "x_grad", "value", "m"] and parameters[-1].by_value
+    assert "ptr noalias %value, i64 %m, i64 %samples" in open_grid(gradient.program, "k", parameters, slots)
     with pytest.raises(Unsupported, match="the size of `x` is not known to a launch"):
-        open_grid(gradient.program, "k", *arranged(gradient, ()))
+        open_grid(gradient.program, "k", parameters[:-1], slots)
