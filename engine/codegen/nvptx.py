@@ -26,6 +26,7 @@ from irgrad.engine.ir.model import Function, InlineAsm, Instruction, Module
 from irgrad.engine.ir.text.entities import joined
 from irgrad.engine.ir.text.outline import outline
 from irgrad.engine.support.scratch import scratch_folder
+from irgrad.rules.effects import facts
 from irgrad.rules.errors import CompileError, LoadError, Unsupported
 
 __all__ = [
@@ -35,6 +36,8 @@ __all__ = [
 _TRIPLE = "nvptx64-nvidia-cuda"
 _ARCHITECTURE = re.compile(r"sm_[1-9][0-9]{1,2}[af]?")
 _NO_INLINE = re.compile(r"^(?:attributes #\d+ = \{|define )[^\n]* noinline[^\n]*$", re.M)
+_NAMED = re.compile(r"@\"?([\w.$]+)")
+_VARIABLE = re.compile(r"^@\"?([\w.$]+)\"? = [^\n]*?\bglobal\b", re.M)
 _EMISSION = re.compile(r"emissionKind: \w+")
 _INSTALL = 'pip install "nvidia-cuda-nvcc-cu12"   (CUDA 13: pip install "nvidia-nvvm" "nvidia-cuda-nvcc")'
 
@@ -327,16 +330,28 @@ def optimise_for_device(code: Code, settings: Settings) -> None:
     builder.getModulePassManager().run(code.llvm, builder)
 
 
-def inline_all(code: Code, settings: Settings) -> None:
-    """Every function becomes a part of its callers, as far as it does not call itself."""
+def inline_memory(code: Code, settings: Settings) -> None:
+    """What the roots call, functions that reserve memory or use a variable, and those that call them, become parts of
+    the roots, as far as they do not call themselves: memory is that of a sample."""
     code.text = _NO_INLINE.sub(lambda row: row[0].replace(" noinline", "").replace(" optnone", ""), code.text)
-    for function in code.llvm.functions:
-        if not function.is_declaration and function.name not in settings.roots:
+    bodies = [function for function in code.llvm.functions if not function.is_declaration]
+    calls = {function.name: set(_NAMED.findall(str(function))) for function in bodies}
+    wanted = {name for root in settings.roots for name in calls.get(root, ())} | set(_VARIABLE.findall(code.text))
+    wanted |= {name for name, called in calls.items() if any(map(_reserves, called))}
+    while more := {name for name, called in calls.items() if called & wanted} - wanted:
+        wanted |= more
+    for function in bodies:
+        if function.name in wanted and function.name not in settings.roots:
             function.add_function_attribute("alwaysinline")
 
 
+def _reserves(name: str) -> bool:
+    known = None if name.startswith(("llvm.", "irgrad.")) else facts(name)
+    return name.startswith(("irgrad.tape.", "llvm.stacksave")) or (known is not None and known.kind != "pure")
+
+
 SAMPLE = (
-    llvm_pass("inline-all", inline_all),
+    llvm_pass("inline-memory", inline_memory),
     llvm_pass("internalise", internalise),
     llvm_pass("optimise-for-device", optimise_for_device),
 )

@@ -83,9 +83,11 @@ def _clear(module: Module, at: Builder, memory: Value, size: Value) -> None:
 def _shadows(module: Module, fn: Function, replaced: dict[Value, Value]) -> None:
     """Shadows of tables start from zero and are of this sample."""
     used = {o for i in fn.instructions() for o in i.operands if isinstance(o, GlobalVariable)}
+    others = (f for f in module.functions.values() if f is not fn)
+    elsewhere = {o for f in others for i in f.instructions() for o in i.operands if isinstance(o, GlobalVariable)}
     inside = {o for i in fn.instructions() for e in i.operands if isinstance(e, ConstExpr) for o in e.operands}
     for name, variable in list(module.globals.items()):
-        if variable in used - inside and not variable.constant and name.startswith("irgrad."):
+        if variable in used - inside - elsewhere and not variable.constant and name.startswith("irgrad."):
             at = Builder(fn.entry, 0)
             size = ConstInt(ty.I64, ty.size_of(variable.value_type))
             replaced[variable] = _reserved(module, fn, at, size)
