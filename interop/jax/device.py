@@ -10,6 +10,7 @@ A sample that fails (a kernel with a status) has NaN in place of its results: a 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,7 +24,7 @@ from irgrad.rules.errors import Unsupported
 
 if TYPE_CHECKING:
     from irgrad.engine.grids.grid import Grid
-    from irgrad.engine.grids.grid_text import GridParameter, GridSlot
+    from irgrad.engine.grids.grid_text import GridSlot
     from irgrad.engine.kernel.programs import Program
 
 __all__ = ["ARCHITECTURE", "TARGET", "Call", "Launch", "call_of", "device_grid", "launch_of", "lower_on_device"]
@@ -138,11 +139,13 @@ def device_grid(
     """
     from irgrad.engine.grids.grid import grid_of
     from irgrad.engine.grids.grid_text import GridParameter
+    from irgrad.engine.signature.dtypes import DTYPES
 
     program = program_of(spec)
     operands, sizes, constants = map(dict, items)
     results = result_numbers(spec)
-    held: dict[str, GridParameter] = {}
+    order = [f"operand{n}" for n in range(len(axes))] + [f"result{n}" for n in range(len(results))]
+    held = {word: GridParameter(word, DTYPES["f64"]) for word in order}  # as it stays for what no slot uses
     slots = [_slot(program, n, operands, results, sizes, constants, axes) for n in range(len(program.slots))]
     for slot, own in zip(slots, program.slots, strict=True):
         number = operands.get((own.index, own.steps))
@@ -150,8 +153,8 @@ def device_grid(
             held[slot.source] = GridParameter(slot.source, slot.dtype, alone=number not in shared)
         if slot.target:
             held[slot.target] = GridParameter(slot.target, slot.dtype, alone=number is None or number not in shared)
-    order = [f"operand{n}" for n in range(len(axes))] + [f"result{n}" for n in range(len(results))]
-    name = f"irgrad_{'G' if spec.cotangents is not None else 'D'}{len(spec.directions)}"
+    family = f"{'G' if spec.cotangents is not None else 'D'}{len(spec.directions)}"
+    name = re.sub(r"\W", "_", f"irgrad_{spec.kernel.name}_{family}")  # what profilers show
     room = spec.kernel.primal.source.options.device_tape
     return grid_of(program, name, [held[word] for word in order], slots, batch, slab=room, device=device)
 
