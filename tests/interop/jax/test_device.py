@@ -157,7 +157,7 @@ def _slopes(x: Any, p: Any) -> Any:
 def test_a_call_is_one_kernel_of_xla() -> None:
     text = _lowered(_slopes, X, P)
     assert text.count(TARGET) == 1
-    words = ("grid_x = 32 : i32", "block_x = 128 : i32", 'kernel_type = "ptx"', ".entry irgrad_swing_G0", "target sm_80")
+    words = ("grid_x = 32 : i32", "block_x = 128 : i32", 'kernel_type = "ptx"', ".entry irgrad_swing_G0", "sm_80")
     assert [word for word in words if word not in text] == []
     tape = re.search(r"tensor<(\d+)xui8>", text)
     assert tape is not None and int(tape[1]) % 4096 == 0 and int(tape[1]) >= 4096 * 100 * 8
