@@ -119,10 +119,13 @@ def _room(module: Module, fn: Function, call: Instruction, induction: Induction)
 def _bounds(induction: Induction, value: Value) -> tuple[float, float]:
     """Least and greatest number of a size: an affine form in the counters of loops, or a product of such."""
     low, high = induction.bounds(induction.form(value))
-    if high < _LARGEST or not isinstance(value, Instruction) or value.opcode not in ("add", "sub", "mul", "shl"):
+    if high < _LARGEST or not isinstance(value, Instruction):
+        return low, high
+    sums, products = ("add", "sub"), ("mul", "shl")
+    if value.opcode not in sums + products:
         return low, high
     (a, b), (c, d) = (_bounds(induction, operand) for operand in value.operands)
-    if value.opcode in ("add", "sub"):
+    if value.opcode in sums:
         return (a + c, b + d) if value.opcode == "add" else (a - d, b - c)
     if value.opcode == "shl":
         c, d = 2.0 ** min(c, 64), 2.0 ** min(d, 64)
