@@ -21,8 +21,10 @@ from irgrad.engine.codegen.passes import Code, Settings, llvm_pass, model_pass, 
 from irgrad.engine.codegen.prepare import strip_target
 from irgrad.engine.codegen.target import Target
 from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.locations import locate
-from irgrad.engine.ir.model import Function, InlineAsm, Instruction, Module
+from irgrad.engine.ir.model import Block, Function, InlineAsm, Instruction, Module
+from irgrad.engine.ir.rewrite import declare
 from irgrad.engine.ir.text.entities import joined
 from irgrad.engine.ir.text.outline import outline
 from irgrad.engine.support.scratch import scratch_folder
@@ -152,6 +154,8 @@ def _check(module: Module, fn: Function, instr: Instruction, known: Collection[s
         raise _refused("an array on the stack without a constant length", where, "devices reserve the stack beforehand")
     if any(str(value.type.scalar) in _NO_FLOATS for value in (instr, *instr.operands)):
         raise _refused("a number of 80 or 128 bits", where, "devices have f32, f64 and shorter ones")
+    if instr.opcode == "frem" and instr.type not in (ty.F32, ty.F64):
+        raise _refused("a remainder of vectors or short floats", where, "libdevice has those of f32 and f64")
     if not instr.is_call:
         return
     if isinstance(instr.callee, InlineAsm):
@@ -258,6 +262,18 @@ def write_intrinsics(text: str) -> str:
     return text
 
 
+def call_fmod(module: Module) -> None:
+    """Remainders are calls of `fmod`: LLVM's own for this target, x - trunc(x / y) y, is wrong for large quotients."""
+    for fn in list(module.functions.values()):
+        for instr in fn.instructions():
+            if instr.opcode == "frem":
+                kind = instr.type
+                callee = declare(module, "fmod" if kind is ty.F64 else "fmodf", kind, (kind, kind))
+                call = Builder(Block()).call(callee, instr.operands)
+                assert isinstance(call, Instruction)
+                instr.opcode, instr.operands, instr.call, instr.flags = "call", call.operands, call.call, ()
+
+
 def use_libdevice(module: Module) -> None:
     """Calls of libm and intrinsics without an instruction become calls of libdevice."""
     for name, fn in list(module.functions.items()):
@@ -360,6 +376,7 @@ DEVICE = (
     text_pass("strip-target", strip_target),
     model_pass("refuse-host-code", refuse_host_code),
     text_pass("write-intrinsics", write_intrinsics),
+    model_pass("call-fmod", call_fmod),
     model_pass("use-libdevice", use_libdevice),
     text_pass("drop-debug-information", drop_debug_information),
     llvm_pass("for-device", for_device),

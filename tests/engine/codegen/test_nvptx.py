@@ -122,6 +122,22 @@ def test_ptxas_says_what_is_wrong() -> None:
         nvptx.cubin(".version 7.0\n.target sm_80\nnonsense", "sm_80")
 
 
+@needs_library
+@pytest.mark.parametrize(("kind", "name"), [("double", "f64"), ("float", "f32")])
+def test_remainders_are_those_of_libdevice(kind: str, name: str) -> None:
+    """What LLVM makes of `frem` for this target divides, and is wrong where the quotient is large."""
+    code = nvptx.ptx(f"""
+define ptx_kernel void @f(ptr %x) {{
+  %a = load {kind}, ptr %x
+  %p = getelementptr {kind}, ptr %x, i64 1
+  %b = load {kind}, ptr %p
+  %r = frem {kind} %a, %b
+  store {kind} %r, ptr %x
+  ret void
+}}""", ["f"], "sm_80")
+    assert f"div.rn.{name}" not in code and "bra" in code, "a loop over the bits, not a quotient"
+
+
 def test_libdevice_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nvptx, "_wheels", lambda *places: None)
     with pytest.raises(LoadError, match="libdevice is not installed") as caught:
