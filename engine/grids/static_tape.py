@@ -54,7 +54,7 @@ def place_tape(module: Module, name: str) -> int:
         fn.args.append(argument)
     fn.ftype = ty.function(fn.ftype.ret, (*fn.ftype.params[:-1], ty.PTR, ty.I64, ty.I64))
     uses = uses_of(fn.blocks)
-    offset = 0
+    offset, placed = 0, dict[Value, Value]()
     for call, room in zip(calls, rooms, strict=True):
         width, at = _element(call, uses), _before(call)
         begin = _offset(fn, at, call, offset, again=get(Loops, fn).of(at.block) is not None)
@@ -62,8 +62,9 @@ def place_tape(module: Module, name: str) -> int:
         place = at.gep(ty.I8, tape, at.add(at.mul(threads, begin, ()), own, ()), flags=())
         if width:
             _spread(call, uses, threads, width)
-        replace_uses(fn, {call: place})
+        placed[call] = place
         offset += room
+    replace_uses(fn, placed)
     gone = (*_ALLOC, *_NOTES)
     for block in fn.blocks:
         block.instructions = [i for i in block.instructions if not (i.is_call and i.callee_name in gone)]

@@ -24,7 +24,8 @@ from irgrad.engine.differentiate.shadow.accumulate import accumulate
 from irgrad.engine.differentiate.shadow.carried import BITS, add_bits, adjoint_of_bits, kinds_of
 from irgrad.engine.differentiate.shadow.copies import floats_ended, layout_of_copy, move_fields
 from irgrad.engine.differentiate.shadow.tagged_words import Either
-from irgrad.engine.differentiate.shared.conventions import augmented_type
+from irgrad.engine.differentiate.shared.conventions import augmented_type, reverse_type
+from irgrad.engine.differentiate.shared.derived_functions import combined_function, split_functions
 from irgrad.engine.differentiate.shared.refuse import missing, refuse
 from irgrad.engine.differentiate.shared.unit import Unit
 from irgrad.engine.differentiate.tape.state import ReverseState
@@ -462,9 +463,6 @@ def ruled_call(r: ReverseState, instr: Instruction, site: Site) -> None:
 
 def derived_call(r: ReverseState, instr: Instruction) -> None:
     """Call the reverse of the callee with the tape of this very call, or both sweeps of the callee at once."""
-    from irgrad.engine.differentiate.shared.conventions import reverse_type
-    from irgrad.engine.differentiate.shared.derived_functions import combined_function, split_functions
-
     assert instr.call is not None
     combined = r.plan.combined.runs(instr)
     abi = r.unit.call_abi(instr)
