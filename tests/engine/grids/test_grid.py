@@ -141,13 +141,6 @@ def test_ptxas_accepts_them(architecture: str) -> None:
         assert used["registers"] <= 255 and used["spilled"] == 0, (name, used)
 
 
-@needs_library
-def test_the_tape_is_side_by_side_in_the_machine_code() -> None:
-    """No access of the tape of `swing` goes through an address that knows of one thread alone."""
-    code = nvptx.ptx(_known(_gradient("swing"), 1000, 100, device=True).text, ["k"], "sm_90")
-    assert "mad.lo.s64" in code and code.count("st.global") >= 4
-
-
 REFUSED = {
     "printf": ("#include <stdio.h>\ndouble f(const double *x, const double *p, long n) { puts(\"\"); return x[0]; }",
                "a call of `p"),
