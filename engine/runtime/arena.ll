@@ -17,6 +17,8 @@
 ;
 ;     failure { bytes that were asked for, bytes held before, count, where, whether it is to be freed }
 ;
+; What runs once in a while is `optnone`: LLVM's pipeline over it was a fifth of the machine-code time of the arena.
+;
 ; Guards are found by thread, in a table by the address of its errno. Without one, in programs of C, a message is written
 ; and the process ends.
 
@@ -206,7 +208,7 @@ out:
 }
 
 ; there is no memory: all arenas of the call are finished, and control goes back to its guard
-define internal void @irgrad.tape.fail(i64 %bytes, i64 %total, i64 %count, ptr %where) noinline cold noreturn nounwind {
+define internal void @irgrad.tape.fail(i64 %bytes, i64 %total, i64 %count, ptr %where) noinline optnone cold noreturn nounwind {
 entry:
   %guard = call ptr @irgrad.tape.guard_of()
   %none = icmp eq ptr %guard, null
@@ -263,7 +265,7 @@ die:
 }
 
 ; arenas that this one would finish are finished by others
-define internal void @irgrad.tape.forget(ptr %t) nounwind {
+define internal void @irgrad.tape.forget(ptr %t) noinline optnone nounwind {
 entry:
   %pendingp = getelementptr i8, ptr %t, i64 24
   %first = load ptr, ptr %pendingp, align 8
@@ -288,7 +290,7 @@ out:
 }
 
 ; what a guard's function returns where memory ran out
-define internal ptr @irgrad.tape.failure(ptr %guard) noinline cold nounwind {
+define internal ptr @irgrad.tape.failure(ptr %guard) noinline optnone cold nounwind {
   call void @irgrad.tape.leave(ptr %guard)
   %new = call ptr @malloc(i64 40)
   %none = icmp eq ptr %new, null
@@ -325,7 +327,7 @@ slow:
   ret ptr %p
 }
 
-define internal ptr @irgrad.tape.grow(ptr %t, i64 %size) noinline cold nounwind {
+define internal ptr @irgrad.tape.grow(ptr %t, i64 %size) noinline optnone cold nounwind {
 entry:
   %totalp = getelementptr i8, ptr %t, i64 32
   %total = load i64, ptr %totalp, align 8
@@ -513,7 +515,7 @@ out:
   ret void
 }
 
-define internal void @irgrad.tape.drop(ptr %t) noinline nounwind {
+define internal void @irgrad.tape.drop(ptr %t) noinline optnone nounwind {
 entry:
   %chunkp = getelementptr i8, ptr %t, i64 16
   %first = load ptr, ptr %chunkp, align 8
@@ -532,7 +534,7 @@ out:
 }
 
 ; gives all memory of the arenas back; called when the unit is closed
-define void @irgrad_tape_drain() noinline nounwind {
+define void @irgrad_tape_drain() noinline optnone nounwind {
 entry:
   %first = atomicrmw xchg ptr @irgrad.tape.every, ptr null acq_rel, align 8
   call void @llvm.memset.p0.i64(ptr @irgrad.tape.pool, i8 0, i64 512, i1 false)

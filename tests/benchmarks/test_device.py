@@ -12,6 +12,7 @@ from benchmarks.cases import CASES
 from irgrad.engine.codegen import nvptx
 
 
+@pytest.mark.long
 @pytest.mark.skipif(nvptx.ptxas() is None, reason="ptxas is not installed")
 def test_a_row() -> None:
     case = next(case for case in CASES if case.name.startswith("lstm"))

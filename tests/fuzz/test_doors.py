@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import pytest
 from oracle.generator import STRAIGHT, generate
+from shares import fast
 
 from irgrad import engine
 from irgrad.engine.enzyme.names import DERIVATIVES
@@ -43,7 +44,7 @@ def test_straight_kernels_in_programs(level: str, half: int) -> None:
     assert sum(v.kind == "ok" for _, v in results) >= 0.9 * count, summary(results)
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", fast(3, LEVELS))
 def test_kernels_in_programs(level: str) -> None:
     """The older kernels, with loops, memory and calls."""
     first = FIRST + 30_000 + 1000 * list(LEVELS).index(level)
@@ -53,7 +54,7 @@ def test_kernels_in_programs(level: str) -> None:
     assert sum(v.kind == "ok" for _, v in results) >= 0.8 * len(results), summary(results)
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", fast(3, LEVELS))
 def test_kernels_as_ir(level: str) -> None:
     """What clang wrote at this level, vectorised by its own passes, through `lib.kernel`: straight and older ones."""
     at = FIRST + 1000 * list(LEVELS).index(level)
@@ -64,9 +65,9 @@ def test_kernels_as_ir(level: str) -> None:
     assert sum(v.kind == "ok" for _, v in results) >= 0.8 * len(results), summary(results)
 
 
-@pytest.mark.parametrize("first", [STRAIGHT + 70_000, 50_000])
-def test_public_functions(first: int) -> None:
-    kernels = [generate(s) for s in range(FIRST + first, FIRST + first + _share(1, 150))]
+@pytest.mark.parametrize("start", fast(1, [STRAIGHT + 70_000, 50_000]))
+def test_public_functions(start: int) -> None:
+    kernels = [generate(s) for s in range(FIRST + start, FIRST + start + _share(1, 150))]
     found: list[Any] = []
     with jax.enable_x64(True):  # in this process: JAX does not survive a fork
         visit(kernels, found.append)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from blas_cases import library as blas_library
+from shares import fast
 
 from irgrad.interop.cli import main
 from irgrad.interop.driver import _signals, main_cc
@@ -39,9 +40,9 @@ def small(tmp_path: Path) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize(("name", "level"), [
-    ("basics.c", ""), *((path.name, level) for path in sorted(PROGRAMS.iterdir()) for level in ("-O0", "-O2"))
-])  # fmt: skip
+@pytest.mark.parametrize(("name", "level"), fast(8, [
+    ("basics.c", ""), *((path.name, level) for level in ("-O2", "-O0") for path in sorted(PROGRAMS.iterdir()))
+]))  # fmt: skip
 def test_programs_check_themselves(name: str, level: str, capfd: pytest.CaptureFixture[str]) -> None:
     status = main(["run", *([level] if level else []), str(PROGRAMS / name)])
     output = capfd.readouterr()
@@ -166,6 +167,7 @@ def test_rules_for_make(small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert Path("x.dep").read_text().startswith("one two: user.c \\\n") and "math.h" in Path("x.dep").read_text()
 
 
+@pytest.mark.long
 def test_make_builds_with_it(tmp_path: Path) -> None:
     make = shutil.which("make")
     if make is None:
@@ -197,6 +199,7 @@ def _built(words: list[str], folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.long
 def test_a_static_program(small: str, tmp_path: Path) -> None:
     if not list(Path("/usr/lib").glob("**/libc.a")):
         pytest.skip("this system has no static C library")
@@ -269,6 +272,7 @@ int main() { return __enzyme_autodiff((void *)f, 2.0) != 36; }
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("level", ["-O0", "-O1", "-O2"])
 def test_streams_are_inactive(level: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Also the virtual functions of their buffers and facets, which the headers of both libraries call."""
@@ -443,6 +447,7 @@ def test_code_is_for_the_cpu_that_is_named(words: str, fused: bool, tmp_path: Pa
     assert ("vfm" in output.read_text()) is fused
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&- <&-"])
 def test_closed_streams(closed: str, small: str) -> None:
     command = f"{sys.executable} -m irgrad.interop.cli run {small} {closed} -- 2"

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from handwritten import cases as table
+from shares import fast
 
 from irgrad.engine.ir.text.reader import read
 from oracle.build import to_ir, to_library
@@ -35,7 +36,7 @@ def _agree(k: Any, subject: Subject, library: Any) -> None:
         np.testing.assert_allclose(t, steps[n], rtol=1e-10, atol=1e-12, err_msg=f"{k.name}.{n}\n{k.source}")
 
 
-@pytest.mark.parametrize("level", ["-O0", "-O1", "-O2", "-O3"])
+@pytest.mark.parametrize("level", fast(1, ["-O2", "-O0", "-O1", "-O3"]))
 def test_random_kernels_as_the_machine(level: str) -> None:
     """Values to 1e-12 of native code (single precision: to its rounding), duals to 1e-10 of complex step."""
     kernels = [generate(40_000 + s) for s in range(60)]
@@ -115,6 +116,7 @@ __attribute__((weak)) __bf16 __truncsfbf2(float x) {
 """What processors without an instruction for it call, and older systems lack."""
 
 
+@pytest.mark.long
 def test_hand_written_kernels_as_the_machine() -> None:
     """Every kernel of the table at -O0 and -O2: native values; complex step where the arithmetic is double."""
     cases = [c for c in table.all_cases() if c.language == "c" and not c.flags]

@@ -32,6 +32,7 @@ def test_symbols_of_the_cxx_runtime() -> None:
     assert not cxx.is_cxx_symbol("sin")
 
 
+@pytest.mark.long
 def test_code_that_needs_libcxx_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IRGRAD_CACHE_DIR", str(tmp_path))
     text = prepare(load(SOURCE, language="c++").text, ["digits"])
@@ -74,6 +75,7 @@ extern "C" double local(double x) {
 """
 
 
+@pytest.mark.long
 def test_static_variables_with_destructors() -> None:
     """Their constructors run, in order, before anything else does."""
     library = load(STATICS, language="c++")

@@ -187,6 +187,7 @@ def test_machine_code_is_made_of_the_pieces(small: None, monkeypatch: pytest.Mon
     assert len(seen) == 1 and ".piece." in seen[0]
 
 
+@pytest.mark.long
 def test_work_is_linear() -> None:
     def cutting(count: int) -> object:
         lines = ["define double @f(double %x) {", "  %v0 = fadd double %x, 1.0"]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from shares import fast
 
 import irgrad as ig
 from irgrad.engine.codegen.jit import compile_module
@@ -134,7 +135,9 @@ double stored(ARGUMENTS, long n) {
 
 
 @pytest.mark.parametrize("function", ["sum", "sides", "map", "stored"])
-@pytest.mark.parametrize("flags", [["-march=native"], ["-march=x86_64_v4", "-ffast-math"], ["-march=x86_64_v3"]])
+@pytest.mark.parametrize(
+    "flags", fast(1, [["-march=native"], ["-march=x86_64_v4", "-ffast-math"], ["-march=x86_64_v3"]])
+)
 def test_masked_tails_of_vectorised_loops(function: str, flags: list[str]) -> None:
     """Lanes that are masked out are poison, and their slopes would be infinite: they have no part in the gradient."""
     signature = "f64(f64[n] x, f64[n] w, i64 n)"

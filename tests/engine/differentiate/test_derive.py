@@ -142,6 +142,7 @@ def texts() -> str:
     return "\n".join(line for line in lines if "!DIFile" not in line and "source_filename" not in line)  # scratch paths
 
 
+@pytest.mark.long
 def test_the_ir_does_not_depend_on_the_hash_seed() -> None:
     """Byte for byte the same text in processes with different hash seeds (the disk cache is keyed by it)."""
     file = Path(__file__).resolve()

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import irgrad
 from irgrad import engine
@@ -44,6 +45,7 @@ def _growth(work: Callable[[], object], times: int) -> int:
     return min(found[1:])
 
 
+@pytest.mark.long
 def test_kernels_that_are_dropped_give_everything_back() -> None:
     """Machine code, tape (320 kB each) and Python objects; from the disk cache after the first time."""
     library = irgrad.load(SOURCE)
@@ -56,6 +58,7 @@ def test_kernels_that_are_dropped_give_everything_back() -> None:
     assert _growth(cycle, 600) < 1 << 19
 
 
+@pytest.mark.long
 def test_gradient_calls_give_everything_back() -> None:
     gradient = engine.grad(irgrad.load(SOURCE).kernel("f", "f64(f64[n] x, i64 n)"), wrt="x")
     parts = [X[:n] for n in (3, 100, 17, 60)]

@@ -150,6 +150,7 @@ def test_a_fixed_point_in_both_modes(lib: Any, method: str) -> None:
     assert calls == ([True] * 4 + [False] if method == "own" else [])
 
 
+@pytest.mark.long
 def test_a_linear_solve_calls_the_same_solver(lib: Any) -> None:
     solved = lib.kernel("solved", "void(f64[n,n] A, f64[n] b, out f64[n] x, i64 n)")
     rng = np.random.default_rng(3)

@@ -37,6 +37,7 @@ def test_target_intrinsics_belong_to_their_target() -> None:
     assert len(target_names()) > 3000
 
 
+@pytest.mark.long
 def test_every_intrinsic_of_the_corpus_is_known(corpus: dict[str, str]) -> None:
     names = {n for text in corpus.values() for n in re.findall(r"@(llvm\.[\w.]+)\(", text)}
     assert len(names) > 20

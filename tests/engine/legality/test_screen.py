@@ -53,6 +53,7 @@ def _verdict(name: str) -> Verdict:
     return _verdicts[name]
 
 
+@pytest.mark.xdist_group("screen")  # one worker judges them all
 @pytest.mark.parametrize("name", CASES)
 def test_right_or_refused(name: str) -> None:
     verdict = _verdict(name)

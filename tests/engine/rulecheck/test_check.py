@@ -160,6 +160,7 @@ def test_every_damaged_row_is_caught() -> None:
 # -- promises --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_rule_of_calls_in_every_layout_of_a_batch(lib: Any) -> None:
     scale = lib.kernel("scale", "void(f64 a, inout f64[n] x, i64 n)")
     with layer():

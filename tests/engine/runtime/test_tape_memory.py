@@ -66,6 +66,7 @@ def _run(body: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.long
 def test_single_calls() -> None:
     _run("""
 gradients = {name: engine.grad(k, argnums=(0, 1)) for name, k in kernels.items()}
@@ -85,6 +86,7 @@ for turn in range(3):
 """)
 
 
+@pytest.mark.long
 def test_second_derivatives_give_all_their_arenas_back() -> None:
     _run("""
 k = kernels["left"]

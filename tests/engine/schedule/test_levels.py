@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from handwritten.made import make
 from handwritten.time_steps import PROGRAM, start
+from shares import fast
 
 from irgrad.engine.differentiate.tape import level_rows
 from irgrad.engine.schedule import loop_schedule
@@ -69,7 +70,7 @@ class Pair:
         return results
 
 
-@pytest.mark.parametrize("few", [False, True])
+@pytest.mark.parametrize("few", fast(1, [False, True]))
 @pytest.mark.parametrize("case", STEPS)
 def test_levels(case: str, few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """few: every fourth row is kept."""

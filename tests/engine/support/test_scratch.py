@@ -18,6 +18,7 @@ from irgrad.engine.support.scratch import scratch_folder
 WAITS = """
 import os, signal, sys, time
 from irgrad.engine.support.scratch import orderly_end, scratch_folder
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # tests under nohup ignore it
 with orderly_end(), scratch_folder("test") as folder:
     print(folder, flush=True)
     time.sleep(60)

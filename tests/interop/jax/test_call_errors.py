@@ -113,6 +113,7 @@ def test_lists_of_jax_values_are_stacked() -> None:
     np.testing.assert_allclose(got, energy(POS[:2], MASS[:2]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("samples", [0, 2])
 @pytest.mark.parametrize("bodies", [0, 3])
 def test_empty_arrays_under_every_derivative(samples: int, bodies: int) -> None:
@@ -128,6 +129,7 @@ def test_empty_arrays_under_every_derivative(samples: int, bodies: int) -> None:
     assert jax.vmap(energy, (0, None))(many, mass).shape == (samples,)
 
 
+@pytest.mark.long
 def test_without_x64_every_message_names_what_is_wide() -> None:
     code = """
 import irgrad, numpy as np, jax, jax.numpy as jnp

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from jax.test_util import check_grads
 from samples import sample
+from shares import fast
 
 import irgrad
 
@@ -76,7 +77,7 @@ TRANSFORMS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", TRANSFORMS)
+@pytest.mark.parametrize("name", fast(2, TRANSFORMS))
 def test_structs_under_every_transformation(name: str) -> None:
     got, wanted = TRANSFORMS[name](ours), TRANSFORMS[name](reference)
     assert jax.tree.structure(got) == jax.tree.structure(wanted)
@@ -84,6 +85,7 @@ def test_structs_under_every_transformation(name: str) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.long
 def test_check_grads_of_structs() -> None:
     check_grads(ours, (FLOATS,), order=2)
 

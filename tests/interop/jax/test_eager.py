@@ -119,6 +119,7 @@ print(eager._jitted.cache_info().hits)
 """
 
 
+@pytest.mark.long
 def test_the_first_call_may_be_a_traced_one() -> None:
     """The module is imported then, while JAX's arrays are tracers."""
     command = [sys.executable, "-c", FIRST_TRACED]

@@ -44,6 +44,7 @@ print(bool(jnp.allclose(value, jnp.sin(1.5 * x).sum(1), atol=1e-12)),
 """
 
 
+@pytest.mark.long
 def test_another_process_with_an_open_batch_size(tmp_path: Path) -> None:
     kernel = irgrad.load(SOURCE).kernel("waves", "f64(f64[n] x, f64 a, i64 n)")
     (size,) = jax.export.symbolic_shape("b")

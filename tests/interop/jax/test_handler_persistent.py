@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 CODE = """
 import jax
 jax.config.update("jax_enable_x64", True)
@@ -21,6 +23,7 @@ print(float(value), gradient.tolist(), len(hits))
 """
 
 
+@pytest.mark.long
 def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
     env = {
         **os.environ,

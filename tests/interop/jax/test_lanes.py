@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from shares import fast
 
 import irgrad
 from irgrad.interop.jax.lanes import best_width
@@ -77,7 +78,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], int, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", fast(6, CASES))
 def test_one_call_shares_the_primal(name: str) -> None:
     composition, calls, lanes = CASES[name]
     got, wanted = jax.tree.leaves(composition(G)), jax.tree.leaves(composition(g))
@@ -95,7 +96,7 @@ def test_widths_are_powers_of_two() -> None:
     assert [best_width(1000, 1, 1 << bits) for bits in (16, 17, 18)] == [16, 8, 4]
 
 
-@pytest.mark.parametrize("count", [3, 13, 17])
+@pytest.mark.parametrize("count", fast(1, [3, 13, 17]))
 def test_any_number_of_directions(count: int) -> None:
     """Lanes that only fill a strip change nothing, also in lanes of lanes."""
     directions = jnp.asarray(np.random.default_rng(count).normal(size=(count, 5)))

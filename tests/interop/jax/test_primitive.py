@@ -55,6 +55,7 @@ def test_without_jit() -> None:
         np.testing.assert_allclose(loop(x), 3 * x**2 * 2 * (1 + 9), rtol=1e-14)  # (1 + c)^2, where c = sum x^3 = 9
 
 
+@pytest.mark.long
 def test_debugging_of_nans() -> None:
     """In a process of its own: JAX does not look at the results of functions that ran before it was told to."""
     done = subprocess.run([sys.executable, "-c", NANS], capture_output=True, text=True, timeout=120, check=True)

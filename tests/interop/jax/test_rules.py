@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from samples import sample
+from shares import fast
 
 import irgrad
 
@@ -49,7 +50,7 @@ def product(x: Any, y: Any) -> Any:
     return x * jnp.sin(y)
 
 
-@pytest.mark.parametrize("name", COMPOSITIONS)
+@pytest.mark.parametrize("name", fast(2, COMPOSITIONS))
 def test_scalar_kernel(name: str) -> None:
     kernel = sample("product")
     got = jax.tree.leaves(COMPOSITIONS[name](lambda x, y: kernel(jnp.asarray(x), jnp.asarray(y))))
@@ -128,6 +129,7 @@ def test_linear_kernels_are_transposed() -> None:
     np.testing.assert_allclose(got, jax.grad(length)(A, lambda a: a.T @ X), rtol=1e-13)
 
 
+@pytest.mark.long
 def test_a_kernel_in_custom_linear_solve() -> None:
     def norm(a: Any, b: Any, product: Any) -> Any:
         solve = lambda mv, b: jnp.linalg.solve(jax.jacfwd(mv)(b), b)  # noqa: E731

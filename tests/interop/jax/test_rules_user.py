@@ -57,6 +57,7 @@ def _define(squares: Any) -> None:
         out.d = 20.0 * x.saved * x.d
 
 
+@pytest.mark.long
 def test_transformations(lib: Any) -> None:
     total = lib.kernel("total", "f64(f64[n] x, i64 n)")
     squares = lib.kernel("squares", "void(f64[n] x, i64 n, out f64[n] out)")

@@ -79,6 +79,7 @@ def _results() -> dict[str, object]:
     return dict(json.loads(done.stdout))
 
 
+@pytest.mark.long
 @pytest.mark.xdist_group("sharding")
 @pytest.mark.parametrize("name", [*RIGHT, "a sharded core"])
 def test_results_are_right(name: str) -> None:
@@ -86,6 +87,7 @@ def test_results_are_right(name: str) -> None:
     assert _results()[name] is True
 
 
+@pytest.mark.long
 @pytest.mark.xdist_group("sharding")
 @pytest.mark.parametrize("name", ["shared operands", "two axes", "scalars"])
 def test_a_sharded_batch_is_not_gathered(name: str) -> None:

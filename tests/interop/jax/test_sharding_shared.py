@@ -71,6 +71,7 @@ def _results() -> dict[str, list[bool]]:
     return dict(json.loads(done.stdout))
 
 
+@pytest.mark.long
 @pytest.mark.xdist_group("sharding_shared")
 @pytest.mark.parametrize("kind", ["Auto", "Explicit"])
 @pytest.mark.parametrize("name", [*NAMES, "large weights, odd"])
@@ -80,6 +81,7 @@ def test_results_are_right_and_nothing_is_gathered(name: str, kind: str) -> None
     assert not gathered
 
 
+@pytest.mark.long
 @pytest.mark.xdist_group("sharding_shared")
 def test_a_sample_that_is_cut_is_refused_where_types_say_so() -> None:
     because = str(_results()["a sharded sample"])

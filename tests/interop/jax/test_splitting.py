@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from jax.interpreters import partial_eval as pe
 from jax.test_util import check_grads
+from shares import fast
 
 import irgrad
 
@@ -115,14 +116,14 @@ def _calls(composition: Callable[[], Any]) -> int:
     return text.count('custom_call_target="irgrad.')
 
 
-@pytest.mark.parametrize("name", SCALAR)
+@pytest.mark.parametrize("name", fast(2, SCALAR))
 def test_scalar_kernels(name: str) -> None:
     composition, calls = SCALAR[name]
     _same(composition, F, f)
     assert _calls(lambda: composition(F)) == calls
 
 
-@pytest.mark.parametrize("name", VECTOR)
+@pytest.mark.parametrize("name", fast(2, VECTOR))
 def test_vector_kernels(name: str) -> None:
     composition, calls = VECTOR[name]
     _same(composition, G, g)
@@ -149,6 +150,7 @@ def test_values_of_other_outputs_and_mixed_precision() -> None:
     np.testing.assert_allclose(halves, [0.5, 0.5, 0.5])
 
 
+@pytest.mark.long
 def test_third_order_and_check_grads() -> None:
     _same(lambda k: jax.jit(jax.jacfwd(jax.hessian(k)))(X, A), F, f)
     check_grads(F, (X, A), order=2, atol=1e-5, rtol=1e-5)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from jax.sharding import Mesh, PartitionSpec
 from jax.test_util import check_grads
+from shares import fast
 
 import irgrad
 from irgrad.interop.jax import deserialize, export, serialize
@@ -150,7 +151,7 @@ def _own_rule(k: Any) -> Any:
     return f
 
 
-@pytest.mark.parametrize("choice", ["store", "auto"])
+@pytest.mark.parametrize("choice", fast(0, ["store", "auto"]))
 def test_compositions(choice: str) -> None:
     kernel = LIBRARY.kernel("chain", CHAIN.signature, tape=choice)
     for name, composition in COMPOSED.items():

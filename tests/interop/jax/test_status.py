@@ -128,6 +128,7 @@ def test_messages_change_the_target() -> None:
         jax.block_until_ready(other(X, BAD))
 
 
+@pytest.mark.long
 def test_several_devices() -> None:
     code = """
 import jax, jax.numpy as jnp, numpy as np, irgrad

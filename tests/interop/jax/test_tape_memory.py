@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 SCRIPT = r"""
 import resource
 import jax, numpy as np
@@ -37,6 +39,7 @@ for _ in range(3):
 """
 
 
+@pytest.mark.long
 def test_an_error_and_the_next_call() -> None:
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

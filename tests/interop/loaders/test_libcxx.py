@@ -73,6 +73,7 @@ def test_the_table_names_the_source(symbol: str, source: str | None) -> None:
         assert (Path(find_compiler().command["c++"][0]).parent / "lib" / source).is_file()
 
 
+@pytest.mark.long
 def test_the_library_is_differentiated_like_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: object) -> None:
         raise AssertionError("libc++ is linked")
@@ -104,6 +105,7 @@ def test_other_compilers_keep_their_own_library(monkeypatch: pytest.MonkeyPatch)
     assert libcxx.complete(text) == text
 
 
+@pytest.mark.long
 def test_trees_lists_and_tables_of_libstdcxx_are_right(tmp_path: Path) -> None:
     if not libstdcxx_headers():
         pytest.skip("libstdc++ is not installed: no headers below /usr/include/c++")
@@ -114,6 +116,7 @@ def test_trees_lists_and_tables_of_libstdcxx_are_right(tmp_path: Path) -> None:
     assert "_Rb_tree_" not in wanted and "_List_node_base" not in wanted and "_Prime_rehash" not in wanted
 
 
+@pytest.mark.long
 def test_maps_of_libstdcxx_have_derivatives() -> None:
     if not libstdcxx_headers():
         pytest.skip("libstdc++ is not installed: no headers below /usr/include/c++")
@@ -154,6 +157,7 @@ extern "C" double streams(double x) {
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["backwards", "closures", "streams"])
 def test_what_includes_the_streams_of_libstdcxx(name: str) -> None:
     """Its header defines a static variable with a destructor."""

@@ -118,6 +118,7 @@ def _all(kernel: Any, args: tuple[Any, ...]) -> list[Any]:
     return [*found, hessian(kernel, wrt="x")(*args)] if kernel.name == "swapb" else found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_rules_agree_with_the_bodies(name: str, tmp_path: Any) -> None:
     source = tmp_path / "flow.c"

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from shares import fast
 
 import irgrad
 from irgrad.engine import batch_grad, batch_jvp, explain_batch
@@ -302,7 +303,7 @@ def _taped() -> None:
     foreign(extern("solve", PROTOTYPE), augmented="solve_augmented", reverse="solve_reverse_tape")
 
 
-@pytest.mark.parametrize("single", [_for_one, _body, _taped])
+@pytest.mark.parametrize("single", fast(1, [_for_one, _body, _taped]))
 @pytest.mark.parametrize("name", ["entry", "inplace"])
 def test_a_tape(entry: Any, tmp_path: Any, name: str, single: Any) -> None:
     """What the program overwrites a batch keeps by its own functions, in place of the copies of single samples."""

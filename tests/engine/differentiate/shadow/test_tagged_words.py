@@ -28,6 +28,7 @@ extern "C" double f(double x) {
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("level", ["O2", pytest.param("O0", marks=pytest.mark.slow),
                                    pytest.param("O1", marks=pytest.mark.slow),
                                    pytest.param("O3", marks=pytest.mark.slow)])  # fmt: skip

@@ -12,6 +12,7 @@ import pytest
 from handwritten.made import OUT, asked, gradient, make, module_of
 from handwritten.planned import facts_of, planned
 from oracle.generator import SHAPED, generate, source_file
+from shares import fast
 
 import irgrad
 from irgrad.engine.differentiate.reverse.reverse import Reverse
@@ -172,6 +173,7 @@ def _slots(program: Any) -> list[int]:
     return [n for n, slot in enumerate(program.slots) if slot.differentiable]
 
 
+@pytest.mark.long
 def test_benchmark_kernels(watch: Watch) -> None:
     for source, function, signature in dict.fromkeys((c.source, c.function, c.signature) for c in CASES):
         kernel = irgrad.load(HERE / "kernels" / source).kernel(function, signature)
@@ -179,9 +181,9 @@ def test_benchmark_kernels(watch: Watch) -> None:
     watch.check(20)
 
 
-@pytest.mark.parametrize("first", [0, SHAPED])
-def test_random_kernels(watch: Watch, first: int) -> None:
-    kernels = [generate(seed) for seed in range(first, first + 12)]
+@pytest.mark.parametrize("start", fast(1, [0, SHAPED]))
+def test_random_kernels(watch: Watch, start: int) -> None:
+    kernels = [generate(seed) for seed in range(start, start + 12)]
     library = irgrad.load(source_file(kernels))
     made = 0
     for k in kernels:
