@@ -8,12 +8,13 @@ Annotations stand in front of what they speak about.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from irgrad.engine.analyses.memory.objects import resolve
 from irgrad.engine.differentiate.layout.lanes import MOST
+from irgrad.engine.differentiate.layout.leaves import has_pointer
 from irgrad.engine.enzyme.names import (
     ACTIVITIES,
     BATCH,
@@ -26,7 +27,18 @@ from irgrad.engine.enzyme.names import (
     annotation,
     family,
 )
-from irgrad.engine.enzyme.results import Found, Result, result_of, room_of
+from irgrad.engine.enzyme.results import Found, Result, result_of
+from irgrad.engine.enzyme.structs import (
+    Given,
+    begins_with_pointer,
+    bytes_of,
+    held,
+    is_part,
+    offsets,
+    pointee,
+    spread,
+    together,
+)
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.locations import locate
 from irgrad.engine.ir.model import (
@@ -39,30 +51,34 @@ from irgrad.engine.ir.model import (
     Value,
 )
 from irgrad.engine.ir.printer import instruction_to_text
-from irgrad.engine.ir.text.entities import restrict
 from irgrad.rules.errors import IRGradError, Unsupported
 
-__all__ = ["PREFIX", "DerivativeCall", "Parameter", "Reader", "family", "find", "parse", "refuse_packed_halves", "used"]
+__all__ = ["PREFIX", "DerivativeCall", "Parameter", "Reader", "family", "find", "parse", "used"]
 
-_HALVES = re.compile(r"\b(?:half|bfloat)\b")
+_IN_REGISTERS = 16  # bytes of the largest struct that is passed so
 _POINTER = 8  # bytes of the tape that a program sees
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter of the differentiated function: its activity, and the call's arguments that carry its value and
-    its shadows or tangents.
+    """One parameter of the differentiated function: its activity, and where the call has its value and its shadows or
+    tangents.
 
-    `stride`: the argument that says how many bytes lie between the shadows, of which only the first is given; `byref`:
-    the value is given by its address; `kept`: nobody writes its memory between the halves of split mode.
+    `stride`: the argument that says how many bytes lie between the shadows, of which only the first is given; `kept`:
+    nobody writes its memory between the halves of split mode; `held`: the struct that it holds in memory of its own;
+    `part`: it is a register of a struct, whose bytes from `at` on it has, or such a struct; `places`: pointers are in
+    that struct.
     """
 
     activity: str
-    value: int
-    shadows: tuple[int, ...] = ()
+    value: Given
+    shadows: tuple[Given, ...] = ()
     stride: int = -1
-    byref: bool = False
     kept: bool = False
+    held: ty.Type | None = None
+    part: bool = False
+    at: int = 0
+    places: bool = False
 
 
 @dataclass(slots=True)
@@ -71,7 +87,7 @@ class _Said:
 
     activity: str = ""
     stride: int = -1
-    byref: bool = False
+    byref: int = 0  # bytes at the address that is given
     kept: bool = False
 
 
@@ -87,9 +103,9 @@ class DerivativeCall:
     parameters: list[Parameter] = field(default_factory=list)
     switches: set[str] = field(default_factory=set)
     sret: int = -1
-    room: int = 0  # bytes behind it
+    stored: ty.Type | None = None  # what is behind it
     width: int = 1
-    seed: tuple[int, ...] = ()  # the arguments with the result's cotangents, one for each register, lane by lane
+    seed: tuple[Given, ...] = ()  # the arguments with the result's cotangents, one for each register, lane by lane
     found: Found = field(default_factory=Found)  # the numbers in the result; known when the function was analysed
     tape: int = -1  # the argument with the tape, or with its address
     tape_in_memory: bool = False
@@ -130,7 +146,8 @@ def is_float(type_: ty.Type) -> bool:
 
 def argument_name(formal: Argument, function: Function) -> str:
     """A parameter in messages."""
-    return f"parameter {formal.index + 1}{f' `{formal.name}`' if formal.name else ''} of `{function.name}`"
+    name = (formal.name or "").partition(".coerce")[0]
+    return f"parameter {formal.index + 1}{f' `{name}`' if name else ''} of `{function.name}`"
 
 
 class Reader:
@@ -148,6 +165,8 @@ class Reader:
         self.end = len(self.args)
         self.through = -1  # the argument that says which of several functions is differentiated
         self.shadow_at = -1  # with enzyme_interleave: where the next shadow stands
+        assert instr.call is not None
+        self.attrs = [*instr.call.arg_attrs, *[""] * (self.end - len(instr.call.arg_attrs))]
 
     def refuse(self, what: str, because: str, fix: str) -> IRGradError:
         """The error for this call."""
@@ -197,6 +216,38 @@ class Reader:
         self.shadow_at += 1
         return self.shadow_at - 1
 
+    def size_at(self, number: int) -> int:
+        """The bytes of a struct that the call has in memory of its own; 0 for any other argument."""
+        kind = pointee(self.module, self.attrs[number], "byval") if number < len(self.args) else None
+        return ty.size_of(kind) if kind is not None else 0
+
+    def given(
+        self, what: str, kinds: Sequence[ty.Type], whole: ty.Type | None, *, byref: bool = False, shadow: bool = False,
+        part: bool = True,
+    ) -> list[Given]:
+        """Where each register of the next value is, or the one struct in memory (`whole`). `shadow`: it is a shadow,
+        which may be given by its address."""
+        take = self.take_shadow if shadow else self.take
+        first = take(what)
+        size, have = self.size_at(first), self.args[first].type
+        wanted = ty.size_of(whole) if whole is not None else bytes_of(kinds)
+        if size and not (size == wanted if whole is not None else wanted <= size <= spread(kinds)):
+            raise self.refuse(f"argument {first + 1} is a struct of {size} bytes", f"{what} has {wanted}",
+                              "pass a value of the parameter's own type")
+        pointer = isinstance(have, ty.PtrType) and not size
+        by_address = pointer and shadow and part and not isinstance(kinds[0], ty.PtrType)
+        if whole is not None:
+            by_address = pointer and not (wanted <= _IN_REGISTERS and begins_with_pointer(whole))
+        if size or byref or by_address:
+            return [Given((first,), True, at, part) for at in (offsets(kinds) if whole is None else [0])]
+        found = [first]
+        if whole is None:
+            found += [take(what) for _ in kinds[1:]]
+            return [Given((number,), bits=part) for number in found]
+        while spread([self.args[number].type for number in found]) < wanted:
+            found.append(take(what))
+        return [Given(tuple(found), bits=True)]
+
     def constant(self, what: str) -> int:
         """The next argument, a number that is known when compiling."""
         value = self.args[self.take(what)]
@@ -207,7 +258,10 @@ class Reader:
 
 
 class _Parser(Reader):
-    """Reads one call that becomes a call of a derivative."""
+    """Reads one call that becomes a call of a derivative. `addressed`: behind structs of which nothing is said stand
+    the addresses of their gradients."""
+
+    addressed = False
 
     def parse(self) -> DerivativeCall:
         """The call, or an error that names its source line."""
@@ -215,13 +269,11 @@ class _Parser(Reader):
         if mode is None:
             raise self.refuse(f"`{self.family}` is not supported",
                               f"supported are {', '.join((*DERIVATIVES, *PLAIN))}", "write the call with one of those")
-        assert self.instr.call is not None
-        attrs = self.instr.call.arg_attrs
-        sret = 0 if attrs and "sret" in attrs[0] else -1
+        sret = 0 if "sret" in self.attrs[0] else -1
         self.at = sret + 1
         function = self.function()
         call = DerivativeCall(self.instr, function, mode, self.where, result_of(function, self.module), sret=sret,
-                              room=room_of(attrs[0], self.module) if sret == 0 else 0)
+                              stored=pointee(self.module, self.attrs[0], "sret"))
         call.through = self.through
         self._ahead(call)
         self._parameters(call)
@@ -255,11 +307,13 @@ class _Parser(Reader):
         formals = [f for f in call.function.args if "sret" not in f.attrs]
         at = 0
         while at < len(formals):
-            group = [formals[at], *(f for f in formals[at + 1:] if _of_one(formals[at], f))]
+            said = self._annotations(call)
+            whole = held(self.module, formals[at])
+            group = together(formals, at, said.byref or self.size_at(self.at)) if whole is None else [formals[at]]
             for formal in group:
                 self._supported(formal, call.function)
             at += len(group)
-            self._group(call, group)
+            self._group(call, said, group, whole)
 
     def _supported(self, formal: Argument, function: Function) -> None:
         type_ = formal.type
@@ -267,66 +321,56 @@ class _Parser(Reader):
             raise self.refuse(f"{argument_name(formal, function)} cannot be differentiated in this notation",
                               f"it is a `{type_}`", "pass numbers by value and everything else by pointer")
 
-    def _group(self, call: DerivativeCall, group: list[Argument]) -> None:
-        said = self._annotations(call)
-        names = [argument_name(formal, call.function) for formal in group]
-        kinds = [self._activity(call, said.activity, formal, name)
-                 for formal, name in zip(group, names, strict=True)]  # fmt: skip
-        values = [self.take(f"the value of {name}") for name in names]
-        with_shadow = any(kind.startswith("dup") for kind in kinds)
-        shadows: list[tuple[int, ...]] = [() for _ in group]
-        if with_shadow:
-            lanes = 1 if said.stride >= 0 else call.width
-            rows = [[self.take_shadow(f"the shadow of {name}") for name in names] for _ in range(lanes)]
-            shadows = [tuple(row[i] for row in rows) for i in range(len(group))]
-        for formal, name, kind, value, own in zip(group, names, kinds, values, shadows, strict=True):
-            self._check_shadows(call, formal, name, own, said.stride)
-            call.parameters.append(Parameter(kind, value, own, said.stride if own else -1, said.byref,
-                                             said.kept))  # fmt: skip
+    def _group(self, call: DerivativeCall, said: _Said, group: list[Argument], whole: ty.Type | None) -> None:
+        kinds, name = [formal.type for formal in group], argument_name(group[0], call.function)
+        part = whole is not None or len(group) > 1 or is_part(group[0]) or self.size_at(self.at) > 0
+        places = part and any(map(has_pointer, kinds if whole is None else [whole]))
+        activity = self._activity(call, said.activity, group[0], name, part=part, places=places)
+        values = self.given(f"the value of {name}", kinds, whole, byref=said.byref > 0, part=part)
+        shadows: list[list[Given]] = []
+        if activity.startswith("dup"):
+            shadows = [self.given(f"the shadow of {name}", kinds, whole, shadow=True, part=part)
+                       for _ in range(1 if said.stride >= 0 else call.width)]  # fmt: skip
+        by_address = all(row[0].memory and not self.size_at(row[0].first) for row in shadows)
+        if part and shadows and not (call.forward or by_address or places):
+            raise self.refuse(f"the gradient of {name} would be lost",
+                              "the struct that receives it is passed by value, which is a copy",
+                              "leave the shadow out: the gradient is returned   or   give its address")
+        for i, formal in enumerate(group):
+            own = tuple(row[i] for row in shadows)
+            self._check_shadows(formal, name, own, said.stride, part=part)
+            returned = part and own and not (call.forward or by_address) and (whole is not None or not kinds[i].is_ptr)
+            call.parameters.append(Parameter(
+                "out" if returned else activity, values[i], own, said.stride if own else -1, said.kept, whole, part,
+                offsets(kinds)[i], places))  # fmt: skip
 
-    def _check_shadows(
-        self, call: DerivativeCall, formal: Argument, name: str, own: Sequence[int], stride: int
-    ) -> None:
+    def _check_shadows(self, formal: Argument, name: str, own: Sequence[Given], stride: int, *, part: bool) -> None:
         pointer = isinstance(formal.type, ty.PtrType)
         for shadow in own:
-            if isinstance(self.args[shadow].type, ty.PtrType) is not pointer:
-                raise self.refuse(f"the shadow of {name} is a `{self.args[shadow].type}`",
+            if not part and isinstance(self.args[shadow.first].type, ty.PtrType) is not pointer:
+                raise self.refuse(f"the shadow of {name} is a `{self.args[shadow.first].type}`",
                                   f"the parameter is a `{formal.type}`", "put the shadow right behind the value")
-            assert self.instr.call is not None
-            attrs = self.instr.call.arg_attrs
-            if pointer and not call.forward and shadow < len(attrs) and "byval" in attrs[shadow]:
-                raise self.refuse(f"the gradient of {name} would be lost",
-                                  "the struct that receives it is passed by value, which is a copy",
-                                  "pass the struct by pointer")
-        if stride >= 0 and own and not pointer:
+        if stride >= 0 and own and not own[0].memory and not (pointer and not part):
             raise self.refuse(f"{name} has a stride and is a `{formal.type}`", "enzyme_dupv is for pointers",
                               "enzyme_dup and one value for each lane")
 
-    def _activity(self, call: DerivativeCall, said: str, formal: Argument, name: str) -> str:
-        type_, part = formal.type, ".coerce" in (formal.name or "")
-        default = "const" if isinstance(type_, ty.IntType) else "dup"
-        if is_float(type_) and not call.forward:
-            default = "out"
+    def _activity(
+        self, call: DerivativeCall, said: str, formal: Argument, name: str, *, part: bool, places: bool
+    ) -> str:
+        number, integer = part or is_float(formal.type), isinstance(formal.type, ty.IntType) and not part
+        wanted = "out" if number and not places and not call.forward else "dup"
+        default = "const" if integer else "dup" if part and self.addressed else wanted
         activity = (said or default).removesuffix("v")
-        if isinstance(type_, ty.IntType) and type_.bits > 32 and part and said != "const" and not call.forward:
-            raise self.refuse(f"{name} cannot receive a gradient",
-                              "it is part of a struct that is passed by value, in a register for integers",
-                              "pass the struct by pointer, or enzyme_const before it")
-        if isinstance(type_, ty.IntType) and part and said != "const" and call.forward:
-            return "dup"  # it may hold numbers
         if activity == "const":
             return activity
-        if isinstance(type_, ty.IntType):
-            if part:
-                return "const"
+        if integer:
             raise self.refuse(f"{name} has no derivative", f"it is an integer, and enzyme_{activity} stands before it",
                               "enzyme_const")
-        wanted = "out" if is_float(type_) and not call.forward else "dup"
-        if not activity.startswith(wanted):
+        if not activity.startswith((wanted, "dup") if part else wanted):
             raise self.refuse(
                 f"enzyme_{activity} does not fit {name}",
-                f"in {'forward' if call.forward else 'reverse'} mode a {'number' if is_float(type_) else 'pointer'} is "
-                f"enzyme_{wanted} or enzyme_const",
+                f"in {'forward' if call.forward else 'reverse'} mode a "
+                f"{'number' if number and not places else 'pointer'} is enzyme_{wanted} or enzyme_const",
                 f"enzyme_{wanted}")
         return activity
 
@@ -342,7 +386,7 @@ class _Parser(Reader):
             elif word == "not_overwritten":
                 said.kept = True
             elif word == "byref":
-                said.byref = self.constant("the number of bytes behind enzyme_byref") > 0
+                said.byref = self.constant("the number of bytes behind enzyme_byref")
             elif word in VALUED:
                 self._valued(call, word)
             elif word in SWITCHES:
@@ -393,19 +437,18 @@ class _Parser(Reader):
                               f"{len(call.function.args)} parameters",
                               "a pointer takes its shadow with it, unless enzyme_const stands before it")
 
-
     def _seed(self, call: DerivativeCall) -> None:
-        """The result's cotangent, which may be left out: as many arguments as the result has registers."""
-        wanted = len(call.result.registers)
-        pointer = isinstance(call.result.registers[0], ty.PtrType)
+        """The result's cotangent, which may be left out."""
+        kinds, kind = call.result.registers, call.result.kind
+        pointer = not kinds or isinstance(kinds[0], ty.PtrType)
         if self.at >= self.end - (pointer and call.tape < 0):
             return
-        if isinstance(self.args[self.at].type, ty.PtrType) is not pointer:
+        if isinstance(self.args[self.at].type, ty.PtrType) is not pointer and not self.size_at(self.at):
             return
-        part = f" ({wanted} registers)" if wanted > 1 else ""
-        lanes = f" of each of {call.width} lanes" if call.width > 1 else ""
-        what = f"the cotangent of the result{lanes}{part}"
-        call.seed = tuple(self.take(what) for _ in range(wanted * call.width))
+        what = f"the cotangent of the result{f' of each of {call.width} lanes' if call.width > 1 else ''}"
+        for _ in range(call.width):
+            call.seed += tuple(self.given(what, kinds, None if kinds else kind, part=len(kinds) != 1))
+
 
 
 def _one_of(value: Value | None, depth: int = 4) -> list[Function]:
@@ -420,12 +463,6 @@ def _one_of(value: Value | None, depth: int = 4) -> list[Function]:
             return []
         found += more
     return found
-
-
-def _of_one(first: Argument, other: Argument) -> bool:
-    """Registers of one struct: the compiler calls them `p.coerce0`, `p.coerce1`."""
-    name, _, number = (first.name or "").partition(".coerce")
-    return number == "0" and (other.name or "").startswith(f"{name}.coerce")
 
 
 def used(function: Function, instr: Instruction) -> bool:
@@ -443,21 +480,11 @@ def find(function: Function) -> Iterator[Instruction]:
 
 def parse(module: Module, caller: Function, instr: Instruction) -> DerivativeCall:
     """Read one call. Raises Unsupported, with the source line, for what is not supported."""
-    return _Parser(module, caller, instr).parse()
-
-
-def refuse_packed_halves(text: str, call: DerivativeCall) -> None:
-    """Raise Unsupported where a struct passed by value in a register of 32 bits may hold numbers of 16, in a call that
-    would return no gradient for them."""
-    formals = [f for f in call.function.args if "sret" not in f.attrs]
-    for formal, said in zip(formals, call.parameters, strict=False):
-        type_, before = formal.type, call.instr.args[max(said.value - 1, 0)]
-        packed = isinstance(type_, ty.IntType) and type_.bits <= 32 and ".coerce" in (formal.name or "")
-        if not packed or call.forward or annotation(before) == "const":
-            continue
-        if _HALVES.search(restrict(text, [call.function.name or ""])):
-            raise Unsupported(f"{argument_name(formal, call.function)} cannot receive a gradient", where=call.where,
-                              which=instruction_to_text(call.instr).strip(),
-                              because="it is a struct that is passed by value, in a register for integers, and may "
-                                      "hold numbers of 16 bits",
-                              fix="pass the struct by pointer, or enzyme_const before it")  # fmt: skip
+    try:
+        return _Parser(module, caller, instr).parse()
+    except Unsupported:
+        again = _Parser(module, caller, instr)
+        again.addressed = True
+        with suppress(Unsupported):
+            return again.parse()
+        raise

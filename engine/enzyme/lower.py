@@ -13,14 +13,14 @@ from collections.abc import Container, Hashable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from irgrad.engine.enzyme.calls import PREFIX, DerivativeCall, find, parse, refuse_packed_halves
+from irgrad.engine.enzyme.calls import PREFIX, DerivativeCall, find, parse
 from irgrad.engine.enzyme.dispatch import ADDRESS, addresses, dispatched
 from irgrad.engine.enzyme.interposable import interposable, refuse_interposable, replaceable
 from irgrad.engine.enzyme.leaving import Thrown, ends, may_leave, named, thrower_text
 from irgrad.engine.enzyme.names import PLAIN, family, spelled_out
 from irgrad.engine.enzyme.plain import HIDDEN, lower_plain, one_more
 from irgrad.engine.enzyme.registered import Said, said_about
-from irgrad.engine.enzyme.results import Found, numbers_in
+from irgrad.engine.enzyme.results import Found, numbers_given, numbers_in
 from irgrad.engine.enzyme.splitting import kept, number_of, thunk_text
 from irgrad.engine.enzyme.thunks import active, declarations, derivatives, formals_of, root_text
 from irgrad.engine.ir import types as ty
@@ -256,7 +256,6 @@ class _Program:
         parts = []
         if key not in self.known:
             name = f"irgrad.root.{self.count}"
-            refuse_packed_halves(outside[0], call)
             try:
                 made = _derivative(*outside, call, root_text(call, name), name, self.said, self.preopt, self.whole)
             except IRGradError as error:
@@ -399,11 +398,13 @@ def _differentiated(
     assert derived.facts is not None, "no tape of the caller's here"
     slots = derived.facts.root.args[len(formals_of(call)) :]
     found = Found() if call.result.kind is None else numbers_in(derived.facts, call.result, slots[0])
+    given = [numbers_given(derived.facts, said.held or formal.type, arg) if said.activity == "out" else ()
+             for formal, said, arg in zip(formals_of(call), call.parameters, derived.facts.root.args, strict=False)]
     names = derivatives(call, derived.name)
     for made in names:
         for arg in module.functions[made].args:
             arg.attrs = ""  # pointers of a program may overlap
-    return _Made(derived.name, _private(to_text(module), names), derived.scratch, found)
+    return _Made(derived.name, _private(to_text(module), names), derived.scratch, replace(found, given=tuple(given)))
 
 
 def strong(call: DerivativeCall) -> bool:

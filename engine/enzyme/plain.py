@@ -12,7 +12,9 @@ import re
 from irgrad.engine.enzyme.calls import DerivativeCall, Parameter, Reader, argument_name
 from irgrad.engine.enzyme.names import ACTIVITIES, annotation
 from irgrad.engine.enzyme.results import result_of
-from irgrad.engine.enzyme.thunks import Slot, Thunk, nought, passing
+from irgrad.engine.enzyme.returned import Returned
+from irgrad.engine.enzyme.structs import Given, held, is_part, together
+from irgrad.engine.enzyme.thunks import Thunk, nought, passing
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import CallInfo, Function, Instruction, Module
 from irgrad.engine.ir.quoting import quoted_name
@@ -143,7 +145,7 @@ class _Batch(Thunk):
     def text(self, name: str, derivative: str) -> str:
         call = self.call
         kind = call.result.kind
-        values: list[Slot] = []
+        values: list[Returned] = []
         for lane in range(call.width):
             args: list[str] = []
             if call.result.memory and kind is not None:
@@ -157,17 +159,18 @@ class _Batch(Thunk):
                 self.lines.append(f"  %v.{lane} = call {target}")
                 self.slot(f"r.{lane}", kind, f"%v.{lane}")
             if kind is not None:
-                values.append((kind, f"%r.{lane}"))
+                values.append(self.result(f"%r.{lane}"))
         self.give_back(values)
         return self.define(name)
 
     def _lane(self, said: Parameter, type_: ty.Type, lane: int) -> str:
         if said.stride >= 0 and lane:
-            step, number = self.value(said.stride, ty.I64), len(self.lines)
+            step, number = self.value(Given((said.stride,)), ty.I64), len(self.lines)
             self.lines += [f"  %k{number} = mul i64 {step}, {lane}",
-                           f"  %w{number} = getelementptr i8, ptr %a{said.value}, i64 %k{number}"]  # fmt: skip
+                           f"  %w{number} = getelementptr i8, ptr %a{said.value.first}, i64 %k{number}"]  # fmt: skip
             return f"%w{number}"
-        return self.value(said.shadows[lane] if said.shadows else said.value, type_)
+        given = said.shadows[lane] if said.shadows else said.value
+        return self.value(given, type_) if said.held is None else self.place(given, said.held)
 
 
 def _batch(reader: _Plain, name: str) -> str:
@@ -185,13 +188,20 @@ def _batch(reader: _Plain, name: str) -> str:
     reader.at = start
     result = result_of(function, reader.module)
     call = DerivativeCall(reader.instr, function, "forward", reader.where, result, sret=sret, width=width)
-    for formal in function.args[int(result.memory):]:
-        what = argument_name(formal, function)
+    formals, at = function.args[int(result.memory):], 0
+    while at < len(formals):
         said, stride = _said(reader, width)
-        values = [reader.take(f"value {i + 1} of {what}") for i in range(width if said == "vector" else 1)]
-        if said == "buffer" and not isinstance(formal.type, ty.PtrType):
-            raise reader.refuse(f"{what} is a `{formal.type}`", "enzyme_buffer is for pointers", "enzyme_vector")
-        call.parameters.append(Parameter(said, values[0], tuple(values) if said == "vector" else (), stride))
+        whole, what = held(reader.module, formals[at]), argument_name(formals[at], function)
+        group = together(formals, at, reader.size_at(reader.at)) if whole is None else [formals[at]]
+        at += len(group)
+        kinds, part = [formal.type for formal in group], len(group) > 1 or is_part(group[0])
+        values = [reader.given(f"value {i + 1} of {what}", kinds, whole, part=part)
+                  for i in range(width if said == "vector" else 1)]  # fmt: skip
+        if said == "buffer" and (part or whole is not None or not isinstance(kinds[0], ty.PtrType)):
+            raise reader.refuse(f"{what} is a `{whole or kinds[0]}`", "enzyme_buffer is for pointers", "enzyme_vector")
+        for i in range(len(group)):
+            own = tuple(row[i] for row in values)
+            call.parameters.append(Parameter(said, own[0], own if said == "vector" else (), stride, held=whole))
     _said(reader, width)
     if reader.at < reader.end:
         raise reader.refuse(f"too many arguments for `{function.name}`", f"{reader.end - reader.at} left",

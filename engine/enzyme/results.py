@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from irgrad.engine.analyses.activity.facts import Facts
 from irgrad.engine.analyses.memory.byte_kinds import CONFLICT
 from irgrad.engine.differentiate.layout.leaves import has_float, has_pointer
+from irgrad.engine.enzyme.structs import pointee
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.locations import locate
 from irgrad.engine.ir.model import Argument, Function, Instruction, Module
 from irgrad.engine.ir.types import Type
 from irgrad.rules.errors import Unsupported
 
-__all__ = ["Found", "Result", "floats_of", "numbers_in", "ones", "result_of", "room_of"]
+__all__ = ["Found", "Numbers", "Result", "floats_of", "numbers_given", "numbers_in", "ones", "result_of"]
 
-_SRET = re.compile(r"\bsret\((%(?:\"[^\"]*\"|[-\w$.]+))\)")
+Numbers = tuple[tuple[int, ty.FloatType], ...]
+"""(offset in bytes, type)."""
+
 _ONE = {"double": "1.0", "float": "1.0", "half": "0xH3C00", "bfloat": "0xR3F80",
         "x86_fp80": "0xK3FFF8000000000000000"}  # fmt: skip
 
@@ -45,9 +47,9 @@ class Result:
 
     @property
     def registers(self) -> tuple[Type, ...]:
-        """What a call that is given a value of this kind has in place of it."""
+        """What a call that is given a value of this kind has in place of it; nothing for memory."""
         if self.kind is None or self.memory:
-            return () if self.kind is None else (ty.PTR,)
+            return ()
         return (self.kind.fields or ()) if isinstance(self.kind, ty.StructType) else (self.kind,)
 
 
@@ -62,23 +64,39 @@ def _may_carry(type_: Type) -> bool:
 @dataclass(frozen=True, slots=True)
 class Found:
     """The numbers in a result: (offset in bytes, type), those that integers carry included. `problem`: where something
-    active is in the result and it is not known as what; a cotangent of ones cannot be made then."""
+    active is in the result and it is not known as what; a cotangent of ones cannot be made then. `given`: the numbers
+    in each parameter; None where something active is in it and it is not known as what."""
 
-    numbers: tuple[tuple[int, ty.FloatType], ...] = ()
+    numbers: Numbers = ()
     problem: Unsupported | None = None
+    given: tuple[Numbers | None, ...] = ()
 
 
 def numbers_in(facts: Facts, result: Result, slot: Argument) -> Found:
     """The numbers in a result; `slot`: the root's argument that it is stored through."""
     assert result.kind is not None
-    stated = dict(floats_of(result.kind))
-    found = facts.types.access(slot, ty.size_of(result.kind)) if result.packed else ()
-    for at, kind in found:
-        if isinstance(kind, ty.FloatType) and not _overlaps(at, kind, stated):
-            stated[at] = kind
     stores = [i for fn in facts.pointers.functions for i in fn.instructions() if i.opcode == "store" and result.packed]
     problem = next((p for store in stores if (p := _unknown(facts, store, slot)) is not None), None)
-    return Found(tuple(sorted(stated.items(), key=lambda entry: entry[0])), problem)
+    return Found(_numbers(facts, result.kind, slot), problem)
+
+
+def numbers_given(facts: Facts, kind: Type, slot: Argument) -> Numbers | None:
+    """The numbers in a parameter that is returned as a gradient; None where it is not known what an active integer
+    carries. `slot`: the root's argument that it is loaded through."""
+    loads = [] if not _may_carry(kind) else [
+        i for fn in facts.pointers.functions for i in fn.instructions()
+        if i.opcode == "load" and i.type.scalar.is_int and facts.activity.value(i)
+        and facts.pointers.of(i.operands[0]) >> facts.pointers.object_of[slot].index & 1]  # fmt: skip
+    known = all(facts.types.carriers.floats(load) for load in loads)
+    return _numbers(facts, kind, slot) if known else None
+
+
+def _numbers(facts: Facts, kind: Type, slot: Argument) -> Numbers:
+    stated = dict(floats_of(kind))
+    for at, found in facts.types.access(slot, ty.size_of(kind)) if _may_carry(kind) else ():
+        if isinstance(found, ty.FloatType) and not _overlaps(at, found, stated):
+            stated[at] = found
+    return tuple(sorted(stated.items(), key=lambda entry: entry[0]))
 
 
 def _overlaps(at: int, kind: ty.FloatType, known: dict[int, ty.FloatType]) -> bool:
@@ -105,22 +123,10 @@ def _unknown(facts: Facts, store: Instruction, slot: Argument) -> Unsupported | 
 def result_of(function: Function, module: Module) -> Result:
     """The result of a function."""
     if function.args and "sret" in function.args[0].attrs:
-        kind = _stored(function.args[0].attrs, module)
+        kind = pointee(module, function.args[0].attrs, "sret")
         return Result(kind, kind is not None and has_float(kind), True)
     ret = function.ftype.ret
     return Result(None, False, False) if ret is ty.VOID else Result(ret, has_float(ret), False)
-
-
-def _stored(attributes: str, module: Module) -> Type | None:
-    """The type of a result that is stored through a parameter with these attributes."""
-    found = _SRET.search(attributes)
-    return module.types.get(found[1]) if found is not None else None
-
-
-def room_of(attributes: str, module: Module) -> int:
-    """Bytes that a call has for a result that is stored through an argument with these attributes; 0: not known."""
-    kind = _stored(attributes, module)
-    return ty.size_of(kind) if kind is not None else 0
 
 
 def floats_of(type_: Type, offset: int = 0) -> Iterator[tuple[int, ty.FloatType]]:

@@ -11,7 +11,8 @@ import re
 from zlib import crc32
 
 from irgrad.engine.enzyme.calls import DerivativeCall
-from irgrad.engine.enzyme.thunks import Slot, Thunk, active, second
+from irgrad.engine.enzyme.returned import Part, Returned
+from irgrad.engine.enzyme.thunks import Thunk, active, second
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Function
 from irgrad.engine.ir.quoting import quoted_name
@@ -37,12 +38,13 @@ class _Augment(Thunk):
         call, lines = self.call, self.lines
         self.arguments()
         kind = call.result.kind
-        values: list[Slot] = []
+        values: list[Returned] = []
         if kind is not None:
             primal, shadows = self.result_slots(kind, seeded=False)
             if not call.switches & {"noret"}:
-                values.append((kind, primal))
-                values += [(kind, s) for s in shadows if call.result.pointer and "const_return" not in call.switches]
+                values.append(self.result(primal))
+                if call.result.pointer and "const_return" not in call.switches:
+                    values += map(self.result, shadows)
         self.which()
         lines += [
             "  %arena = call ptr @irgrad.tape.acquire()",
@@ -58,15 +60,15 @@ class _Augment(Thunk):
         if call.tape >= 0:
             lines.append(f"  store ptr %tape, ptr %a{call.tape}, align 1")
         else:
-            shown = (ty.PTR, self.slot("tape.slot", ty.PTR, "%tape"))
+            shown = Returned((Part(ty.PTR, self.slot("tape.slot", ty.PTR, "%tape")),))
             values = [*values, shown] if self._tape_last(values) else [shown, *values]
         self.give_back(values, more=True)
         return self.define(name)
 
-    def _tape_last(self, values: list[Slot]) -> bool:
+    def _tape_last(self, values: list[Returned]) -> bool:
         """Whether the program declares the value in front of the tape."""
-        fields = _fields(self.call)
-        return len(values) == 1 == len(fields) - 1 and fields[1] is ty.PTR and fields[0] is values[0][0] is not ty.PTR
+        fields, kind = _fields(self.call), self.call.result.kind
+        return len(values) == 1 == len(fields) - 1 and fields[1] is ty.PTR and fields[0] is kind is not ty.PTR
 
 
 class _Sweep(Thunk):

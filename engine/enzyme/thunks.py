@@ -13,8 +13,10 @@ from collections.abc import Sequence
 from irgrad.engine.analyses.memory.objects import OPEN, OVERLAPS
 from irgrad.engine.differentiate.forward.replay import TANGENT
 from irgrad.engine.differentiate.split import REVERSE
-from irgrad.engine.enzyme.calls import DerivativeCall, Parameter, used
+from irgrad.engine.enzyme.calls import DerivativeCall, Parameter, argument_name, used
 from irgrad.engine.enzyme.results import ones
+from irgrad.engine.enzyme.returned import Declared, Move, Part, Returned, arrange
+from irgrad.engine.enzyme.structs import Given, offsets, spread
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Argument, Function
 from irgrad.engine.ir.quoting import quoted_name
@@ -22,10 +24,6 @@ from irgrad.engine.ir.types import Type
 from irgrad.rules.errors import IRGradError, Unsupported
 
 __all__ = ["Thunk", "active", "declarations", "derivatives", "formals_of", "passing", "root_text"]
-
-Slot = tuple[Type, str]
-"""A value that the call returns: its type, and the memory that holds it."""
-
 
 def active(call: DerivativeCall) -> list[str]:
     """What `derive` is told about each argument of the root, its result's slot included."""
@@ -56,12 +54,13 @@ def root_text(call: DerivativeCall, name: str) -> str:
         i, type_ = formal.index, formal.type
         if isinstance(type_, ty.PtrType):
             params.append(f"ptr {OVERLAPS}{leaves} %a{i}")
-            given = actual[said.value]
+            given = actual[said.value.first]
             known = f"@{quoted_name(given.name or '')}" if isinstance(given, Function) else f"%a{i}"
             args.append(f"ptr {passing(formal.attrs)}{known}")
         else:
-            params.append(f"ptr noalias %a{i}")
-            loads.append(f"  %v{i} = load {type_}, ptr %a{i}, align {ty.align_of(type_)}")
+            added = said.activity == "dup" and not call.forward  # the gradient, to memory of the program
+            params.append(f"ptr {OVERLAPS if added else 'noalias'} %a{i}")
+            loads.append(f"  %v{i} = load {type_}, ptr %a{i}, align {1 if added else ty.align_of(type_)}")
             args.append(f"{type_} {passing(formal.attrs)}%v{i}")
     ret, result = call.function.ftype.ret, call.result
     if result.memory:
@@ -172,40 +171,72 @@ class Thunk:
 
     # -- what goes in ------------------------------------------------------------------------------------------------
 
-    def arguments(self) -> list[Slot]:
-        """Adds the slots of the parameters; those of gradients that the call returns, in order."""
-        gradients: list[Slot] = []
-        for position, (formal, said) in enumerate(zip(formals_of(self.call), self.call.parameters, strict=True)):
-            type_ = formal.type
-            value = self.value(said.value, type_, byref=said.byref)
-            if isinstance(type_, ty.PtrType):
-                self.slots.append(f"ptr {value}")
-                if said.activity != "const":
-                    self.lanes(self._shadows(said, type_))
-                elif position in self.call.scratch:  # its own memory: nothing there has a derivative
-                    self.lanes([value] * self.call.width)
+    def arguments(self) -> list[Returned]:
+        """Adds the slots of the parameters; the gradients that the call returns, in order."""
+        call, start = self.call, 0
+        structs: dict[int, list[list[Part]]] = {}  # by the first parameter of each: its registers, lane by lane
+        closed: set[int] = set()
+        for i, (formal, said) in enumerate(zip(formals_of(call), call.parameters, strict=True)):
+            start = start if said.at else i
+            shadows = self._argument(i, formal, said)
+            if said.activity != "out":
                 continue
-            self.slots.append(f"ptr {self.slot(f's{formal.index}', type_, value)}")
-            if said.activity == "const":
-                continue
-            starts = self._shadows(said, type_) if said.shadows else [nought(type_)] * self.call.width
-            names = [self.slot(f"d{formal.index}.{lane}", type_, start) for lane, start in enumerate(starts)]
-            self.lanes(names)
-            if said.activity == "out":
-                gradients += [(type_, name) for name in names]
-        return gradients
+            numbers = call.found.given[i]
+            if numbers is None:
+                closed.add(start)
+            lanes = structs.setdefault(start, [[] for _ in shadows])
+            for lane, shadow in zip(lanes, shadows, strict=True):
+                lane.append(Part(said.held or formal.type, shadow, said.at, numbers or ()))
+        for i in closed:
+            if call.parameters[i].places:
+                raise self.refuse(f"{argument_name(formals_of(call)[i], call.function)} cannot receive a gradient",
+                                  "an integer in this struct may carry numbers, and it is not known which",
+                                  "pass the struct by pointer, or enzyme_const before it")
+        return [
+            Returned(tuple(lane), loose=said.part and said.held is None, alone=said.part and i not in closed,
+                     only=said.places)
+            for i, lanes in structs.items() for said in [call.parameters[i]] for lane in lanes
+        ]  # fmt: skip
 
-    def _shadows(self, said: Parameter, type_: Type) -> list[str]:
+    def _argument(self, position: int, formal: Argument, said: Parameter) -> list[str]:
+        """Adds the slots of one parameter; where its shadows are."""
+        type_, number, lanes = formal.type, formal.index, self.call.width
+        if said.held is not None:
+            value = self.place(said.value, said.held)
+        else:
+            value = self.value(said.value, type_)
+            value = value if isinstance(type_, ty.PtrType) else self.slot(f"s{number}", type_, value)
+        self.slots.append(f"ptr {value}")
+        if said.activity == "const":
+            if isinstance(type_, ty.PtrType) and position in self.call.scratch:  # nothing there has a derivative
+                self.lanes([value] * lanes)
+            return []
+        kind = said.held or type_
+        if not said.shadows:
+            shadows = [self.slot(f"d{number}.{lane}", kind, nought(kind)) for lane in range(lanes)]
+        elif said.held is None and isinstance(type_, ty.PtrType) and not said.shadows[0].memory:
+            shadows = self._strided(said, [self.value(shadow, type_) for shadow in said.shadows])
+        elif said.held is not None or said.shadows[0].memory:
+            shadows = self._strided(said, [self.place(shadow, kind) for shadow in said.shadows])
+            if said.held is None and (self.call.forward or said.activity == "out"):
+                shadows = [self.slot(f"d{number}.{lane}", kind, self._load(kind, place))
+                           for lane, place in enumerate(shadows)]  # fmt: skip
+        else:
+            shadows = [self.slot(f"d{number}.{lane}", kind, self.value(shadow, kind))
+                       for lane, shadow in enumerate(said.shadows)]  # fmt: skip
+        self.lanes(shadows)
+        return shadows
+
+    def _strided(self, said: Parameter, shadows: list[str]) -> list[str]:
         """The shadow of each lane."""
-        found = [self.value(shadow, type_) for shadow in said.shadows]
         if said.stride < 0:
-            return found
-        step = self.value(said.stride, ty.I64)
-        rows = [found[0]]
+            return shadows
+        step = self.value(Given((said.stride,)), ty.I64)
+        rows = [shadows[0]]
         for lane in range(1, self.call.width):
             number = len(self.lines)
             self.lines += [f"  %k{number} = mul i64 {step}, {lane}",
-                           f"  %w{number} = getelementptr i8, ptr {found[0]}, i64 %k{number}"]  # fmt: skip
+                           f"  %w{number} = getelementptr i8, ptr {shadows[0]}, i64 %k{number}"]  # fmt: skip
             rows.append(f"%w{number}")
         return rows
 
@@ -221,26 +252,48 @@ class Thunk:
             whole = name
         self.slots.append(f"{type_} {whole}")
 
-    def value(self, number: int, type_: Type, *, byref: bool = False) -> str:
-        """An argument of the call, as the parameter's type: numbers behind `...` come promoted."""
-        have = self.call.instr.args[number].type
-        name = f"%c{number}.{len(self.lines)}"
-        if byref:
+    def place(self, given: Given, kind: Type) -> str:
+        """Memory that holds an argument of the call."""
+        if given.memory:
+            have = self.call.instr.args[given.first].type
             if not isinstance(have, ty.PtrType):
-                raise self.refuse(f"argument {number + 1} is a `{have}`", "enzyme_byref stands before it",
+                raise self.refuse(f"argument {given.first + 1} is a `{have}`", "enzyme_byref stands before it",
                                   "pass the address of the value")
-            self.lines.append(f"  {name} = load {type_}, ptr %a{number}, align 1")
-            return name
+            return self._beside(f"%a{given.first}", given.at)
+        kinds = [self.call.instr.args[number].type for number in given.args]
+        place = f"%p{given.first}.{len(self.lines)}"
+        self.lines.append(f"  {place} = alloca [{max(spread(kinds), ty.size_of(kind))} x i8], align 16")
+        for number, have, at in zip(given.args, kinds, offsets(kinds), strict=True):
+            self.lines.append(f"  store {have} %a{number}, ptr {self._beside(place, at)}, align 1")
+        return place
+
+    def _beside(self, place: str, at: int) -> str:
+        if not at:
+            return place
+        name = f"%b{len(self.lines)}"
+        self.lines.append(f"  {name} = getelementptr i8, ptr {place}, i64 {at}")
+        return name
+
+    def _load(self, kind: Type, place: str) -> str:
+        name = f"%l{len(self.lines)}"
+        self.lines.append(f"  {name} = load {kind}, ptr {place}, align 1")
+        return name
+
+    def value(self, given: Given, type_: Type) -> str:
+        """An argument of the call, as the parameter's type: numbers behind `...` come promoted."""
+        number = given.first
+        have = self.call.instr.args[number].type
+        if given.memory:
+            return self._load(type_, self.place(given, type_))
         if have is type_:
             return f"%a{number}"
+        name = f"%c{number}.{len(self.lines)}"
         if isinstance(have, ty.FloatType) and isinstance(type_, ty.FloatType):
             op = "fptrunc" if ty.store_size(have) > ty.store_size(type_) else "fpext"
+        elif given.bits and spread([have]) == spread([type_]):  # part of a struct, in another kind of register
+            return self._load(type_, self.place(given, type_))
         elif isinstance(have, ty.IntType) and isinstance(type_, ty.IntType):
             op = "trunc" if have.bits > type_.bits else "sext"
-        elif not have.is_aggregate and not type_.is_aggregate and ty.size_of(have) == ty.size_of(type_) and not (
-            isinstance(have, ty.PtrType) or isinstance(type_, ty.PtrType)
-        ):  # two floats of a struct, in registers of another kind
-            op = "bitcast"
         else:
             raise self.refuse(f"argument {number + 1} is a `{have}`",
                               f"`{self.call.function.name}` takes a `{type_}` there", "convert it in the call")
@@ -249,19 +302,17 @@ class Thunk:
 
     def seeds(self, kind: Type) -> list[str]:
         """The result's cotangents, which the call gives; empty where it does not."""
-        size = len(self.call.result.registers)
+        size = max(len(self.call.result.registers), 1)
         given = self.call.seed
         return [self._seed(kind, given[at : at + size]) for at in range(0, len(given), size)]
 
-    def _seed(self, kind: Type, given: Sequence[int]) -> str:
-        memory = self.call.result.memory
-        if not isinstance(kind, ty.StructType) or memory:
-            return self.value(given[0], kind, byref=memory)
+    def _seed(self, kind: Type, given: Sequence[Given]) -> str:
+        if not isinstance(kind, ty.StructType) or self.call.result.memory:
+            return self.value(given[0], kind)
         whole = "poison"
-        for i, (number, type_) in enumerate(zip(given, kind.fields or (), strict=True)):
-            part = self.value(number, type_)
-            name = f"%k{len(self.lines)}"
-            self.lines.append(f"  {name} = insertvalue {kind} {whole}, {type_} {part}, {i}")
+        for i, (part, type_) in enumerate(zip(given, kind.fields or (), strict=True)):
+            value, name = self.value(part, type_), f"%k{len(self.lines)}"
+            self.lines.append(f"  {name} = insertvalue {kind} {whole}, {type_} {value}, {i}")
             whole = name
         return whole
 
@@ -274,7 +325,7 @@ class Thunk:
 
     # -- what comes out ----------------------------------------------------------------------------------------------
 
-    def results(self, gradients: list[Slot]) -> list[Slot]:
+    def results(self, gradients: list[Returned]) -> list[Returned]:
         """Adds the slots of the result; the values that the call returns, in order."""
         kind, switches, forward = self.call.result.kind, self.call.switches, self.call.forward
         if kind is None:
@@ -284,8 +335,8 @@ class Thunk:
                                   "leave it out, or differentiate a function that returns a number")  # fmt: skip
             return gradients
         primal, shadows = self.result_slots(kind, seeded=not forward and "const_return" not in switches)
-        shown = [(kind, primal)] if "primal_return" in switches else []
-        tangents = [(kind, shadow) for shadow in shadows]
+        shown = [self.result(primal)] if "primal_return" in switches else []
+        tangents = [self.result(shadow) for shadow in shadows]
         if not forward or switches & {"noret", "const_return"} or not self._given_back():
             tangents = []
         return [*shown, *tangents, *gradients]
@@ -326,50 +377,52 @@ class Thunk:
                               "carries no numbers, and no parameter has a shadow",
                               "return numbers, or store them through a pointer that is enzyme_dup")
 
-    def give_back(self, values: list[Slot], *, more: bool = False) -> None:
+    def result(self, slot: str) -> Returned:
+        """The result, or what has its type, which is in this memory, as a value to return."""
+        kind, numbers = self.call.result.kind, self.call.found.numbers
+        assert kind is not None
+        kinds = self.call.result.registers or (kind,)
+        parts = []
+        for part, at in zip(kinds, offsets(kinds), strict=True):
+            own = tuple((to - at, number) for to, number in numbers if 0 <= to - at < ty.size_of(part))
+            parts.append(Part(part, slot, at, own, at))
+        return Returned(tuple(parts), loose=not self.call.result.memory)
+
+    def give_back(self, values: list[Returned], *, more: bool = False) -> None:
         """Ends the thunk with these values; `more`: the declared result may have room for others."""
-        call = self.call
-        ret = call.instr.type
-        kind = ty.struct(tuple(type_ for type_, _ in values)) if len(values) != 1 else values[0][0]
+        call, ret = self.call, self.call.instr.type
         if call.sret >= 0:
-            assert call.instr.call is not None
-            size, room = ty.size_of(kind), call.room
-            fits = bool(values) and (not room or -(-size // 8) == -(-room // 8) or (more and size < room))
-            self._check(fits, f"a struct of {room} bytes" if room else "a struct", values)
-            self._gather(kind, values, f"%a{call.sret}")
+            moves = arrange(values, Declared(call.stored, memory=True, more=more))
+            room = f"a struct of {ty.size_of(call.stored)} bytes" if call.stored is not None else "a struct"
+            self._check(moves is not None, room, values)
+            self._move(moves or [], f"%a{call.sret}")
             self.lines.append("  ret void")
             return
+        wanted = any(not value.nothing for value in values)
         if ret is ty.VOID:
-            self._check(more or call.forward or not values, "nothing", values)
+            self._check(more or call.forward or not wanted, "nothing", values)
             self.lines.append("  ret void")
             return
-        if not values and not used(self.caller, call.instr):
+        moves = arrange(values, Declared(ret, memory=False, more=more))
+        self._check(moves is not None or not used(self.caller, call.instr), f"a `{ret}`", values)
+        if not moves:
             self.lines.append(f"  ret {ret} {nought(ret)}")
             return
-        size = ty.size_of(kind) if values else 0
-        exact = -(-size // 8) == -(-ty.size_of(ret) // 8)
-        fits = bool(values) and (exact or (more and size < ty.size_of(ret))) and (
-            size == ty.size_of(ret) or not isinstance(ret, ty.FloatType))  # fmt: skip
-        self._check(fits or not used(self.caller, call.instr), f"a `{ret}`", values)
-        wider = ret if ty.size_of(ret) > size else kind
-        self.lines.append(f"  %out = alloca {wider}, align 16")
-        self._gather(kind, values, "%out")
+        room = max(ty.size_of(ret), *(to + ty.size_of(kind) for to, kind, _, _ in moves))
+        self.lines.append(f"  %out = alloca [{room} x i8], align 16")
+        self._move(moves, "%out")
         self.lines += [f"  %whole = load {ret}, ptr %out, align 16", f"  ret {ret} %whole"]
 
-    def _gather(self, kind: Type, values: list[Slot], where: str) -> None:
-        offsets = ty.field_offsets(kind) if isinstance(kind, ty.StructType) and len(values) != 1 else [0]
-        for i, ((type_, slot), at) in enumerate(zip(values, offsets, strict=False)):
-            align = ty.align_of(type_)
-            self.lines += [
-                f"  %g{i} = load {type_}, ptr {slot}, align {align}",
-                f"  %p{i} = getelementptr i8, ptr {where}, i64 {at}",
-                f"  store {type_} %g{i}, ptr %p{i}, align {align}",
-            ]
+    def _move(self, moves: Sequence[Move], where: str) -> None:
+        for to, kind, slot, back in moves:
+            value = self._load(kind, self._beside(slot, back))
+            place = self._beside(where, to)
+            self.lines.append(f"  store {kind} {value}, ptr {place}, align 1")
 
-    def _check(self, fits: bool, result: str, values: list[Slot]) -> None:
+    def _check(self, fits: bool, result: str, values: list[Returned]) -> None:
         if fits:
             return
-        found = ", ".join(f"`{type_}`" for type_, _ in values) or "nothing"
+        found = ", ".join(f"`{value}`" for value in values) or "nothing"
         raise self.refuse(f"the result of the call is {result}",
                           f"the derivative of `{self.call.function.name}` returns {found}",
                           "declare the call with a result of that type: one number, or a struct of them in order")
