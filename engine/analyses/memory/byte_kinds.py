@@ -35,6 +35,7 @@ ACCESS, USED, DECLARED = 3, 2, 1
 """Strength: accessed as a float or pointer, or so called by the front end; used in arithmetic; the variable's type."""
 
 _LARGEST = 16
+_WORD = 8
 
 
 def kind_size(kind: Kind) -> int:
@@ -127,6 +128,35 @@ class Record:
     def contradicts(self, at: int, kind: Kind) -> bool:
         """Whether something that is another kind was seen, or declared, at just this place."""
         return any(_plain(item) and item[1] is not kind for item in self._exact.get(at, ()))
+
+    def overrules(self, start: int, size: int, claim: Offsets) -> bool:
+        """Whether the bytes are integers or pointers although an index that is not bounded claims them for floats: each
+        of them was accessed so at just this place; or they lie before the element at which the index is zero, and some
+        were. Nobody gives an array both names in this way; an index that LLVM no longer bounds claims too much."""
+        if claim.exact or claim.start == start:
+            return False
+        named = {at + b for at in range(start - _LARGEST, start + size) for item in self._exact.get(at, ())
+                 if item[3] == ACCESS for b in range(item[2])}  # fmt: skip
+        floats = any(isinstance(item[1], ty.FloatType) and at + item[2] > start
+                     for at in range(start - _LARGEST, start + size) for item in self._exact.get(at, ()))  # fmt: skip
+        slot = set(range(start, start + size))
+        return not floats and (slot <= named or (start + size <= claim.start and bool(slot & named)))
+
+    def reach(self, places: Offsets) -> Offsets:
+        """The places without those below a field that is no float: an array that follows a header does not go back
+        into it, whatever the sign of an index is called."""
+        step = places.stride
+        if not places.below or not step:
+            return places
+        low = None
+        for at, items in self._exact.items():
+            for _, kind, size, strength in items:
+                if at < places.start and strength == ACCESS and not isinstance(kind, ty.FloatType):
+                    behind = places.start - (places.start - at - size) // step * step  # the first element behind it
+                    before = behind - step
+                    if before < at + size and before + _WORD > at and (low is None or behind > low):
+                        low = behind
+        return places if low is None or low > places.start else Offsets(low, places.terms)
 
     def near(self, places: Offsets, size: int) -> list[tuple[int, Evidence]]:
         """(distance, evidence) of all that may touch the `size` bytes at `places`."""

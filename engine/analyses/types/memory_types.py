@@ -30,7 +30,7 @@ from irgrad.engine.analyses.memory.objects import Object
 from irgrad.engine.analyses.memory.pointer_offsets import Spots
 from irgrad.engine.analyses.memory.points_to import Pointers
 from irgrad.engine.analyses.memory.strided_sets import Offsets, add
-from irgrad.engine.analyses.memory.tbaa import Tbaa
+from irgrad.engine.analyses.memory.tbaa import Tbaa, type_tag
 from irgrad.engine.analyses.memory.value_ranges import Ranges
 from irgrad.engine.analyses.types.carriers import Carriers
 from irgrad.engine.analyses.types.contents import Contents
@@ -109,7 +109,14 @@ class MemoryTypes:
 
     def access(self, pointer: Value, size: int) -> Layout:
         """What the `size` bytes at `pointer` hold, as ((offset, kind), ...)."""
-        return self._query(self.ranges.places(pointer), size)
+        return self._query(self._places(pointer), size)
+
+    def _places(self, pointer: Value) -> Spots:
+        """Where a pointer leads to, as far as fields of other kinds let it."""
+        spots = self.ranges.places(pointer)
+        if not any(places.below for places in spots.values()):
+            return spots
+        return {bit: self.record(bit).reach(places) for bit, places in spots.items()}
 
     def nothing_but_integers(self, pointer: Value, type_: Type) -> bool:
         """Whether an access of floats finds, wherever in its objects it may be, that others say there are integers."""
@@ -134,7 +141,7 @@ class MemoryTypes:
 
     def region(self, pointer: Value) -> Pattern:
         """The repeating layout of memory that begins at `pointer` and whose length is not known."""
-        return self._region(self.ranges.places(pointer))
+        return self._region(self._places(pointer))
 
     def _region(self, spots: Spots) -> Pattern:
         key, versions = tuple(spots.items()), self._versions(spots)
@@ -249,7 +256,7 @@ class MemoryTypes:
         self.carriers.visit(instr)
 
     def _access(self, instr: Instruction, pointer: Value, value: Value, type_: Type) -> None:
-        tag = instr.metadata.get("tbaa")
+        tag = type_tag(instr)
         named = self._tbaa.kind(tag) if tag else None
         if tag and self._tbaa.is_vtable(tag) and not all(p.exact for p in self.ranges.places(pointer).values()):
             return  # a call through a pointer to a member asks any object, at any offset, in case it is virtual
@@ -359,9 +366,9 @@ class MemoryTypes:
 
     def _transfer(self, source: Value, target: Value, size: int | None) -> bool:
         """What is known of the source of a copy is known of its target."""
-        goals = self.ranges.places(target)
+        goals = self._places(target)
         changed = False
-        for bit, origin in self.ranges.places(source).items():
+        for bit, origin in self._places(source).items():
             record = self.record(bit)
             if size is None or size > 4096:
                 self._transfer_region(record, origin, goals)
@@ -382,6 +389,8 @@ class MemoryTypes:
                 continue
             relative = Offsets(where.start - origin.start, where.terms, where.below)
             if not origin.exact:
+                if where.exact and not origin.below and where.start < origin.start:
+                    continue
                 relative = add(relative, Offsets(0, origin.terms, True))
             if relative.exact and relative.start < 0:
                 continue
