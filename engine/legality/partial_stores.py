@@ -82,7 +82,8 @@ def _touched(unit: Unit, store: Instruction, obj: Object) -> Iterator[bool]:
         if where.stride % length and where.stride:
             continue  # an index that is not known in whole floats says nothing of the place within one
         for at in meets(places, where, 1 - length, size):
-            if (at >= 0 and at + length <= size) or (places.exact and record.overrules(places.start + at, length, where)):
+            whole = at >= 0 and at + length <= size
+            if whole or (places.exact and record.overrules(places.start + at, length, where)):
                 continue
             yield min(length, size - at) > _LOW.get(str(kind), 0)
 

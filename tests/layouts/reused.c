@@ -11,8 +11,8 @@ double loss(const double *x, long n) {
   double s = 0;
   for (long i = 0; i < n; i++) s += d[i] * (i + 1);
   float *f = block;
-  for (long i = 0; i < n; i++) f[i] = (float)(x[i] * 3);
-  for (long i = 0; i < n; i++) s += f[i] * f[i];
+  for (long i = 0; i < n; i++) f[i] = (float)i;
+  for (long i = 0; i < n; i++) s += f[i] * x[i];
   free(block);
   return s;
 }

@@ -29,7 +29,7 @@ from irgrad.engine.analyses.memory.byte_kinds import (
 from irgrad.engine.analyses.memory.objects import Object
 from irgrad.engine.analyses.memory.pointer_offsets import Spots
 from irgrad.engine.analyses.memory.points_to import Pointers
-from irgrad.engine.analyses.memory.strided_sets import Offsets, add
+from irgrad.engine.analyses.memory.strided_sets import Offsets, add, touches
 from irgrad.engine.analyses.memory.tbaa import Tbaa, type_tag
 from irgrad.engine.analyses.memory.value_ranges import Ranges
 from irgrad.engine.analyses.types.carriers import Carriers
@@ -42,6 +42,7 @@ FLOATS: dict[str, Type] = {str(t): t for t in (ty.HALF, ty.BFLOAT, ty.F32, ty.F6
 _MAX_ROUNDS = 16
 _MAX_PERIOD = 4096
 _MAX_COPIED = 20_000
+_MOST_TAGGED = 256
 
 
 class Pattern:
@@ -92,6 +93,7 @@ class MemoryTypes:
         # what was asked before of several objects, of memory of unknown length: the versions then, the answer
         self._layouts: dict[tuple[tuple[tuple[int, Offsets], ...], int], tuple[int, Layout]] = {}
         self._patterns: dict[tuple[tuple[int, Offsets], ...], tuple[int, Pattern]] = {}
+        self._tagged: dict[int, dict[tuple[Offsets, int], set[str]]] = {}  # object -> (places, bytes) -> type tags
         self.carriers = Carriers(pointers)
         for obj in pointers.objects:
             self._declare(obj)
@@ -110,6 +112,20 @@ class MemoryTypes:
     def access(self, pointer: Value, size: int) -> Layout:
         """What the `size` bytes at `pointer` hold, as ((offset, kind), ...)."""
         return self._query(self._places(pointer), size)
+
+    def tag_backwards(self, access: Instruction) -> str | None:
+        """The type tag of a load or store, where all accesses of the same bytes have it. Memory that is used for one
+        type after another may be read as a type only behind a store of that type, and a sweep that runs backwards does
+        it the other way round."""
+        tag, pointer = access.metadata.get("tbaa"), access.operands[access.opcode == "store"]
+        size = ty.store_size(access.operands[0].type if access.opcode == "store" else access.type)
+        for bit, places in self._places(pointer).items() if tag else ():
+            rows = self._tagged.get(bit, {})
+            if len(rows) > _MOST_TAGGED or any(
+                tags != {tag} and touches(places, where, 1 - length, size) for (where, length), tags in rows.items()
+            ):
+                return None
+        return tag
 
     def _places(self, pointer: Value) -> Spots:
         """Where a pointer leads to, as far as fields of other kinds let it."""
@@ -134,7 +150,7 @@ class MemoryTypes:
         period = lcm(*(where.stride for where in (places, *seen) if where.stride))
         if not places.stride or not 0 < period <= _MAX_PERIOD:
             return places.exact
-        behind = period * (1 + max((where.start for where in seen if where.exact), default=0) // period)
+        behind = period * (1 + max(map(off_end, (where for where in seen if not where.stride)), default=0) // period)
         rows = (Offsets(start + k, ((period, None),)) for start in places.expand()
                 for k in range(behind, behind + period, places.stride))  # fmt: skip
         return all(record.layout(row, size)[:1] == ((0, INT),) for row in rows)
@@ -258,6 +274,8 @@ class MemoryTypes:
     def _access(self, instr: Instruction, pointer: Value, value: Value, type_: Type) -> None:
         tag = type_tag(instr)
         named = self._tbaa.kind(tag) if tag else None
+        for bit, places in self.ranges.places(pointer).items() if tag else ():
+            self._tagged.setdefault(bit, {}).setdefault((places, ty.store_size(type_)), set()).add(tag or "")
         if tag and self._tbaa.is_vtable(tag) and not all(p.exact for p in self.ranges.places(pointer).values()):
             return  # a call through a pointer to a member asks any object, at any offset, in case it is virtual
         for at, seen, size in leaves(type_):
