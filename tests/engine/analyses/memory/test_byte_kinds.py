@@ -57,3 +57,27 @@ def test_some_places_of_a_stride_are_more_precise_than_an_unknown_index() -> Non
     record.add(Offsets(0, ((8, None),)), INT, 4, ACCESS)
     record.add(Offsets(0, ((4, None),)), ty.F32, 4, ACCESS)
     assert record.layout(Offsets(0, ((8, None),)), 8) == ((0, INT), (4, ty.F32))
+
+
+def test_an_index_does_not_go_back_into_a_header() -> None:
+    record = Record()
+    record.add(Offsets(0), INT, 4, ACCESS)
+    record.add(Offsets(8), ty.PTR, 8, ACCESS)
+    behind = Offsets(24, ((8, None),), True)
+    assert record.reach(behind) == Offsets(16, ((8, None),))
+    assert record.reach(Offsets(24, ((8, None),))) == Offsets(24, ((8, None),))
+    floats = Record()
+    floats.add(Offsets(8), ty.F64, 8, ACCESS)
+    assert floats.reach(behind) == behind
+
+
+def test_what_is_called_an_integer_everywhere_is_none_of_the_floats_of_an_index_without_bounds() -> None:
+    record, claim = Record(), Offsets(8, ((8, None),))
+    record.add(Offsets(40), INT, 4, ACCESS)
+    assert not record.overrules(40, 8, claim)  # half a float is something else
+    record.add(Offsets(44), INT, 4, ACCESS)
+    assert record.overrules(40, 8, claim)
+    assert not record.overrules(40, 8, Offsets(40, ((8, None),)))
+    assert not record.overrules(40, 8, Offsets(40))
+    record.add(Offsets(40), ty.F64, 8, ACCESS)
+    assert not record.overrules(40, 8, claim)
