@@ -89,11 +89,22 @@ class Numbers:
 
     def _address(self, value: Value) -> bool:
         """Certainly the address of something, perhaps moved by a number."""
-        while isinstance(value, Instruction) and value.opcode in _DISPLACES and not self._pointers.of(value.operands[1]):
-            value = value.operands[0]
-        if not isinstance(value, Instruction) or not value.type.is_int:
-            return False
-        return value.opcode == "ptrtoint" or (value.opcode == "load" and self._types.carries(value) is PTR)
+        seen: set[Value] = set()
+        work = [value]
+        while work:
+            value = work.pop()
+            if value in seen:
+                continue
+            seen.add(value)
+            if not isinstance(value, Instruction) or not value.type.is_int:
+                return False
+            if value.opcode in CHOICES:
+                work += value.operands[1:] if value.opcode == "select" else value.operands
+            elif value.opcode in _DISPLACES and not self._pointers.of(value.operands[1]):
+                work.append(value.operands[0])
+            elif value.opcode != "ptrtoint" and (value.opcode != "load" or self._types.carries(value) is not PTR):
+                return False
+        return True
 
 
 def copies_of(pointers: Pointers, call: Instruction) -> list[tuple[Value, Value]]:
