@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from irgrad.engine.analyses.memory.strided_sets import Offsets, meets
+from irgrad.engine.analyses.memory.strided_sets import Offsets, contains, meets
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.types import Type
 
@@ -96,7 +96,7 @@ class Record:
         self._by_period.clear()
         whole = self._dense(places, kind, size, strength)
         if whole is not None:
-            self._strided = [e for e in self._strided if e[1:] != item[1:] or e[0].stride != places.stride]
+            self._strided = [e for e in self._strided if e[1:] != item[1:] or not contains(whole, e[0])]
             self.add(whole, kind, size, strength)
         elif places.exact:
             self._exact.setdefault(places.start, []).append(item)
@@ -108,14 +108,15 @@ class Record:
         """All elements of an array, if with these places each was seen: by the lanes of vectors, by the copies of an
         unrolled loop. Together they claim what one access with an unknown index claims, and are no more precise."""
         stride = places.stride
-        if len(places.terms) != 1 or places.below or not size < stride <= 64 * size or stride % size:
+        if len(places.terms) != 1 or places.below or not size < stride <= 64 * size:
             return None
         starts = self._starts.setdefault((stride, kind, size, strength), {})
         starts[places.start % stride] = min(places.start, starts.get(places.start % stride, places.start))
-        first = places.start % size
-        if any(at not in starts for at in range(first, stride, size)):
-            return None
-        return Offsets(min(starts[at] for at in range(first, stride, size)), ((size, None),))
+        for step in (step for step in range(size, stride) if stride % step == 0):
+            rows = range(places.start % step, stride, step)
+            if all(at in starts for at in rows):
+                return Offsets(min(starts[at] for at in rows), ((step, None),))
+        return None
 
     def __len__(self) -> int:
         return len(self._seen)

@@ -35,6 +35,12 @@ COPIES = having("carries_pointers")
 """Operations whose result carries the pointers of their operands."""
 
 
+def takes_low_bits(instr: Instruction) -> bool:
+    """A mask keeps a few low bits, of an address its alignment or a tag: nothing of it is an address."""
+    mask = instr.operands[-1] if instr.opcode == "and" else None
+    return isinstance(mask, ConstInt) and 0 <= mask.value < 1 << 16
+
+
 class Object:
     """A piece of memory: `kind` is argument, pointee, alloca, heap, global, function or unknown.
 

@@ -33,6 +33,7 @@ from irgrad.engine.analyses.memory.objects import (
     overlaps,
     pointer_places,
     resolve,
+    takes_low_bits,
 )
 from irgrad.engine.analyses.memory.tbaa import AccessTypes
 from irgrad.engine.ir import types as ty
@@ -292,7 +293,7 @@ class Pointers:
             number = is_zero(base) and "inbounds" not in instr.flags  # null has no inside
             for operand in instr.operands if number else (base,):
                 self._copy(operand, node)
-        elif op in COPIES:
+        elif op in COPIES and not takes_low_bits(instr):
             for operand in instr.operands:
                 self._copy(operand, node)
             if op == "inttoptr":

@@ -93,6 +93,7 @@ class MemoryTypes:
         # what was asked before of several objects, of memory of unknown length: the versions then, the answer
         self._layouts: dict[tuple[tuple[tuple[int, Offsets], ...], int], tuple[int, Layout]] = {}
         self._patterns: dict[tuple[tuple[int, Offsets], ...], tuple[int, Pattern]] = {}
+        self._first: dict[tuple[int, Kind], Instruction] = {}  # (object, kind) -> an access
         self._tagged: dict[int, dict[tuple[Offsets, int], set[str]]] = {}  # object -> (places, bytes) -> type tags
         self.carriers = Carriers(pointers)
         for obj in pointers.objects:
@@ -112,6 +113,11 @@ class MemoryTypes:
     def access(self, pointer: Value, size: int) -> Layout:
         """What the `size` bytes at `pointer` hold, as ((offset, kind), ...)."""
         return self._query(self._places(pointer), size)
+
+    def uses(self, pointer: Value) -> dict[Kind, Instruction]:
+        """As what the memory behind a pointer is used anywhere, and where it is."""
+        objects = self.ranges.places(pointer)
+        return {kind: instr for (bit, kind), instr in self._first.items() if bit in objects}
 
     def tag_backwards(self, access: Instruction) -> str | None:
         """The type tag of a load or store, where all accesses of the same bytes have it. Memory that is used for one
@@ -284,7 +290,9 @@ class MemoryTypes:
                 if named is None or (isinstance(named, Type) and kind_size(named) != size):
                     continue
                 kind = named
-            self._see(pointer, at, kind, size, ACCESS)
+            if self._see(pointer, at, kind, size, ACCESS):
+                for bit in self.ranges.places(pointer):
+                    self._first.setdefault((bit, kind), instr)
         if type_.scalar.is_int:
             if isinstance(named, Type) and kind_size(named) == ty.store_size(type_):
                 self.carriers.learn_if(value, ((0, named),))

@@ -178,7 +178,7 @@ def _aligned_pointers(sweep: PrimalCopy, instr: Instruction, pointers: list[Valu
     the address does. None for what only puts lanes together."""
     masks = [lanes_of(o) for o in instr.operands if o not in pointers]
     lanes_alone = any(mask and all(m in (0, -1) for m in mask) for mask in masks)
-    if instr.opcode == "and" and lanes_alone or ("disjoint" in instr.flags and len(pointers) > 1):
+    if (instr.opcode == "and" and lanes_alone) or ("disjoint" in instr.flags and len(pointers) > 1):
         return None
     if len(pointers) > 1 or pointers[0].type is not instr.type or sweep.unit.width > 1:
         raise refuse(sweep.unit, instr, f"`{instr.opcode}` on addresses in a vector of integers")

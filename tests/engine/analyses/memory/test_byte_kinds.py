@@ -52,6 +52,15 @@ def test_all_lanes_of_vectors_are_as_precise_as_an_unknown_index() -> None:
     assert record.layout(Offsets(0, ((4, None),)), 4) == ((0, ty.F32),)
 
 
+def test_copies_of_an_unrolled_loop_are_as_precise_as_the_loop() -> None:
+    """A float in the first half of each double is no more certain than the double, however the loop was unrolled."""
+    record = Record()
+    for at in (0, 8):
+        record.add(Offsets(at, ((16, None),)), ty.F32, 4, ACCESS)
+        record.add(Offsets(at, ((16, None),)), ty.F64, 8, ACCESS)
+    assert record.layout(Offsets(0, ((8, None),)), 8)[0] == (0, CONFLICT)
+
+
 def test_some_places_of_a_stride_are_more_precise_than_an_unknown_index() -> None:
     record = Record()
     record.add(Offsets(0, ((8, None),)), INT, 4, ACCESS)

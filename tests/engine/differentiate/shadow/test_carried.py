@@ -208,8 +208,14 @@ def test_tags_in_the_low_bits_of_addresses(opt: str | None) -> None:
     #include <stdlib.h>
     double f(const double *x, long n) {
       double *a = malloc(16 * n), s = 0; uintptr_t t[8];
-      for (long i = 0; i < n; i++) { a[2 * i] = x[i]; a[2 * i + 1] = x[i] * x[i]; t[i] = (uintptr_t)(a + 2 * i) | (i & 1); }
-      for (long i = 0; i < n; i++) { double *p = (double *)(t[i] & ~(uintptr_t)7); s += t[i] & 1 ? p[1] * 2 : p[0] * x[0]; }
+      for (long i = 0; i < n; i++) {
+        a[2 * i] = x[i]; a[2 * i + 1] = x[i] * x[i];
+        t[i] = (uintptr_t)(a + 2 * i) | (i & 1);
+      }
+      for (long i = 0; i < n; i++) {
+        double *p = (double *)(t[i] & ~(uintptr_t)7);
+        s += t[i] & 1 ? p[1] * 2 : p[0] * x[0];
+      }
       free(a);
       return s;
     }"""
