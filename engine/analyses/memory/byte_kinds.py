@@ -96,7 +96,9 @@ class Record:
         self._by_period.clear()
         whole = self._dense(places, kind, size, strength)
         if whole is not None:
-            self._strided = [e for e in self._strided if e[1:] != item[1:] or not contains(whole, e[0])]
+            self._strided = [
+                e for e in self._strided if e[1:] != item[1:] or e[0] == whole or not contains(whole, e[0])
+            ]
             self.add(whole, kind, size, strength)
         elif places.exact:
             self._exact.setdefault(places.start, []).append(item)

@@ -61,6 +61,14 @@ def test_copies_of_an_unrolled_loop_are_as_precise_as_the_loop() -> None:
     assert record.layout(Offsets(0, ((8, None),)), 8)[0] == (0, CONFLICT)
 
 
+def test_what_is_seen_of_an_array_stays_however_often_a_part_of_it_is_seen() -> None:
+    record, whole = Record(), Offsets(0, ((8, None),))
+    record.add(whole, ty.F64, 8, ACCESS)
+    for at in (0, 8, 16, 24):
+        record.add(Offsets(at, ((32, None),)), ty.F64, 8, ACCESS)
+        assert record.layout(whole, 8) == ((0, ty.F64),)
+
+
 def test_some_places_of_a_stride_are_more_precise_than_an_unknown_index() -> None:
     record = Record()
     record.add(Offsets(0, ((8, None),)), INT, 4, ACCESS)
