@@ -5,7 +5,7 @@
     vfmadd...        products and sums rounded once, masked or with an explicit rounding to the nearest
     dpps             sums of chosen products, in the order of the instruction
     round, rndscale  to integers, or to multiples of powers of two; reduce: what rounding takes away
-    scalef           x 2^floor(y)
+    scalef           x 2^floor(y); getexp, getmant: the exponent as a number, and what is left
     rsqrt, rcp       the approximations of the machine: `irgrad.rsqrt`, a row of the tables
     cmp              all bits of a lane, or bits of a mask; comi: lane 0, as an integer
 
@@ -40,15 +40,47 @@ def _binary(site: Site, x: Value, y: Value) -> Value:
 
 def _scaled(site: Site, x: Value, y: Value) -> Value:
     """x 2^floor(y), NaN where y is: the exponent is cut where every x has become zero or infinite."""
-    count = lanes_of(x) if isinstance(x.type, ty.VectorType) else 0
-    numbers = ty.vector(count, ty.I32) if count else ty.I32
     low, high = site.splat(y.type, -5000.0), site.splat(y.type, 5000.0)
     below = site.b.select(site.b.fcmp("olt", y, high), y, high)
     cut = site.b.select(site.b.fcmp("ogt", below, low), below, low)
-    power = site.b.cast("fptosi", site.call("llvm.floor", cut), numbers)
+    return site.b.select(site.b.fcmp("uno", y, y), y, _times_power(site, x, site.call("llvm.floor", cut)))
+
+
+def _times_power(site: Site, x: Value, power: Value) -> Value:
+    numbers = ty.vector(lanes_of(x), ty.I32) if isinstance(x.type, ty.VectorType) else ty.I32
     name = f"llvm.ldexp.{type_suffix(x.type)}.{type_suffix(numbers)}"
-    made = site.b.call(declare(site.module, name, x.type, (x.type, numbers), PURE), [x, power])
-    return site.b.select(site.b.fcmp("uno", y, y), y, made)
+    function = declare(site.module, name, x.type, (x.type, numbers), PURE)
+    return site.b.call(function, [x, site.b.cast("fptosi", power, numbers)])
+
+
+def _exponent(site: Site, x: Value) -> Value:
+    """`logb`, of zero and infinity too."""
+    scalar = x.type.scalar
+    function = declare(site.module, "logb" if bits_of(x) == 64 else "logbf", scalar, (scalar,), PURE)
+    if not isinstance(x.type, ty.VectorType):
+        return site.b.call(function, [x])
+    return site.lanewise(lambda i: site.b.call(function, [site.b.extractelement(x, i)]))
+
+
+def _mantissa(site: Site, x: Value, immediate: int) -> Value:
+    """In [1, 2), [1/2, 1) or [3/4, 3/2), by bits 1:0, with the sign of x unless bit 2 is set, NaN below zero if bit 3
+    is. Zeros and infinities have a mantissa of 1."""
+    size = site.call("llvm.fabs", x)
+    number = site.b.binary("and", site.b.fcmp("one", size, site.splat(x.type, 0.0)),
+                           site.b.fcmp("one", size, site.splat(x.type, float("inf"))))  # fmt: skip
+    one, half = site.splat(x.type, 1.0), site.splat(x.type, 0.5)
+    usual = site.b.select(number, x, one)
+    made = site.call("llvm.fabs", _times_power(site, usual, site.b.fneg(_exponent(site, usual))))
+    less = site.b.binary("fmul", made, half)
+    if immediate & 3 == 2:
+        made = site.b.select(number, less, made)
+    elif immediate & 3 == 3:
+        made = site.b.select(site.b.fcmp("oge", made, site.splat(x.type, 1.5)), less, made)
+    if not immediate & 4:
+        made = site.call("llvm.copysign", made, x)
+    if immediate & 8:
+        made = site.b.select(site.b.fcmp("olt", x, site.splat(x.type, 0.0)), site.splat(x.type, float("nan")), made)
+    return site.b.select(site.b.fcmp("uno", x, x), x, made)
 
 
 def _packed(site: Site) -> Value:
@@ -143,10 +175,12 @@ def _function(site: Site, x: Value, immediate: int = 0) -> Value:
         return site.b.select(infinite, site.splat(x.type, 0.0), left)
     if word in ("round", "rndscale"):
         return _rounded(site, x, immediate)
+    if word in ("getexp", "getmant"):
+        return _exponent(site, x) if word == "getexp" else _mantissa(site, x, immediate)
     return site.call("llvm.sqrt" if word == "sqrt" else f"irgrad.{word}", x)
 
 
-_UNARY = frozenset("sqrt round rndscale reduce rsqrt rcp rsqrt14 rcp14".split())
+_UNARY = frozenset("sqrt round rndscale reduce rsqrt rcp rsqrt14 rcp14 getexp getmant".split())
 
 
 def _unary(site: Site) -> Value:
@@ -173,6 +207,20 @@ def _unary_masked_low(site: Site) -> Value:
     a, x, old, mask, *rest = site.args
     made = _function(site, site.low(x), site.number(4) if len(rest) > 1 else 0)
     return site.with_low(a, site.b.select(site.bit(mask), made, site.low(old)))
+
+
+def _mantissa_low(site: Site) -> Value | None:
+    """avx512.mask.getmant.sd(a, x, immediate, old, mask, sae)."""
+    a, x, _, old, mask = site.args[:5]
+    if site.number(2) & 3 == 1:
+        return None
+    made = _mantissa(site, site.low(x), site.number(2))
+    return site.with_low(a, site.b.select(site.bit(mask), made, site.low(old)))
+
+
+def _mantissa_masked(site: Site) -> Value | None:
+    """avx512.mask.getmant.pd.512(x, immediate, old, mask[, sae]); [1/2, 2) halves by a rule of its own."""
+    return None if site.number(1) & 3 == 1 else _unary_masked(site)
 
 
 # -- comparisons and choices ------------------------------------------------------------------------------------------
@@ -276,7 +324,8 @@ ROWS: dict[str, Recipe] = {
     r"(?:sse2?|avx)\.movmsk\.p[sd](?:\.256)?": _sign_bits,
     r"(?:sse41|avx)\.ptest\w+(?:\.256)?|avx\.vtest\w+\.p[sd](?:\.256)?": _test,
     r"sse41\.blendvp[sd]|avx\.blendv\.p[sd]\.256": _blend,
-    r"avx512\.mask\.(?:rndscale|reduce)\.p[sd]\.(?:128|256)": _unary_masked,
+    r"avx512\.mask\.(?:rndscale|reduce|getexp)\.p[sd]\.(?:128|256)": _unary_masked,
+    r"avx512\.mask\.getmant\.p[sd]\.(?:128|256)": _mantissa_masked,
     r"avx512\.mask\.cmp\.p[sd]\.(?:128|256)": _compare_to_mask,
     r"avx512\.mask\.scalef\.p[sd]\.(?:128|256)": _masked,
 }
@@ -290,8 +339,10 @@ ROUNDED: dict[str, Recipe] = {
     r"avx512\.vfmadd\.(?:p[sd]\.512|f32|f64)": _fused,
     r"avx512\.vfmaddsub\.p[sd]\.512": _fused_in_turn,
     r"avx512\.sqrt\.p[sd]\.512": _unary,
-    r"avx512\.mask\.(?:rndscale|reduce)\.p[sd]\.512": _unary_masked,
-    r"avx512\.mask\.(?:sqrt|rndscale|reduce)\.s[sd]": _unary_masked_low,
+    r"avx512\.mask\.(?:rndscale|reduce|getexp)\.p[sd]\.512": _unary_masked,
+    r"avx512\.mask\.getmant\.p[sd]\.512": _mantissa_masked,
+    r"avx512\.mask\.(?:sqrt|rndscale|reduce|getexp)\.s[sd]": _unary_masked_low,
+    r"avx512\.mask\.getmant\.s[sd]": _mantissa_low,
     r"avx512\.mask\.cmp\.(?:p[sd]\.512|s[sd])": _compare_to_mask,
     r"avx512\.vcomi\.s[sd]": _compare_by_number,
 }

@@ -77,6 +77,14 @@ WIDE = {
                               f"m >> i & 1 ? b[i] - {name}(b[i] * 2) / 2 : a[i]") for way, name in _ROUND.items()},
     "scalef": _wide("_mm512_mask_scalef_pd(c, m, a, b)", "m >> i & 1 ? ldexp(a[i], (int)floor(b[i])) : c[i]"),
     "scalef sd": _single("_mm_scalef_sd(a, b)", "ldexp(a[0], (int)floor(b[0]))"),
+    "getexp": _wide("_mm512_mul_pd(a, _mm512_mask_getexp_pd(c, m, b))", "a[i] * (m >> i & 1 ? logb(b[i]) : c[i])"),
+    "getexp sd": _single("_mm_mul_sd(a, _mm_getexp_sd(a, b))", "a[0] * logb(b[0])"),
+    "getmant": _wide("_mm512_mask_getmant_pd(c, m, b, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_src)",
+                     "m >> i & 1 ? ldexp(b[i], -ilogb(b[i])) : c[i]"),
+    "getmant half": _wide("_mm512_getmant_pd(b, _MM_MANT_NORM_p5_1, _MM_MANT_SIGN_zero)",
+                          "fabs(ldexp(b[i], -1 - ilogb(b[i])))"),
+    "getmant sd": _single("_mm_getmant_sd(a, b, _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_src)",
+                          "ldexp(b[0], -ilogb(b[0]) - (ldexp(fabs(b[0]), -ilogb(b[0])) >= 1.5))"),
     "compare": _wide("_mm512_mask_blend_pd(_mm512_mask_cmp_round_pd_mask(m, a, b, _CMP_LT_OQ, 8), a, b)",
                      "(m >> i & 1) && a[i] < b[i] ? b[i] : a[i]"),
     "compare sd": _single("_mm_mask_sub_sd(a, _mm_cmp_sd_mask(a, b, _CMP_GT_OQ), a, b)",
@@ -133,3 +141,20 @@ void f(const double *x, const double *y, double *r) {{
     dx, dy = pullback(np.ones(4))
     np.testing.assert_array_equal(dx, chosen)
     np.testing.assert_array_equal(dy, ~chosen)
+
+
+@pytest.mark.parametrize(("call", "expected"), [
+    ("getexp_pd(a)", [-np.inf, np.inf, np.inf, np.nan, -1074, 1, -2, 0]),
+    ("getmant_pd(a, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_src)", [1, 1, -1, np.nan, 1, -1.5, 1.2, 1]),
+    ("getmant_pd(a, _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_zero)", [1, 1, 1, np.nan, 1, 0.75, 1.2, 1]),
+    ("getmant_pd(a, _MM_MANT_NORM_p5_1, _MM_MANT_SIGN_nan)", [1, 1, np.nan, np.nan, 0.5, np.nan, 0.6, 0.5]),
+    ("scalef_pd(_mm512_set1_pd(3), a)", [3, np.inf, 0, np.nan, 3, 0.375, 3, 6]),
+    ("reduce_pd(a, 1)", [0, 0, 0, np.nan, 5e-324, 0, 0.3, 0]),
+])  # fmt: skip
+def test_infinities_zeros_and_nan(call: str, expected: list[float]) -> None:
+    source = f"""#include <immintrin.h>
+void f(const double *x, double *r) {{ __m512d a = _mm512_loadu_pd(x); _mm512_storeu_pd(r, _mm512_{call}); }}
+"""
+    kernel = ig.load(source, flags=["-march=skylake-avx512"]).kernel("f", "void(f64[8] x, out f64[8] r)")
+    x = np.array([0, np.inf, -np.inf, np.nan, 5e-324, -3, 0.3, 1])
+    np.testing.assert_array_equal(kernel(x), expected)

@@ -46,12 +46,13 @@ def test_functions_without_them_are_not_touched() -> None:
 
 def test_what_stays_is_refused_by_name() -> None:
     source = """#include <immintrin.h>
-double f(const double *x) { return _mm512_reduce_add_pd(_mm512_getexp_pd(_mm512_loadu_pd(x))); }
+double f(const double *x) { __m512d a = _mm512_loadu_pd(x);
+  return _mm512_reduce_add_pd(_mm512_range_pd(a, a, 0)); }
 """
     kernel = ig.load(source, flags=["-march=skylake-avx512"]).kernel("f", "f64(f64[8] x)")
     with pytest.raises(ig.MissingRuleError, match="an instruction of this CPU that has no derivative") as caught:
         ig.engine.grad(kernel)(np.ones(8))
-    assert "getexp" in caught.value.because
+    assert "range" in caught.value.because
     assert "plain C" in caught.value.fix
 
 
