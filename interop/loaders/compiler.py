@@ -24,8 +24,8 @@ from irgrad.rules.errors import CompileError, LimitExceeded, LoadError
 if TYPE_CHECKING:
     import subprocess
 
-__all__ = ["NEWEST_LLVM", "Compilation", "Compiler", "Options", "compile_source", "find_compiler", "libstdcxx_headers",
-           "standard_library", "zig_words"]
+__all__ = ["NEWEST_LLVM", "TYPES", "Compilation", "Compiler", "Options", "compile_source", "find_compiler",
+           "libstdcxx_headers", "standard_library", "zig_words"]
 
 NEWEST_LLVM = 22
 _HEADER_LINE = re.compile(r"^\.+ (.+)$")
@@ -39,6 +39,8 @@ _FLAGS = (
     "-Wno-unused-command-line-argument",
     "-Xclang", "-H",             # lists the headers read (zig loses the IR under -MD)
 )
+TYPES = ("-Xclang", "-debug-info-kind=constructor")
+"""Words for the compiler: debug information with the types of the source."""
 _SUFFIXES = {"c": (".c",), "c++": (".cc", ".cpp", ".cxx")}
 _LIBSTDCXX = Path("/usr/include/c++")
 _ZIG_FLAGS = ("-fno-sanitize=undefined", "-mcpu=baseline")
