@@ -112,5 +112,5 @@ def copies_of(pointers: Pointers, call: Instruction) -> list[tuple[Value, Value]
     effect = pointers.effect(call)
     if effect is None:
         return []
-    found = [] if effect.moves is None else [(call, call.args[effect.moves])]
+    found: list[tuple[Value, Value]] = [] if effect.moves is None else [(call, call.args[effect.moves])]
     return found if effect.copy is None else [*found, (call.args[effect.copy[0]], call.args[effect.copy[1]])]
