@@ -87,7 +87,7 @@ KERNEL(moved, std::vector<double> u(x, x + n); for (int t = 0; t < 3; t++) { std
 KERNEL(structs, std::vector<P> v; for (long i = 0; i < n; i++) v.push_back(P{x[i] * x[i], (int)i, x[i]});
   for (auto &e : v) s = 0.5 * s + e.a * e.b * e.k;)
 KERNEL(nested, std::vector<std::vector<double>> v; for (long i = 0; i < n; i++) { v.emplace_back();
-  for (long j = 0; j <= i; j++) v.back().push_back(x[j] * x[i]); } for (auto &r : v) for (double e : r) s += sin(e + s);)
+  for (long j = 0; j <= i; j++) v.back().push_back(x[j] * x[i]); } for (auto &r : v) for (double e : r) s += sin(e);)
 KERNEL(inserted, std::vector<double> v;
   for (long i = 0; i < n; i++) v.insert(std::upper_bound(v.begin(), v.end(), x[i]), x[i]);
   for (double e : v) s = 0.5 * s + std::sin(e * s + e);)

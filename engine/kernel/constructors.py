@@ -43,7 +43,9 @@ def constructed(text: str, name: str) -> str:
     calls = "\n".join(f"  call void {function}()" for function in constructors(text))
     text = CONSTRUCTORS.sub("", text, count=1)
     head = re.compile(rf"^define [^@\n]*@{re.escape(quoted(name))}\([^\n]*\{{\n{_LABEL}", re.M)
-    return head.sub(lambda found: f"{found[0]}  call void @{_RUN}()\n", text, count=1) + _TEXT.replace("@calls@", calls)
+    text, places = head.subn(lambda found: f"{found[0]}  call void @{_RUN}()\n", text, count=1)
+    assert places == 1, f"`{name}` is not defined in the module"
+    return text + _TEXT.replace("@calls@", calls)
 
 
 def perhaps_inside(text: str, ask: Callable[[bool], _Found]) -> _Found:
