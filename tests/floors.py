@@ -23,7 +23,7 @@ ORDER = """
     engine.support engine.ir engine.ir.text engine.runtime
     engine.analyses engine.analyses.control engine.analyses.memory engine.analyses.evolution engine.analyses.types
     engine.analyses.activity
-    engine.normalise.reinterpret engine.normalise.exceptions engine.normalise
+    engine.normalise.reinterpret engine.normalise.exceptions engine.normalise.x86 engine.normalise
     engine.differentiate.layout engine.differentiate.shared engine.differentiate.primitives engine.differentiate.shadow
     engine.legality engine.schedule engine.widen
     engine.differentiate.custom_rules engine.differentiate.tape engine.differentiate.forward

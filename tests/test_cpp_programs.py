@@ -72,3 +72,35 @@ def test_pointers_to_member_functions(name: str, opt: str | None) -> None:
     np.testing.assert_allclose(ig.engine.jacfwd(kernel)(x), want, rtol=1e-7, atol=1e-9)
     pulled = ig.engine.multi_vjp(kernel, x)[1](np.array([1.0, -2.0, 3.0]))
     np.testing.assert_allclose(pulled[0], np.outer([1, -2, 3], want), rtol=1e-7, atol=1e-9)
+
+
+GROWING = """
+#include <algorithm>
+#include <cmath>
+#include <vector>
+struct P { double a; int k; double b; };
+#define KERNEL(name, ...) extern "C" double name(const double *x, long n) { double s = 0; __VA_ARGS__ return s; }
+KERNEL(pushed, std::vector<double> v; for (long i = 0; i < n; i++) { v.push_back(x[i] * s + x[i]);
+  if (v.size() > 2) { s += v.back() * v[0]; v.pop_back(); } } for (double e : v) s = 0.5 * s + std::sin(e);)
+KERNEL(moved, std::vector<double> u(x, x + n); for (int t = 0; t < 3; t++) { std::vector<double> w = std::move(u);
+  w.push_back(w[0] * w[1]); u = std::move(w); u.erase(u.begin()); } for (double e : u) s = 0.5 * s + std::sin(e);)
+KERNEL(structs, std::vector<P> v; for (long i = 0; i < n; i++) v.push_back(P{x[i] * x[i], (int)i, x[i]});
+  for (auto &e : v) s = 0.5 * s + e.a * e.b * e.k;)
+KERNEL(nested, std::vector<std::vector<double>> v; for (long i = 0; i < n; i++) { v.emplace_back();
+  for (long j = 0; j <= i; j++) v.back().push_back(x[j] * x[i]); }
+  for (auto &r : v) for (double e : r) s += sin(e + s);)
+KERNEL(inserted, std::vector<double> v;
+  for (long i = 0; i < n; i++) v.insert(std::upper_bound(v.begin(), v.end(), x[i]), x[i]);
+  for (double e : v) s = 0.5 * s + std::sin(e * s + e);)
+"""
+
+
+@pytest.mark.parametrize("opt", [None, "O2"])
+@pytest.mark.parametrize("name", ["pushed", "moved", "structs", "nested", "inserted"])
+def test_second_derivatives_of_vectors_that_grow(name: str, opt: str | None) -> None:
+    """How far the end of one lies behind its begin is kept on the tape, beside pointers."""
+    kernel = ig.load(GROWING, language="c++", opt=opt).kernel(name, "f64(f64[n] x, i64 n)")
+    x, v, gradient = np.array([0.5, -0.3, 1.2, 0.7]), np.array([1.0, 2, 3, 4]), ig.engine.grad(kernel)
+    want = (gradient(x + 1e-5 * v) - gradient(x - 1e-5 * v)) / 2e-5
+    np.testing.assert_allclose(ig.engine.hvp(kernel, (x,), v), want, rtol=1e-6, atol=1e-6)
+    assert want.any()

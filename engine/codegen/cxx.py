@@ -23,13 +23,15 @@ from irgrad.engine.support.progress import Progress
 from irgrad.engine.support.scratch import scratch_folder
 from irgrad.rules.errors import LoadError
 
-__all__ = ["HANDLE", "SharedUnit", "is_cxx_symbol", "link_with_libcxx", "run_at_start"]
+__all__ = [
+    "CONSTRUCTORS", "HANDLE", "SharedUnit", "constructors", "is_cxx_symbol", "link_with_libcxx", "run_at_start",
+]  # fmt: skip
 
 _PREFIXES = ("_ZNSt", "_ZNKSt", "_ZSt", "_ZTISt", "_ZTVSt", "_ZTSSt", "_ZTINSt", "_ZTVNSt", "_ZTSNSt",
              "_ZTVN10__cxxabiv1", "__cxa_", "__gxx_", "_Zn", "_Zd", "_Unwind_")
 _TABLES = re.compile(r"_Z(?:T[TCVIS]|T[hv]n?\d+_(?:n?\d+_)?|GV)(?:NK?)?St")  # construction tables, thunks, guards
 HANDLE = "__dso_handle"  # of a shared library, which the destructors of its variables are registered with
-_CONSTRUCTORS = re.compile(r"^@llvm\.global_ctors = appending global \[\d+ x [^]]*\] \[(.*)\]$", re.M)
+CONSTRUCTORS = re.compile(r"^@llvm\.global_ctors = appending global \[\d+ x [^]]*\] \[(.*)\]$", re.M)
 _ENTRY = re.compile(r'\{ i32 (\d+), ptr (@(?:"[^"]*"|[-\w$.]+)), ptr [^}]*\}')
 _USED = re.compile(r"^@llvm\.used = appending global \[(\d+) x ptr\] \[", re.M)
 _ARRAY = "@irgrad.init_array"
@@ -41,15 +43,22 @@ def is_cxx_symbol(name: str) -> bool:
     return name.startswith(_PREFIXES) or bool(_TABLES.match(name)) or name == HANDLE
 
 
+def constructors(text: str) -> list[str]:
+    """The functions of a module that run when it is loaded, in their order."""
+    found = CONSTRUCTORS.search(text)
+    entries = _ENTRY.findall(found[1]) if found is not None else []
+    return [name for _, name in sorted(entries, key=lambda entry: int(entry[0]))]
+
+
 def run_at_start(text: str) -> str:
     """The module with its constructors where a shared library looks for them.
 
     LLVM puts them into `.ctors` here, which nothing runs, and its linker in memory runs none at all.
     """
-    found = _CONSTRUCTORS.search(text)
+    found = CONSTRUCTORS.search(text)
     if found is None:
         return text
-    functions = [name for _, name in sorted(_ENTRY.findall(found[1]), key=lambda entry: int(entry[0]))]
+    functions = constructors(text)
     listed = ", ".join(f"ptr {name}" for name in functions)
     array = f'{_ARRAY} = internal global [{len(functions)} x ptr] [{listed}], section ".init_array", align 8'
     text = text.replace(found[0], array, 1)

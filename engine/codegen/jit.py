@@ -153,7 +153,7 @@ def compile_object(
             return image, True
         from irgrad.engine.codegen.long_functions import shorten_module  # slow to import: not for cached code
         from irgrad.engine.codegen.optimise import is_adjoint, optimised_module
-        from irgrad.engine.codegen.target import HOST
+        from irgrad.engine.codegen.target import HOST, check_instructions
         from irgrad.engine.support.progress import Progress
 
         with Progress(f"making machine code of `{_plain(entries[0])}`" if entries else "making machine code"):
@@ -161,6 +161,7 @@ def compile_object(
             machine = target.machine_for(adjoint=is_adjoint(text), opt=level)
             module = optimised_module(text, entries, machine, strict_fp=strict_fp, level=level, target=target)
             _check_bodies(module, entries)
+            check_instructions(module, target.features(), f"@{_plain(entries[0])}" if entries else "")
             module = shorten_module(module)
             image = bytes(machine.emit_object(module))
             module.close()

@@ -17,7 +17,7 @@ from typing import Any
 from irgrad.engine.codegen.llvm import binding, host_features
 from irgrad.engine.codegen.long_functions import shorten_module
 from irgrad.engine.codegen.optimise import optimised_module
-from irgrad.engine.codegen.target import HOST
+from irgrad.engine.codegen.target import HOST, check_instructions
 from irgrad.engine.support.scratch import scratch_folder
 from irgrad.rules.errors import CompileError, LoadError
 
@@ -56,6 +56,8 @@ def emit(
                 return str(module).encode()
             if form == ".bc":
                 return bytes(module.as_bitcode())
+            if cpu in ("native", "baseline"):
+                check_instructions(module, f"{host_features() if cpu == 'native' else ''},{features}")
             module = shorten_module(module)
             if form == ".s":
                 return str(machine.emit_assembly(module)).encode()

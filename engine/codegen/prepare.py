@@ -19,6 +19,7 @@ from irgrad.engine.codegen.passes import Code, Settings, llvm_pass, run_passes, 
 from irgrad.engine.ir.assembly import plain_assembly
 from irgrad.engine.ir.text.outline import outline
 from irgrad.engine.normalise.variadic import fixed_arguments
+from irgrad.engine.normalise.x86.lower import PREFIX, lower_vector_intrinsics
 from irgrad.rules.errors import LoadError
 from irgrad.rules.lookup import float_intrinsics
 
@@ -205,6 +206,13 @@ def fix_arguments(text: str) -> str:
     return fixed_arguments(text) if outline(text).has_prefix("llvm.va_start") else text
 
 
+def lower_x86(code: Code, settings: Settings) -> None:
+    """Vector intrinsics of x86 become the generic IR that does the same."""
+    if code.has_function(PREFIX):
+        for fn in list(code.model.functions.values()):
+            lower_vector_intrinsics(code.model, fn)
+
+
 def lower_masked(code: Code, settings: Settings) -> None:
     """Masked loads and stores become branches around scalar ones."""
     if code.has_function("llvm.masked."):
@@ -282,6 +290,7 @@ PREPARE = (
     text_pass("own-aliases", _own_aliases),
     text_pass("plain-assembly", plain_assembly),
     text_pass("fix-arguments", fix_arguments),
+    llvm_pass("lower-x86", lower_x86),
     llvm_pass("lower-masked", lower_masked),
     llvm_pass("keep-out-of-line", keep_out_of_line),
     text_pass("pure-libm", _pure_libm),

@@ -2,13 +2,40 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from irgrad.engine.codegen.llvm import binding, host_cpu, host_features
+from irgrad.rules.errors import CompileError
 
-__all__ = ["HOST", "Target"]
+__all__ = ["HOST", "Target", "check_instructions"]
+
+_EVERYWHERE = {"+sse", "+sse2"}  # on every x86-64 CPU
+_FEATURES = {
+    r"sse": "sse", r"sse2": "sse2", r"sse3": "sse3", r"ssse3": "ssse3", r"sse41": "sse4.1", r"sse42": "sse4.2",
+    r"avx": "avx", r"avx2": "avx2", r"fma": "fma", r"vcvtps2ph": "f16c", r"avx512(?=.*\.512$)": "avx512f",
+    r"avx512(?=.*\.(?:128|256)$)": "avx512vl", r"avx512": "avx512f",
+}  # fmt: skip
+"""How intrinsics behind `llvm.x86.` begin, and the feature that they need."""
+
+
+def check_instructions(module: Any, features: str, where: str = "") -> None:
+    """Raise CompileError where a module of LLVM calls for an instruction that a CPU with these features lacks: code
+    generation would end the process."""
+    there = _EVERYWHERE | set(features.split(","))
+    for function in module.functions:
+        if not function.name.startswith("llvm.x86."):
+            continue
+        name = function.name.removeprefix("llvm.x86.")
+        wanted = next((word for start, word in _FEATURES.items() if re.match(rf"{start}\b", name)), None)
+        if wanted is not None and f"+{wanted}" not in there:
+            raise CompileError(
+                "the code has an instruction that the CPU has not", where=where, which=function.name,
+                because=f"`{wanted}` is none of its features",
+                fix="leave the -m flag out, or compute this part in plain C, which the compiler vectorises",
+            )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,7 @@ def forget_globals(unit: Unit, target: Function) -> None:
     b = Builder(target.blocks[0], at=0)
     persistent_memory.clear(unit, b)
     ftype = ty.function(ty.VOID, (ty.PTR, ty.I8, ty.I64, ty.I1))
-    for var in unit.mutable_float_shadows():
+    for var, at, size in unit.mutable_float_shadows():
         fn = unit.declare("llvm.memset.p0.i64", ftype)
-        b.call(fn, [var, ConstInt(ty.I8, 0), ConstInt(ty.I64, ty.size_of(var.value_type)), ConstInt(ty.I1, 0)])
+        start = b.gep(ty.I8, var, ConstInt(ty.I64, at)) if at else var
+        b.call(fn, [start, ConstInt(ty.I8, 0), ConstInt(ty.I64, size), ConstInt(ty.I1, 0)])

@@ -22,6 +22,7 @@ from irgrad.engine.kernel.binding import aligned_zeros, frame_of
 from irgrad.engine.kernel.normal_form import entry_name, entry_text, normal_name, normal_text, prepared_text
 from irgrad.engine.kernel.options import Options
 from irgrad.engine.kernel.serialised_calls import in_turn
+from irgrad.engine.runtime.arena import DRAIN, PEAK, PEAK_TEXT
 from irgrad.engine.signature.slots import Slot, Step, derived_slots, primal_slots, word_text
 from irgrad.engine.signature.status import Table, failure
 from irgrad.engine.support.pause import no_collections
@@ -29,24 +30,19 @@ from irgrad.rules.errors import ActivityError, IRGradError
 from irgrad.rules.layers import InForce, current, token
 
 if TYPE_CHECKING:
+    from irgrad.engine.differentiate.roots import Derived
     from irgrad.engine.differentiate.shared.request import Derivative, Request
     from irgrad.engine.differentiate.shared.rulebook import Rulebook
     from irgrad.engine.ir.model import Module
     from irgrad.engine.signature.signature import Signature
     from irgrad.rules.layers import Snapshot
 
+    Problem = tuple[Module, Request, Rulebook | None]
+
 __all__ = ["Options", "Program", "Source"]
 
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 _READ = ctypes.CFUNCTYPE(ctypes.c_int64)
-_PEAK_NAME = "irgrad.tape_bytes"
-_DRAIN_NAME = "irgrad_tape_drain"  # closing the unit frees the tape memory that it keeps between calls
-_PEAK = f"""
-define i64 @{_PEAK_NAME}() {{
-  %peak = load atomic i64, ptr @irgrad_tape_peak monotonic, align 8
-  ret i64 %peak
-}}
-"""
 _FUNCTION = re.compile(r'^(?:define|declare)\b[^\n@]*@(?:"([^"\n]*)"|([-a-zA-Z$._0-9]+))', re.M)
 _TOKENS = 64  # states of the rules that a program remembers
 Array = np.ndarray[Any, Any]
@@ -294,21 +290,24 @@ class Program:
         stage = first.stage
         return _Stage(reverse_name(stage.note), stage.scratch, stage.packed)
 
-    def problem(self, kept: frozenset[str] | None = None) -> tuple[Module, Request, Rulebook | None]:
+    def problem(self, kept: frozenset[str] | None = None, *, inside: bool = False) -> Problem:
         """What the last step of the word asks of the differentiator: the module of the program before it, the request,
-        the rules. kept: functions that stay out of line, by default those that have a rule."""
+        the rules. kept: functions that stay out of line, by default those that have a rule; inside: constructors run in
+        the function (see `constructors`)."""
         from irgrad.engine.differentiate.shared.request import Request
         from irgrad.engine.differentiate.shared.rulebook import Rulebook
+        from irgrad.engine.kernel.constructors import constructed
         from irgrad.engine.pipeline.derivatives import ready
 
         parent, step, options = self.parent, self.word[-1], self.source.options
         assert parent is not None
         kept = parent.kept(self.rules) if kept is None else kept
         text, name, keep = parent.stage.text, parent.stage.name, kept.__contains__ if kept else None
-        fresh = parent.parent is not None  # a derivative is optimised before it is differentiated again
-        if kept and not fresh:
+        fresh = parent.parent is not None or inside  # a derivative is optimised before it is differentiated again
+        if kept and parent.parent is None:
             source = parent.source
             text = prepared_text(source.name, source.signature, source.text + "\n", keep, preopt=options.preopt)
+        text = constructed(text, name) if inside else text
         text, _ = ready(text, name, keep, preopt=options.preopt, fresh=fresh)
         module = _read(text, name)
         status = parent.status_slot
@@ -329,14 +328,20 @@ class Program:
 
     def _derive(self, kept: frozenset[str]) -> tuple[_Stage, frozenset[str]]:
         from irgrad.engine.ir.printer import to_text
+        from irgrad.engine.kernel.constructors import perhaps_inside
         from irgrad.engine.pipeline.derivatives import derive
         from irgrad.engine.support.limits import check_count, within_time
 
-        module, request, rules = self.problem(kept)
-        try:
-            derived = within_time(lambda: derive(module, request, rules), f"differentiating `{self.source.name}`")
-            check_count(sum(len(block.instructions) for f in module.functions.values() for block in f.blocks),
+        def differentiate(inside: bool) -> tuple[Derived, Problem]:
+            problem = self.problem(kept, inside=inside)
+            derived = within_time(lambda: derive(*problem), f"differentiating `{self.source.name}`")
+            check_count(sum(len(block.instructions) for f in problem[0].functions.values() for block in f.blocks),
                         f"the derivative of `{self.source.name}`")  # fmt: skip
+            return derived, problem
+
+        assert self.parent is not None
+        try:
+            derived, (module, _, rules) = perhaps_inside(self.parent.stage.text, differentiate)
         except IRGradError as error:
             from irgrad.engine.kernel.messages import in_users_words
 
@@ -382,7 +387,7 @@ class Program:
             text = scheduled(text, self.stage.name)
         text = link_runtime(text)
         text += "\n" + entry_text(self.stage.name, len(self.slots), tape=uses_tape(text))
-        return text + _PEAK if "irgrad_tape_peak" in outline(text).variables else text
+        return text + PEAK_TEXT if "irgrad_tape_peak" in outline(text).variables else text
 
     @property
     def entry_symbol(self) -> str:
@@ -401,9 +406,9 @@ class Program:
                         from irgrad.engine.kernel.host import register
 
                         register(self.rules)
-                    unit = compile_known(self.key, lambda: self.ir, [self.entry_symbol], [_PEAK_NAME, _DRAIN_NAME],
+                    unit = compile_known(self.key, lambda: self.ir, [self.entry_symbol], [PEAK, DRAIN],
                                          strict_fp=self.source.options.strict_fp)
-                    self._peak = _READ(unit.address(_PEAK_NAME)) if unit.has(_PEAK_NAME) else None
+                    self._peak = _READ(unit.address(PEAK)) if unit.has(PEAK) else None
                     self._compiled = unit
         return self._compiled
 

@@ -75,13 +75,15 @@ def _touched(unit: Unit, store: Instruction, obj: Object) -> Iterator[bool]:
     size, places = ty.store_size(value.type), unit.types.ranges.places(pointer).get(obj.index)
     if places is None:
         return
-    for where, kind, length, strength in unit.types.record(obj.index).evidence:
+    record = unit.types.record(obj.index)
+    for where, kind, length, strength in record.evidence:
         if strength != ACCESS or not isinstance(kind, ty.FloatType) or kind is value.type.scalar:
             continue
         if where.stride % length and where.stride:
             continue  # an index that is not known in whole floats says nothing of the place within one
         for at in meets(places, where, 1 - length, size):
-            if at >= 0 and at + length <= size:
+            whole = at >= 0 and at + length <= size
+            if whole or (places.exact and record.overrules(places.start + at, length, where)):
                 continue
             yield min(length, size - at) > _LOW.get(str(kind), 0)
 

@@ -8,7 +8,6 @@ simple ones.
     __dynamic_cast(p, ...)      q = where the class is ; q ? p + (q - p) : null, or p - the base's offset if it is known
     llvm.ptrmask(p, m)          p + ((p & m) - p)
     vector.reduce.op            the chain of scalar operations
-    x86 max.pd, min.ps ...      x > y ? x : y, which is what they are at NaN and zero as well
     fshl, fshr                  two shifts and an or, where whole bytes move
     atomicrmw, cmpxchg (float)  load, operation, store (differentiated code runs a call in one thread)
     byval arguments             an explicit copy on the caller's stack
@@ -297,20 +296,7 @@ def _size_of_text(module: Module, text: str) -> int:
     return ty.size_of(Cursor(module, text).type_())
 
 
-def _larger(_module: Module, b: Builder, instr: Instruction) -> Value:
-    x, y = instr.args
-    return b.select(b.fcmp("ogt", x, y), x, y)
-
-
-def _smaller(_module: Module, b: Builder, instr: Instruction) -> Value:
-    x, y = instr.args
-    return b.select(b.fcmp("olt", x, y), x, y)
-
-
-_X86 = ("sse.{}.ps", "sse2.{}.pd", "avx.{}.ps.256", "avx.{}.pd.256")
 CALLS: dict[str, Rewrite] = {
-    **{f"llvm.x86.{name.format('max')}": _larger for name in _X86},
-    **{f"llvm.x86.{name.format('min')}": _smaller for name in _X86},
     "sincos": _sincos, "sincosf": _sincos, "sincosl": _sincos, "modf": _modf, "modff": _modf, "modfl": _modf,
     "realloc": _realloc, "posix_memalign": _posix_memalign, "__dynamic_cast": _dynamic_cast,
 }  # fmt: skip

@@ -33,6 +33,7 @@ from irgrad.engine.normalise.reinterpret.mixed import split_mixed_vectors
 from irgrad.engine.normalise.reinterpret.packed import unpack
 from irgrad.engine.normalise.reinterpret.unions import move_unions
 from irgrad.engine.normalise.unify_returns import unify_returns
+from irgrad.engine.runtime.approximations import link_approximations
 from irgrad.engine.runtime.helpers import link_arena
 from irgrad.engine.runtime.persistent_memory import link_kept
 from irgrad.engine.runtime.strong_products import link_strong
@@ -92,6 +93,7 @@ SCHEDULE = (
 LINK = (
     text_pass("link-zero-tests", link_idle),
     text_pass("link-strong-products", link_strong),
+    text_pass("link-approximations", link_approximations),
     text_pass("link-assembly", link_assembly),
     text_pass("link-persistent-memory", link_kept),
     text_pass("link-arena", link_arena),

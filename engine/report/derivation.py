@@ -8,12 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from irgrad.engine.kernel.constructors import perhaps_inside
 from irgrad.engine.kernel.select import active_outputs, plain_kernel, scalar_output, selected
 from irgrad.rules.errors import IRGradError, SignatureError
 from irgrad.rules.layers import current
 from irgrad.rules.report import Text
 
 if TYPE_CHECKING:
+    from irgrad.engine.differentiate.shared.conventions import Abi
     from irgrad.engine.differentiate.shared.request import Derivative
     from irgrad.engine.differentiate.shared.reverse_facts import ReverseFacts
     from irgrad.engine.differentiate.shared.rulebook import Rulebook
@@ -118,10 +120,14 @@ def _derivation(asked: Question) -> Derivation:
     from irgrad.engine.pipeline.derivatives import checked
 
     program, primal = asked.program, asked.kernel.primal
-    module, request, book = program.problem()
-    if book is None:
-        book = Rulebook(current(), program.source.digest, module, frozenset(primal.symbols))
-    unit, abi = checked(module, request, book)
+
+    def ask(inside: bool) -> tuple[Module, Rulebook, tuple[Unit, Abi]]:
+        module, request, book = program.problem(inside=inside)
+        if book is None:
+            book = Rulebook(current(), program.source.digest, module, frozenset(primal.symbols))
+        return module, book, checked(module, request, book)
+
+    module, book, (unit, abi) = perhaps_inside(primal.stage.text, ask)
     if not asked.forward:
         found = [Planned(plan.facts.fn, plan.facts, plan) for plan in plans_of(unit, abi)]
     else:

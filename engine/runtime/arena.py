@@ -6,9 +6,19 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-__all__ = ["arena_text", "guarded_text", "run_name"]
+__all__ = ["DRAIN", "PEAK", "PEAK_TEXT", "arena_text", "guarded_text", "run_name"]
 
 _GUARD_BYTES = 576  # see `arena.ll`
+DRAIN = "irgrad_tape_drain"
+"""Closing the unit frees the tape memory that it keeps between calls."""
+PEAK = "irgrad.tape_bytes"
+PEAK_TEXT = f"""
+define i64 @{PEAK}() {{
+  %peak = load atomic i64, ptr @irgrad_tape_peak monotonic, align 8
+  ret i64 %peak
+}}
+"""
+"""Tells how much tape memory was in use at most."""
 
 
 @cache

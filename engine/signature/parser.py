@@ -46,6 +46,8 @@ class Parser:
     def _bad_hint(word: str) -> str:
         if word == ".":
             return "write the shape out: one extent per axis"
+        if word == "?":
+            return f"a draft leaves an element type open: write one of {' '.join(DTYPES)}, or a struct"
         return f"a signature looks like {_EXAMPLE}"
 
     def error(self, what: str, start: int, fix: str, because: str = "") -> SignatureError:

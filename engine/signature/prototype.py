@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from irgrad.engine.signature.dtypes import DTYPES
 from irgrad.engine.signature.parameter import Parameter
 from irgrad.engine.signature.signature import Signature
-from irgrad.rules.errors import LoadError, SignatureError
+from irgrad.rules.errors import IRGradError, LoadError, SignatureError
+
+if TYPE_CHECKING:
+    from irgrad.engine.signature.debug_types import Described
 
 __all__ = ["Prototype", "check_signature", "draft", "infer", "prototype_of", "quoted"]
 
@@ -178,8 +183,9 @@ def check_signature(signature: Signature, prototype: Prototype) -> None:
                              fix=f"start the signature with `{_SCALARS.get(prototype.returns, prototype.returns)}(`")
 
 
-def infer(prototype: Prototype) -> Signature:
-    """The signature of a function of scalars. Raises SignatureError, with a draft, when there are pointers."""
+def infer(prototype: Prototype, described: Callable[[], str] | None = None) -> Signature:
+    """The signature of a function of scalars. Raises SignatureError, with a draft, when there are pointers; `described`
+    gives the module with types in its debug information, for the draft."""
     if all(t in _SCALARS for t in prototype.params) and not prototype.vararg and (
         prototype.returns in _SCALARS or prototype.returns == "void"
     ):
@@ -191,7 +197,7 @@ def infer(prototype: Prototype) -> Signature:
     raise SignatureError(
         f"`{prototype.name}` needs a signature", where=f"`{prototype}`",
         because="the shapes behind its pointers are not in the IR",
-        fix=f'start from this draft   lib.kernel("{prototype.name}", "{draft(prototype)}")')
+        fix=f'start from this draft   lib.kernel("{prototype.name}", "{draft(prototype, described)}")')
 
 
 def _refuse_values(prototype: Prototype) -> None:
@@ -213,24 +219,46 @@ def _refuse_values(prototype: Prototype) -> None:
         )  # fmt: skip
 
 
-def draft(prototype: Prototype) -> str:
-    """A signature guessed from the IR: element types from loads and stores, names from the debug info."""
+def draft(prototype: Prototype, described: Callable[[], str] | None = None) -> str:
+    """A signature guessed from the IR: element types from the debug types that `described` gives, else from loads and
+    stores, "?" where neither knows them; names from the debug info."""
+    types, structs = _described(prototype, described)
     parts = []
     names = _names(prototype)
     size = next((n for n, t in zip(names, prototype.params, strict=True) if t in ("i32", "i64")), "n")
     for index, (name, kind) in enumerate(zip(names, prototype.params, strict=True)):
+        known = types[index]
         if kind in _SCALARS:
-            parts.append(f"{_SCALARS[kind]} {name}")
+            fits = known is not None and known.element in DTYPES and DTYPES[known.element].ir == kind
+            parts.append(f"{known.element if known is not None and fits else _SCALARS[kind]} {name}")
             continue
         element, writes, reads = _accesses(prototype.body, prototype.symbols[index])
+        extents = [size]
+        if known is not None and known.pointer and known.element != "?":
+            element = known.element
+            extents = [*([] if known.one else [size]), *map(str, known.extents)]
+            writes &= not known.constant
         intent = "" if not writes else "inout " if reads else "out "
-        parts.append(f"{intent}{element}[{size}] {name}")
-    if any(not t.startswith(("i32", "i64")) and t not in _SCALARS for t in prototype.params) and size not in names:
-        size_note = "  (with a number or a parameter for `n`)"
-    else:
-        size_note = ""
+        parts.append(f"{intent}{element}[{','.join(extents)}] {name}")
+    notes = ["a number or a parameter for `n`"] if size not in names and f"[{size}" in " ".join(parts) else []
+    notes += ["the element type for `?`"] if any("?[" in part for part in parts) else []
     returns = "void" if prototype.returns == "void" else _SCALARS.get(prototype.returns, prototype.returns)
-    return f"{returns}({', '.join(parts)}){size_note}"
+    return " ".join([*structs, f"{returns}({', '.join(parts)})"]) + (f"  (with {', '.join(notes)})" if notes else "")
+
+
+def _described(
+    prototype: Prototype, described: Callable[[], str] | None
+) -> tuple[Sequence[Described | None], Sequence[str]]:
+    """What debug types say of each parameter, None where they say nothing, and the structs among them."""
+    from irgrad.engine.signature.debug_types import described_parameters  # cold code
+
+    try:
+        found = described_parameters(described(), quoted(prototype.name)) if described is not None else None
+    except IRGradError:  # of a compiler that takes no words for its debug information
+        found = None
+    if found is None or len(found[0]) != len(prototype.params):
+        return [None] * len(prototype.params), ()
+    return found
 
 
 def _names(prototype: Prototype) -> list[str]:
@@ -244,7 +272,8 @@ def _names(prototype: Prototype) -> list[str]:
 
 
 def _accesses(body: str, symbol: str) -> tuple[str, bool, bool]:
-    """Most frequent element type of the loads and stores through argument `symbol`, and whether it writes and reads.
+    """Most frequent element type of the loads and stores through argument `symbol`, "?" where there are none, and
+    whether it writes and reads.
 
     Follows the argument by name through getelementptr, select, phi and the stack slots of unoptimised code.
     """
@@ -262,7 +291,7 @@ def _accesses(body: str, symbol: str) -> tuple[str, bool, bool]:
     for match in re.finditer(r"getelementptr [^,]*?(half|bfloat|float|double|i32|i64), ptr (%[-\w.$]+)", body):
         if match[2] in reached:
             kinds[_SCALARS[match[1]]] += 1
-    return (kinds.most_common(1)[0][0] if kinds else "f64"), writes, reads
+    return (kinds.most_common(1)[0][0] if kinds else "?"), writes, reads
 
 
 def _reached(body: str, symbol: str) -> set[str]:

@@ -24,8 +24,8 @@ from irgrad.rules.errors import CompileError, LimitExceeded, LoadError
 if TYPE_CHECKING:
     import subprocess
 
-__all__ = ["NEWEST_LLVM", "Compilation", "Compiler", "Options", "compile_source", "find_compiler", "libstdcxx_headers",
-           "standard_library", "zig_words"]
+__all__ = ["NEWEST_LLVM", "TYPES", "Compilation", "Compiler", "Options", "compile_source", "find_compiler",
+           "libstdcxx_headers", "standard_library", "zig_words"]
 
 NEWEST_LLVM = 22
 _HEADER_LINE = re.compile(r"^\.+ (.+)$")
@@ -39,6 +39,8 @@ _FLAGS = (
     "-Wno-unused-command-line-argument",
     "-Xclang", "-H",             # lists the headers read (zig loses the IR under -MD)
 )
+TYPES = ("-Xclang", "-debug-info-kind=constructor")
+"""Words for the compiler: debug information with the types of the source."""
 _SUFFIXES = {"c": (".c",), "c++": (".cc", ".cpp", ".cxx")}
 _LIBSTDCXX = Path("/usr/include/c++")
 _ZIG_FLAGS = ("-fno-sanitize=undefined", "-mcpu=baseline")
@@ -145,7 +147,7 @@ def compile_source(path: Path, language: str, options: Options, *, display: str 
     compiler = find_compiler()
     command = _command(compiler, language, options)
     store = default_cache()
-    key = fingerprint("ir-2", compiler.identity, display or str(path.resolve()), str(Path.cwd()), path.read_bytes(),
+    key = fingerprint("ir-3", compiler.identity, display or str(path.resolve()), str(Path.cwd()), path.read_bytes(),
                       language, *command, *_environment())
     hit = _from_cache(store.get("ir", key))
     if hit is not None:
@@ -167,6 +169,10 @@ def compile_source(path: Path, language: str, options: Options, *, display: str 
             )
         text = read_bitcode(output) if compiler.bitcode else output.read_text("utf-8", "surrogateescape")
         text = text.replace(unit, display or str(path))
+        if language == "c" and _unoptimised(options):  # without optimisation, C lets integers and floats share memory
+            from irgrad.engine.analyses.memory.tbaa import TYPE_TAG
+
+            text = text.replace(", !tbaa !", f", !{TYPE_TAG} !")
     result = Compilation(text, messages, needs, cached=False)
     store.put("ir", key, _packed(result))
     return result
@@ -174,7 +180,7 @@ def compile_source(path: Path, language: str, options: Options, *, display: str 
 
 def _command(compiler: Compiler, language: str, options: Options) -> list[str]:
     command = [*compiler.command[language], *_FLAGS, *compiler.flags]
-    command += _optimisation(options, language)
+    command += _optimisation(options)
     command += [f"-I{folder}" for folder in options.include]
     command += [f"-D{name}={value}" for name, value in options.define]
     command += zig_words(options.flags, language) if compiler.zig else options.flags
@@ -223,13 +229,16 @@ def libstdcxx_headers() -> list[str]:
     return [str(newest), *(str(row) for row in (machine + inside)[:1]), str(newest / "backward")]
 
 
-def _optimisation(options: Options, language: str) -> list[str]:
+def _unoptimised(options: Options) -> bool:
+    return options.opt is not None and options.opt.lstrip("-") in ("O0", "0")
+
+
+def _optimisation(options: Options) -> list[str]:
     """`-O2` without its passes, unless the user asks for a level: then that level's passes run, if they are wanted.
 
-    O0 has none. For C++ it is asked for as O1 without passes, because only then the compiler says what type an access
-    has, and containers with nodes cannot be told apart without.
+    O0 has none. It is asked for as O1 without passes, because only then the compiler says what type an access has.
     """
-    if language == "c++" and options.opt is not None and options.opt.lstrip("-") in ("O0", "0"):
+    if _unoptimised(options):
         return ["-O1", "-U__OPTIMIZE__", "-Xclang", "-disable-llvm-passes"]
     if options.opt is not None:
         level = options.opt.lstrip("-").removeprefix("O")

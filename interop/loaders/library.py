@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from irgrad.engine.codegen.cache import fingerprint
@@ -25,18 +25,20 @@ class Library:
 
     `text` is the module's IR, `digest` its SHA-256, `source_names` what it was loaded from, `warnings` what the
     compiler said, `debug` whether it carries source lines, `preopt` whether its kernels are optimised before they are
-    differentiated, `code` the sources that were given as strings, by their names in debug locations.
+    differentiated, `code` the sources that were given as strings, by their names in debug locations, `described` gives
+    the IR with types in its debug information.
     """
 
-    __slots__ = ("_functions", "code", "digest", "preopt", "source_names", "text", "warnings")
+    __slots__ = ("_functions", "code", "described", "digest", "preopt", "source_names", "text", "warnings")
 
     def __init__(self, text: str, source_names: Sequence[str], warnings: str = "", *, preopt: bool = True,
-                 code: Sequence[tuple[str, str]] = ()) -> None:  # fmt: skip
+                 code: Sequence[tuple[str, str]] = (), described: Callable[[], str] | None = None) -> None:  # fmt: skip
         self.text = text
         self.source_names = tuple(source_names)
         self.warnings = warnings
         self.preopt = preopt
         self.code = tuple(code)
+        self.described = described
         self.digest = fingerprint(text)
         self._functions: tuple[str, ...] | None = None
 
@@ -142,7 +144,12 @@ class Library:
 
             if has_structs(signature):
                 return struct_kernel(self.text, self.resolve(name), signature, self.digest, errors, options, self.code)
-        return Kernel(self.text, self.resolve(name), signature, options, errors=errors, code=self.code)
+        symbol = self.resolve(name)
+        if signature is None:
+            from irgrad.engine.signature.prototype import infer, prototype_of
+
+            signature = infer(prototype_of(self.text, symbol), self.described)
+        return Kernel(self.text, symbol, signature, options, errors=errors, code=self.code)
 
     def function(self, name: str) -> Declared:
         """The function `name` of this module as the key of a rule, which then holds in this module only.

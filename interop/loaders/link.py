@@ -6,9 +6,12 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from irgrad.rules.errors import IRGradError, IRInvalid, IRSyntaxError, LoadError
+
+if TYPE_CHECKING:
+    import subprocess
 
 __all__ = ["disassemble", "link_inputs", "read_bitcode", "read_text"]
 
@@ -19,15 +22,19 @@ _SECONDS, _REFUSED = 300, 3
 _READER = f"""
 import sys
 import llvmlite.binding as llvm
+data = sys.stdin.buffer.read()
 try:
-    module = llvm.parse_bitcode(sys.stdin.buffer.read(), context=llvm.create_context())
+    if sys.argv[1:] == ["text"]:
+        module = llvm.parse_assembly(data.decode("utf-8", "surrogateescape"), context=llvm.create_context())
+    else:
+        module = llvm.parse_bitcode(data, context=llvm.create_context())
     module.verify()
 except RuntimeError as error:
     sys.stderr.write(str(error))
     sys.exit({_REFUSED})
 sys.stdout.buffer.write(str(module).encode("utf-8", "surrogateescape"))
 """
-"""Damaged bitcode can end the process that reads it, so another one does."""
+"""Damaged bitcode, or text, can end the process that reads it, so another one does."""
 _CHAR6 = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._"
 
 
@@ -60,17 +67,16 @@ def disassemble(data: bytes, name: str) -> str:
     newest = max((int(found) for found in _bitcode_producers(data)), default=0)
     if newest > _NEWEST:
         raise _too_new(name, f"it was written by LLVM {newest}")
-    import subprocess
-
     from irgrad.engine.codegen.cache import default_cache, fingerprint
 
     disk, key = default_cache(), fingerprint(b"bitcode", data)
     stored = disk.get("bitcode", key)
     if stored is not None:
         return stored.decode("utf-8", "surrogateescape")
+    import subprocess
+
     try:
-        done = subprocess.run([sys.executable, "-c", _READER], input=data, capture_output=True, check=False,
-                              timeout=_SECONDS)  # fmt: skip
+        done = _read_apart(data)
     except subprocess.TimeoutExpired:
         raise _unreadable(name, f"LLVM has not read it within {_SECONDS} seconds") from None
     if done.returncode == _REFUSED:
@@ -79,6 +85,14 @@ def disassemble(data: bytes, name: str) -> str:
         raise _unreadable(name, f"LLVM's reader of bitcode ended with status {done.returncode}")
     disk.put("bitcode", key, done.stdout)
     return done.stdout.decode("utf-8", "surrogateescape")
+
+
+def _read_apart(data: bytes, *words: str) -> subprocess.CompletedProcess[bytes]:
+    """What a process of its own, in which LLVM reads the module, prints: text."""
+    import subprocess
+
+    command = [sys.executable, "-c", _READER, *words]
+    return subprocess.run(command, input=data, capture_output=True, check=False, timeout=_SECONDS)
 
 
 def _bitcode_producers(data: bytes) -> list[str]:
@@ -95,17 +109,18 @@ def _bitcode_producers(data: bytes) -> list[str]:
 
 
 def link_inputs(texts: Sequence[str], names: Sequence[str], trusted: Sequence[bool] = ()) -> str:
-    """Link modules into one text. A single module is checked and returned as it is.
+    """Link modules into one text, as LLVM prints it; everything behind it looks for lines of that form.
 
     `trusted`: what the compiler has just written is not checked before LLVM sees it. Raises LoadError when a module
     cannot be read or two define one symbol.
     """
-    for number, (text, name) in enumerate(zip(texts, names, strict=True)):
-        if number >= len(trusted) or not trusted[number]:
-            _check(text, name)
+    texts = [text if number < len(trusted) and trusted[number] else _checked(text, name)
+             for number, (text, name) in enumerate(zip(texts, names, strict=True))]  # fmt: skip
     if len(texts) == 1:
-        _parse(texts[0], names[0], None).close()
-        return texts[0]
+        module = _parse(texts[0], names[0], None)
+        printed = str(module)
+        module.close()
+        return printed
     from irgrad.engine.codegen.llvm import binding
 
     context = binding().create_context()
@@ -131,6 +146,29 @@ def _link(whole: Any, part: Any, name: str, names: Sequence[str]) -> None:
         raise LoadError(f"`{name}` {what}", because=str(error).strip(),
                         fix="name each source once" if twice
                         else "make one definition `static`, or leave one of the files out") from None
+
+
+def _checked(text: str, name: str) -> str:
+    """The text; as LLVM prints it where our own reader takes only that. Raises LoadError with the line of what neither
+    of them reads."""
+    import subprocess
+
+    try:
+        _check(text, name)
+    except LoadError as error:
+        if not isinstance(error.__context__, IRSyntaxError):
+            raise
+        try:
+            done = _read_apart(text.encode("utf-8", "surrogateescape"), "text")
+        except subprocess.TimeoutExpired:
+            raise error from None
+        if done.returncode:
+            said = re.search(r":(\d+):\d+: error: ([^\n]*)", done.stderr.decode("utf-8", "replace"))
+            more = f"; LLVM says of line {said[1]}: {said[2]}" if said else ""
+            raise error.change(because=f"{error.because}{more}") from None
+        text = done.stdout.decode("utf-8", "surrogateescape")
+        _check(text, name)
+    return text
 
 
 def _check(text: str, name: str) -> None:

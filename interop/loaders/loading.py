@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from irgrad.interop.loaders import languages
-from irgrad.interop.loaders.compiler import Compilation, Options
+from irgrad.interop.loaders.compiler import TYPES, Compilation, Options
 from irgrad.interop.loaders.languages import Language
 from irgrad.interop.loaders.library import Library
 from irgrad.rules.errors import LoadError
@@ -86,7 +86,14 @@ def load(
         text = complete(text)
     strings = [str(row) for row, found in zip(sources, spoken, strict=True) if _is_text(row) and found.name != "ll"]
     code = [(_STRING_NAME, strings[0])] if len(strings) == 1 else []  # of several, nothing tells which is meant
-    return Library(text, names, "\n".join(warnings), preopt=preopt, code=code)
+
+    def described() -> str:
+        if any(trusted) and not set(TYPES) <= set(options.flags):
+            words = [*options.flags, *TYPES]
+            return load(sources, include=options.include, define=define, flags=words, opt=opt, language=language).text
+        return text
+
+    return Library(text, names, "\n".join(warnings), preopt=preopt, code=code, described=described)
 
 
 def _macro(value: object) -> str:

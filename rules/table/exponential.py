@@ -17,6 +17,12 @@ row("sqrt", "f", lambda x, y: 0.5 / y, llvm="sqrt experimental.constrained.sqrt"
 row("cbrt", "f", lambda x, y: 1.0 / (3.0 * (y * y)), domain=(0.05, 9),
     kinks=[Kink((0.0,), (_INF,), "the tangent is vertical")], libmvec=True)  # fmt: skip
 row("rsqrt", "f", lambda x, y: -0.5 * (y / x), domain=(0.05, 9))
+# What the instructions of those names give, to 11 or 14 bits; the derivative is that of the function they stand for.
+for _digits in ("", "14"):
+    row(f"approximate_rsqrt{_digits}", "f", lambda x, y: -0.5 * (y * y * y), libm="", llvm=f"irgrad.rsqrt{_digits}",
+        domain=(0.05, 9))  # fmt: skip
+    row(f"approximate_rcp{_digits}", "f", lambda x, y: -(y * y), libm="", llvm=f"irgrad.rcp{_digits}",
+        domain=(0.05, 9))  # fmt: skip
 row("exp", "f", lambda x, y: y, llvm="exp experimental.constrained.exp", libmvec=True)
 row("exp2", "f", lambda x, y: y * _LN2, llvm="exp2 experimental.constrained.exp2", libmvec=True)
 row("exp10", "f", lambda x, y: y * _LN10, libm="exp10 pow10", llvm="exp10", libmvec=True)

@@ -57,7 +57,13 @@ row("nextafter", "ff", lambda a, b, y: (1.0, ZERO), libm="nextafter nexttoward")
 
 # Floats in, integer or nothing out: no float result, so no partials.
 row("to_integer", "f", lambda x: None, outputs=(), libm="lround llround lrint llrint ilogb llogb",
-    llvm="lround llround lrint llrint fptosi.sat fptoui.sat is.fpclass")  # fmt: skip
+    llvm="lround llround lrint llrint fptosi.sat fptoui.sat is.fpclass "
+         + " ".join(f"x86.{sse}.cvt{t}{s}2si{bits}" for sse, s in (("sse", "ss"), ("sse2", "sd")) for t in ("", "t")
+                    for bits in ("", "64"))
+         + " x86.sse2.cvtps2dq x86.sse2.cvttps2dq x86.sse2.cvtpd2dq x86.sse2.cvttpd2dq x86.avx.cvt.ps2dq.256 "
+         "x86.avx.cvtt.ps2dq.256 x86.avx.cvt.pd2dq.256 x86.avx.cvtt.pd2dq.256 x86.avx512.mask.fpclass.ss "
+         "x86.avx512.mask.fpclass.sd "
+         + " ".join(f"x86.avx512.fpclass.p{s}.{bits}" for s in "sd" for bits in (128, 256, 512)))  # fmt: skip
 row("classify", "f", lambda x: None, outputs=(), libm="",
     exact=[(f"{name}{suffix}", dtype)
            for name in ("__isnan", "__isinf", "__finite", "__signbit", "__fpclassify", "__issignaling", "isnan",

@@ -47,6 +47,8 @@ FUNCTIONS: dict[str, Primal] = {
     "fsub": lambda a, b: a - b,
     "fmul": lambda a, b: a * b,
     "fdiv": lambda a, b: a / b,
+    **{f"approximate_rsqrt{digits}": lambda x: 1 / mp.sqrt(x) for digits in ("", "14")},
+    **{f"approximate_rcp{digits}": lambda x: 1 / x for digits in ("", "14")},
     "strong_mul": lambda a, b: a * b,
     "strong_mul_both": lambda a, b: a * b,
     "fmod": lambda a, b: a - b * _trunc(a / b),

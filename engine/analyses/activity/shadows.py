@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from irgrad.engine.analyses.activity.dataflow import Dataflow
+from irgrad.engine.analyses.activity.numbers import Numbers
 from irgrad.engine.analyses.memory.byte_kinds import INT, PTR
 from irgrad.engine.analyses.memory.objects import bits_of
 from irgrad.engine.analyses.memory.points_to import Pointers
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Argument, Function, Instruction, Value
-from irgrad.engine.ir.opcodes import CHOICES, INT_BINARY, RESIZES, of_kind
+from irgrad.engine.ir.opcodes import of_kind
 from irgrad.engine.ir.types import may_hold_pointer
 
 _STOPS = of_kind("compare") | {"alloca"}
-_COMPUTES = INT_BINARY | CHOICES | RESIZES
 
 
 class Shadows:
@@ -43,7 +43,8 @@ class Shadows:
         if function_shadows:
             self._functions = sum(1 << o.index for o in pointers.objects if o.kind == "function")
         self.needed: set[Value] = set()
-        self._numbers: set[Value] = set()
+        self._numbers = Numbers(pointers, flow.types)
+        self._added = 0  # memory from which integers are loaded that become addresses
         self._work: list[Value] = []
         self._pointer_stores: list[tuple[Value, Value]] = []  # (pointer value, address)
         self._copies: list[tuple[Value, Value]] = []  # (target, source)
@@ -57,40 +58,12 @@ class Shadows:
 
     def _need(self, value: Value) -> None:
         if isinstance(value, Instruction | Argument) and value not in self.needed and self._pointers.of(value):
-            if value.type.is_int and self._number(value):
+            if value.type.is_int and self._numbers.computed(value):
                 return
             self.needed.add(value)
             self._work.append(value)
         elif not isinstance(value, Instruction | Argument):
             self._cover(self._pointers.of(value))
-
-    def _number(self, value: Value) -> bool:
-        """An integer that is computed from integers in memory that holds integers at that place, pointers elsewhere.
-
-        Which objects a pointer may mean is known of a piece of memory as a whole: the rows of a matrix, loaded beside
-        the address of its numbers, seem to be an address as well.
-        """
-        seen: set[Value] = set()
-        work = [value]
-        while work:
-            value = work.pop()
-            if value in seen or value in self._numbers or not self._pointers.of(value):
-                continue
-            seen.add(value)
-            if not isinstance(value, Instruction) or not value.type.is_int:
-                return False
-            if self._flow.types.carries(value) is not INT:
-                return False
-            if value.opcode == "load":
-                layout = self._flow.types.access(value.operands[0], ty.store_size(value.type))
-                if not layout or any(kind is not INT for _, kind in layout):
-                    return False
-            elif value.opcode in _COMPUTES:
-                work += value.operands[1:] if value.opcode == "select" else value.operands
-            else:
-                return False
-        self._numbers |= seen
-        return True
 
     def _cover(self, mask: int) -> None:
         """Memory that a needed shadow pointer may mean has a shadow."""
@@ -208,13 +181,14 @@ class Shadows:
         while True:
             while self._work:
                 self._back(self._work.pop())
-            before = (len(self.needed), self.mask, self.pointer_mask)
+            before = (len(self.needed), self.mask, self.pointer_mask, self._added)
             for value, address in self._pointer_stores:
                 if self._pointers.of(address) & self._opened and self._pointers.of(value) & self.mask:
                     self.pointer_mask |= self._pointers.of(address) & self._opened
                 if self._pointers.of(address) & self.pointer_mask:
                     self._need(address)
-                    if self._pointers.of(value) & (self.mask | self._functions):
+                    spare = (value, address) in self._numbers.measured and not self._pointers.of(address) & self._added
+                    if self._pointers.of(value) & (self.mask | self._functions) and not spare:
                         self._need(value)
             for target, source in self._copies:
                 self._close_copy(target, source)
@@ -224,12 +198,14 @@ class Shadows:
             for value in self._frees:
                 if self._pointers.of(value) & self.mask:
                     self._need(value)
-            if not self._work and before == (len(self.needed), self.mask, self.pointer_mask):
+            if not self._work and before == (len(self.needed), self.mask, self.pointer_mask, self._added):
                 return
 
     def _close_copy(self, target: Value, source: Value) -> None:
         """Shadows are copied along with floats, and along with pointers whose shadows are read from the target."""
         into, out_of = self._pointers.of(target), self._pointers.of(source)
+        if into & self._added:
+            self._added |= out_of
         if into & self._opened and self._leads_to_shadows(out_of):
             self.pointer_mask |= into & self._opened
         if into & (self.pointer_mask | self._floats):
@@ -259,6 +235,8 @@ class Shadows:
         op = value.opcode
         if op == "load" or op in ("atomicrmw", "cmpxchg"):
             self.pointer_mask |= self._pointers.of(value.operands[0])
+            if not isinstance(value.type.scalar, ty.PtrType):
+                self._added |= self._pointers.of(value.operands[0])
             self._need(value.operands[0])
         elif value.is_call:
             for fn in self._pointers.callees(value) or ():

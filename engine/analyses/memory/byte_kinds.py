@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from irgrad.engine.analyses.memory.strided_sets import Offsets, meets
+from irgrad.engine.analyses.memory.strided_sets import Offsets, contains, meets
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.types import Type
 
@@ -35,6 +35,7 @@ ACCESS, USED, DECLARED = 3, 2, 1
 """Strength: accessed as a float or pointer, or so called by the front end; used in arithmetic; the variable's type."""
 
 _LARGEST = 16
+_WORD = 8
 
 
 def kind_size(kind: Kind) -> int:
@@ -95,7 +96,9 @@ class Record:
         self._by_period.clear()
         whole = self._dense(places, kind, size, strength)
         if whole is not None:
-            self._strided = [e for e in self._strided if e[1:] != item[1:] or e[0].stride != places.stride]
+            self._strided = [
+                e for e in self._strided if e[1:] != item[1:] or e[0] == whole or not contains(whole, e[0])
+            ]
             self.add(whole, kind, size, strength)
         elif places.exact:
             self._exact.setdefault(places.start, []).append(item)
@@ -107,14 +110,15 @@ class Record:
         """All elements of an array, if with these places each was seen: by the lanes of vectors, by the copies of an
         unrolled loop. Together they claim what one access with an unknown index claims, and are no more precise."""
         stride = places.stride
-        if len(places.terms) != 1 or places.below or not size < stride <= 64 * size or stride % size:
+        if len(places.terms) != 1 or places.below or not size < stride <= 64 * size:
             return None
         starts = self._starts.setdefault((stride, kind, size, strength), {})
         starts[places.start % stride] = min(places.start, starts.get(places.start % stride, places.start))
-        first = places.start % size
-        if any(at not in starts for at in range(first, stride, size)):
-            return None
-        return Offsets(min(starts[at] for at in range(first, stride, size)), ((size, None),))
+        for step in (step for step in range(size, stride) if stride % step == 0):
+            rows = range(places.start % step, stride, step)
+            if all(at in starts for at in rows):
+                return Offsets(min(starts[at] for at in rows), ((step, None),))
+        return None
 
     def __len__(self) -> int:
         return len(self._seen)
@@ -127,6 +131,35 @@ class Record:
     def contradicts(self, at: int, kind: Kind) -> bool:
         """Whether something that is another kind was seen, or declared, at just this place."""
         return any(_plain(item) and item[1] is not kind for item in self._exact.get(at, ()))
+
+    def overrules(self, start: int, size: int, claim: Offsets) -> bool:
+        """Whether the bytes are integers or pointers although an index that is not bounded claims them for floats: each
+        of them was accessed so at just this place; or they lie before the element at which the index is zero, and some
+        were. Nobody gives an array both names in this way; an index that LLVM no longer bounds claims too much."""
+        if claim.exact or claim.start == start:
+            return False
+        named = {at + b for at in range(start - _LARGEST, start + size) for item in self._exact.get(at, ())
+                 if item[3] == ACCESS for b in range(item[2])}  # fmt: skip
+        floats = any(isinstance(item[1], ty.FloatType) and at + item[2] > start
+                     for at in range(start - _LARGEST, start + size) for item in self._exact.get(at, ()))  # fmt: skip
+        slot = set(range(start, start + size))
+        return not floats and (slot <= named or (start + size <= claim.start and bool(slot & named)))
+
+    def reach(self, places: Offsets) -> Offsets:
+        """The places without those below a field that is no float: an array that follows a header does not go back
+        into it, whatever the sign of an index is called."""
+        step = places.stride
+        if not places.below or not step:
+            return places
+        low = None
+        for at, items in self._exact.items():
+            for _, kind, size, strength in items:
+                if at < places.start and strength == ACCESS and not isinstance(kind, ty.FloatType):
+                    behind = places.start - (places.start - at - size) // step * step  # the first element behind it
+                    before = behind - step
+                    if before < at + size and before + _WORD > at and (low is None or behind > low):
+                        low = behind
+        return places if low is None or low > places.start else Offsets(low, places.terms)
 
     def near(self, places: Offsets, size: int) -> list[tuple[int, Evidence]]:
         """(distance, evidence) of all that may touch the `size` bytes at `places`."""

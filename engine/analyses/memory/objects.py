@@ -35,6 +35,12 @@ COPIES = having("carries_pointers")
 """Operations whose result carries the pointers of their operands."""
 
 
+def takes_low_bits(instr: Instruction) -> bool:
+    """A mask keeps a few low bits, of an address its alignment or a tag: nothing of it is an address."""
+    mask = instr.operands[-1] if instr.opcode == "and" else None
+    return isinstance(mask, ConstInt) and 0 <= mask.value < 1 << 16
+
+
 class Object:
     """A piece of memory: `kind` is argument, pointee, alloca, heap, global, function or unknown.
 
@@ -214,7 +220,21 @@ def is_closed(module: Module, var: GlobalVariable) -> bool:
     """All pointers that a variable may ever hold for the program are in the functions that were read."""
     if var.init is None:  # the vtables of type descriptors: only the C++ runtime looks into them
         return (var.name or "").startswith("_ZTVN10__cxxabiv1")
-    return var.constant or not has_pointer(var.value_type) or not used_elsewhere(module, var)
+    room = has_pointer(var.value_type) or _has_bytes(var.value_type)
+    return var.constant or not room or not used_elsewhere(module, var)
+
+
+def _has_bytes(type_: ty.Type) -> bool:
+    """Room for a pointer in bytes that have no type: LLVM makes such variables of what a constructor allocates."""
+    if isinstance(type_, ty.ArrayType):
+        return _has_bytes(type_.elem) or (type_.elem is ty.I8 and type_.count >= 8)
+    return isinstance(type_, ty.StructType) and any(map(_has_bytes, type_.fields or ()))
+
+
+def filled_elsewhere(module: Module, obj: Object) -> bool:
+    """A variable, of numbers by its type perhaps, in which a function that was not read may keep a pointer."""
+    var = obj.site
+    return isinstance(var, GlobalVariable) and not var.constant and var.init is not None and used_elsewhere(module, var)
 
 
 def used_elsewhere(module: Module, var: GlobalVariable) -> bool:

@@ -23,6 +23,7 @@ from irgrad.engine.analyses.memory.objects import (
     Object,
     alloca_size,
     bits_of,
+    filled_elsewhere,
     fits,
     function_of,
     has_pointer,
@@ -33,6 +34,7 @@ from irgrad.engine.analyses.memory.objects import (
     overlaps,
     pointer_places,
     resolve,
+    takes_low_bits,
 )
 from irgrad.engine.analyses.memory.tbaa import AccessTypes
 from irgrad.engine.ir import types as ty
@@ -48,7 +50,7 @@ from irgrad.engine.ir.model import (
     Module,
     Value,
     is_zero,
-)  # fmt: skip
+)
 from irgrad.engine.ir.opcodes import CALLS
 from irgrad.engine.ir.types import may_hold_pointer
 
@@ -87,9 +89,8 @@ class Pointers:
         self.unknown = self._object("unknown", None, None, None)
         self._unknown_node = self._content[0]
         self._add(self._unknown_node, 1)
-        for arg in root.args:
-            if isinstance(arg.type, ty.PtrType):
-                self._add(self.node(arg), 1 << self._object("argument", arg, None, root).index)
+        for arg in (a for a in root.args if isinstance(a.type, ty.PtrType)):
+            self._add(self.node(arg), 1 << self._object("argument", arg, None, root).index)
         self._reach(root)
         self._solve()
         self.overlapping = overlap_mask(self.objects)  # objects that may lie in one another's memory
@@ -214,8 +215,7 @@ class Pointers:
         split = None if self._cells is None or site is None else self._cells.of.get(site)
         if split is not None and kind in ("alloca", "heap", "global"):
             period, places = split
-            every = self._new_node()
-            nodes = {at: self._new_node() for at in places}
+            every, nodes = self._new_node(), {at: self._new_node() for at in places}
             self._edge(every, self._content[obj.index])
             for node in nodes.values():
                 self._edge(every, node)
@@ -292,7 +292,7 @@ class Pointers:
             number = is_zero(base) and "inbounds" not in instr.flags  # null has no inside
             for operand in instr.operands if number else (base,):
                 self._copy(operand, node)
-        elif op in COPIES:
+        elif op in COPIES and not takes_low_bits(instr):
             for operand in instr.operands:
                 self._copy(operand, node)
             if op == "inttoptr":
@@ -417,10 +417,10 @@ class Pointers:
         kind = self.objects[bit].kind
         if sort == "pointer" and kind in ("argument", "pointee"):
             self._open(bit)
-        if sort == "number" and kind in ("alloca", "heap"):
-            self._edge(self._numbers, target)
-            return
-        for node in self._out_of(bit, where):
+        if sort == "pointer" and kind == "global" and filled_elsewhere(self.module, self.objects[bit]):
+            self._add(target, 1)
+        number = sort == "number" and kind in ("alloca", "heap")
+        for node in [self._numbers] if number else self._out_of(bit, where):
             self._edge(node, target)
 
     def _open(self, bit: int) -> None:

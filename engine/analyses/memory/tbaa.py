@@ -9,6 +9,8 @@ from irgrad.engine.analyses.memory.objects import function_of, has_pointer
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Function, Instruction, Module
 
+TYPE_TAG = "irgrad.type"
+"""`!tbaa` where the source may break C's rules of aliasing: LLVM and points-to sets conclude nothing from it."""
 _NAMES: dict[str, Kind] = {
     "double": ty.F64, "float": ty.F32, "long double": ty.F80, "_Float16": ty.HALF, "__fp16": ty.HALF, "half": ty.HALF,
     "__bf16": ty.BFLOAT, "any pointer": PTR, "vtable pointer": PTR,
@@ -60,6 +62,11 @@ class Tbaa:
                 found.append((int(at.split()[1]), int(size.split()[1]), self.kind(tag)))
             self._structs[node] = tuple(found)
         return self._structs[node]
+
+
+def type_tag(access: Instruction) -> str | None:
+    """The node that says as what the source accesses memory."""
+    return access.metadata.get("tbaa") or access.metadata.get(TYPE_TAG)
 
 
 class AccessTypes:

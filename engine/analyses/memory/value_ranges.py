@@ -214,7 +214,12 @@ class Ranges:
         name = call.callee_name or ""
         if name.startswith(("llvm.umax.", "llvm.smax.", "llvm.umin.", "llvm.smin.")):
             a, b = self._get(call.args[0]), self._get(call.args[1])
-            return None if a is None or b is None else off.join(a, b)
+            if a is None or b is None:
+                return None
+            most = min((v.start for v in (a, b) if v.exact and v.start >= 0), default=None)
+            if most is not None and (name.startswith("llvm.umin.") or ("min" in name and _natural(a) and _natural(b))):
+                return off.make(0, [(1, most)], False)
+            return off.join(a, b)
         return NATURAL if name.startswith(("llvm.ctpop", "llvm.ctlz", "llvm.cttz", "llvm.abs")) else TOP
 
     # -- transfer functions -------------------------------------------------------------------------------------------
@@ -303,6 +308,8 @@ class Ranges:
         if instr.opcode == "trunc" and a.stride:
             assert isinstance(instr.type, ty.IntType)
             return off.make(0, [(gcd(a.stride, a.start, 1 << instr.type.bits), None)], True) if a.below else a
+        if instr.opcode == "zext" and a.below and instr.operands[0].type in (ty.I1, ty.I8):
+            return off.make(0, [(1, 1 if instr.operands[0].type is ty.I1 else 255)], False)
         if instr.opcode == "zext" and a.below:
             return off.make(a.start % a.stride if a.stride else a.start, list(a.terms), False)
         return a
@@ -482,6 +489,9 @@ def _binary(instr: Instruction, a: Offsets, b: Offsets) -> Offsets:
         return off.make(0, [(-(b.start) & b.start or 1, None)], a.below or a.start < 0)
     if op == "urem" and b.exact and b.start > 0:
         return off.make(0, [(1, b.start - 1)], False)
+    if op == "srem" and b.exact and b.start:
+        most = abs(b.start) - 1
+        return off.make(0 if _natural(a) else -most, [(1, most if _natural(a) else 2 * most)], False)
     if op == "lshr" or (op in _SHRINKS and _natural(a) and (op != "sdiv" or _natural(b))):
         return NATURAL
     return TOP

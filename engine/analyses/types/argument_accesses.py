@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from irgrad.engine.analyses.memory.byte_kinds import INT, Kind
 from irgrad.engine.analyses.memory.objects import resolve
-from irgrad.engine.analyses.memory.tbaa import Tbaa
+from irgrad.engine.analyses.memory.tbaa import Tbaa, type_tag
 from irgrad.engine.ir.model import Argument, Function, Instruction, Module, Value
 from irgrad.engine.ir.opcodes import having
 from irgrad.engine.ir.types import Type
@@ -53,7 +53,7 @@ def accesses(module: Module, start: Argument) -> Iterator[tuple[Instruction, Typ
 
 
 def _named(names: Tbaa, access: Instruction, users: _Users) -> Kind | None:
-    tag = access.metadata.get("tbaa")
+    tag = type_tag(access)
     if tag:
         return names.kind(tag)
     stored = access.operands[0] if access.opcode == "store" else access

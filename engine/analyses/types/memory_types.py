@@ -29,8 +29,8 @@ from irgrad.engine.analyses.memory.byte_kinds import (
 from irgrad.engine.analyses.memory.objects import Object
 from irgrad.engine.analyses.memory.pointer_offsets import Spots
 from irgrad.engine.analyses.memory.points_to import Pointers
-from irgrad.engine.analyses.memory.strided_sets import Offsets, add
-from irgrad.engine.analyses.memory.tbaa import Tbaa
+from irgrad.engine.analyses.memory.strided_sets import Offsets, add, touches
+from irgrad.engine.analyses.memory.tbaa import Tbaa, type_tag
 from irgrad.engine.analyses.memory.value_ranges import Ranges
 from irgrad.engine.analyses.types.carriers import Carriers
 from irgrad.engine.analyses.types.contents import Contents
@@ -42,6 +42,7 @@ FLOATS: dict[str, Type] = {str(t): t for t in (ty.HALF, ty.BFLOAT, ty.F32, ty.F6
 _MAX_ROUNDS = 16
 _MAX_PERIOD = 4096
 _MAX_COPIED = 20_000
+_MOST_TAGGED = 256
 
 
 class Pattern:
@@ -92,6 +93,8 @@ class MemoryTypes:
         # what was asked before of several objects, of memory of unknown length: the versions then, the answer
         self._layouts: dict[tuple[tuple[tuple[int, Offsets], ...], int], tuple[int, Layout]] = {}
         self._patterns: dict[tuple[tuple[int, Offsets], ...], tuple[int, Pattern]] = {}
+        self._first: dict[tuple[int, Kind], Instruction] = {}  # (object, kind) -> an access
+        self._tagged: dict[int, dict[tuple[Offsets, int], set[str]]] = {}  # object -> (places, bytes) -> type tags
         self.carriers = Carriers(pointers)
         for obj in pointers.objects:
             self._declare(obj)
@@ -109,7 +112,33 @@ class MemoryTypes:
 
     def access(self, pointer: Value, size: int) -> Layout:
         """What the `size` bytes at `pointer` hold, as ((offset, kind), ...)."""
-        return self._query(self.ranges.places(pointer), size)
+        return self._query(self._places(pointer), size)
+
+    def uses(self, pointer: Value) -> dict[Kind, Instruction]:
+        """As what the memory behind a pointer is used anywhere, and where it is."""
+        objects = self.ranges.places(pointer)
+        return {kind: instr for (bit, kind), instr in self._first.items() if bit in objects}
+
+    def tag_backwards(self, access: Instruction) -> str | None:
+        """The type tag of a load or store, where all accesses of the same bytes have it. Memory that is used for one
+        type after another may be read as a type only behind a store of that type, and a sweep that runs backwards does
+        it the other way round."""
+        tag, pointer = access.metadata.get("tbaa"), access.operands[access.opcode == "store"]
+        size = ty.store_size(access.operands[0].type if access.opcode == "store" else access.type)
+        for bit, places in self._places(pointer).items() if tag else ():
+            rows = self._tagged.get(bit, {})
+            if len(rows) > _MOST_TAGGED or any(
+                tags != {tag} and touches(places, where, 1 - length, size) for (where, length), tags in rows.items()
+            ):
+                return None
+        return tag
+
+    def _places(self, pointer: Value) -> Spots:
+        """Where a pointer leads to, as far as fields of other kinds let it."""
+        spots = self.ranges.places(pointer)
+        if not any(places.below for places in spots.values()):
+            return spots
+        return {bit: self.record(bit).reach(places) for bit, places in spots.items()}
 
     def nothing_but_integers(self, pointer: Value, type_: Type) -> bool:
         """Whether an access of floats finds, wherever in its objects it may be, that others say there are integers."""
@@ -127,14 +156,14 @@ class MemoryTypes:
         period = lcm(*(where.stride for where in (places, *seen) if where.stride))
         if not places.stride or not 0 < period <= _MAX_PERIOD:
             return places.exact
-        behind = period * (1 + max((where.start for where in seen if where.exact), default=0) // period)
+        behind = period * (1 + max(map(off_end, (where for where in seen if not where.stride)), default=0) // period)
         rows = (Offsets(start + k, ((period, None),)) for start in places.expand()
                 for k in range(behind, behind + period, places.stride))  # fmt: skip
         return all(record.layout(row, size)[:1] == ((0, INT),) for row in rows)
 
     def region(self, pointer: Value) -> Pattern:
         """The repeating layout of memory that begins at `pointer` and whose length is not known."""
-        return self._region(self.ranges.places(pointer))
+        return self._region(self._places(pointer))
 
     def _region(self, spots: Spots) -> Pattern:
         key, versions = tuple(spots.items()), self._versions(spots)
@@ -249,8 +278,10 @@ class MemoryTypes:
         self.carriers.visit(instr)
 
     def _access(self, instr: Instruction, pointer: Value, value: Value, type_: Type) -> None:
-        tag = instr.metadata.get("tbaa")
+        tag = type_tag(instr)
         named = self._tbaa.kind(tag) if tag else None
+        for bit, places in self.ranges.places(pointer).items() if tag else ():
+            self._tagged.setdefault(bit, {}).setdefault((places, ty.store_size(type_)), set()).add(tag or "")
         if tag and self._tbaa.is_vtable(tag) and not all(p.exact for p in self.ranges.places(pointer).values()):
             return  # a call through a pointer to a member asks any object, at any offset, in case it is virtual
         for at, seen, size in leaves(type_):
@@ -259,7 +290,9 @@ class MemoryTypes:
                 if named is None or (isinstance(named, Type) and kind_size(named) != size):
                     continue
                 kind = named
-            self._see(pointer, at, kind, size, ACCESS)
+            if self._see(pointer, at, kind, size, ACCESS):
+                for bit in self.ranges.places(pointer):
+                    self._first.setdefault((bit, kind), instr)
         if type_.scalar.is_int:
             if isinstance(named, Type) and kind_size(named) == ty.store_size(type_):
                 self.carriers.learn_if(value, ((0, named),))
@@ -359,9 +392,9 @@ class MemoryTypes:
 
     def _transfer(self, source: Value, target: Value, size: int | None) -> bool:
         """What is known of the source of a copy is known of its target."""
-        goals = self.ranges.places(target)
+        goals = self._places(target)
         changed = False
-        for bit, origin in self.ranges.places(source).items():
+        for bit, origin in self._places(source).items():
             record = self.record(bit)
             if size is None or size > 4096:
                 self._transfer_region(record, origin, goals)
@@ -382,6 +415,8 @@ class MemoryTypes:
                 continue
             relative = Offsets(where.start - origin.start, where.terms, where.below)
             if not origin.exact:
+                if where.exact and not origin.below and where.start < origin.start:
+                    continue
                 relative = add(relative, Offsets(0, origin.terms, True))
             if relative.exact and relative.start < 0:
                 continue

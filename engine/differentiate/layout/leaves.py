@@ -34,6 +34,18 @@ def has_pointer(type_: Type) -> bool:
     return type_.scalar.is_ptr
 
 
+def floats_of(type_: Type, offset: int = 0) -> Iterator[tuple[int, int]]:
+    """(first byte, bytes) of the floats in a type; those of an array that holds nothing else are one."""
+    if type_.scalar.is_fp or (isinstance(type_, ty.ArrayType) and type_.elem.scalar.is_fp):
+        yield offset, ty.size_of(type_)
+    elif isinstance(type_, ty.StructType):
+        for field, at in zip(type_.fields or (), ty.field_offsets(type_), strict=False):
+            yield from floats_of(field, offset + at)
+    elif isinstance(type_, ty.ArrayType):
+        for i in range(type_.count):
+            yield from floats_of(type_.elem, offset + i * ty.size_of(type_.elem))
+
+
 def zero_of(type_: Type) -> Constant:
     """A zero of this type."""
     return zero(type_)

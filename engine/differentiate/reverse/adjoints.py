@@ -289,7 +289,7 @@ def _runs(mask: int) -> Iterator[tuple[int, int]]:
 
 
 def load_shadow(r: ReverseState, like: Instruction, type_: ty.Type, pointer: Value) -> Value:
-    """A load from shadow memory with the alignment and type tag of the access it mirrors."""
+    """A load from shadow memory with the alignment, and the type tag, of the access it mirrors."""
     r.unit.accessed(type_)
     return r.unit.memory.load(r.b, type_, pointer, like.align, _tags(r, like))
 
@@ -301,7 +301,7 @@ def store_shadow(r: ReverseState, like: Instruction, type_: ty.Type, pointer: Va
 
 
 def _tags(r: ReverseState, like: Instruction) -> dict[str, str]:
-    return {**{k: v for k, v in like.metadata.items() if k == "tbaa"}, **r.b.metadata}
+    return {**({"tbaa": tag} if (tag := r.unit.types.tag_backwards(like)) else {}), **r.b.metadata}
 
 
 def store(r: ReverseState, instr: Instruction) -> None:

@@ -133,7 +133,12 @@ def shadow_of_bits(sweep: PrimalCopy, instr: Instruction) -> None:
     """Shadow of an integer operation on carried pointers or floats."""
     unit = sweep.unit
     pointers = [o for o in instr.operands if o.type.scalar.is_int and unit.activity.pointer(o)]
-    floats = [o for o in instr.operands if unit.activity.value(o)] if sweep.tangents else []
+    floats = [o for o in instr.operands if unit.activity.value(o) and kinds_of(unit, o)] if sweep.tangents else []
+    if pointers and not floats and instr.type.is_vector and instr.type.scalar is ty.I64:
+        aligned = _aligned_pointers(sweep, instr, pointers)
+        if aligned is not None:
+            sweep.shadows[instr] = aligned
+            return
     if pointers and not floats and instr.type.is_int:
         refuse_apart(unit, instr)
         wide = _moved_pointers(sweep, instr, pointers)
@@ -166,6 +171,27 @@ def shadow_of_bits(sweep: PrimalCopy, instr: Instruction) -> None:
         sweep.shadows[instr] = join(sweep.b, instr.type, parts)
     else:
         sweep.shadows[instr] = _shadow_of_floats(sweep, instr, amounts)
+
+
+def _aligned_pointers(sweep: PrimalCopy, instr: Instruction, pointers: list[Value]) -> Value | None:
+    """Shadow of arithmetic on addresses in the lanes of a vector (tags in their low bits, say): each moves as far as
+    the address does. None for what only puts lanes together."""
+    masks = [lanes_of(o) for o in instr.operands if o not in pointers]
+    lanes_alone = any(mask and all(m in (0, -1) for m in mask) for mask in masks)
+    if (instr.opcode == "and" and lanes_alone) or ("disjoint" in instr.flags and len(pointers) > 1):
+        return None
+    if len(pointers) > 1 or pointers[0].type is not instr.type or sweep.unit.width > 1:
+        raise refuse(sweep.unit, instr, f"`{instr.opcode}` on addresses in a vector of integers")
+    moved = sweep.b.binary("sub", sweep.values[instr], sweep.value(pointers[0]))
+    return sweep.b.binary("add", sweep.shadow(pointers[0]), moved)
+
+
+def lanes_of(value: Value) -> list[int]:
+    """The lanes of a constant vector of integers; none for another value."""
+    if is_zero(value) and isinstance(value.type, ty.VectorType):
+        return [0] * value.type.count
+    elems = value.elems if isinstance(value, ConstAggregate) else ()
+    return [e.value for e in elems if isinstance(e, ConstInt)] if all(isinstance(e, ConstInt) for e in elems) else []
 
 
 def _moved_pointers(sweep: PrimalCopy, instr: Instruction, pointers: list[Value]) -> Value | None:

@@ -10,6 +10,7 @@ from irgrad.engine.analyses.types.memory_types import shortest
 from irgrad.engine.differentiate.shared.refuse import refuse
 from irgrad.engine.differentiate.shared.sweeps import AdjointSweep
 from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.locations import locate
 from irgrad.engine.ir.model import ConstInt, Instruction, Value
 
 if TYPE_CHECKING:
@@ -27,12 +28,12 @@ def layout_of_copy(unit: Unit, instr: Instruction, where: tuple[int, int, int]) 
     target, size = instr.args[where[0]], instr.args[where[2]]
     ends = [target] if where[0] == where[1] or not instr.args[where[1]].type.is_ptr else [target, instr.args[where[1]]]
     if isinstance(size, ConstInt) and 0 <= size.value <= 256:
-        return _repeating(size.value, _merged(unit, instr, [dict(unit.types.access(p, size.value)) for p in ends]))
+        return _listed(unit, instr, ends, size.value)
     patterns = [unit.types.region(p) for p in ends]
     known = [p for p in patterns if p.period and p.fields]
     if not known:
         if isinstance(size, ConstInt) and size.value <= LISTED:
-            return _repeating(size.value, _merged(unit, instr, [dict(unit.types.access(p, size.value)) for p in ends]))
+            return _listed(unit, instr, ends, size.value)
         return _whole(unit, instr, ends) or (1, [])
     period = max(p.period for p in known)
     spread = [
@@ -40,7 +41,7 @@ def layout_of_copy(unit: Unit, instr: Instruction, where: tuple[int, int, int]) 
         for p in known
         if period % p.period == 0
     ]
-    fields = _merged(unit, instr, spread)
+    fields = _merged(unit, instr, ends, spread)
     moved = None if any(isinstance(kind, ty.FloatType) for _, kind in fields) else _whole(unit, instr, ends)
     return moved or (period, fields)
 
@@ -65,6 +66,10 @@ def _whole(unit: Unit, instr: Instruction, ends: list[Value]) -> tuple[int, list
     return ty.size_of(floats[0]), [(0, floats[0])]
 
 
+def _listed(unit: Unit, instr: Instruction, ends: list[Value], size: int) -> tuple[int, list[tuple[int, Kind]]]:
+    return _repeating(size, _merged(unit, instr, ends, [dict(unit.types.access(p, size)) for p in ends]))
+
+
 def _repeating(size: int, fields: list[tuple[int, Kind]]) -> tuple[int, list[tuple[int, Kind]]]:
     """The floats and pointers with their true period: each field is moved in one direction over its whole length,
     which is only right for overlapping memory when fields of one kind that follow each other are one field."""
@@ -73,7 +78,21 @@ def _repeating(size: int, fields: list[tuple[int, Kind]]) -> tuple[int, list[tup
     return pattern.period, list(pattern.fields)
 
 
-def _merged(unit: Unit, instr: Instruction, layouts: list[dict[int, Kind]]) -> list[tuple[int, Kind]]:
+def _two_uses(unit: Unit, ends: list[Value], *kinds: Kind | None) -> str:
+    """Two kinds that contradict each other, and where they do: those that are known, else any of a float or pointer."""
+    uses = {kind: where for end in ends for kind, where in unit.types.uses(end).items()}
+    named = [kind for kind in kinds if kind not in (None, CONFLICT)]
+    named += [kind for kind in uses if kind not in named]
+    said = []
+    for kind in sorted(named, key=lambda kind: not isinstance(kind, ty.Type))[:2]:
+        line = locate(unit.module, uses[kind]) if kind in uses else ""
+        said.append(f"`{kind}`" + (f" ({line})" if line else ""))
+    return " and as ".join(said)
+
+
+def _merged(
+    unit: Unit, instr: Instruction, ends: list[Value], layouts: list[dict[int, Kind]]
+) -> list[tuple[int, Kind]]:
     merged: dict[int, Kind] = {}
     for layout in layouts:
         for offset, kind in layout.items():
@@ -81,8 +100,9 @@ def _merged(unit: Unit, instr: Instruction, layouts: list[dict[int, Kind]]) -> l
             if kind is CONFLICT or (before is not None and before is not kind and _matters(before, kind)):
                 if is_fill(instr):
                     continue
+                uses = _two_uses(unit, ends, before, kind)
                 raise refuse(
-                    unit, instr, f"byte {offset} of this copied memory is used as `{before or kind}` and as `{kind}`",
+                    unit, instr, f"byte {offset} of this copied memory is used as {uses}",
                     because="its derivative depends on which of them it holds",
                     fix="copy the members by assignment, or keep floats and other data in different memory",
                 )  # fmt: skip

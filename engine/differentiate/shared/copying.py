@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from irgrad.engine.analyses.memory.tbaa import TYPE_TAG
 from irgrad.engine.differentiate.layout.lanes import SHADOW_METADATA
 from irgrad.engine.ir.model import CallInfo, Instruction
 from irgrad.engine.ir.opcodes import having
 
 __all__ = ["KEPT_METADATA", "STRUCTURAL", "clean_call", "shadow_metadata"]
 
-KEPT_METADATA = frozenset(("tbaa", "dbg", "range", "nonnull", "noundef", "fpmath", "nosanitize", "tbaa.struct"))
+KEPT_METADATA = frozenset(
+    ("tbaa", "dbg", "range", "nonnull", "noundef", "fpmath", "nosanitize", "tbaa.struct", TYPE_TAG)
+)
 STRUCTURAL = having("shadow_alike")
 
 

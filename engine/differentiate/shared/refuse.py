@@ -67,6 +67,15 @@ def missing(unit: Unit, instr: Instruction) -> MissingRuleError:
             because=f"`{name}` takes both parts in one vector, which is not taken apart yet",
             fix=f"compute in `double complex` (`{name.removesuffix('f')}`), or write the parts out in real functions",
         )  # fmt: skip
+    if name.startswith("llvm.x86."):
+        return MissingRuleError(
+            "an instruction of this CPU that has no derivative here",
+            where=place(unit, instr), which=instruction_to_text(instr).strip(),
+            because=f"{because}, and `{name}` is not among the intrinsics that become plain arithmetic: it rounds "
+            "towards one side, or takes numbers apart",
+            fix="round to the nearest, or write this part in plain C, which the compiler vectorises, "
+            f'or @rule("{name}")',
+        )  # fmt: skip
     return MissingRuleError(
         "no derivative is known for this call",
         where=place(unit, instr),

@@ -10,7 +10,7 @@ import pytest
 
 from irgrad.engine.codegen.llvm import parse
 from irgrad.engine.codegen.objects import emit, write
-from irgrad.rules.errors import LoadError
+from irgrad.rules.errors import CompileError, LoadError
 
 TEXT = """
 declare double @llvm.sin.f64(double)
@@ -60,3 +60,18 @@ def test_errors(tmp_path: Path) -> None:
     with pytest.raises(LoadError, match="`g` has no body"):
         write(tmp_path / "f.o", TEXT, ["g"])
     assert list(tmp_path.iterdir()) == [], "nothing is half-written"
+
+
+@pytest.mark.parametrize("form", [".s", ".o", ".so"])
+def test_code_for_every_cpu_has_no_instruction_of_some(form: str) -> None:
+    name = "llvm.x86.avx.hadd.pd.256"
+    text = f"""declare <4 x double> @{name}(<4 x double>, <4 x double>)
+define void @f(ptr %x) {{
+  %v = load <4 x double>, ptr %x
+  %h = call <4 x double> @{name}(<4 x double> %v, <4 x double> %v)
+  store <4 x double> %h, ptr %x
+  ret void
+}}"""
+    with pytest.raises(CompileError, match="an instruction that the CPU has not"):
+        emit(text, ["f"], form, cpu="baseline")
+    assert emit(text, ["f"], form, cpu="haswell")

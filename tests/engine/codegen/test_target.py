@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from irgrad.engine.codegen import jit
+from irgrad.engine.codegen.llvm import parse
 from irgrad.engine.codegen.optimise import optimised_module
-from irgrad.engine.codegen.target import HOST, Target
+from irgrad.engine.codegen.target import HOST, Target, check_instructions
+from irgrad.rules.errors import CompileError
 
 TEXT = """
 declare double @llvm.exp.f64(double)
@@ -67,3 +69,27 @@ def test_it_computes_the_same_and_shares_no_cache_entry() -> None:
 def test_it_is_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         HOST.name = "other"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(("name", "type_", "features"), [
+    ("sse.rcp.ps", "<4 x float>", ""), ("sse3.hadd.pd", "<2 x double>", "+sse3"),
+    ("avx.hadd.ps.256", "<8 x float>", "+avx"), ("avx2.phadd.d", "<8 x i32>", "+avx,+avx2"),
+    ("ssse3.pshuf.b.128", "<16 x i8>", "+ssse3"),
+])  # fmt: skip
+def test_instructions_of_other_cpus_are_refused(name: str, type_: str, features: str) -> None:
+    """Code generation would end the process."""
+    two = ", ".join([type_] * (1 if "rcp" in name else 2))
+    values = ", ".join(f"{part} zeroinitializer" for part in two.split(", "))
+    module = parse(f"""declare {type_} @llvm.x86.{name}({two})
+define void @f(ptr %r) {{
+  %y = call {type_} @llvm.x86.{name}({values})
+  store {type_} %y, ptr %r
+  ret void
+}}""")
+    check_instructions(module, features)
+    last = features.rpartition(",")[2]
+    if last:
+        with pytest.raises(CompileError, match="an instruction that the CPU has not") as caught:
+            check_instructions(module, features.replace(last, last.replace("+", "-")))
+        assert last[1:] in caught.value.because
+    module.close()

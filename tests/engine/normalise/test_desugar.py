@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from handwritten.made import OUT, gradient, make
+from handwritten.made import OUT, gradient
 
 from irgrad.engine.codegen.jit import compile_module
 from irgrad.engine.ir.printer import to_text
@@ -214,27 +214,3 @@ def test_a_packed_struct_is_not_aligned() -> None:
     text, _ = _taken_apart("define <{ i8, i64 }> @f(ptr %x) {\n  %w = load <{ i8, i64 }>, ptr %x\n"
                            "  ret <{ i8, i64 }> %w\n}")  # fmt: skip
     assert ", align 1" in text.split("load i64", 1)[1].split("\n", 1)[0]
-
-
-@pytest.mark.parametrize("kind", ["max", "min"])
-@pytest.mark.parametrize(("name", "type_"), [("sse2.{}.pd", "<2 x double>"), ("avx.{}.ps.256", "<8 x float>")])
-def test_extremes_of_vector_instructions(name: str, type_: str, kind: str) -> None:
-    """The second operand where they are equal or one is NaN, as the instruction has it."""
-    dtype = np.float64 if "double" in type_ else np.float32
-    text = f"""declare {type_} @llvm.x86.{name.format(kind)}({type_}, {type_})
-define void @f(ptr %x, ptr %y, ptr %o) {{
-  %a = load {type_}, ptr %x, align 4
-  %b = load {type_}, ptr %y, align 4
-  %m = call {type_} @llvm.x86.{name.format(kind)}({type_} %a, {type_} %b)
-  store {type_} %m, ptr %o, align 4
-  ret void
-}}"""
-    count = 2 if "double" in type_ else 8
-    x, y = np.resize([1.0, 3.0, 2.0, np.nan], count).astype(dtype), np.resize([2.0, 1.0, 2.0, 1.0], count).astype(dtype)
-    first = x > y if kind == "max" else x < y
-    made = make(text, "f", "reverse", ["dup", "dup", "dup"])
-    dx, dy, o = np.zeros_like(x), np.zeros_like(y), np.zeros_like(x)
-    made(x, dx, y, dy, o, np.ones_like(x))
-    np.testing.assert_array_equal(o, np.where(first, x, y))
-    np.testing.assert_array_equal(dx, first)
-    np.testing.assert_array_equal(dy, ~first)

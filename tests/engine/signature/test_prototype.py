@@ -49,6 +49,36 @@ def test_draft_knows_elements_and_directions() -> None:
     assert draft(prototype_of(TEXT, "f")) == "f64(f32[n] x, i32 n, out f64[n] o)"
 
 
+def test_draft_leaves_open_what_nothing_tells() -> None:
+    """An array that is only handed on."""
+    text = "declare void @g(ptr)\ndefine void @f(ptr %p) {\n  call void @g(ptr %p)\n  ret void\n}\n"
+    note = "  (with a number or a parameter for `n`, the element type for `?`)"
+    assert draft(prototype_of(text, "f")) == f"void(?[n] p){note}"
+    with pytest.raises(SignatureError, match="unexpected `\\?`") as caught:
+        Signature.parse("void(?[n] p)")
+    assert "f64" in caught.value.fix
+
+
+def test_draft_takes_types_from_debug_information() -> None:
+    text = """define void @f(ptr %p, i32 %n, ptr %q) !dbg !1 {
+  %v = load i64, ptr %q
+  store double 0.0, ptr %p
+  ret void
+}
+!1 = distinct !DISubprogram(name: "f", type: !2)
+!2 = !DISubroutineType(types: !3)
+!3 = !{null, !4, !6, !7}
+!4 = !DIDerivedType(tag: DW_TAG_pointer_type, baseType: !5, size: 64)
+!5 = !DIBasicType(name: "double", size: 64, encoding: DW_ATE_float)
+!6 = !DIBasicType(name: "unsigned int", size: 32, encoding: DW_ATE_unsigned)
+!7 = !DIDerivedType(tag: DW_TAG_pointer_type, baseType: !8, size: 64)
+!8 = !DIDerivedType(tag: DW_TAG_const_type, baseType: !5)
+"""
+    assert draft(prototype_of(text, "f"), lambda: text) == "void(out f64[n] p, u32 n, f64[n] q)"
+    fewer = text.replace(", !7}", "}")  # not the parameters of the source
+    assert draft(prototype_of(text, "f"), lambda: fewer) == "void(out f64[n] p, i32 n, i64[n] q)"
+
+
 def test_a_missing_signature_prints_the_draft() -> None:
     with pytest.raises(SignatureError) as caught:
         infer(prototype_of(TEXT, "f"))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import irgrad as ig
 from irgrad.interop.loaders import load
 from irgrad.interop.loaders.link import link_inputs, read_bitcode, read_text
 from irgrad.rules.errors import LoadError
@@ -24,8 +25,33 @@ def _bitcode(tmp_path: Path) -> Path:
     return path
 
 
-def test_one_module_is_returned_as_it_is() -> None:
-    assert link_inputs([F], ["f.ll"]) == F
+def test_one_module_is_returned_as_llvm_prints_it() -> None:
+    assert F in link_inputs([F], ["f.ll"])
+    assert F in link_inputs([F.replace("define double", "  define   double").replace("x) {", "x ) { ; one")], ["f.ll"])
+
+
+@pytest.mark.parametrize("text", [
+    "define double @f(double %x) { %y = fmul double %x, %x\n ret double %y }\n",
+    "  define   double @f( double %x )   ; comment\n{\nentry: %y = fmul double %x, %x ; square\n ret double %y\n}\n",
+    "define double @f(double %x) { %c = fcmp ogt double %x, 0.0 br i1 %c, label %a, label %b a: %y = fmul double "
+    "%x, %x ret double %y b: ret double 0.0 }\n",
+    "declare double @llvm.powi.f64.i32(\n double, i32)\ndefine double @f(double %x) {\n %y = call\n double "
+    "@llvm.powi.f64.i32(double\n %x, i32 2)\n ret double %y\n}\n",
+])  # fmt: skip
+def test_text_of_any_layout_is_read(text: str) -> None:
+    assert ig.engine.grad(load(text, language="ll").kernel("f"))(1.5) == 3.0
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    ("define double @f(double %x) {\n  %y = fmul double %x, %x\n  ret double %z\n}\n",
+     ["line 3", "`%z`", "LLVM says of line 3: use of undefined value '%z'"]),
+    ("define double @f(double %x) { %y = fmul double %x, %x\n ret double %z }\n", ["LLVM says of line 2"]),
+])  # fmt: skip
+def test_what_nobody_reads_is_told_with_its_line(text: str, words: list[str]) -> None:
+    with pytest.raises(LoadError) as caught:
+        load(text, language="ll")
+    for word in words:
+        assert word in str(caught.value)
 
 
 def test_modules_are_linked() -> None:

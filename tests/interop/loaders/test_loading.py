@@ -10,7 +10,7 @@ import pytest
 from irgrad.engine import grad
 from irgrad.engine.codegen.llvm import binding
 from irgrad.interop.loaders import load
-from irgrad.rules.errors import CompileError, LoadError
+from irgrad.rules.errors import CompileError, LoadError, SignatureError
 
 SQUARE = "double square(double x) { return x * x; }\n"
 
@@ -68,7 +68,10 @@ def test_cxx_file(tmp_path: Path) -> None:
 def test_ir_and_bitcode_round_trip(folder: Path) -> None:
     library = load(folder / "square.c")
     (folder / "square.ll").write_text(library.text)
-    assert load(folder / "square.ll").text == library.text
+    again = load(folder / "square.ll")
+    assert again.functions() == library.functions()
+    (folder / "square.ll").write_text(again.text)
+    assert load(folder / "square.ll").text == again.text
     llvm = binding()
     module = llvm.parse_assembly(library.text, context=llvm.create_context())
     (folder / "square.bc").write_bytes(module.as_bitcode())
@@ -197,3 +200,23 @@ double f(const double *x, int n) { return part(x, n) * part(x, n); }
         np.testing.assert_allclose(slope, 2 * part * inner, rtol=1e-13)
     assert "alloca" not in kernels[0].primal.stage.text
     assert "alloca" in kernels[1].primal.stage.text
+
+
+def test_a_draft_has_the_types_of_the_source(tmp_path: Path) -> None:
+    """Also of what is only handed on; the draft is a signature as it stands."""
+    body = """struct s { double a; int b; };
+double h(const struct s *p, const int *q, int n) { return p->a * p->a * q[n - 1]; }
+double f(const struct s *p, const int *q, int n) { return h(p, q, n); }
+"""
+    (tmp_path / "f.c").write_text(body)
+    for source in (body, tmp_path / "f.c"):
+        library = load(source)
+        with pytest.raises(SignatureError) as caught:
+            library.kernel("f")
+        drafted = "struct s { f64 a; i32 b; }; f64(s[] p, i32[n] q, i32 n)"
+        assert f'"{drafted}"' in caught.value.fix
+        value = library.kernel("f", drafted)({"a": 3.0, "b": 1}, np.array([5, 2], np.int32))
+        assert value == 18.0
+    text = "declare void @g(ptr)\ndefine void @f(ptr %p) {\n  call void @g(ptr %p)\n  ret void\n}\n"
+    with pytest.raises(SignatureError, match=r"void\(\?\[n\] p\)"):
+        load(text, language="ll").kernel("f")

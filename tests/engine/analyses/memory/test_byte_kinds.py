@@ -52,8 +52,49 @@ def test_all_lanes_of_vectors_are_as_precise_as_an_unknown_index() -> None:
     assert record.layout(Offsets(0, ((4, None),)), 4) == ((0, ty.F32),)
 
 
+def test_copies_of_an_unrolled_loop_are_as_precise_as_the_loop() -> None:
+    """A float in the first half of each double is no more certain than the double, however the loop was unrolled."""
+    record = Record()
+    for at in (0, 8):
+        record.add(Offsets(at, ((16, None),)), ty.F32, 4, ACCESS)
+        record.add(Offsets(at, ((16, None),)), ty.F64, 8, ACCESS)
+    assert record.layout(Offsets(0, ((8, None),)), 8)[0] == (0, CONFLICT)
+
+
+def test_what_is_seen_of_an_array_stays_however_often_a_part_of_it_is_seen() -> None:
+    record, whole = Record(), Offsets(0, ((8, None),))
+    record.add(whole, ty.F64, 8, ACCESS)
+    for at in (0, 8, 16, 24):
+        record.add(Offsets(at, ((32, None),)), ty.F64, 8, ACCESS)
+        assert record.layout(whole, 8) == ((0, ty.F64),)
+
+
 def test_some_places_of_a_stride_are_more_precise_than_an_unknown_index() -> None:
     record = Record()
     record.add(Offsets(0, ((8, None),)), INT, 4, ACCESS)
     record.add(Offsets(0, ((4, None),)), ty.F32, 4, ACCESS)
     assert record.layout(Offsets(0, ((8, None),)), 8) == ((0, INT), (4, ty.F32))
+
+
+def test_an_index_does_not_go_back_into_a_header() -> None:
+    record = Record()
+    record.add(Offsets(0), INT, 4, ACCESS)
+    record.add(Offsets(8), ty.PTR, 8, ACCESS)
+    behind = Offsets(24, ((8, None),), True)
+    assert record.reach(behind) == Offsets(16, ((8, None),))
+    assert record.reach(Offsets(24, ((8, None),))) == Offsets(24, ((8, None),))
+    floats = Record()
+    floats.add(Offsets(8), ty.F64, 8, ACCESS)
+    assert floats.reach(behind) == behind
+
+
+def test_what_is_called_an_integer_everywhere_is_none_of_the_floats_of_an_index_without_bounds() -> None:
+    record, claim = Record(), Offsets(8, ((8, None),))
+    record.add(Offsets(40), INT, 4, ACCESS)
+    assert not record.overrules(40, 8, claim)  # half a float is something else
+    record.add(Offsets(44), INT, 4, ACCESS)
+    assert record.overrules(40, 8, claim)
+    assert not record.overrules(40, 8, Offsets(40, ((8, None),)))
+    assert not record.overrules(40, 8, Offsets(40))
+    record.add(Offsets(40), ty.F64, 8, ACCESS)
+    assert not record.overrules(40, 8, claim)

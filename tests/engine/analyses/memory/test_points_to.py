@@ -315,3 +315,37 @@ declare ptr @malloc(i64)
     root = facts.root
     assert kinds(facts.pointers, named(root, "p")) == set()
     assert kinds(facts.pointers, named(root, "q")) == {"heap %m in @f"}
+
+
+HIDDEN = """
+@either = internal global { i64 } zeroinitializer
+@bytes = internal global [64 x i8] undef
+@table = internal constant [2 x i64] [i64 1, i64 2]
+@read = internal global [2 x i64] zeroinitializer
+declare ptr @malloc(i64)
+define void @fill() {
+  %p = call ptr @malloc(i64 800)
+  store ptr %p, ptr @either
+  store ptr %p, ptr @bytes
+  %n = load i64, ptr @table
+  ret void
+}
+define void @f(ptr noalias %a) {
+entry:
+  %p = load ptr, ptr @either
+  %q = load ptr, ptr getelementptr (i8, ptr @bytes, i64 8)
+  call void @llvm.memcpy.p0.p0.i64(ptr %a, ptr @bytes, i64 64, i1 false)
+  %r = load ptr, ptr @read
+  %s = load ptr, ptr @table
+  %n = load i64, ptr @either
+  ret void
+}
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+"""
+
+
+def test_a_variable_of_numbers_may_hold_a_pointer_of_a_function_out_of_reach() -> None:
+    facts = facts_of(HIDDEN, "f", set())
+    found = {name: kinds(facts.pointers, named(facts.root, name)) for name in "pqrsn"}
+    assert {name for name, held in found.items() if "unknown" in held} == {"p", "q"}
+    assert facts.pointers.contents(facts.pointers.object_of[facts.root.args[0]]) & 1

@@ -89,3 +89,32 @@ def test_a_mask_may_stand_first() -> None:
     facts = facts_of(MASK_FIRST, "f", {0, 1})
     index = facts.pointers.object_of[named(facts.root, "a")].index
     assert facts.types.ranges.places(named(facts.root, "q"))[index].stride == 16
+
+BOUNDED = """
+define void @f(ptr noalias %x, ptr noalias %out) {
+  %a = alloca [64 x double], align 8
+  %n = load i64, ptr %x
+  %natural = lshr i64 %n, 1
+  %c = load i8, ptr %x
+  %signed = srem i64 %n, 3
+  %plain = srem i64 %natural, 3
+  %least = call i64 @llvm.umin.i64(i64 %n, i64 5)
+  %byte = zext i8 %c to i64
+  %p = getelementptr double, ptr %a, i64 %signed
+  %q = getelementptr double, ptr %a, i64 %plain
+  %r = getelementptr double, ptr %a, i64 %least
+  %s = getelementptr double, ptr %a, i64 %byte
+  %v = load double, ptr %p
+  store double %v, ptr %out
+  ret void
+}
+declare i64 @llvm.umin.i64(i64, i64)
+"""
+
+
+def test_remainders_least_ones_and_bytes_have_bounds() -> None:
+    facts = facts_of(BOUNDED, "f", {0, 1})
+    a = facts.pointers.object_of[named(facts.root, "a")].index
+    found = {name: facts.types.ranges.places(named(facts.root, name))[a] for name in "pqrs"}
+    assert found == {"p": Offsets(-16, ((8, 4),)), "q": Offsets(0, ((8, 2),)), "r": Offsets(0, ((8, 5),)),
+                     "s": Offsets(0, ((8, 255),))}  # fmt: skip

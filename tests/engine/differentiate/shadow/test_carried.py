@@ -198,3 +198,30 @@ def test_floats_that_are_copied_as_vectors_of_integers(opt: str | None) -> None:
         x, want = np.linspace(1, 2, n), np.arange(n, 0, -1.0)
         np.testing.assert_allclose(engine.grad(kernel)(x), want)
         np.testing.assert_allclose(engine.jvp(kernel, (x,), (x,))[1], want @ x, rtol=1e-6)
+
+
+@pytest.mark.parametrize("opt", [None, "O1"])
+def test_tags_in_the_low_bits_of_addresses(opt: str | None) -> None:
+    """A tag moves the shadow as far as the address, also where LLVM has put addresses into vectors."""
+    source = """
+    #include <stdint.h>
+    #include <stdlib.h>
+    double f(const double *x, long n) {
+      double *a = malloc(16 * n), s = 0; uintptr_t t[8];
+      for (long i = 0; i < n; i++) {
+        a[2 * i] = x[i]; a[2 * i + 1] = x[i] * x[i];
+        t[i] = (uintptr_t)(a + 2 * i) | (i & 1);
+      }
+      for (long i = 0; i < n; i++) {
+        double *p = (double *)(t[i] & ~(uintptr_t)7);
+        s += t[i] & 1 ? p[1] * 2 : p[0] * x[0];
+      }
+      free(a);
+      return s;
+    }"""
+    kernel = irgrad.load(source, opt=opt).kernel("f", "f64(f64[n] x, i64 n)")
+    x = np.array([0.5, 0.3, 1.2, 0.7, 0.9, 0.4])
+    want = np.where(np.arange(6) % 2, 4 * x, x[0])
+    want[0] += x[::2].sum()
+    np.testing.assert_allclose(engine.grad(kernel)(x), want, rtol=1e-15)
+    np.testing.assert_allclose(engine.jvp(kernel, (x,), (x,))[1], want @ x, rtol=1e-15)

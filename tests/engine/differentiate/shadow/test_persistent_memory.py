@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -133,3 +136,42 @@ def test_pointers_beside_floats_are_refused(mode: str) -> None:
     kernel, x = irgrad.load(NODES).kernel("f", SIGNATURE), np.ones(3)
     with pytest.raises(Unsupported, match=r"memory with pointers beside active floats(.|\n)*in +@f \(.*\n.*@malloc"):
         grad(kernel)(x) if mode == "grad" else jvp(kernel, (x,), (x,))
+
+
+MIXED = """#include <stdlib.h>
+static struct { double *p; double a[4]; } one[1];
+static double *apart_p, apart_a[4];
+static char bytes[64];
+static union { double *p; double a[4]; } either[2];
+static struct { double *p; double a; } many[400];
+#define KERNEL(name, P, A) double name(const double *x, long n) { double s = 0; if (!P) P = malloc(800); \\
+  for (long i = 0; i < n; i++) P[i] = x[i] * x[i]; \\
+  for (long i = 0; i < n; i++) { s = s * 0.5 + P[i] * (A(n & i) + 1); A((i * n) & 3) = 0.1 * s; } return s; }
+#define A1(i) one->a[i]
+#define A2(i) apart_a[i]
+#define A3(i) ((double *)(bytes + 16))[i]
+#define A4(i) either[1].a[i]
+#define A5(i) many[i].a
+KERNEL(mixed, one->p, A1)
+KERNEL(apart, apart_p, A2)
+KERNEL(untyped, (*(double **)bytes), A3)
+KERNEL(unions, either[0].p, A4)
+KERNEL(long_array, many[n].p, A5)
+"""
+
+
+@pytest.mark.parametrize("how", [grad, jacfwd])
+def test_floats_beside_a_kept_pointer_start_from_zero(how: Callable[..., Any]) -> None:
+    unit, x = irgrad.load(MIXED, language="c"), np.array([0.5, -0.3, 1.2, 0.7])
+    mixed, apart = (how(unit.kernel(name, SIGNATURE)) for name in ("mixed", "apart"))
+    calls = [(mixed(x), apart(x)) for _ in range(3)]
+    for got, want in calls:
+        np.testing.assert_allclose(got, want, rtol=1e-14)
+    assert not np.allclose(calls[0][1], calls[1][1])
+
+
+@pytest.mark.parametrize("name", ["untyped", "unions", "long_array"])
+def test_floats_among_kept_pointers_are_refused(name: str) -> None:
+    kernel = irgrad.load(MIXED, language="c").kernel(name, SIGNATURE)
+    with pytest.raises(Unsupported, match="keeps pointers beside active floats"):
+        grad(kernel)(np.array([0.5, -0.3, 1.2, 0.7]))
