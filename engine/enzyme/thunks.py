@@ -408,16 +408,16 @@ class Thunk:
         if not moves:
             self.lines.append(f"  ret {ret} {nought(ret)}")
             return
-        room = max(ty.size_of(ret), *(to + ty.size_of(kind) for to, kind, _, _ in moves))
-        self.lines.append(f"  %out = alloca [{room} x i8], align 16")
+        extent = max(ty.size_of(ret), *(at + ty.size_of(kind) for at, kind, _, _ in moves))
+        self.lines.append(f"  %out = alloca [{extent} x i8], align 16")
         self._move(moves, "%out")
         self.lines += [f"  %whole = load {ret}, ptr %out, align 16", f"  ret {ret} %whole"]
 
     def _move(self, moves: Sequence[Move], where: str) -> None:
-        for to, kind, slot, back in moves:
-            value = self._load(kind, self._beside(slot, back))
+        for to, type_, slot, back in moves:
+            value = self._load(type_, self._beside(slot, back))
             place = self._beside(where, to)
-            self.lines.append(f"  store {kind} {value}, ptr {place}, align 1")
+            self.lines.append(f"  store {type_} {value}, ptr {place}, align 1")
 
     def _check(self, fits: bool, result: str, values: list[Returned]) -> None:
         if fits:
