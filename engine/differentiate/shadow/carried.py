@@ -118,10 +118,11 @@ def add_bits(b: Builder, kinds: frozenset[Type], x: Value, y: Value) -> Value:
             total = b.binary("fadd", b.cast("bitcast", x, view), b.cast("bitcast", y, view))
             return b.cast("bitcast", total, x.type)
     flags, b.flags = b.flags, ()
-    zero = zero_of(x.type)
-    first, second = b.icmp("eq", x, zero), b.icmp("eq", y, zero)
-    every = ConstInt(x.type, -1)  # a NaN in all formats: two unions of different type were added
-    result = b.select(first, y, b.select(second, x, every))
+    whole = ty.int_(bits)  # a float may lie in several lanes
+    one, other = b.cast("bitcast", x, whole), b.cast("bitcast", y, whole)
+    first, second = b.icmp("eq", one, zero_of(whole)), b.icmp("eq", other, zero_of(whole))
+    every = ConstInt(whole, -1)  # a NaN in all formats: two unions of different type were added
+    result = b.cast("bitcast", b.select(first, other, b.select(second, one, every)), x.type)
     b.flags = flags
     return result
 
