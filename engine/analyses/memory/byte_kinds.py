@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from irgrad.engine.analyses.memory.strided_sets import Offsets, contains, meets
 from irgrad.engine.ir import types as ty
@@ -69,12 +69,14 @@ def leaves(type_: Type, at: int = 0) -> list[tuple[int, Kind, int]]:
 
 Evidence = tuple[Offsets, Kind, int, int]
 """(places, kind, size, strength)."""
+_Entry = tuple[int, Kind, tuple[int, int], tuple[int, int]]
+"""(first byte, kind, how strong and precise, the same of the array that it is a part of)."""
 
 
 class Record:
     """Everything seen in one object."""
 
-    __slots__ = ("_by_period", "_cache", "_exact", "_seen", "_starts", "_strided", "version")
+    __slots__ = ("_by_period", "_cache", "_exact", "_seen", "_starts", "_strided", "version", "wide")
 
     def __init__(self) -> None:
         self._exact: dict[int, list[Evidence]] = {}
@@ -83,6 +85,7 @@ class Record:
         self._by_period: dict[int, dict[int, list[Evidence]]] = {}
         self._starts: dict[tuple[int, Kind, int, int], dict[int, int]] = {}
         self._cache: dict[tuple[Offsets, int], Layout] = {}
+        self.wide: dict[Evidence, int] = {}  # a part of an array of which all is seen: the array's stride
         self.version = 0
 
     def add(self, places: Offsets, kind: Kind, size: int, strength: int) -> bool:
@@ -94,21 +97,21 @@ class Record:
         self.version += 1
         self._cache.clear()
         self._by_period.clear()
-        whole = self._dense(places, kind, size, strength)
-        if whole is not None:
-            self._strided = [
-                e for e in self._strided if e[1:] != item[1:] or e[0] == whole or not contains(whole, e[0])
-            ]
-            self.add(whole, kind, size, strength)
-        elif places.exact:
+        if places.exact:
             self._exact.setdefault(places.start, []).append(item)
         else:
             self._strided.append(item)
+        whole = self._dense(places, kind, size, strength)
+        if whole is not None:
+            for part in self._strided:
+                if part[1:] == item[1:] and part[0] != whole and contains(whole, part[0]):
+                    self.wide[part] = min(whole.stride, self.wide.get(part, whole.stride))
+            self.add(whole, kind, size, strength)
         return True
 
     def _dense(self, places: Offsets, kind: Kind, size: int, strength: int) -> Offsets | None:
         """All elements of an array, if with these places each was seen: by the lanes of vectors, by the copies of an
-        unrolled loop. Together they claim what one access with an unknown index claims, and are no more precise."""
+        unrolled loop. Together they claim what one access with an unknown index claims, and are as precise."""
         stride = places.stride
         if len(places.terms) != 1 or places.below or not size < stride <= 64 * size:
             return None
@@ -191,37 +194,40 @@ class Record:
         """What the `size` bytes at `places` hold."""
         key = (places, size)
         if key not in self._cache:
-            self._cache[key] = merge(self.near(places, size), size)
+            self._cache[key] = merge(self.near(places, size), size, self.wide)
         return self._cache[key]
 
 
-def merge(found: list[tuple[int, Evidence]], size: int) -> Layout:
+def merge(found: list[tuple[int, Evidence]], size: int, wide: Mapping[Evidence, int]) -> Layout:
     """Put overlapping evidence together: the strong before the weak, the precise before the wide.
 
     Evidence whose places lie further apart is the more precise: an index that LLVM no longer bounds claims too many
     places, an exact offset claims one. What is left over must agree byte for byte; floats and pointers stand above
     integers (integer code may do bit tricks on them), different floats or a pointer and a float in one place conflict.
+    `wide`: parts of arrays, which are more precise than wider evidence of integers alone, else no more than the array.
     """
     ranked = sorted(found, key=lambda f: (
         -f[1][3], _width(f[1][0]), isinstance(f[1][1], Mark), not f[1][0].exact, f[0], -f[1][2]))  # fmt: skip
-    taken: dict[int, tuple[int, Kind, tuple[int, int]]] = {}  # byte -> start of its entry, kind, rank
+    taken: dict[int, _Entry] = {}  # by byte
     exact = {distance + b for distance, item in found if item[0].exact and _plain(item) for b in range(item[2])}
-    for distance, (places, kind, length, strength) in ranked:
+    for distance, item in ranked:
+        places, kind, length, strength = item
         rank = (-strength, _width(places))
+        entry = (distance, kind, rank, (-strength, -wide[item]) if item in wide else rank)
         held = [taken[b] for b in range(distance, distance + length) if b in taken]
         if not places.exact and kind is PTR and any(b in exact for b in range(distance, distance + length)):
             continue  # what is known at just this place is no pointer
         if not held:
-            taken.update((b, (distance, kind, rank)) for b in range(distance, distance + length))
+            taken.update((b, entry) for b in range(distance, distance + length))
             continue
         if all(h[0] == distance and h[1] is kind for h in held) and len(held) == length:
             continue
         if kind is INT:
-            taken.update((b, (distance, kind, rank)) for b in range(distance, distance + length) if b not in taken)
-        elif all(h[1] is INT for h in held) and all(h[2] == rank for h in held):
-            taken.update((b, (distance, kind, rank)) for b in range(distance, distance + length))
-        elif any(h[2] == rank for h in held):
-            taken.update((b, (b, CONFLICT, rank)) for b in range(distance, distance + length))
+            taken.update((b, entry) for b in range(distance, distance + length) if b not in taken)
+        elif all(h[1] is INT and rank <= h[3] for h in held):
+            taken.update((b, entry) for b in range(distance, distance + length))
+        elif any(rank <= h[3] for h in held):
+            taken.update((b, (b, CONFLICT, *entry[2:])) for b in range(distance, distance + length))
     return _collect(taken, size)
 
 
@@ -236,10 +242,10 @@ def _width(places: Offsets) -> int:
     return -(1 << 62) if stride == 0 else -stride
 
 
-def _collect(taken: dict[int, tuple[int, Kind, tuple[int, int]]], size: int) -> Layout:
+def _collect(taken: dict[int, _Entry], size: int) -> Layout:
     out: list[tuple[int, Kind]] = []
     for byte in sorted(taken):
-        start, kind, _ = taken[byte]
+        start, kind, *_ = taken[byte]
         if not 0 <= byte < size:
             continue
         if isinstance(kind, Mark):

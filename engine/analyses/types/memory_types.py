@@ -8,6 +8,7 @@ carry what their memory holds, and tell other memory about it: both are solved t
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from math import gcd, lcm
@@ -152,13 +153,13 @@ class MemoryTypes:
     def _integers(record: Record, places: Offsets, size: int) -> bool:
         if not any(kind is INT for _, kind in record.layout(places, size)):
             return False
-        seen = [item[0] for _, item in record.near(places, size) if item[1] is INT]
-        period = lcm(*(where.stride for where in (places, *seen) if where.stride))
+        seen = {(item[0], item[2]) for _, item in record.near(places, size) if item[1] is INT}
+        period = lcm(*(where.stride for where in (places, *(where for where, _ in seen)) if where.stride))
         if not places.stride or not 0 < period <= _MAX_PERIOD:
             return places.exact
-        behind = period * (1 + max(map(off_end, (where for where in seen if not where.stride)), default=0) // period)
-        rows = (Offsets(start + k, ((period, None),)) for start in places.expand()
-                for k in range(behind, behind + period, places.stride))  # fmt: skip
+        last = max((off_end(where) + length for where, length in seen if not where.stride), default=0)
+        behind = (start + period * (1 + max(last - start, 0) // period) for start in places.expand())
+        rows = (Offsets(k, ((period, None),)) for first in behind for k in range(first, first + period, places.stride))
         return all(record.layout(row, size)[:1] == ((0, INT),) for row in rows)
 
     def region(self, pointer: Value) -> Pattern:
@@ -259,7 +260,7 @@ class MemoryTypes:
         elif isinstance(type_, ty.StructType):
             for field, at in zip(type_.fields or (), ty.field_offsets(type_), strict=False):
                 self._declared(bit, field, places.shift(at))
-        else:
+        elif type_ is not ty.I8:  # bytes are declared to hold anything
             for at, kind, size in leaves(type_):
                 self.record(bit).add(places.shift(at), kind, size, DECLARED)
 
@@ -433,7 +434,8 @@ class MemoryTypes:
         last = self._layouts.get(key)
         if last is None or last[0] != versions:
             found = [hit for bit in known for hit in self._records[bit].near(spots[bit], size)]
-            last = self._layouts[key] = versions, merge(found, size)
+            wide = ChainMap(*(self._records[bit].wide for bit in known))
+            last = self._layouts[key] = versions, merge(found, size, wide)
         return last[1]
 
     def _versions(self, objects: Iterable[int]) -> int:

@@ -69,6 +69,22 @@ def test_what_is_seen_of_an_array_stays_however_often_a_part_of_it_is_seen() -> 
         assert record.layout(whole, 8) == ((0, ty.F64),)
 
 
+def test_memory_used_for_structs_of_one_size_after_another() -> None:
+    """Doubles at each place of 24 bytes, seen one by one, do not stand behind the integer that was there before."""
+    record, first = Record(), Offsets(0, ((24, None),))
+    record.add(first, INT, 4, ACCESS)
+    for at in (0, 8, 16):
+        record.add(Offsets(at, ((24, None),)), ty.F64, 8, ACCESS)
+    assert record.layout(first, 8) == ((0, ty.F64),)
+    record.add(Offsets(4, ((24, None),)), ty.F32, 4, ACCESS)
+    assert record.layout(first, 8)[0][1] is CONFLICT
+    before = Record()
+    before.add(Offsets(4, ((24, None),)), INT, 8, ACCESS)
+    for at in (0, 8, 16):
+        before.add(Offsets(at, ((24, None),)), ty.F64, 8, ACCESS)
+    assert before.layout(first, 24) == ((0, ty.F64), (8, ty.F64), (16, ty.F64))
+
+
 def test_some_places_of_a_stride_are_more_precise_than_an_unknown_index() -> None:
     record = Record()
     record.add(Offsets(0, ((8, None),)), INT, 4, ACCESS)
