@@ -5,9 +5,9 @@
 
 A later call finds the memory that an earlier one has allocated, and its shadow behind the shadow of the variable. So
 such shadows come from a list of their own (`runtime/persistent_memory.ll`), neither from the tape nor from what one
-call frees. What the memory holds when a call begins depends on no argument of this call: as for variables, the
-derivatives in it start from zero. Where the call is differentiated again, so is the list: its blocks have shadows
-there.
+call frees; where each call writes the variable before it reads it, nobody finds that memory again. What the memory
+holds when a call begins depends on no argument of this call: as for variables, the derivatives in it start from zero.
+Where the call is differentiated again, so is the list: its blocks have shadows there.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.activity.activity import objects_of
+from irgrad.engine.analyses.memory.carried_over import carried_over
 from irgrad.engine.differentiate.layout import lanes, separate_shadows
 from irgrad.engine.differentiate.shadow.copies import layout_of_copy
 from irgrad.engine.differentiate.shared.refuse import refuse
@@ -33,8 +34,8 @@ __all__ = [
 ]  # fmt: skip
 
 def kept_objects(unit: Unit) -> int:
-    """Allocations that a variable may lead to when the call has ended, and what is freed by the same code as those."""
-    pointers, variables = unit.pointers, _variables(unit)
+    """Allocations that a variable may lead to when a call begins, and what is freed by the same code as those."""
+    pointers, variables = unit.pointers, unit.get(_variables)
     heap = sum(1 << o.index for o in pointers.objects if o.kind == "heap")
     own = sum(1 << o.index for o in pointers.objects if isinstance(o.site, Instruction) and o.site.callee_name == NEW)
     kept = (pointers.reachable(variables) & heap if variables else 0) | own
@@ -49,13 +50,12 @@ def kept_objects(unit: Unit) -> int:
 
 
 def _variables(unit: Unit) -> int:
-    sites = ((o.index, o.site) for o in unit.pointers.objects)
-    return sum(1 << index for index, site in sites if isinstance(site, GlobalVariable) and not site.constant)
+    return carried_over(unit.pointers, unit.types.ranges.places)
 
 
 def lasts(unit: Unit, memory: Value) -> bool:
     """Whether a pointer may lead to such memory, or to a variable: a later call reads the shadow pointers there."""
-    return bool(unit.pointers.of(memory) & (unit.get(kept_objects) | _variables(unit)))
+    return bool(unit.pointers.of(memory) & (unit.get(kept_objects) | unit.get(_variables)))
 
 
 def outlives(unit: Unit, memory: Value) -> bool:
