@@ -23,8 +23,11 @@ STEP = 1e-4
 SINGLES = ("copies.c",)
 """Those that compute with f32 too: differences are no better than that."""
 REFUSED = {"classes.cpp": "a pointer is computed from two pointers",
-           "header_then_arrays.c": "a part of an active float is overwritten"}  # fmt: skip
+           "header_then_arrays.c": "a part of an active float is overwritten",
+           "vtable.c": "the size of this allocation is not known"}  # fmt: skip
 """Those whose second derivatives are refused, with the message."""
+KEPT = ("global_arena.c", "thread_locals.cpp")
+"""Those whose memory other functions of a program may have allocated: refused there, not in a kernel of its own."""
 
 MAIN = """
 #include <stdio.h>
@@ -79,7 +82,11 @@ def test_programs_with_the_notation(path: Path, level: str, tmp_path: Path, capf
     want = engine.grad(irgrad.load(path).kernel("loss", "f64(f64[n] x, i64 n)"))(X)
     program = tmp_path / path.name
     program.write_text(path.read_text() + MAIN)
-    assert main(["run", level, str(program)]) == 0
+    status = main(["run", level, str(program)])
+    if path.name in KEPT:
+        assert "an active float moves through a pointer of unknown origin" in capfd.readouterr().err
+        return
+    assert status == 0
     ctypes.CDLL(None).fflush(None)
     found = [float(row) for row in capfd.readouterr().out.split()]
     np.testing.assert_allclose(found, want, rtol=1e-9, atol=1e-12)
