@@ -6,7 +6,7 @@ generated index arithmetic stays readable; everything else is left to LLVM.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
@@ -250,3 +250,26 @@ def mask_lanes(mask: Value, count: int) -> list[int | None]:
         return [None] * count
     assert isinstance(mask, ConstAggregate)
     return [e.value if isinstance(e, ConstInt) else 0 if isinstance(e, ConstZero) else None for e in mask.elems]
+
+
+def moved_lanes(instr: Instruction) -> Iterator[tuple[Value, int, Value, int, int]]:
+    """(source, lane, result, lane, bytes of a lane) of what moves elements of vectors; none for unknown lanes."""
+    size = ty.store_size(instr.type.scalar)
+    first, second, *where = instr.operands
+    if instr.opcode == "shufflevector":
+        assert isinstance(instr.type, ty.VectorType) and isinstance(first.type, ty.VectorType)
+        for at, lane in enumerate(mask_lanes(where[0], instr.type.count)):
+            if lane is not None:
+                yield (first, second)[lane // first.type.count], lane % first.type.count, instr, at, size
+        return
+    place = where[0] if where else second
+    if not isinstance(place, ConstInt):
+        return
+    if instr.opcode == "extractelement":
+        yield first, place.value, instr, 0, size
+        return
+    assert isinstance(instr.type, ty.VectorType)
+    yield second, 0, instr, place.value, size
+    for at in range(instr.type.count):
+        if at != place.value:
+            yield first, at, instr, at, size

@@ -17,6 +17,7 @@ from irgrad.engine.analyses.memory.objects import Object, PointsTo, bits_of, poi
 from irgrad.engine.analyses.memory.strided_sets import TOP, ZERO, Offsets
 from irgrad.engine.analyses.memory.tbaa import Tbaa
 from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.builder import moved_lanes
 from irgrad.engine.ir.model import (
     Argument,
     ConstAggregate,
@@ -44,6 +45,7 @@ Place = tuple[Offsets, Kind | None]
 
 PASSES = having("same_number")
 _PARTS = of_kind("vector", "aggregate")
+_SHUFFLES = of_kind("vector")
 
 
 class PointerSpots:
@@ -185,12 +187,31 @@ class PointerSpots:
     # -- instructions -------------------------------------------------------------------------------------------------
 
     def keep(self, address: Value, spots: Spots | None, access: Instruction) -> None:
-        """A pointer is stored at an address; of what a wide value carries, anything in each place."""
+        """A pointer is stored at an address; of what a wide value carries, each part in its place."""
         if spots is not None:
-            tag, lanes = self._tag(access), pointer_places(access.operands[0].type)
-            for bit, places in self._now(address):
-                for at in lanes if access.opcode == "store" else (0,):
-                    self._keep_at(bit, (places.shift(at), tag), spots)
+            tag, value = self._tag(access), access.operands[0]
+            lanes = pointer_places(value.type) if access.opcode == "store" else (0,)
+            for at in lanes:
+                part = self._part(value, at) if len(lanes) > 1 else spots
+                if part is None:
+                    continue
+                for bit, places in self._now(address):
+                    self._keep_at(bit, (places.shift(at), tag), part)
+
+    def _part(self, value: Value, at: int) -> Spots | None:
+        """Where the pointer leads that a wide value carries this many bytes from its start."""
+        while isinstance(value, Instruction) and len(pointer_places(value.type)) > 1:
+            if value.opcode == "load":
+                return self._look_up(value, at, 8)
+            if value.opcode in PASSES and ty.store_size(value.type) == ty.store_size(value.operands[0].type):
+                value = value.operands[0]
+                continue
+            moves = moved_lanes(value) if value.opcode in _SHUFFLES else ()
+            origin = next(((o, from_, lane, size) for o, from_, _, lane, size in moves if at // size == lane), None)
+            if origin is None:
+                break
+            value, at = origin[0], at + (origin[1] - origin[2]) * origin[3]
+        return self.get(value)
 
     def _tag(self, access: Instruction) -> Kind | None:
         """Whether the source calls an access one of a pointer or of an integer: by C's rules they never overlap."""
@@ -198,8 +219,10 @@ class PointerSpots:
         return self._tbaa.kind(tag) if tag else None
 
     def _keep_at(self, container: int, place: Place, spots: Spots) -> None:
-        table = self._content.setdefault(container, {})
-        if place not in table and (self.coarse or len(table) >= _MOST_PLACES or place[0].below):
+        table, (where, tag) = self._content.setdefault(container, {}), place
+        if where.below:  # both ways from any of them is the same
+            place = (Offsets(where.start % where.stride, where.terms, True), tag)
+        if place not in table and (self.coarse or len(table) >= _MOST_PLACES):
             place = (TOP, None)
         before = table.get(place)
         self._merge(table, place, spots, container)
@@ -292,15 +315,16 @@ class PointerSpots:
         last = self._loaded.get(instr)
         if last is not None and last[1] == stores and (last[0] is address or last[0] == address):
             return last[2]
-        found = self._look_up(instr)
+        found = self._look_up(instr, 0, ty.store_size(instr.type))
         self._loaded[instr] = address, stores, found
         return found
 
-    def _look_up(self, instr: Instruction) -> Spots | None:
+    def _look_up(self, instr: Instruction, at: int, size: int) -> Spots | None:
         address, wanted = instr.operands[0], self._numbers(self._pointers.of(instr))
-        size, tag = ty.store_size(instr.type), self._tag(instr)
+        tag = self._tag(instr)
         out: Spots | None = None
-        for bit, here in self._now(address):
+        for bit, start in self._now(address):
+            here = start.shift(at)
             for (places, stored_as), held in self._stored(bit):
                 if tag is not None and stored_as is not None and tag is not stored_as:
                     continue

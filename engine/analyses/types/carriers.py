@@ -7,13 +7,12 @@ Integers in structs (`std::optional<double>` is returned as `{ i64, i8 }`) are v
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 
 from irgrad.engine.analyses.memory.byte_kinds import CONFLICT, INT, Kind, Layout, kind_size, leaves
 from irgrad.engine.analyses.memory.points_to import Pointers
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.builder import mask_lanes
+from irgrad.engine.ir.builder import moved_lanes
 from irgrad.engine.ir.model import Argument, ConstInt, Function, Instruction, Value
 from irgrad.engine.ir.opcodes import CASTS, CHOICES, having, of_kind
 from irgrad.engine.ir.types import Type
@@ -280,7 +279,7 @@ class Carriers:
             return [(operands[0], instr, moved, 0, size) if op == "lshr" else (operands[0], instr, -moved, moved, size)]
         if op in _VECTOR:
             return [(source, result, (start - at) * width, at * width, (at + 1) * width)
-                    for source, start, result, at, width in _lanes(instr)]  # fmt: skip
+                    for source, start, result, at, width in moved_lanes(instr)]  # fmt: skip
         return [(operand, instr, 0, 0, size) for operand in operands]
 
     def _pass(self, source: Value, target: Value, shift: int, first: int, end: int) -> bool:
@@ -293,26 +292,3 @@ class Carriers:
             (_, _, _, begin, stop), *_ = self._links(target) or [(target, target, 0, 0, 0)]
             moved = tuple(e for e in moved if begin <= e[0] < stop)
         return bool(moved) and self.learn(target, moved)
-
-
-def _lanes(instr: Instruction) -> Iterator[tuple[Value, int, Value, int, int]]:
-    """(source, lane, result, lane, bytes of a lane) of what moves elements of vectors; none for unknown lanes."""
-    size = ty.store_size(instr.type.scalar)
-    first, second, *where = instr.operands
-    if instr.opcode == "shufflevector":
-        assert isinstance(instr.type, ty.VectorType) and isinstance(first.type, ty.VectorType)
-        for at, lane in enumerate(mask_lanes(where[0], instr.type.count)):
-            if lane is not None:
-                yield (first, second)[lane // first.type.count], lane % first.type.count, instr, at, size
-        return
-    place = where[0] if where else second
-    if not isinstance(place, ConstInt):
-        return
-    if instr.opcode == "extractelement":
-        yield first, place.value, instr, 0, size
-        return
-    assert isinstance(instr.type, ty.VectorType)
-    yield second, 0, instr, place.value, size
-    for at in range(instr.type.count):
-        if at != place.value:
-            yield first, at, instr, at, size

@@ -16,7 +16,8 @@ void other(void);
 APART static double *take(long n) { char *p = top; top += 8 * n; return (double *)p; }
 APART static void start(void) { top = malloc(800); }
 APART static void perhaps(double *x) { if (x[0] > 0) top = malloc(800); }
-APART static double deep(double *x, long n) { top = malloc(80); take(1)[0] = x[n]; return n ? x[n] / deep(x, n / 2) + deep(x, n - 1) : top[0]; }
+APART static double deep(double *x, long n) {
+  top = malloc(80); take(1)[0] = x[n]; return n ? x[n] / deep(x, n / 2) + deep(x, n - 1) : top[0]; }
 """
 
 

@@ -178,9 +178,9 @@ def test_memory_is_looked_up_once_for_a_load_of_what_does_not_change(monkeypatch
     sweeps: list[str] = []
     original, load = PointerSpots._look_up, PointerSpots._load
 
-    def look_up(self: PointerSpots, instr: Instruction) -> Spots | None:
+    def look_up(self: PointerSpots, instr: Instruction, at: int, size: int) -> Spots | None:
         looked.append(instr.name)
-        return original(self, instr)
+        return original(self, instr, at, size)
 
     def again(self: PointerSpots, instr: Instruction) -> Spots | None:
         sweeps.append(instr.name)
@@ -197,3 +197,61 @@ def test_memory_is_looked_up_once_for_a_load_of_what_does_not_change(monkeypatch
         assert [*facts.types.ranges.places(last.operands[0]).values()] == [Offsets(8 * links)]
     assert many[1] > 2 * few[1]
     assert many[0] == few[0]
+
+
+WIDE = """
+declare ptr @malloc(i64)
+define void @f(ptr %x) {
+  %h = call ptr @malloc(i64 64)
+  %inner = getelementptr i8, ptr %h, i64 24
+  %from = alloca [16 x i8]
+  %second = getelementptr i8, ptr %from, i64 8
+  store ptr %inner, ptr %from
+  store ptr %h, ptr %second
+  %to = alloca [16 x i8]
+  %there = getelementptr i8, ptr %to, i64 8
+  COPY
+  %a = load ptr, ptr %to
+  %b = load ptr, ptr %there
+  %v = load double, ptr %x
+  store double %v, ptr %a
+  store double %v, ptr %b
+  %w = load double, ptr %h
+  store double %w, ptr %x
+  ret void
+}
+"""
+
+
+@pytest.mark.parametrize(("copy", "first", "second"), [
+    ("%v2 = load <2 x ptr>, ptr %from\n  store <2 x ptr> %v2, ptr %to", 24, 0),
+    ("%v2 = load <2 x i64>, ptr %from\n  store <2 x i64> %v2, ptr %to", 24, 0),
+    ("%v2 = load i128, ptr %from\n  store i128 %v2, ptr %to", 24, 0),
+    ("%v2 = load <16 x i8>, ptr %from\n  store <16 x i8> %v2, ptr %to", 24, 0),
+    ("%v2 = load <2 x ptr>, ptr %from\n  %s = shufflevector <2 x ptr> %v2, <2 x ptr> poison, <2 x i32> <i32 1, i32 0>\n"
+     "  store <2 x ptr> %s, ptr %to", 0, 24),
+    ("%v1 = insertelement <2 x ptr> poison, ptr %h, i32 0\n  %v2 = insertelement <2 x ptr> %v1, ptr %inner, i32 1\n"
+     "  store <2 x ptr> %v2, ptr %to", 0, 24),
+    ("%v2 = load i128, ptr %from\n  %s = bitcast i128 %v2 to <4 x i32>\n  store <4 x i32> %s, ptr %to", 24, 0),
+])  # fmt: skip
+def test_parts_of_wide_values_stay_in_their_places(copy: str, first: int, second: int) -> None:
+    facts = facts_of(WIDE.replace("COPY", copy), "f", {0})
+    places = [facts.types.ranges.places(named(facts.root, name))[_heap(facts).index] for name in "ab"]
+    assert places == [Offsets(first), Offsets(second)]
+
+
+def test_a_pointer_both_ways_from_many_keeps_its_place_in_each() -> None:
+    source = """
+#include <stdlib.h>
+typedef struct { double *first, *second; } pair;
+void f(double *x, long n) {
+  double *h = malloc(80);
+  pair *p = malloc(n * sizeof(pair)), *end = p + n;
+  for (pair *q = end; q != p;) { --q; q->first = h + 3; q->second = h; }
+  for (long i = 0; i < n; i++) { p[i].first[0] = x[i]; p[i].second[0] = x[i] * 2; }
+  x[0] = h[0] + h[3];
+}"""
+    facts = facts_of_c(source, "f", {0})
+    heap = next(o for o in facts.pointers.objects if o.kind == "heap" and o.size == 80)
+    stores = [i for i in all_of(facts, "store") if i.operands[0].type.is_fp and i.operands[1] is not facts.root.args[0]]
+    assert {facts.types.ranges.places(i.operands[1])[heap.index] for i in stores} == {Offsets(24), Offsets(0)}
