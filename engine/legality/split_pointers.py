@@ -15,7 +15,7 @@ from irgrad.engine.analyses.memory.objects import bits_of
 from irgrad.engine.analyses.memory.tbaa import Tbaa
 from irgrad.engine.differentiate.shared.refuse import refuse
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import GlobalVariable, Instruction, Value
+from irgrad.engine.ir.model import ConstInt, GlobalVariable, Instruction, Value
 from irgrad.engine.ir.opcodes import BITWISE, SHIFTS, having, of_kind
 
 if TYPE_CHECKING:
@@ -86,16 +86,27 @@ def _in_pieces(unit: Unit, value: Value, tbaa: Tbaa) -> bool:
             continue
         if value.opcode == "load" and _part_of_pointer(unit, value, tbaa):
             return True
-        if value.opcode not in _MOVES:
+        if value.opcode not in _MOVES or _takes_flags(value):
             continue
         operands = value.operands[1:] if value.opcode == "select" else value.operands
         lost = not unit.pointers.of(value)  # in what is too short for an address, and in shifts
-        if lost and any(_leads_to_floats(unit, unit.pointers.of(o)) for o in operands):
+        if lost and any(_leads_to_floats(unit, unit.pointers.of(o)) for o in operands if not _is_distance(unit, o)):
             return True
         fresh = [operand for operand in operands if operand not in seen]
         seen.update(fresh)
         work += fresh
     return False
+
+
+def _is_distance(unit: Unit, value: Value) -> bool:
+    """The distance of two addresses: part of it is a number."""
+    return isinstance(value, Instruction) and value.opcode == "sub" and all(map(unit.pointers.of, value.operands))
+
+
+def _takes_flags(value: Instruction) -> bool:
+    """A mask leaves so few bits of an address that nobody puts it together of such."""
+    mask = value.operands[-1] if value.opcode == "and" else None
+    return isinstance(mask, ConstInt) and 0 <= mask.value < _SIZE
 
 
 def _part_of_pointer(unit: Unit, load: Instruction, tbaa: Tbaa) -> bool:

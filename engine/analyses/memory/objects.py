@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
@@ -166,6 +167,17 @@ def pointer_places(type_: ty.Type) -> tuple[int, ...]:
             return tuple(offset + at for field, offset in parts for at in pointer_places(field))
         case _:
             return ()
+
+
+def alignment(obj: Object) -> int:
+    """Bytes to which an object is aligned; 1 where that is not known. An allocation is so for any number or pointer."""
+    site = obj.site
+    if obj.kind == "alloca" and isinstance(site, Instruction) and site.elem is not None:
+        return site.align or ty.align_of(site.elem)
+    if obj.kind == "global" and isinstance(site, GlobalVariable):
+        said = re.search(r"\balign (\d+)", site.tail)
+        return int(said[1]) if said else 1
+    return 8 if obj.kind == "heap" else 1
 
 
 def resolve(value: Value) -> Value:

@@ -13,7 +13,7 @@ from typing import Any
 
 from irgrad.engine.analyses.memory import strided_sets as off
 from irgrad.engine.analyses.memory.byte_kinds import Kind
-from irgrad.engine.analyses.memory.objects import Object, PointsTo, bits_of, pointer_places
+from irgrad.engine.analyses.memory.objects import Object, PointsTo, alignment, bits_of, pointer_places
 from irgrad.engine.analyses.memory.strided_sets import TOP, ZERO, Offsets
 from irgrad.engine.analyses.memory.tbaa import Tbaa
 from irgrad.engine.ir import types as ty
@@ -35,6 +35,7 @@ ANY = -1
 """The key that stands for every object, used where there are many."""
 _MOST = 24
 _MOST_PLACES = 256
+_WORD = 8  # bytes of a pointer
 _LISTED = 4096  # bytes of a copy that is looked at place by place
 
 Spots = dict[int, Offsets]
@@ -69,6 +70,7 @@ class PointerSpots:
         self._returns: dict[Function, Spots] = {}
         self.changed = False
         self.coarse = False  # no new places in memory are told apart any more
+        self._alignments: dict[int, int] = {}
         for arg in pointers.root.args:
             self._state[arg] = dict.fromkeys(bits_of(pointers.of(arg)), ZERO)
 
@@ -196,7 +198,9 @@ class PointerSpots:
                 if part is None:
                     continue
                 for bit, places in self._now(address):
-                    self._keep_at(bit, (places.shift(at), tag), part)
+                    where = self.aligned(bit, places, access.align)
+                    if where is not None:
+                        self._keep_at(bit, (where.shift(at), tag), part)
 
     def _part(self, value: Value, at: int) -> Spots | None:
         """Where the pointer leads that a wide value carries this many bytes from its start."""
@@ -212,6 +216,14 @@ class PointerSpots:
                 break
             value, at = origin[0], at + (origin[1] - origin[2]) * origin[3]
         return self.get(value)
+
+    def aligned(self, bit: int, places: Offsets, align: int) -> Offsets | None:
+        """Those of the places in an object that an access of this alignment may have; None where none is."""
+        if align <= 1 or bit == ANY:
+            return places
+        if bit not in self._alignments:
+            self._alignments[bit] = alignment(self._pointers.objects[bit])
+        return off.multiples(places, min(align, self._alignments[bit]))
 
     def _tag(self, access: Instruction) -> Kind | None:
         """Whether the source calls an access one of a pointer or of an integer: by C's rules they never overlap."""
@@ -240,7 +252,9 @@ class PointerSpots:
             for (places, tag), spots in tuple(self._stored(origin)):
                 for distance in _distances(start, places, size):
                     for goal, there in self._now(target):
-                        self._keep_at(goal, (off.add(there, distance), tag), spots)
+                        where = off.add(there, distance)
+                        place = (where, tag) if off.multiples(where, _WORD) == where else (TOP, None)  # bytes, perhaps
+                        self._keep_at(goal, place, spots)
 
     def classes(self, value: Value) -> Spots | None:
         """Where in the objects of a pointer those of classes with virtual functions begin, one inside of another: where
@@ -324,7 +338,10 @@ class PointerSpots:
         tag = self._tag(instr)
         out: Spots | None = None
         for bit, start in self._now(address):
-            here = start.shift(at)
+            where = self.aligned(bit, start, instr.align)
+            if where is None:
+                continue
+            here = where.shift(at)
             for (places, stored_as), held in self._stored(bit):
                 if tag is not None and stored_as is not None and tag is not stored_as:
                     continue

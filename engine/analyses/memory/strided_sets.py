@@ -160,6 +160,22 @@ def multiply(a: Offsets, b: Offsets) -> Offsets:
     return make(a.start * b.start, [(stride or 1, None)], signed)
 
 
+def multiples(a: Offsets, of: int) -> Offsets | None:
+    """The members that a number divides (all of them, where that is not easily said); None where there is none."""
+    shared = gcd(of, *(stride for stride, _ in a.terms))
+    if a.start % shared:
+        return None
+    if shared == of or len(a.terms) != 1:
+        return a
+    ((stride, count),) = a.terms
+    step = of // shared
+    first = next(k for k in range(step) if not (a.start + k * stride) % of)
+    if count is not None and count < first:
+        return None
+    count = None if count is None else (count - first) // step
+    return make(a.start + first * stride, [(stride * step, count)], a.below)
+
+
 def highest(a: Offsets) -> int | None:
     """The largest member; None when there is none."""
     out = a.start

@@ -291,7 +291,7 @@ class MemoryTypes:
                 if named is None or (isinstance(named, Type) and kind_size(named) != size):
                     continue
                 kind = named
-            if self._see(pointer, at, kind, size, ACCESS):
+            if self._see(pointer, at, kind, size, ACCESS, instr.align):
                 for bit in self.ranges.places(pointer):
                     self._first.setdefault((bit, kind), instr)
         if type_.scalar.is_int:
@@ -299,10 +299,11 @@ class MemoryTypes:
                 self.carriers.learn_if(value, ((0, named),))
             self.carriers.memory(value, pointer, named is INT)
 
-    def _see(self, pointer: Value, at: int, kind: Kind, size: int, strength: int) -> bool:
+    def _see(self, pointer: Value, at: int, kind: Kind, size: int, strength: int, align: int = 0) -> bool:
         changed = False
-        for bit, places in self.ranges.places(pointer).items():
-            if not self._outside(bit, places.shift(at), size):
+        for bit, anywhere in self.ranges.places(pointer).items():
+            places = self.ranges.spots.aligned(bit, anywhere, align)
+            if places is not None and not self._outside(bit, places.shift(at), size):
                 changed |= self.record(bit).add(places.shift(at), kind, size, strength)
         return changed
 
@@ -422,7 +423,10 @@ class MemoryTypes:
             if relative.exact and relative.start < 0:
                 continue
             for other, goal in goals.items():
-                changed |= self.record(other).add(add(goal, relative), kind, length, strength)
+                there = add(goal, relative)
+                if there.below:  # both ways from any of them is the same
+                    there = Offsets(there.start % there.stride, there.terms, True)
+                changed |= self.record(other).add(there, kind, length, strength)
         return changed
 
     def _query(self, spots: Spots, size: int) -> Layout:
