@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.memory.byte_kinds import DECLARED, PTR
 from irgrad.engine.analyses.memory.objects import bits_of
+from irgrad.engine.analyses.memory.strided_sets import meets, multiples
 from irgrad.engine.analyses.memory.tbaa import Tbaa
 from irgrad.engine.differentiate.shared.refuse import refuse
 from irgrad.engine.ir import types as ty
@@ -52,7 +53,7 @@ def _complete(unit: Unit, store: Instruction, tbaa: Tbaa, covered: dict[tuple[in
     size = ty.store_size(value.type)
     if not (value.type.scalar.is_int or value.type.is_fp) or size > _SIZE or _is_number(store, tbaa):
         return False
-    goals = list(_pointers_at(unit, address, size))
+    goals = list(_pointers_at(unit, address, size, store.align))
     if not goals or not _in_pieces(unit, value, tbaa):
         return False
     for bit, where, distance in goals:
@@ -69,12 +70,18 @@ def _is_number(access: Instruction, tbaa: Tbaa) -> bool:
     return bool(tag) and tbaa.kind(tag or "") is not None
 
 
-def _pointers_at(unit: Unit, address: Value, size: int) -> Iterator[tuple[int, Offsets, int]]:
-    """(object, places, distance) of the pointers that an access may touch."""
-    for bit, places in unit.types.ranges.places(address).items():
+def _pointers_at(unit: Unit, address: Value, size: int, align: int) -> Iterator[tuple[int, Offsets, int]]:
+    """(object, places, distance) of the pointers that an access may touch; one that may be anywhere is aligned."""
+    ranges = unit.types.ranges
+    for bit, anywhere in ranges.places(address).items():
+        places = ranges.spots.aligned(bit, anywhere, align)
+        if places is None:
+            continue
         for distance, (where, kind, _, strength) in unit.types.record(bit).near(places, size):
             if kind is PTR and strength != DECLARED:
-                yield bit, where, distance
+                aligned = multiples(where, _SIZE) if where.stride == 1 else where
+                if aligned is not None and distance in meets(places, aligned, 1 - _SIZE, size):
+                    yield bit, where, distance
 
 
 def _in_pieces(unit: Unit, value: Value, tbaa: Tbaa) -> bool:
@@ -113,7 +120,7 @@ def _part_of_pointer(unit: Unit, load: Instruction, tbaa: Tbaa) -> bool:
     size = ty.store_size(load.type)
     if size >= _SIZE or _is_number(load, tbaa):
         return False
-    found = {bit for bit, _, _ in _pointers_at(unit, load.operands[0], size)}
+    found = {bit for bit, _, _ in _pointers_at(unit, load.operands[0], size, load.align)}
     contents = unit.pointers.contents
     return any(_leads_to_floats(unit, contents(unit.pointers.objects[bit])) for bit in found)
 
