@@ -84,3 +84,31 @@ def test_pieces_of_pointers_are_refused(name: str, moved: str, size: int) -> Non
 def test_numbers_beside_pointers_are_no_pieces() -> None:
     kernel = _module("long", 16).kernel("number", "f64(f64[3] x, i64 n)")
     np.testing.assert_array_equal(jacrev(kernel)(X, 3), [0, 0, 3])
+
+
+BESIDE = """
+#include <stdlib.h>
+typedef struct { union { double *p; unsigned char length; char text[8]; } u; double *rest; } entry;
+static char *append(char *to, const double *from, long n) {
+  for (long i = 0; i < n; i++) *to++ = (char)('0' + i); return to; }
+double flagged(double *x, long n) {
+  entry *e = malloc(n * sizeof *e);
+  double s = 0;
+  for (long i = 0; i < n; i++) {
+    e[i].rest = x + i;
+    if (i % 2) { char *end = append(e[i].u.text + 1, x, i); e[i].u.length = (unsigned char)((end - e[i].u.text) << 1); }
+    else e[i].u.p = x;
+  }
+  for (long i = 0; i < n; i++) s += i % 2 ? e[i].rest[0] * (e[i].u.length >> 1) : e[i].u.p[i] * e[i].rest[0];
+  free(e);
+  return s;
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+def test_lengths_and_flags_in_the_place_of_a_pointer_are_no_pieces(level: str) -> None:
+    kernel = irgrad.load(BESIDE, language="c", flags=[level]).kernel("flagged", "f64(f64[n] x, i64 n)")
+    x = np.array([0.7, 1.3, -0.4, 0.9])
+    for jacobian in (jacfwd, jacrev):
+        np.testing.assert_allclose(jacobian(kernel)(x), [1.4, 2, -0.8, 4], rtol=1e-14)

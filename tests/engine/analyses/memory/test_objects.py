@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from analysed import facts_of
 
-from irgrad.engine.analyses.memory.objects import bits_of, has_pointer, pointer_places
+from irgrad.engine.analyses.memory.objects import alignment, bits_of, has_pointer, pointer_places
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.types import may_hold_pointer
 
@@ -39,3 +39,26 @@ entry:
 def test_sizes_and_names() -> None:
     objects = facts_of(TEXT, "f", {0}).pointers.objects
     assert [(str(o), o.size) for o in objects] == [("unknown", None), ("argument %x", None), ("alloca %a in @f", 24)]
+
+
+ALIGNED = """
+@wide = global i32 0, align 16
+@plain = global i32 0
+declare ptr @malloc(i64)
+define void @f(ptr noalias %x) {
+entry:
+  %a = alloca [3 x i32]
+  %b = alloca i8, align 4
+  %h = call ptr @malloc(i64 8)
+  store ptr @wide, ptr %x
+  store ptr @plain, ptr %x
+  ret void
+}
+"""
+
+
+def test_alignments() -> None:
+    objects = facts_of(ALIGNED, "f", {0}).pointers.objects
+    assert {str(o): alignment(o) for o in objects} == {
+        "unknown": 1, "argument %x": 1, "alloca %a in @f": 4, "alloca %b in @f": 4, "heap %h in @f": 8,
+        "global @wide": 16, "global @plain": 1}  # fmt: skip

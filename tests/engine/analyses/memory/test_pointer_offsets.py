@@ -255,3 +255,39 @@ void f(double *x, long n) {
     heap = next(o for o in facts.pointers.objects if o.kind == "heap" and o.size == 80)
     stores = [i for i in all_of(facts, "store") if i.operands[0].type.is_fp and i.operands[1] is not facts.root.args[0]]
     assert {facts.types.ranges.places(i.operands[1])[heap.index] for i in stores} == {Offsets(24), Offsets(0)}
+
+
+UNKNOWN_INDEX = """
+declare ptr @malloc(i64)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+define void @f(ptr %x, i64 %i) {
+  %h = call ptr @malloc(i64 64)
+  %t = alloca [64 x i8], align 8
+  %u = alloca [64 x i8], align 8
+  %at = getelementptr i8, ptr %t, i64 %i
+  %inner = getelementptr i8, ptr %h, i64 16
+  store ptr %inner, ptr %at, align ALIGN
+  %odd = getelementptr i8, ptr %u, i64 3
+  call void @llvm.memcpy.p0.p0.i64(ptr %odd, ptr %t, i64 40, i1 false)
+  %there = getelementptr i8, ptr %t, i64 9
+  %a = load ptr, ptr %there, align 1
+  %b = load ptr, ptr %u, align 8
+  %v = load double, ptr %a
+  %w = load double, ptr %b
+  store double %v, ptr %x
+  store double %w, ptr %x
+  ret void
+}
+"""
+
+
+@pytest.mark.parametrize(("align", "places"), [(1, {"1"}), (8, {"8"})])
+def test_pointers_lie_at_multiples_of_the_alignment_of_their_accesses(align: int, places: set[str]) -> None:
+    facts = facts_of(UNKNOWN_INDEX.replace("ALIGN", str(align)), "f", {0})
+    spots = facts.types.ranges.spots
+    (first, second) = (facts.pointers.object_of[named(facts.root, name)].index for name in "tu")
+    assert {str(where.stride) for where, _ in spots._content[first]} == places
+    assert {where for where, _ in spots._content[second]} == {TOP}  # bytes, perhaps
+    heap = _heap(facts).index
+    for name in "ab":  # both find what may be there
+        assert facts.types.ranges.places(named(facts.root, name))[heap] == Offsets(16)

@@ -13,6 +13,7 @@ from irgrad.engine.analyses.memory.strided_sets import (
     join,
     make,
     meets,
+    multiples,
     multiply,
     scale,
     touches,
@@ -68,3 +69,16 @@ def test_distances_are_those_of_the_members() -> None:
         want = {y - x for x in _members(a, 40) for y in far if lowest <= y - x < size}
         assert meets(a, b, lowest, size) == sorted(want)
         assert touches(a, b, lowest, size) == bool(want)
+
+
+def test_multiples_are_those_of_the_members() -> None:
+    def near(places: Offsets | None) -> set[int]:
+        return set() if places is None else {x for x in _members(places, 200) if abs(x) < 100}
+
+    dice = random.Random(4)
+    for _ in range(400):
+        terms = [(dice.choice([1, 2, 3, 4, 8, 12, 24]), dice.choice([None, 1, 2, 5])) for _ in range(dice.randrange(3))]
+        places = make(dice.randrange(-9, 30), terms, dice.random() < 0.3)
+        of = dice.choice([2, 4, 8])
+        found, want = near(multiples(places, of)), {x for x in near(places) if x % of == 0}
+        assert found == want if len(places.terms) <= 1 else found >= want, (places, of)
