@@ -40,7 +40,7 @@ _C_ONLY = re.compile(r"-std=(c|gnu|iso9899:)\d|-ansi$")
 _CPP_ONLY = re.compile(r"-std=(c|gnu)\+\+|-stdlib=|-nostdinc\+\+$|-fno-rtti$|-frtti$")
 _INSTRUMENTS = re.compile(
     r"-fsanitize|-f(cs-)?profile-(instr-)?generate|-fprofile-arcs$|-ftest-coverage$|--coverage$|-fcoverage-mapping$"
-    r"|-fxray-instrument$|-finstrument-functions"
+    r"|-fxray-instrument$|-finstrument-functions|-pg?$|-mfentry$"
 )
 _FEATURE = re.compile(r"-m(no-)?([a-z][a-z0-9.-]*)")
 _MOST_NESTED = 16

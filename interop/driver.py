@@ -146,7 +146,9 @@ def _compilation(command: Command, source: Source, more: Sequence[str] = ()) -> 
     from irgrad.interop.loaders.loading import missing
 
     # The compiler's own passes would vectorise what is differentiated; ours run before and behind the derivative.
-    options = Options(flags=(*_ATTRIBUTES, *more, *command.flags_for(source.language)), opt=command.opt, passes=False)
+    # zig defines NDEBUG when it optimises, clang never does: assertions stay.
+    flags = ("-UNDEBUG", *_ATTRIBUTES, *more, *command.flags_for(source.language))
+    options = Options(flags=flags, opt=command.opt, passes=False)
     if source.path == "-":
         with scratch_folder("src") as folder:
             path = Path(folder, "stdin.c" if source.language == "c" else "stdin.cc")

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from shares import fast
 
 from irgrad.interop.cli import main
-from irgrad.interop.driver import main_cc
+from irgrad.interop.command_line import Source, read_command
+from irgrad.interop.driver import _compilation, main_cc
+from irgrad.interop.loaders.compiler import find_compiler, zig_words
 from irgrad.rules.errors import CompileError, LoadError
 
 PROGRAM = """double __enzyme_autodiff(void *, double);
@@ -71,3 +75,46 @@ def test_standard_output_is_closed(folder: Path) -> None:
     words = f"{sys.executable} -m irgrad.interop.cli run p.c >&-"
     done = subprocess.run(words, shell=True, check=False, capture_output=True)
     assert (done.returncode, done.stderr) == (6, b"")
+
+
+OPTIONS = (
+    "-mavx2 -mfma -mavx -msse4.2 -msse3 -mavx512f -mno-sse3 -mpopcnt -mbmi2 -mf16c -march=haswell -march=x86-64 "
+    "-march=x86-64-v2 -march=x86-64-v3 -march=x86-64-v4 -mtune=generic -ffast-math -ffinite-math-only "
+    "-funsafe-math-optimizations -fsigned-char -funsigned-char -fshort-enums -fshort-wchar -fPIC -fPIE "
+    "-fexceptions -ffreestanding -fopenmp-simd -fstack-protector-all -fgnu89-inline -O1 -O2 -O3 -Os -Oz -g -Wall "
+    "-std=c99 -std=gnu17 -ansi -m64 -mcmodel=large -mlong-double-64 -DNDEBUG -pthread -fpack-struct=1"
+).split()
+NAMES = """__AVX__ __AVX2__ __FMA__ __SSE3__ __SSE4_2__ __AVX512F__ __POPCNT__ __BMI2__ __F16C__ __FAST_MATH__
+__FINITE_MATH_ONLY__ __CHAR_UNSIGNED__ __PIC__ __PIE__ __EXCEPTIONS __STDC_HOSTED__ __GNUC_GNU_INLINE__ __OPTIMIZE__
+__OPTIMIZE_SIZE__ __STRICT_ANSI__ __code_model_large__ NDEBUG _REENTRANT __SSP_ALL__ __STDC_VERSION__
+__SIZEOF_WCHAR_T__ __SIZEOF_LONG_DOUBLE__""".split()
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="options of x86-64")
+@pytest.mark.parametrize("option", fast(8, OPTIONS))
+def test_an_option_means_what_it_means_to_the_compiler(option: str, folder: Path) -> None:
+    """The macros that the option predefines are those that the compiler prints, asked at once."""
+    compiler = find_compiler()
+    words = zig_words([option], "c") if compiler.zig else [option]
+    level = [] if option.startswith("-O") else ["-O2"]
+    (folder / "a.c").write_text("")
+    asked = [*compiler.command["c"], *compiler.flags, *level, "-UNDEBUG", *words, "-E", "-dM", "a.c"]
+    rows = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.splitlines()
+    told = dict(row.split(maxsplit=2)[1:] for row in rows if len(row.split(maxsplit=2)) == 3)
+    checks = [f"#if !defined({name}) || ({name}) != ({told[name]})" if told.get(name) else f"#ifdef {name}"
+              for name in NAMES]  # fmt: skip
+    source = "".join(f"{check}\n#error {name}\n#endif\n" for check, name in zip(checks, NAMES, strict=True))
+    (folder / "a.c").write_text(source)
+    _compilation(read_command([option, "-c", "a.c"]), Source("a.c", "c"))
+
+
+def test_assertions_stay_unless_they_are_switched_off(folder: Path) -> None:
+    (folder / "a.c").write_text("#include <assert.h>\nint main(void) { assert(0); return 3; }\n")
+    assert main(["run", "-O2", "a.c"]) == 128 + signal.SIGABRT
+    assert main(["run", "-O2", "-DNDEBUG", "a.c"]) == 3
+
+
+@pytest.mark.parametrize("option", ["-pg", "-p", "-mfentry", "-finstrument-functions", "-fsanitize=address"])
+def test_instrumented_code_is_refused_by_name(option: str) -> None:
+    with pytest.raises(LoadError, match=f"`{option}` is not supported"):
+        read_command([option, "a.c"])
