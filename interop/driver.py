@@ -123,7 +123,8 @@ def _module(command: Command, sources: Sequence[Source], depends: Path | None = 
     # What the compiler has just written needs no check; foreign IR does, before anything else touches it.
     trusted = [source.language in ("c", "c++") for source in sources]
     libraries = archives_of(command.link) if command.form in ("", ".so") else []
-    for name, text in wanted(texts, libraries) if libraries else ():
+    roots = () if sources or command.form else ("main",)
+    for name, text in wanted(texts, libraries, roots) if libraries else ():
         names.append(name)
         texts.append(wrapped(text, wrapping))
         trusted.append(False)
@@ -202,7 +203,7 @@ def build(command: Command, output: Path) -> None:
         return
     with scratch_folder("ld") as folder:
         images = []
-        if command.sources:
+        if command.sources or (not form and _main_is_in_bitcode(command)):
             images = [Path(folder, "program.o")]
             images[0].write_bytes(_image(command, command.sources, ".o", output, whole=not form))
         for number, file in enumerate(command.assembly):
@@ -210,6 +211,19 @@ def build(command: Command, output: Path) -> None:
             _assemble(command, file, assembled)
             command.link = [assembled if word == file else word for word in command.link]
         link(command, images, output, shared=form == ".so")
+
+
+def _main_is_in_bitcode(command: Command) -> bool:
+    """Whether a program without sources takes its `main` from an archive of -flto objects."""
+    from irgrad.interop.archives import archives_of, holds_bitcode, wanted
+    from irgrad.interop.linking import defined
+
+    libraries = archives_of(command.link)
+    if not libraries or not holds_bitcode(libraries):
+        return False
+    objects = [word for word in command.link if word.endswith((".o", ".obj")) and not word.startswith("-")]
+    found = defined(objects) if objects else frozenset()
+    return found is not None and "main" not in found and bool(wanted((), libraries, ("main",)))
 
 
 def _image(command: Command, sources: Sequence[Source], form: str, output: Path, *, whole: bool) -> bytes:

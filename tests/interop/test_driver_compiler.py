@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -118,3 +119,12 @@ def test_assertions_stay_unless_they_are_switched_off(folder: Path) -> None:
 def test_instrumented_code_is_refused_by_name(option: str) -> None:
     with pytest.raises(LoadError, match=f"`{option}` is not supported"):
         read_command([option, "a.c"])
+
+
+@pytest.mark.skipif(shutil.which("ar") is None, reason="archives are made by ar")
+def test_main_in_an_archive_of_flto_objects(folder: Path) -> None:
+    (folder / "p.c").write_text(PROGRAM)
+    assert main_cc(["-c", "-flto", "p.c"]) == 0
+    subprocess.run(["ar", "rcs", "libp.a", "p.o"], check=True, capture_output=True)
+    assert main_cc(["-flto", "libp.a", "-o", "m"]) == 0
+    assert subprocess.run(["./m"], check=False).returncode == 6
