@@ -273,7 +273,8 @@ class _Reader:
             spoken = word[2:] or (self.rest.pop(0) if self.rest else "")
             if spoken not in _SPOKEN:
                 raise LoadError(f"`-x {spoken}` is not supported", because=f"languages are {' '.join(_SPOKEN)}",
-                                fix="-x c or -x c++")
+                                fix="-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON for cmake" if spoken.endswith("-header")
+                                else "-x c or -x c++")
             self.language = _SPOKEN[spoken]
             return True
         if not self.rest:

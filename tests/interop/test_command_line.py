@@ -62,6 +62,8 @@ def test_the_language_is_that_of_the_suffix_or_of_x() -> None:
         read_command(["-"])
     with pytest.raises(LoadError, match="-x fortran"):
         read_command(["-x", "fortran", "a.f"])
+    with pytest.raises(LoadError, match="PRECOMPILE_HEADERS=ON"):
+        read_command(["-x", "c++-header", "a.h"])
 
 
 def test_a_standard_is_for_its_language_only() -> None:
