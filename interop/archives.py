@@ -7,12 +7,12 @@ so for bitcode the choice is made here.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from irgrad.rules.errors import LoadError
 
-__all__ = ["archives_of", "members", "wanted"]
+__all__ = ["archives_of", "holds_bitcode", "members", "wanted"]
 
 _MAGIC = b"!<arch>\n"
 _HEADER = 60
@@ -57,15 +57,20 @@ def members(path: Path) -> Iterator[tuple[str, bytes]]:
             yield name.rstrip(b"/").decode("utf-8", "surrogateescape"), content
 
 
-def wanted(texts: Sequence[str], archives: Sequence[Path]) -> list[tuple[str, str]]:
-    """Name and IR of the members of bitcode that modules want, and that those want in turn."""
+def holds_bitcode(archives: Sequence[Path]) -> bool:
+    """Whether some member of some archive is bitcode."""
+    return any(content.startswith(_BITCODE) for path in archives for _, content in members(path))
+
+
+def wanted(texts: Sequence[str], archives: Sequence[Path], roots: Collection[str] = ()) -> list[tuple[str, str]]:
+    """Name and IR of the members of bitcode that modules want, or `roots` name, and that those want in turn."""
     from irgrad.interop.loaders.link import disassemble
 
     rest = [(f"{path}({name})", content) for path in archives for name, content in members(path)]
     parts = [(name, disassemble(content, name)) for name, content in rest if content.startswith(_BITCODE)]
     offers = [(name, text, _defined(text)) for name, text in parts]
     defined = set[str]().union(*map(_defined, texts))
-    open_ = set[str]().union(*map(_declared, texts)) - defined
+    open_ = set(roots).union(*map(_declared, texts)) - defined
     found: list[tuple[str, str]] = []
     while True:
         taken = next(((name, text, own) for name, text, own in offers if own & open_), None)

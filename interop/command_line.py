@@ -22,7 +22,7 @@ LANGUAGES = {
 }  # fmt: skip
 _SPOKEN = {"c": "c", "c++": "c++", "cpp-output": "c", "c++-cpp-output": "c++", "ir": "ll", "none": ""}
 _QUESTIONS = frozenset(("--version", "-dumpversion", "-dumpmachine", "-###", "-E", "-M", "-MM"))
-_ASSEMBLY = (".s", ".S", ".asm", ".sx")
+_ASSEMBLY = (".s", ".S", ".sx")
 # Options whose value is the next word, by who reads them.
 _COMPILED_VALUES = frozenset(
     """-I -D -U -include -imacros -isystem -iquote -idirafter -iprefix -iwithprefix -iwithprefixbefore -isysroot -Xclang
@@ -30,7 +30,7 @@ _COMPILED_VALUES = frozenset(
 )
 _LINKED_VALUES = frozenset(("-L", "-l", "-Xlinker", "-z", "-u", "-T", "-e", "-rpath", "-soname"))
 _BOTH_VALUES = frozenset(("-target", "-arch", "--sysroot", "-B"))
-_IGNORED_VALUES = frozenset(("-MF", "-MT", "-MQ", "-MJ", "-Xassembler"))
+_IGNORED_VALUES = frozenset(("-MF", "-MT", "-MQ", "-Xassembler"))
 _LINKED = re.compile(
     r"-Wl,|-L|-l|-static(-pie|-libgcc|-libstdc\+\+)?$|-rdynamic$|-s$|-no-?pie$|-pie$|-nostdlib$|-nodefaultlibs$"
     r"|-nostartfiles$|-fuse-ld=|-Bstatic$|-Bdynamic$|-r$|--sysroot=|-B."
@@ -40,7 +40,7 @@ _C_ONLY = re.compile(r"-std=(c|gnu|iso9899:)\d|-ansi$")
 _CPP_ONLY = re.compile(r"-std=(c|gnu)\+\+|-stdlib=|-nostdinc\+\+$|-fno-rtti$|-frtti$")
 _INSTRUMENTS = re.compile(
     r"-fsanitize|-f(cs-)?profile-(instr-)?generate|-fprofile-arcs$|-ftest-coverage$|--coverage$|-fcoverage-mapping$"
-    r"|-fxray-instrument$|-finstrument-functions"
+    r"|-fxray-instrument$|-finstrument-functions|-pg?$|-mfentry$"
 )
 _FEATURE = re.compile(r"-m(no-)?([a-z][a-z0-9.-]*)")
 _MOST_NESTED = 16
@@ -60,10 +60,11 @@ class Command:
 
     form:     what is written, as a suffix: ".o" (-c), ".s" (-S), ".so" (-shared), ".ll" or ".bc" (-emit-llvm);
               "" is a program
+    assembly: files of assembly, which are among `link` as well
     question: the compiler answers itself (`--version`, `-E`, `-M`, ...); `words` is the whole command line
     text:     what was read from standard input
     rules:    Python modules and files that define rules
-    cpu:      "native", or "" where options name another: then the compiler's IR says which
+    cpu:      "native" where options ask for it, else "": the compiler's IR says which, without options the baseline
     features: "+avx2", "-fma", ...: what options add to this CPU or take away
     preopt:   what is differentiated is optimised first
     depends:  the file of make's rule that -MD and -MMD ask for, by the words that asked
@@ -73,10 +74,11 @@ class Command:
     sources: list[Source] = field(default_factory=list)
     flags: list[str] = field(default_factory=list)
     link: list[str] = field(default_factory=list)
+    assembly: list[str] = field(default_factory=list)
     opt: str | None = None
     output: str = ""
     form: str = ""
-    cpu: str = "native"
+    cpu: str = ""
     features: list[str] = field(default_factory=list)
     question: bool = False
     check_only: bool = False
@@ -213,6 +215,8 @@ class _Reader:
             command.sources.append(Source(word, "bc"))
         else:
             command.link.append(word)
+            if suffix in _ASSEMBLY:
+                command.assembly.append(word)
 
     def _form(self, word: str) -> bool:
         """Options that say what is written."""
@@ -251,10 +255,10 @@ class _Reader:
                 command.depends["-MF"] = file
         elif word in ("-MD", "-MMD", "-MP"):
             command.depends[word] = ""
-        elif word in ("-MF", "-MT", "-MQ") and self.rest:
+        elif word in ("-MF", "-MT", "-MQ", "-MJ") and self.rest:
             value = self.rest.pop(0)
             command.depends[word] = value
-            if word != "-MF":
+            if word in ("-MT", "-MQ"):
                 command.targets.append(value if word == "-MT" else value.replace("$", "$$"))
         elif word.startswith("-MF"):
             command.depends["-MF"] = word[3:]
@@ -269,7 +273,8 @@ class _Reader:
             spoken = word[2:] or (self.rest.pop(0) if self.rest else "")
             if spoken not in _SPOKEN:
                 raise LoadError(f"`-x {spoken}` is not supported", because=f"languages are {' '.join(_SPOKEN)}",
-                                fix="-x c or -x c++")
+                                fix="-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON for cmake" if spoken.endswith("-header")
+                                else "-x c or -x c++")
             self.language = _SPOKEN[spoken]
             return True
         if not self.rest:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from irgrad.engine.ir.text.outline import outline
 from irgrad.engine.support.scratch import scratch_folder
 from irgrad.interop.command_line import Command, Source, read_command
-from irgrad.rules.errors import LoadError
+from irgrad.rules.errors import CompileError, LoadError
 
 if TYPE_CHECKING:
     from irgrad.interop.loaders.compiler import Compilation
@@ -114,6 +114,8 @@ def _module(command: Command, sources: Sequence[Source], depends: Path | None = 
     for part in parts:
         if part.warnings:
             print(part.warnings, file=sys.stderr)
+    if depends is not None and "-MJ" in command.depends:
+        _write_database(command, sources, depends)
     if depends is not None and any(word in command.depends for word in ("-MD", "-MMD")):
         _write_rule(command, sources, parts, depends)
     wrapping = wraps(command.link)
@@ -121,7 +123,8 @@ def _module(command: Command, sources: Sequence[Source], depends: Path | None = 
     # What the compiler has just written needs no check; foreign IR does, before anything else touches it.
     trusted = [source.language in ("c", "c++") for source in sources]
     libraries = archives_of(command.link) if command.form in ("", ".so") else []
-    for name, text in wanted(texts, libraries) if libraries else ():
+    roots = () if sources or command.form else ("main",)
+    for name, text in wanted(texts, libraries, roots) if libraries else ():
         names.append(name)
         texts.append(wrapped(text, wrapping))
         trusted.append(False)
@@ -144,7 +147,9 @@ def _compilation(command: Command, source: Source, more: Sequence[str] = ()) -> 
     from irgrad.interop.loaders.loading import missing
 
     # The compiler's own passes would vectorise what is differentiated; ours run before and behind the derivative.
-    options = Options(flags=(*_ATTRIBUTES, *more, *command.flags_for(source.language)), opt=command.opt, passes=False)
+    # zig defines NDEBUG when it optimises, clang never does: assertions stay.
+    flags = ("-UNDEBUG", *_ATTRIBUTES, *more, *command.flags_for(source.language))
+    options = Options(flags=flags, opt=command.opt, passes=False)
     if source.path == "-":
         with scratch_folder("src") as folder:
             path = Path(folder, "stdin.c" if source.language == "c" else "stdin.cc")
@@ -172,6 +177,21 @@ def _write_rule(command: Command, sources: Sequence[Source], parts: Sequence[Com
     Path(command.depends.get("-MF") or output.with_suffix(".d")).write_text(rule, encoding="utf-8")
 
 
+def _write_database(command: Command, sources: Sequence[Source], output: Path) -> None:
+    """The rows of a compilation database that -MJ asks for, behind those that are there, as clang writes them."""
+    from json import dumps
+
+    files, skip = {source.path for source in sources}, ("-MD", "-MMD", "-MP", "-MF", "-MT", "-MQ", "-MJ", "-o")
+    before = ("", *command.words)
+    words = [word for last, word in zip(before, command.words, strict=False)
+             if word not in files and word not in skip and last not in ("-MF", "-MT", "-MQ", "-MJ", "-o")]  # fmt: skip
+    with Path(command.depends["-MJ"]).open("a", encoding="utf-8") as file:
+        for source in sources:
+            row = {"directory": str(Path.cwd()), "file": source.path, "output": str(output),
+                   "arguments": ["clang", f"-x{source.language}", source.path, "-o", str(output), *words]}
+            file.write(dumps(row) + ",\n")
+
+
 def build(command: Command, output: Path) -> None:
     """Write what the command line asks for, or what the output's suffix says; without a known one, an executable."""
     from irgrad.engine.codegen.objects import FORMATS
@@ -183,10 +203,27 @@ def build(command: Command, output: Path) -> None:
         return
     with scratch_folder("ld") as folder:
         images = []
-        if command.sources:
+        if command.sources or (not form and _main_is_in_bitcode(command)):
             images = [Path(folder, "program.o")]
             images[0].write_bytes(_image(command, command.sources, ".o", output, whole=not form))
+        for number, file in enumerate(command.assembly):
+            assembled = str(Path(folder, f"assembly{number}.o"))
+            _assemble(command, file, assembled)
+            command.link = [assembled if word == file else word for word in command.link]
         link(command, images, output, shared=form == ".so")
+
+
+def _main_is_in_bitcode(command: Command) -> bool:
+    """Whether a program without sources takes its `main` from an archive of -flto objects."""
+    from irgrad.interop.archives import archives_of, holds_bitcode, wanted
+    from irgrad.interop.linking import defined
+
+    libraries = archives_of(command.link)
+    if not libraries or not holds_bitcode(libraries):
+        return False
+    objects = [word for word in command.link if word.endswith((".o", ".obj")) and not word.startswith("-")]
+    found = defined(objects) if objects else frozenset()
+    return found is not None and "main" not in found and bool(wanted((), libraries, ("main",)))
 
 
 def _image(command: Command, sources: Sequence[Source], form: str, output: Path, *, whole: bool) -> bytes:
@@ -224,8 +261,23 @@ def _bitcode(text: str) -> bytes:
         module.close()
 
 
+def _assemble(command: Command, file: str, output: str) -> None:
+    """Make an object file of assembly, which holds nothing to differentiate: the compiler does it."""
+    name = f"./{file}" if file.startswith("-") else file
+    words = [*command.flags_for("c"), "-c", name, "-o", output]
+    if _compiler_says(words, "c", ours=True):
+        raise CompileError(f"`{file}` does not assemble", because="the compiler's messages are above",
+                           fix="mend the assembly")
+
+
 def _answered(command: Command) -> int:
     """What the compiler answers itself: its version, preprocessed source, make's rules. Its exit status."""
+    words = ["-fopenmp-simd" if word.startswith("-fopenmp") else word for word in command.words]
+    return _compiler_says(words, "c++" if command.cpp else "c", ours=bool(command.sources))
+
+
+def _compiler_says(words: Sequence[str], language: str, *, ours: bool) -> int:
+    """Run the compiler on our own standard output; its exit status. `ours`: with the flags that it always gets."""
     from irgrad.engine.codegen.cache import default_root
     from irgrad.interop.loaders.compiler import find_compiler, zig_words
 
@@ -234,13 +286,17 @@ def _answered(command: Command) -> int:
     if compiler.zig:
         environment.setdefault("ZIG_GLOBAL_CACHE_DIR", str(default_root() / "zig"))
         environment.setdefault("ZIG_LOCAL_CACHE_DIR", str(default_root() / "zig"))
-    words = ["-fopenmp-simd" if word.startswith("-fopenmp") else word for word in command.words]
-    language = "c++" if command.cpp else "c"
     if compiler.zig:
         words = zig_words(words, language)
-    flags = compiler.flags if command.sources else ()
-    sys.stdout.flush()
+    flags = compiler.flags if ours else ()
+    _flush()
     return subprocess.run([*compiler.command[language], *flags, *words], check=False, env=environment).returncode
+
+
+def _flush() -> None:
+    """What was printed so far comes before what a program prints; standard output may be closed (`>&-`)."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
 
 
 def _prepared(words: Sequence[str], usage: str, *, run: bool) -> Command | int:
@@ -267,7 +323,7 @@ def main_run(words: Sequence[str]) -> int:
         program = Path(folder, name if name.strip("-") else "program").with_suffix("")
         command.make_program()
         build(command, program)
-        sys.stdout.flush()
+        _flush()
         status = _run_program([str(program), *command.args])
     return status if status >= 0 else 128 - status  # as a shell tells a signal
 
@@ -323,13 +379,17 @@ def main_cc(words: Sequence[str]) -> int:
     if command.form in ("", ".so"):
         build(command, Path(command.output or "a.out"))
         return 0
-    if not command.sources:
+    inputs = len(command.sources) + len(command.assembly)
+    if not inputs:
         raise LoadError("there is no source file", because="objects and libraries are only read when linking",
                         fix="leave out -c, -S or -emit-llvm")
-    if command.output or len(command.sources) == 1:
-        build(command, Path(command.output or Path(command.sources[0].path).stem + command.form))
-        return 0
-    for source in command.sources:  # as a compiler does it: an object for each
-        output = Path(Path(source.path).stem + command.form)
+    if command.output and inputs > 1:
+        raise LoadError("one output is named for several files", which=f"-o {command.output}",
+                        because="with -c, -S or -emit-llvm each source gives a file of its own",
+                        fix="leave out -o   or   compile them one by one")
+    for source in command.sources:
+        output = Path(command.output or Path(source.path).stem + command.form)
         output.write_bytes(_image(command, [source], command.form, output, whole=False))
+    for file in command.assembly if command.form == ".o" else ():
+        _assemble(command, file, command.output or Path(file).stem + ".o")
     return 0

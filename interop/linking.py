@@ -40,15 +40,22 @@ def link(command: Command, images: Sequence[Path], output: Path, *, shared: bool
     system = _system(cpp) if compiler.zig and not libcxx else None
     if system:
         done = _run([*system[0], *tail, *system[1], "-lm"], environment)
-        if done.returncode == 0 and output.exists():
-            print(done.stderr, end="", file=sys.stderr)
+        if _told(done, output):
             return
         if not _NO_SYSTEM.search(done.stderr):
             raise _failed(command, output, done)
     done = _linked(compiler.command["c++" if cpp else "c"], [*tail, "-lm"], environment, libcxx)
-    if done.returncode or not output.exists():
+    if not _told(done, output):
         raise _failed(command, output, done)
-    print(done.stderr, end="", file=sys.stderr)
+
+
+def _told(done: subprocess.CompletedProcess[str], output: Path) -> bool:
+    """Whether the linker did what it was asked for, an answer (`-Wl,--version`) or a file; hands on what it printed."""
+    good = done.returncode == 0 and (output.exists() or bool(done.stdout))
+    if good:
+        print(done.stdout, end="")
+        print(done.stderr, end="", file=sys.stderr)
+    return good
 
 
 def _linked(compiler: Sequence[str], tail: Sequence[str], environment: Mapping[str, str],

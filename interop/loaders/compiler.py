@@ -159,6 +159,7 @@ def compile_source(path: Path, language: str, options: Options, *, display: str 
     with scratch_folder("cc") as scratch, Progress(f"compiling `{display or path}`"):
         output = Path(scratch, "out.bc" if compiler.bitcode else "out.ll")
         unit = str(_with_suffix(path, language, Path(scratch)))
+        unit = f"./{unit}" if unit.startswith("-") else unit
         done = _run([*command, unit, "-c" if compiler.bitcode else "-S", "-emit-llvm", "-o", str(output)], scratch)
         needs, messages = _split_report(done.stderr, {unit, str(path), str(path.resolve())})
         if done.returncode != 0 or not output.exists():

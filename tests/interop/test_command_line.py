@@ -62,6 +62,8 @@ def test_the_language_is_that_of_the_suffix_or_of_x() -> None:
         read_command(["-"])
     with pytest.raises(LoadError, match="-x fortran"):
         read_command(["-x", "fortran", "a.f"])
+    with pytest.raises(LoadError, match="PRECOMPILE_HEADERS=ON"):
+        read_command(["-x", "c++-header", "a.h"])
 
 
 def test_a_standard_is_for_its_language_only() -> None:
@@ -70,8 +72,8 @@ def test_a_standard_is_for_its_language_only() -> None:
     assert command.flags_for("c++") == ["-std=c++17", "-fno-rtti", "-Wall"]
 
 
-def test_code_is_for_this_cpu_unless_another_is_named() -> None:
-    assert read_command(["a.c"]).cpu == "native"
+def test_code_is_for_every_cpu_unless_one_is_named() -> None:
+    assert read_command(["a.c"]).cpu == ""
     assert read_command(["-march=native", "a.c"]).cpu == "native"
     named = read_command(["-march=haswell", "-mno-fma", "-mavx512f", "a.c"])
     assert (named.cpu, named.features) == ("", ["-fma", "+avx512f"]), "the compiler says what haswell is"

@@ -438,7 +438,7 @@ double slope(double x) { return __enzyme_autodiff((void *)f, x); }
 @pytest.mark.parametrize(("words", "fused"), [
     ("-march=haswell", True), ("-march=x86-64-v3 -mtune=generic", True), ("-march=haswell -mno-fma", False),
     ("-mno-fma", False), ("-march=native -mno-fma", False), ("-march=x86-64", False), ("-march=x86-64 -mfma", True),
-    ("-march=core-avx2", True), ("-march=nehalem", False),
+    ("-march=core-avx2", True), ("-march=nehalem", False), ("", False), ("-mfma", True), ("-mtune=native", False),
 ])  # fmt: skip
 def test_code_is_for_the_cpu_that_is_named(words: str, fused: bool, tmp_path: Path) -> None:
     source, output = tmp_path / "fused.c", tmp_path / "fused.s"

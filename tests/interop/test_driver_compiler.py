@@ -1,0 +1,130 @@
+"""`irgrad cc` where a build system takes it for the compiler: assembly, probes, databases, odd names, closed output."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from shares import fast
+
+from irgrad.interop.cli import main
+from irgrad.interop.command_line import Source, read_command
+from irgrad.interop.driver import _compilation, main_cc
+from irgrad.interop.loaders.compiler import find_compiler, zig_words
+from irgrad.rules.errors import CompileError, LoadError
+
+PROGRAM = """double __enzyme_autodiff(void *, double);
+static double f(double x) { return x * x; }
+int main(void) { return (int)__enzyme_autodiff((void *)f, 3.0); }
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_linker_answers_a_probe(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main_cc(["-Wl,--version"]) == 0
+    assert "LD" in capfd.readouterr().out.upper()
+    assert not (folder / "a.out").exists()
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="assembly of x86-64")
+def test_assembly_is_assembled(folder: Path) -> None:
+    (folder / "two.S").write_text(".globl two\ntwo: movl $VALUE, %eax\n ret\n")
+    (folder / "p.c").write_text("int two(void);\nint main(void) { return two(); }\n")
+    assert main(["cc", "-c", "-DVALUE=2", "two.S"]) == 0
+    assert (folder / "two.o").read_bytes()[:4] == b"\x7fELF"
+    assert main(["run", "-DVALUE=5", "p.c", "two.S"]) == 5
+    (folder / "two.S").write_text("no such instruction\n")
+    with pytest.raises(CompileError, match="does not assemble"):
+        main_cc(["-c", "two.S"])
+
+
+def test_one_output_for_several_objects_is_refused(folder: Path) -> None:
+    (folder / "a.c").write_text("int a;\n")
+    (folder / "b.c").write_text("int b;\n")
+    with pytest.raises(LoadError, match="one output is named for several files"):
+        main_cc(["-c", "a.c", "b.c", "-o", "x.o"])
+    assert main_cc(["-c", "a.c", "b.c"]) == 0
+    assert (folder / "a.o").exists() and (folder / "b.o").exists()
+
+
+def test_rows_of_a_compilation_database(folder: Path) -> None:
+    (folder / "a.c").write_text("int a;\n")
+    assert main_cc(["-c", "a.c", "-DN=1", "-MD", "-MF", "a.d", "-MJ", "a.json", "-o", "a.o"]) == 0
+    row = json.loads((folder / "a.json").read_text().rstrip(",\n"))
+    assert (row["directory"], row["file"], row["output"]) == (str(folder), "a.c", "a.o")
+    assert row["arguments"] == ["clang", "-xc", "a.c", "-o", "a.o", "-c", "-DN=1"]
+
+
+def test_a_name_that_begins_with_a_dash(folder: Path) -> None:
+    (folder / "-p.c").write_text(PROGRAM)
+    assert main(["run", "./-p.c"]) == 6
+
+
+def test_standard_output_is_closed(folder: Path) -> None:
+    (folder / "p.c").write_text(PROGRAM)
+    words = f"{sys.executable} -m irgrad.interop.cli run p.c >&-"
+    done = subprocess.run(words, shell=True, check=False, capture_output=True)
+    assert (done.returncode, done.stderr) == (6, b"")
+
+
+OPTIONS = (
+    "-mavx2 -mfma -mavx -msse4.2 -msse3 -mavx512f -mno-sse3 -mpopcnt -mbmi2 -mf16c -march=haswell -march=x86-64 "
+    "-march=x86-64-v2 -march=x86-64-v3 -march=x86-64-v4 -mtune=generic -ffast-math -ffinite-math-only "
+    "-funsafe-math-optimizations -fsigned-char -funsigned-char -fshort-enums -fshort-wchar -fPIC -fPIE "
+    "-fexceptions -ffreestanding -fopenmp-simd -fstack-protector-all -fgnu89-inline -O1 -O2 -O3 -Os -Oz -g -Wall "
+    "-std=c99 -std=gnu17 -ansi -m64 -mcmodel=large -mlong-double-64 -DNDEBUG -pthread -fpack-struct=1"
+).split()
+NAMES = """__AVX__ __AVX2__ __FMA__ __SSE3__ __SSE4_2__ __AVX512F__ __POPCNT__ __BMI2__ __F16C__ __FAST_MATH__
+__FINITE_MATH_ONLY__ __CHAR_UNSIGNED__ __PIC__ __PIE__ __EXCEPTIONS __STDC_HOSTED__ __GNUC_GNU_INLINE__ __OPTIMIZE__
+__OPTIMIZE_SIZE__ __STRICT_ANSI__ __code_model_large__ NDEBUG _REENTRANT __SSP_ALL__ __STDC_VERSION__
+__SIZEOF_WCHAR_T__ __SIZEOF_LONG_DOUBLE__""".split()
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="options of x86-64")
+@pytest.mark.parametrize("option", fast(8, OPTIONS))
+def test_an_option_means_what_it_means_to_the_compiler(option: str, folder: Path) -> None:
+    """The macros that the option predefines are those that the compiler prints, asked at once."""
+    compiler = find_compiler()
+    words = zig_words([option], "c") if compiler.zig else [option]
+    level = [] if option.startswith("-O") else ["-O2"]
+    (folder / "a.c").write_text("")
+    asked = [*compiler.command["c"], *compiler.flags, *level, "-UNDEBUG", *words, "-E", "-dM", "a.c"]
+    rows = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.splitlines()
+    told = dict(row.split(maxsplit=2)[1:] for row in rows if len(row.split(maxsplit=2)) == 3)
+    checks = [f"#if !defined({name}) || ({name}) != ({told[name]})" if told.get(name) else f"#ifdef {name}"
+              for name in NAMES]  # fmt: skip
+    source = "".join(f"{check}\n#error {name}\n#endif\n" for check, name in zip(checks, NAMES, strict=True))
+    (folder / "a.c").write_text(source)
+    _compilation(read_command([option, "-c", "a.c"]), Source("a.c", "c"))
+
+
+def test_assertions_stay_unless_they_are_switched_off(folder: Path) -> None:
+    (folder / "a.c").write_text("#include <assert.h>\nint main(void) { assert(0); return 3; }\n")
+    assert main(["run", "-O2", "a.c"]) == 128 + signal.SIGABRT
+    assert main(["run", "-O2", "-DNDEBUG", "a.c"]) == 3
+
+
+@pytest.mark.parametrize("option", ["-pg", "-p", "-mfentry", "-finstrument-functions", "-fsanitize=address"])
+def test_instrumented_code_is_refused_by_name(option: str) -> None:
+    with pytest.raises(LoadError, match=f"`{option}` is not supported"):
+        read_command([option, "a.c"])
+
+
+@pytest.mark.skipif(shutil.which("ar") is None, reason="archives are made by ar")
+def test_main_in_an_archive_of_flto_objects(folder: Path) -> None:
+    (folder / "p.c").write_text(PROGRAM)
+    assert main_cc(["-c", "-flto", "p.c"]) == 0
+    subprocess.run(["ar", "rcs", "libp.a", "p.o"], check=True, capture_output=True)
+    assert main_cc(["-flto", "libp.a", "-o", "m"]) == 0
+    assert subprocess.run(["./m"], check=False).returncode == 6
