@@ -97,6 +97,10 @@ class Command:
         self.text = self.text or b'#line 1 "<stdin>"\n' + read()
         return self.text
 
+    def take_object(self, file: str, made: str) -> None:
+        """Link the object that was made of a file of assembly in its place."""
+        self.link = [made if word == file else word for word in self.link]
+
     def make_program(self) -> None:
         """A program is written, under a name that the driver chooses."""
         self.form = self.output = ""

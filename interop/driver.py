@@ -209,7 +209,7 @@ def build(command: Command, output: Path) -> None:
         for number, file in enumerate(command.assembly):
             assembled = str(Path(folder, f"assembly{number}.o"))
             _assemble(command, file, assembled)
-            command.link = [assembled if word == file else word for word in command.link]
+            command.take_object(file, assembled)
         link(command, images, output, shared=form == ".so")
 
 
