@@ -230,7 +230,7 @@ def _differences(
             return (float(flat[element]), *scalar(position, argument))
 
         got = float(wanted[element])
-        found = slope(value, float(centre), scale, got, tolerance, rounding)
+        found = slope(value, float(centre), scale, got, tolerance, rounding, largest)
         flat[element] = centre
         size = max(abs(found.value), abs(got), largest if found.error <= tolerance * largest else 0.0)
         error = abs(found.value - got)

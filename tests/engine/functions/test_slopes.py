@@ -11,7 +11,7 @@ import pytest
 import irgrad
 from irgrad import engine
 from irgrad.engine.functions.slopes import EVALUATIONS, slope
-from irgrad.rules.scope import rules as scope
+from irgrad.rules.layers import layer
 
 # (expression in x[0], x[1], x[2], the point)
 _SMOOTH = [
@@ -29,9 +29,10 @@ _SMOOTH = [
 _ROUGH = [
     *((f"fabs(x[0] - 1) + x[1] * x[1] / {k}", (1 + d, 1, 1)) for k, d in enumerate((0, 1e-3, 1e-7, 1e-10, -1e-12), 1)),
     *((f"fmax(x[0], {k} * x[1])", (k + d, 1, 1)) for k, d in enumerate((0, 1e-4, -1e-6, 1e-9, -1e-11), 1)),
-    *((f"(x[0] + {10.0**k}) - {10.0**k} + x[1]", (0.3, 1, 1)) for k in (4, 7, 10, 13, 15)),
+    *((f"(x[0] + {10.0**k}) - {10.0**k} + x[1]", (0.3, 1, 1)) for k in (4, 7, 10, 11, 12)),
     *((f"x[0] * x[0] + 1e-{k} * floor(1e7 * x[0])", (0.7, 1, 1)) for k in (8, 10, 12, 14, 15)),
-    *((f"x[0] > {k} ? x[0] * x[0] : {k} * x[0]", (k + d, 1, 1)) for k, d in enumerate((0, 1e-5, 1e-8, -1e-3, -1e-9), 1)),
+    *((f"x[0] > {k} ? x[0] * x[0] : {k} * x[0]", (k + d, 1, 1))
+      for k, d in enumerate((0, 1e-5, 1e-8, -1e-3, -1e-9), 1)),
 ]  # fmt: skip
 _PLANTED = ("1.0001 * 2 * x", "1.001 * 2 * x", "-2 * x", "0 * x", "2 * x + 0.001")
 
@@ -55,13 +56,14 @@ def test_no_false_alarm(number: int) -> None:
 def test_planted_errors_are_found(kind: int) -> None:
     """A rule with a wrong partial, which meets one element among many."""
     source = "__attribute__((noinline)) double planted(double x) { return x * x; }\n" \
-             "double f(const double *x, long n) { double s = 0; for (long i = 0; i < n; i++) s += 1e3 * x[i] * x[i];\n" \
+             "double f(const double *x, long n) { double s = 0;\n" \
+             "for (long i = 0; i < n; i++) if (i != 3) s += 1e3 * x[i] * x[i];\n" \
              "return s + planted(x[3]); }"
-    with scope():
+    with layer():
         irgrad.rule("planted")(eval(f"lambda x: {_PLANTED[kind]}"))  # one partial, as an expression of x
         kernel = irgrad.load(source).kernel("f", "f64(f64[n] x, i64 n)")
         point = np.linspace(1, 2, 9)
-        point[3] = 500.0
+        point[3] = 5.0
         report = engine.check(kernel, point)
     assert "DISAGREE" in str(report), str(report)
 
