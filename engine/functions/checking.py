@@ -2,8 +2,8 @@
 
 The outputs are contracted with random cotangents w to one scalar s(x) = <w, f(x)>. Then
 
-- per argument: the reverse gradient against five-point differences of s, at up to `samples` elements
-  (f(x-2h) - 8 f(x-h) + 8 f(x+h) - f(x+2h)) / 12 h, error O(h^4) (Abramowitz and Stegun 25.3.6),
+- per argument: the reverse gradient against extrapolated differences of s with an estimate of their error, at up to
+  `samples` elements, each with steps of its own and relative to its own slope (see slopes.py),
 - per argument: the reverse gradient contracted with a random direction against forward mode,
 - over all arguments: the adjoint identity <w, J v> = <J^T w, v>, which holds to rounding.
 """
@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from irgrad.engine.functions.slopes import slope
 from irgrad.engine.kernel.binding import Bound
 from irgrad.engine.kernel.kernel import Kernel
 from irgrad.engine.kernel.programs import Program
@@ -29,7 +30,7 @@ __all__ = ["ArgumentCheck", "CheckReport", "check"]
 
 Array = np.ndarray[Any, Any]
 
-# Tolerances by element type: (differences, forward against reverse). Five-point differences of a smooth f64 kernel are
+# Tolerances by element type: (differences, forward against reverse). Differences of a smooth f64 kernel are
 # good to about 1e-11 at best and lose digits with the conditioning of the kernel.
 _TOLERANCES = {"f64": (1e-6, 1e-10), "f32": (2e-2, 1e-4), "f16": (2e-1, 2e-2), "bf16": (5e-1, 2e-1)}
 _WORDS = {"bfloat": "bf16", "half": "f16", "float": "f32"}  # IR's names, from the coarsest
@@ -39,7 +40,10 @@ _UNBOUNDED = """\
 _UNDEFINED = """\
   the value itself is NaN or infinite at these arguments (the log of a negative number, 0 / 0, an overflow), so there is
   no slope to compare: choose arguments where it is a number (`irgrad check`: --range LOW HIGH)"""
-_STEPS = {"f64": 7e-4, "f32": 4e-2, "f16": 2e-1, "bf16": 5e-1}
+_UNTOLD = "differences cannot tell"
+_GO_ON = """\
+  forward and reverse mode agree, and so say nothing against the derivative; the differences have the noise shown, or
+  straddle a kink. To go on: check at other arguments (`irgrad check`: --seed, --range), or a smaller problem."""
 _ROUNDING = {"f64": 2.0**-52, "f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}
 
 
@@ -54,11 +58,19 @@ class ArgumentCheck:
     difference_error: float
     forward_error: float
     tolerances: tuple[float, float]
+    difference_noise: float = 0.0  # of the differences, relative to the gradient, where they cannot tell
+    contradicted: bool = False  # the differences are good enough to say that an element is wrong
 
     @property
     def ok(self) -> bool:
-        """Within both tolerances. NaN is never ok."""
-        return self.difference_error <= self.tolerances[0] and self.forward_error <= self.tolerances[1]
+        """Within both tolerances, and told by differences. NaN is never ok."""
+        return self.told and self.difference_noise == 0.0
+
+    @property
+    def told(self) -> bool:
+        """Within both tolerances as far as differences can tell."""
+        return (not self.contradicted and self.difference_error <= self.tolerances[0]
+                and self.forward_error <= self.tolerances[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +89,14 @@ class CheckReport:
         """Whether everything is within its tolerance."""
         return all(row.ok for row in self.arguments) and self.adjoint_error <= self.adjoint_tolerance
 
+    @property
+    def verdict(self) -> str:
+        """What is said: the derivatives agree, DISAGREE, cannot be compared, or differences cannot tell."""
+        if self.ok or self.undefined:
+            return f"the derivatives {'agree' if self.ok else 'cannot be compared'}"
+        told = all(row.told for row in self.arguments) and self.adjoint_error <= self.adjoint_tolerance
+        return _UNTOLD if told else "the derivatives DISAGREE"
+
     def __bool__(self) -> bool:
         return self.ok
 
@@ -85,13 +105,14 @@ class CheckReport:
         head = f"  {'argument':<{width}}  {'elements':>9}  {'|gradient|':>11}  {'differences':>12}  {'forward':>9}"
         lines = [f"check of {self.title}", head]
         for row in self.arguments:
-            mark = "ok" if row.ok else "WRONG"
+            mark = "ok" if row.ok else f"noise {row.difference_noise:.1e}" if row.told else "WRONG"
             lines.append(f"  {row.name:<{width}}  {row.elements:>9}  {row.gradient_norm:>11.4g}  "
                          f"{row.difference_error:>12.1e}  {row.forward_error:>9.1e}  {mark}")
         mark = "ok" if self.adjoint_error <= self.adjoint_tolerance else "WRONG"
         lines.append(f"  adjoint identity <w, Jv> = <J'w, v>: relative error {self.adjoint_error:.1e}  {mark}")
-        found = "agree" if self.ok else "cannot be compared" if self.undefined else "DISAGREE"
-        lines.append(f"  verdict: the derivatives {found}")
+        lines.append(f"  verdict: {self.verdict}")
+        if self.verdict == _UNTOLD:
+            lines.append(_GO_ON)
         if self.undefined:
             lines.append(_UNDEFINED)
         if self.unbounded:
@@ -102,7 +123,7 @@ class CheckReport:
 def check(
     kernel: Kernel | TreeKernel[Kernel], *args: Any, wrt: Wrt = None, samples: int = 24, seed: int = 0, **kwargs: Any
 ) -> CheckReport:
-    """Compare reverse mode, forward mode and five-point differences at these arguments.
+    """Compare reverse mode, forward mode and extrapolated differences at these arguments.
 
     wrt:     arguments to check, all floating-point ones by default; of `kernel.tree(...)` trees, which are checked leaf
              by leaf
@@ -110,8 +131,9 @@ def check(
     seed:    of the random directions and cotangents
 
     Returns a CheckReport. Tolerances are those of the least precise type of the argument and of the kernel's own
-    arithmetic (an f64 kernel that computes in f32 inside is held to f32). A kernel with kinks near the arguments, or
-    an ill-conditioned one, may show differences that disagree although forward and reverse agree.
+    arithmetic (an f64 kernel that computes in f32 inside is held to f32). Where the differences are too noisy or meet a
+    kink, the verdict is "differences cannot tell" unless forward and reverse disagree; the report is true only where
+    the derivatives agree. An element costs at most `slopes.EVALUATIONS` (85) values.
 
     Raises as the kernel does.
     """
@@ -137,15 +159,14 @@ def check(
     rows = []
     for i in positions:
         p = kernel.signature.parameters[i]
-        kind = p.dtype.name
-        noise = max(_ROUNDING[kind], _ROUNDING[inner]) / tolerances[i][0]
-        error, sampled = _differences(scalar, i, gradients[i], kind, samples, rng, noise)
+        rounding = max(_ROUNDING[p.dtype.name], _ROUNDING[inner])
+        error, unknown, sampled, wrong = _differences(scalar, i, gradients[i], tolerances[i][0], samples, rng, rounding)
         moved = _pushed(forward, {i: directions[i]}, positions, weights)
         wanted = float(np.sum(gradients[i] * directions[i].astype(np.float64)))
         size = float(np.sum(np.abs(gradients[i] * directions[i].astype(np.float64))))
         norm = float(np.sqrt(np.sum(gradients[i] ** 2)))
         rows.append(ArgumentCheck(p.name, gradients[i].size, sampled, norm, error, _relative(moved, wanted, size),
-                                  tolerances[i]))
+                                  tolerances[i], unknown, wrong))
     moved = _pushed(forward, directions, positions, weights)
     wanted = sum(float(np.sum(gradients[i] * directions[i])) for i in positions)
     size = sum(float(np.sum(np.abs(gradients[i] * directions[i]))) for i in positions)
@@ -178,40 +199,50 @@ class _Scalar:
         self.run = Run(kernel.primal, _copied(bound), {})
         self.outputs = {_at(kernel.primal, o): w.astype(np.float64) for o, w in weights.items()}
 
-    def __call__(self, position: int, argument: Array) -> float:
-        number = _at(self.run.program, position)
-        full = self.run({number: argument})
-        return sum(float(np.sum(full[o].astype(np.float64) * w)) for o, w in self.outputs.items())
+    def __call__(self, position: int, argument: Array) -> tuple[float, float]:
+        """The value, and the sum of the magnitudes of its terms."""
+        full = self.run({_at(self.run.program, position): argument})
+        terms = [full[o].astype(np.float64) * w for o, w in self.outputs.items()]
+        return sum(float(np.sum(t)) for t in terms), sum(float(np.sum(np.abs(t))) for t in terms)
 
 
 def _differences(
-    scalar: _Scalar, position: int, gradient: Array, kind: str, samples: int, rng: np.random.Generator, noise: float
-) -> tuple[float, int]:
-    """Largest error of the gradient at the sampled elements over the largest gradient or difference, or over what a
-    difference cannot tell from zero: `noise` times the value over the step."""
+    scalar: _Scalar, position: int, gradient: Array, tolerance: float, samples: int, rng: np.random.Generator,
+    rounding: float,
+) -> tuple[float, float, int, bool]:
+    """Largest error of the gradient at the sampled elements, each relative to its own slope, where differences can
+    tell; the largest error of the differences where they cannot; the number of samples; whether one is contradicted."""
     start = scalar.bound.buffers[position]
     if start is None or not gradient.size:
-        return 0.0, 0
+        return 0.0, 0.0, 0, False
     chosen = np.arange(gradient.size) if gradient.size <= samples else rng.choice(gradient.size, samples, replace=False)
     argument = start.copy()
     flat, wanted = argument.reshape(-1), gradient.reshape(-1)
-    worst, scale = 0.0, float(np.max(np.abs(wanted)))
+    finite = np.abs(flat.astype(np.float64))
+    scale = float(np.max(finite, initial=0.0, where=np.isfinite(finite))) or 1.0
+    largest = float(np.max(np.abs(wanted)))
+    worst, unknown, wrong = 0.0, 0.0, False
     for element in chosen:
         centre = flat[element].copy()
-        h = _STEPS[kind] * max(abs(float(centre)), 1.0) * 0.5
-        values, steps = [], []
-        for k in (-2, -1, 1, 2):
-            flat[element] = float(centre) + k * h
-            steps.append(float(flat[element]) - float(centre))
-            values.append(scalar(position, argument))
+
+        def value(x: float, element: int = element) -> tuple[float, float, float]:
+            flat[element] = x
+            return (float(flat[element]), *scalar(position, argument))
+
+        got = float(wanted[element])
+        found = slope(value, float(centre), scale, got, tolerance, rounding, largest)
         flat[element] = centre
-        h = (steps[3] - steps[0]) / 4
-        slope = (values[0] - 8 * values[1] + 8 * values[2] - values[3]) / (12 * h)
-        scale = max(scale, abs(slope), 4 * noise * max(map(abs, values)) / h)
-        error = abs(slope - float(wanted[element]))
-        worst = error if not error <= worst else worst  # NaN stays
+        size = max(abs(found.value), abs(got), largest if found.error <= tolerance * largest else 0.0)
+        error = abs(found.value - got)
+        if found.contradicts(got, tolerance) or not np.isfinite(got):
+            wrong = True
+            worst = max(worst, error / max(abs(found.value), abs(got))) if np.isfinite(got) else float("nan")
+        elif found.error <= tolerance * size and not found.kink:
+            worst = max(worst, error / size) if size > 0 else worst
+        elif not (got == 0.0 and error <= 10 * found.error and not found.kink and found.flat):
+            unknown = max(unknown, 1.0 if found.kink else found.error / size if size > 0 else float("inf"))
     scalar(position, start)
-    return (worst / scale if scale > 0 else worst), len(chosen)
+    return worst, unknown, len(chosen), wrong
 
 
 def _pushed(forward: Run, directions: dict[int, Array], positions: tuple[int, ...], weights: dict[int, Array]) -> float:

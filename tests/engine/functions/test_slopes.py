@@ -1,0 +1,80 @@
+"""check on fifty functions that are hard for differences: no false alarm, and every planted error is found."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+
+import irgrad
+from irgrad import engine
+from irgrad.engine.functions.slopes import EVALUATIONS, slope
+from irgrad.rules.layers import layer
+
+# (expression in x[0], x[1], x[2], the point)
+_SMOOTH = [
+    ("cos(x[0]) + exp(1e5 * x[1])", (300.0, 1e-5, 1)), ("x[0] * x[0] + 1e-8 * x[1]", (1e4, 3, 1)),
+    ("log(x[0]) + x[1]", (1e-9, 1, 1)), ("sqrt(x[0]) + sqrt(x[1])", (1e-14, 4, 1)), ("1 / x[0] + x[1]", (1e-6, 2, 1)),
+    ("sin(1e4 * x[0]) + x[1]", (1, 1, 1)), ("sin(1e3 * x[0]) * x[1]", (2, 1e3, 1)), ("exp(-1e3 * x[0])", (0.01, 1, 1)),
+    ("tanh(1e3 * (x[0] - 1))", (1.0003, 1, 1)), ("x[0] / (1e-4 + x[1] * x[1])", (1, 1e-3, 1)),
+    ("pow(x[0], 30)", (1.3, 1, 1)), ("x[0] * exp(50 * x[1])", (1, 1, 1)), ("atan(1e5 * x[0])", (1e-6, 1, 1)),
+    ("log(1 + exp(100 * x[0]))", (0.001, 1, 1)), ("x[0] * 1e10 + x[1] * x[2]", (1e-10, 1, 1)),
+    ("asin(x[0]) + x[1]", (0.9999999, 1, 1)), ("log(1 - x[0])", (0.999999, 1, 1)), ("tan(x[0])", (1.57, 1, 1)),
+    ("exp(x[0]) * exp(-x[1])", (30, 30, 1)), ("x[0] * x[1] * x[2]", (1e-8, 1e8, 1)), ("cbrt(x[0])", (1e-12, 1, 1)),
+    ("sin(x[0]) / x[0] + x[1]", (1e-3, 1, 1)), ("exp(-x[0] * x[0] * 1e6)", (1e-3, 1, 1)), ("x[0] * x[1]", (0, 2, 1)),
+    ("cos(x[0]) + x[1]", (0, 1e6, 1)),
+]  # fmt: skip
+_ROUGH = [
+    *((f"fabs(x[0] - 1) + x[1] * x[1] / {k}", (1 + d, 1, 1)) for k, d in enumerate((0, 1e-3, 1e-7, 1e-10, -1e-12), 1)),
+    *((f"fmax(x[0], {k} * x[1])", (k + d, 1, 1)) for k, d in enumerate((0, 1e-4, -1e-6, 1e-9, -1e-11), 1)),
+    *((f"(x[0] + {10.0**k}) - {10.0**k} + x[1]", (0.3, 1, 1)) for k in (4, 7, 10, 11, 12)),
+    *((f"x[0] * x[0] + 1e-{k} * floor(1e7 * x[0])", (0.7, 1, 1)) for k in (8, 10, 12, 14, 15)),
+    *((f"x[0] > {k} ? x[0] * x[0] : {k} * x[0]", (k + d, 1, 1))
+      for k, d in enumerate((0, 1e-5, 1e-8, -1e-3, -1e-9), 1)),
+]  # fmt: skip
+_PLANTED = ("1.0001 * 2 * x", "1.001 * 2 * x", "-2 * x", "0 * x", "2 * x + 0.001")
+
+
+@cache
+def _library() -> irgrad.Library:
+    rows = [f"double f{k}(const double *x) {{ return {e}; }}" for k, (e, _) in enumerate(_SMOOTH + _ROUGH)]
+    return irgrad.load("#include <math.h>\n" + "\n".join(rows))
+
+
+@pytest.mark.parametrize("number", range(50))
+def test_no_false_alarm(number: int) -> None:
+    _, point = (_SMOOTH + _ROUGH)[number]
+    report = engine.check(_library().kernel(f"f{number}", "f64(f64[3] x)"), np.array(point, float))
+    assert "DISAGREE" not in str(report), str(report)
+    if number < len(_SMOOTH):
+        assert report, str(report)
+
+
+@pytest.mark.parametrize("kind", range(len(_PLANTED)))
+def test_planted_errors_are_found(kind: int) -> None:
+    """A rule with a wrong partial, which meets one element among many."""
+    source = "__attribute__((noinline)) double planted(double x) { return x * x; }\n" \
+             "double f(const double *x, long n) { double s = 0;\n" \
+             "for (long i = 0; i < n; i++) if (i != 3) s += 1e3 * x[i] * x[i];\n" \
+             "return s + planted(x[3]); }"
+    with layer():
+        irgrad.rule("planted")(eval(f"lambda x: {_PLANTED[kind]}"))  # one partial, as an expression of x
+        kernel = irgrad.load(source).kernel("f", "f64(f64[n] x, i64 n)")
+        point = np.linspace(1, 2, 9)
+        point[3] = 5.0
+        report = engine.check(kernel, point)
+    assert "DISAGREE" in str(report), str(report)
+
+
+def test_evaluations_are_bounded() -> None:
+    calls = []
+
+    def function(x: float) -> tuple[float, float, float]:
+        calls.append(x)
+        return x, math.sin(x), 1.0
+
+    assert slope(function, 1.0, 1.0, math.cos(1.0), 1e-6, 2.0**-52).confirms(math.cos(1.0), 1e-6)
+    assert slope(function, 1.0, 1.0, 2.0, 1e-6, 2.0**-52).contradicts(2.0, 1e-6)
+    assert len(calls) <= 2 * EVALUATIONS
