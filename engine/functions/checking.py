@@ -63,12 +63,8 @@ class ArgumentCheck:
 
     @property
     def ok(self) -> bool:
-        """Within both tolerances, and told by differences. NaN is never ok."""
-        return self.told and self.difference_noise == 0.0
-
-    @property
-    def told(self) -> bool:
-        """Within both tolerances as far as differences can tell."""
+        """Within both tolerances as far as differences can tell (`difference_noise` is 0 where they can). NaN is never
+        ok."""
         return (not self.contradicted and self.difference_error <= self.tolerances[0]
                 and self.forward_error <= self.tolerances[1])
 
@@ -86,16 +82,16 @@ class CheckReport:
 
     @property
     def ok(self) -> bool:
-        """Whether everything is within its tolerance."""
-        return all(row.ok for row in self.arguments) and self.adjoint_error <= self.adjoint_tolerance
+        """Whether everything is within its tolerance; where differences cannot tell, forward against reverse."""
+        within = all(row.ok for row in self.arguments) and self.adjoint_error <= self.adjoint_tolerance
+        return within and not self.undefined
 
     @property
     def verdict(self) -> str:
         """What is said: the derivatives agree, DISAGREE, cannot be compared, or differences cannot tell."""
-        if self.ok or self.undefined:
-            return f"the derivatives {'agree' if self.ok else 'cannot be compared'}"
-        told = all(row.told for row in self.arguments) and self.adjoint_error <= self.adjoint_tolerance
-        return _UNTOLD if told else "the derivatives DISAGREE"
+        if not self.ok:
+            return f"the derivatives {'cannot be compared' if self.undefined else 'DISAGREE'}"
+        return _UNTOLD if any(row.difference_noise for row in self.arguments) else "the derivatives agree"
 
     def __bool__(self) -> bool:
         return self.ok
@@ -105,7 +101,7 @@ class CheckReport:
         head = f"  {'argument':<{width}}  {'elements':>9}  {'|gradient|':>11}  {'differences':>12}  {'forward':>9}"
         lines = [f"check of {self.title}", head]
         for row in self.arguments:
-            mark = "ok" if row.ok else f"noise {row.difference_noise:.1e}" if row.told else "WRONG"
+            mark = "WRONG" if not row.ok else f"noise {row.difference_noise:.1e}" if row.difference_noise else "ok"
             lines.append(f"  {row.name:<{width}}  {row.elements:>9}  {row.gradient_norm:>11.4g}  "
                          f"{row.difference_error:>12.1e}  {row.forward_error:>9.1e}  {mark}")
         mark = "ok" if self.adjoint_error <= self.adjoint_tolerance else "WRONG"
@@ -132,8 +128,8 @@ def check(
 
     Returns a CheckReport. Tolerances are those of the least precise type of the argument and of the kernel's own
     arithmetic (an f64 kernel that computes in f32 inside is held to f32). Where the differences are too noisy or meet a
-    kink, the verdict is "differences cannot tell" unless forward and reverse disagree; the report is true only where
-    the derivatives agree. An element costs at most `slopes.EVALUATIONS` (85) values.
+    kink, the verdict is "differences cannot tell", and forward against reverse decides whether the report is true. An
+    element costs at most `slopes.EVALUATIONS` (85) values.
 
     Raises as the kernel does.
     """

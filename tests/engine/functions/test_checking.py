@@ -22,7 +22,8 @@ def test_right_kernels_pass() -> None:
 def test_a_kink_is_reported() -> None:
     kernel = irgrad.load("double f(double x) { return x > 1.0 ? x * x : x; }").kernel("f")
     report = engine.check(kernel, 1.0)  # differences straddle the jump in the slope
-    assert not report and "differences cannot tell" in str(report) and "DISAGREE" not in str(report)
+    assert report
+    assert report.verdict == "differences cannot tell"
 
 
 def test_nan_never_passes() -> None:
@@ -63,8 +64,8 @@ def test_an_argument_that_does_not_count() -> None:
     kernel = irgrad.load("double f(double v, double x) { return (x + v) - v * 1.0; }").kernel("f")
     report = engine.check(kernel, 0.1, 1e3 / 3)
     assert report and report.arguments[0].gradient_norm == 0.0, str(report)
-    wrong = irgrad.load("double f(double v, double x) { return x + (v > 0.1000000001 ? 1e-3 * v : 0); }").kernel("f")
-    assert not engine.check(wrong, 0.1, 1.0)
+    near = irgrad.load("double f(double v, double x) { return x + (v > 0.1000000001 ? 1e-3 * v : 0); }").kernel("f")
+    assert engine.check(near, 0.1, 1.0).verdict == "differences cannot tell"  # a jump beside the point
 
 
 def test_a_value_that_is_no_number() -> None:
