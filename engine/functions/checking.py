@@ -218,7 +218,7 @@ def _differences(
     scale = float(np.max(finite, initial=0.0, where=np.isfinite(finite))) or 1.0
     largest = float(np.max(np.abs(wanted)))
     worst, unknown, wrong = 0.0, 0.0, False
-    for element in chosen:
+    for element in map(int, chosen):
         centre = flat[element].copy()
 
         def value(x: float, element: int = element) -> tuple[float, float, float]:
