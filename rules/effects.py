@@ -131,7 +131,7 @@ _GROUPS: tuple[tuple[CallFacts, str], ...] = (
      "omp_get_thread_num omp_get_num_threads omp_get_max_threads omp_get_wtime omp_get_num_procs omp_in_parallel "
      "omp_set_num_threads __errno_location __error __ctype_b_loc __ctype_tolower_loc __ctype_toupper_loc "
      "__cxa_guard_acquire "
-     "__cxa_guard_release __cxa_guard_abort __cxa_atexit atexit __cxa_begin_catch __cxa_end_catch "
+     "__cxa_guard_release __cxa_guard_abort __cxa_atexit __cxa_thread_atexit atexit __cxa_begin_catch __cxa_end_catch "
      "__gxx_personality_v0 rust_eh_personality sysconf "
      "mach_absolute_time "
      "fegetround fesetround feclearexcept fetestexcept feraiseexcept localeconv isatty fileno getpagesize"),

@@ -84,14 +84,14 @@ class SharedUnit:
         """Nothing: C++ libraries register destructors that run at exit, so they stay mapped."""
 
 
-def link_with_libcxx(image: bytes, missing: Sequence[str]) -> SharedUnit:
-    """Link an object with libc++ and open it. Raises LoadError, naming `missing`, when that is not possible."""
-    store, key = default_cache(), fingerprint("libcxx-1", image)
+def link_with_libcxx(images: Sequence[bytes], missing: Sequence[str]) -> SharedUnit:
+    """Link objects with libc++ and open them. Raises LoadError, naming `missing`, when that is not possible."""
+    store, key = default_cache(), fingerprint("libcxx-1", *images)
     data = store.get("shared", key)
     with scratch_folder("cxx") as scratch:
         output = Path(scratch, "unit.so")
         if data is None:
-            _link(image, output, missing)
+            _link(images, output, missing)
             store.put("shared", key, output.read_bytes())
         else:
             output.write_bytes(data)
@@ -101,16 +101,17 @@ def link_with_libcxx(image: bytes, missing: Sequence[str]) -> SharedUnit:
             raise _failed(missing, str(error)) from None
 
 
-def _link(image: bytes, output: Path, missing: Sequence[str]) -> None:
-    source = output.with_suffix(".o")
-    source.write_bytes(image)
+def _link(images: Sequence[bytes], output: Path, missing: Sequence[str]) -> None:
+    sources = [output.with_suffix(f".{number}.o") for number in range(len(images))]
+    for source, image in zip(sources, images, strict=True):
+        source.write_bytes(image)
     spec = util.find_spec("ziglang")
     folders = (spec.submodule_search_locations or ()) if spec else ()
     zig = next((Path(folder, "zig") for folder in folders if os.access(Path(folder, "zig"), os.X_OK)), None)
     if zig is None:
         raise _failed(missing, "the `ziglang` wheel, which brings libc++, is not installed")
     driver = "c++" if set(missing) - {HANDLE} else "cc"  # its C++ library, if any, is that of this process
-    command = [str(zig), driver, "-shared", "-O2", "-o", str(output), str(source), "-lm"]
+    command = [str(zig), driver, "-shared", "-O2", "-o", str(output), *map(str, sources), "-lm"]
     try:
         with Progress("building the C++ library (once on this machine, about a minute)"):
             done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,

@@ -21,6 +21,7 @@ from irgrad.engine.codegen import symbols
 from irgrad.engine.codegen.cache import default_cache, fingerprint
 from irgrad.engine.codegen.elf import ObjectFile, place
 from irgrad.engine.codegen.llvm import identity
+from irgrad.engine.codegen.thread_locals import as_shared
 from irgrad.rules.errors import IRInvalid, LoadError, Unsupported
 
 if TYPE_CHECKING:
@@ -125,6 +126,7 @@ def compile_module(
     Raises IRSyntaxError, IRInvalid (LLVM refuses the text) or LoadError (an entry without body, a symbol that nothing
     provides; before any of it could run).
     """
+    text = as_shared(text)
     image, cached = compile_object(text, entries, strict_fp=strict_fp, level=level, cache=cache, target=target)
     return link_object(image, entries, cached=cached)
 
@@ -199,7 +201,7 @@ def compile_known(
     image = store.get("object", key)
     cached = image is not None
     if image is None:
-        made = text()
+        made = as_shared(text())
         wanted = [*entries, *(name for name in optional if _defines(made, name))]
         image, _ = compile_object(made, wanted, strict_fp=strict_fp, cache=False)
         store.put("object", key, image)
@@ -213,7 +215,7 @@ def _defines(text: str, name: str) -> bool:
 
 def link_object(image: bytes, entries: Sequence[str], *, cached: bool = False) -> Compiled:
     """Link an object file into this process. Raises LoadError for symbols that nothing provides, Unsupported for
-    thread-local variables: what gives each thread its copy is the system's loader, which only takes files."""
+    thread-local variables of others: what finds each thread's copy is the system's loader, which only takes files."""
     _end_unused()
     file = ObjectFile(image)
     if file.thread_local:
@@ -230,7 +232,7 @@ def link_object(image: bytes, entries: Sequence[str], *, cached: bool = False) -
     if _STARTS in image:
         from irgrad.engine.codegen.cxx import HANDLE, link_with_libcxx
 
-        return Compiled(None, link_with_libcxx(image, [HANDLE]), entries, image, cached)
+        return Compiled(None, link_with_libcxx([image], [HANDLE]), entries, image, cached)
     addresses = symbols.resolve_all(names)
     placed = place(image, addresses) if not any(map(_unwinds, names)) else None
     if placed is not None:
@@ -248,11 +250,12 @@ def _link_with_helpers(
 ) -> Compiled:
     """Link an object some of whose symbols no library of this process has: bfloat conversions, the C++ library."""
     from irgrad.engine.codegen.bfloat import BFLOAT_SYMBOLS, BFLOAT_TEXT
-    from irgrad.engine.codegen.cxx import is_cxx_symbol, link_with_libcxx
+    from irgrad.engine.codegen.cxx import HANDLE, is_cxx_symbol, link_with_libcxx
 
     rest = [name for name in missing if name not in BFLOAT_SYMBOLS]
-    if rest and all(map(is_cxx_symbol, rest)):
-        return Compiled(None, link_with_libcxx(image, rest), entries, image, cached)
+    if all(map(is_cxx_symbol, rest)) and (rest or _STARTS in image):
+        more = [compile_object(BFLOAT_TEXT, sorted(BFLOAT_SYMBOLS))[0]] if len(rest) < len(missing) else []
+        return Compiled(None, link_with_libcxx([image, *more], rest or [HANDLE]), entries, image, cached)
     addresses = symbols.resolve_all(name for name in names if name not in missing or name in rest)
     return _link_with_llvm(image, entries, addresses, BFLOAT_TEXT, cached=cached)
 

@@ -52,7 +52,30 @@ def test_without_the_wheel_the_symbol_is_named(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("IRGRAD_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(cxx.util, "find_spec", lambda name: None)
     with pytest.raises(LoadError, match=r"`_ZNSt3__19to_stringEi` are not resolved(.*\n)+.*ziglang"):
-        cxx.link_with_libcxx(b"", ["_ZNSt3__19to_stringEi"])
+        cxx.link_with_libcxx([b""], ["_ZNSt3__19to_stringEi"])
+
+
+ROUNDED = """
+@n = internal global double 0.0
+@llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 65535, ptr @init, ptr null }]
+define internal void @init() {
+  store volatile double 5.0, ptr @n
+  ret void
+}
+define double @f(double %x) {
+  %short = fptrunc double %x to bfloat
+  %y = fpext bfloat %short to double
+  %m = load volatile double, ptr @n
+  %z = fadd double %y, %m
+  ret double %z
+}
+"""
+
+
+def test_constructors_run_where_the_processor_lacks_bfloat() -> None:
+    """The conversions come with the unit; the loader runs its constructors all the same."""
+    f = compile_module(ROUNDED, ["f"]).function("f", ctypes.c_double, ctypes.c_double)
+    assert f(1.00390625) == 6.0
 
 
 STATICS = r"""

@@ -14,7 +14,7 @@ from irgrad.engine.kernel.serialised_calls import in_turn, shared_state
 GLOBALS = {
     "@s = internal global double 0.0\n": True,
     '@"a b" = internal unnamed_addr global [2 x i32] zeroinitializer\n': True,
-    "@s = internal thread_local(initialexec) global double 0.0\n": False,
+    "@s = internal thread_local(initialexec) global double 0.0\n": True,
     "@s = internal unnamed_addr constant double 1.0\n": False,
     "@irgrad.tape.pool = internal global [64 x ptr] zeroinitializer\n": False,
     "@irgrad_tape_peak = internal global i64 0\n": False,
