@@ -1,7 +1,7 @@
 // A workspace for each thread, which a constructor makes and the function grows.
 #include <vector>
 struct workspace { std::vector<double> rows; double scale = 2; };
-static workspace &mine() { static workspace w; return w; }
+static workspace &mine() { static thread_local workspace w; return w; }
 extern "C" double loss(const double *x, long n) {
   workspace &w = mine();
   if ((long)w.rows.size() < 2 * n) w.rows.resize(2 * n);
