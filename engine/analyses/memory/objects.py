@@ -228,10 +228,15 @@ def heap_size(call: Instruction, effect: Effect) -> int | None:
     return size if effect.sizes and size >= 0 else None
 
 
+def describes_types(var: GlobalVariable) -> bool:
+    """A vtable of type descriptors: only the C++ runtime looks into it, and nothing is stored there."""
+    return (var.name or "").startswith("_ZTVN10__cxxabiv1")
+
+
 def is_closed(module: Module, var: GlobalVariable) -> bool:
     """All pointers that a variable may ever hold for the program are in the functions that were read."""
-    if var.init is None:  # the vtables of type descriptors: only the C++ runtime looks into them
-        return (var.name or "").startswith("_ZTVN10__cxxabiv1")
+    if var.init is None:
+        return describes_types(var)
     room = has_pointer(var.value_type) or _has_bytes(var.value_type)
     return var.constant or not room or not used_elsewhere(module, var)
 

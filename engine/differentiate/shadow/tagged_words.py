@@ -21,7 +21,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.memory.byte_kinds import ACCESS, CONFLICT, INT, leaves
-from irgrad.engine.analyses.memory.objects import Object
+from irgrad.engine.analyses.memory.objects import Object, describes_types
 from irgrad.engine.differentiate.layout import lanes
 from irgrad.engine.differentiate.layout.leaves import has_pointer, zero_of
 from irgrad.engine.differentiate.shadow.carried import add_bits
@@ -254,7 +254,7 @@ def _place(address: Value) -> tuple[Value, int] | None:
 def _constant(obj: Object) -> bool:
     """A variable that no float is stored in, the tables of the C++ runtime among them."""
     site = obj.site
-    return isinstance(site, GlobalVariable) and (site.constant or (site.name or "").startswith("_ZTVN10__cxxabiv1"))
+    return isinstance(site, GlobalVariable) and (site.constant or describes_types(site))
 
 
 def _alignment(call: Instruction, argument: Value) -> int:

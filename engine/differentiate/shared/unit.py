@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Protocol, TypeVar
 from zlib import crc32
 
-from irgrad.engine.analyses.memory.objects import Object, holds_address, resolve
+from irgrad.engine.analyses.memory.objects import Object, describes_types, holds_address, resolve
 from irgrad.engine.analyses.memory.strided_sets import Offsets, meets
 from irgrad.engine.differentiate.layout import lanes
 from irgrad.engine.differentiate.layout.leaves import REASSOCIATE, floats_of, has_float, has_pointer, zero_of
@@ -364,7 +364,7 @@ class Unit:
     def _inactive_external(self, var: GlobalVariable) -> bool:
         """A global of another module that holds nothing active, like the type descriptors that vtables point to."""
         obj = self.pointers.object_of.get(var)
-        return var.init is None and (obj is None or not self.activity.object(obj))
+        return var.init is None and (obj is None or describes_types(var) or not self.activity.object(obj))
 
     def shadow_global(self, var: GlobalVariable) -> GlobalVariable:
         """The global that holds tangents (or adjoints) of `var`, made on first use."""
