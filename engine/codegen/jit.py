@@ -21,7 +21,6 @@ from irgrad.engine.codegen import symbols
 from irgrad.engine.codegen.cache import default_cache, fingerprint
 from irgrad.engine.codegen.elf import ObjectFile, place
 from irgrad.engine.codegen.llvm import identity
-from irgrad.engine.codegen.thread_locals import as_shared
 from irgrad.rules.errors import IRInvalid, LoadError, Unsupported
 
 if TYPE_CHECKING:
@@ -126,7 +125,7 @@ def compile_module(
     Raises IRSyntaxError, IRInvalid (LLVM refuses the text) or LoadError (an entry without body, a symbol that nothing
     provides; before any of it could run).
     """
-    text = as_shared(text)
+    text = _for_process(text)
     image, cached = compile_object(text, entries, strict_fp=strict_fp, level=level, cache=cache, target=target)
     return link_object(image, entries, cached=cached)
 
@@ -189,6 +188,15 @@ def _check_bodies(module: Any, entries: Sequence[str]) -> None:
                             fix="initialise what it reads, return from every path, end its loops (-Wall tells)")
 
 
+def _for_process(text: str) -> str:
+    """A module as this process can take it."""
+    if "thread_local" not in text:
+        return text
+    from irgrad.engine.codegen.thread_locals import as_shared
+
+    return as_shared(text)
+
+
 def compile_known(
     key: str, text: Callable[[], str], entries: Sequence[str], optional: Sequence[str] = (), *, strict_fp: bool = False
 ) -> Compiled:
@@ -201,7 +209,7 @@ def compile_known(
     image = store.get("object", key)
     cached = image is not None
     if image is None:
-        made = as_shared(text())
+        made = _for_process(text())
         wanted = [*entries, *(name for name in optional if _defines(made, name))]
         image, _ = compile_object(made, wanted, strict_fp=strict_fp, cache=False)
         store.put("object", key, image)
