@@ -182,7 +182,7 @@ Valued __enzyme_autodiff_valued(void *, ...);
 
 
 @pytest.mark.parametrize(("seed", "level"), fast(5, (
-    (seed, f"-O{(seed + level) % 4}") for level in range(4) for seed in range(48))))  # fmt: skip
+    (seed, f"-O{(seed + level) % 4}") for level in range(4) for seed in range(48)), most=48))  # fmt: skip
 def test_structs_of_many_shapes(seed: int, level: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "shapes.c"
     path.write_text(program(seed))
