@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from irgrad.engine.analyses.memory.byte_kinds import ACCESS, PTR
 from irgrad.engine.analyses.memory.objects import Object, bits_of
 from irgrad.engine.analyses.memory.strided_sets import Offsets, meets
+from irgrad.engine.differentiate.shadow.copies import ADJOINT_ENDS
 from irgrad.engine.differentiate.shared.refuse import refuse
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Instruction, Value
@@ -60,6 +61,8 @@ def _active(unit: Unit, pointer: Value) -> Iterator[Object]:
 def _may_cut(unit: Unit, store: Instruction) -> bool:
     """Short values that carry no float of the program."""
     value = store.operands[0]
+    if ADJOINT_ENDS in store.metadata:
+        return False
     if value.type.is_aggregate or value.type is PTR or ty.store_size(value.type) > 8:
         return False
     return not (value.type.scalar.is_int and any(isinstance(k, ty.FloatType) for _, k in _carried(unit, value)))

@@ -22,7 +22,7 @@ from irgrad.engine.differentiate.layout.shadow_types import shadow_type
 from irgrad.engine.differentiate.shadow import persistent_memory, runtime_activity, tagged_words
 from irgrad.engine.differentiate.shadow.accumulate import accumulate
 from irgrad.engine.differentiate.shadow.carried import BITS, add_bits, adjoint_of_bits, kinds_of
-from irgrad.engine.differentiate.shadow.copies import floats_ended, layout_of_copy, move_fields
+from irgrad.engine.differentiate.shadow.copies import clear_shadow, floats_ended, layout_of_copy, move_fields
 from irgrad.engine.differentiate.shadow.tagged_words import Either
 from irgrad.engine.differentiate.shared.conventions import augmented_type, reverse_type
 from irgrad.engine.differentiate.shared.derived_functions import combined_function, split_functions
@@ -335,7 +335,7 @@ def store(r: ReverseState, instr: Instruction) -> None:
     for offset, kind in floats_ended(r.unit.types.access(target, size), value.type):
         for at in separate_shadows.each(r.b, r.recall.shadow(target), r.unit.width):
             place = r.b.gep(ty.I8, at, offset * r.unit.memory.scale)
-            r.b.store(zero_of(shadow_type(kind, r.unit.memory.scale)), place, align=1)
+            clear_shadow(r.b, shadow_type(kind, r.unit.memory.scale), place, 1)
 
 
 def _kept(r: ReverseState, address: Value, shadow: Value, type_: ty.Type, new: Value, before: Value) -> Value:

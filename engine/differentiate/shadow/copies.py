@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from irgrad.engine.analyses.memory.byte_kinds import CONFLICT, INT, Kind, Layout
 from irgrad.engine.analyses.memory.objects import bits_of
 from irgrad.engine.analyses.types.memory_types import shortest
+from irgrad.engine.differentiate.layout.leaves import zero_of
 from irgrad.engine.differentiate.shared.refuse import refuse
 from irgrad.engine.differentiate.shared.sweeps import AdjointSweep
 from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.locations import locate
 from irgrad.engine.ir.model import ConstInt, Instruction, Value
 
@@ -109,6 +111,16 @@ def _merged(
             if before is None or not isinstance(before, ty.Type):
                 merged[offset] = kind
     return sorted(merged.items())
+
+
+ADJOINT_ENDS = "irgrad.adjoint_ends"
+"""Metadata of a store of zeros to shadow memory where the primal stores: it cuts no float that the primal did not."""
+
+
+def clear_shadow(b: Builder, type_: ty.Type, place: Value, align: int) -> None:
+    """The adjoint of a value of this type ends here: zero, in shadow memory."""
+    marks = {**b.metadata, ADJOINT_ENDS: "!{}"}
+    b.insert(Instruction("store", ty.VOID, [zero_of(type_), place], align=align, metadata=marks))
 
 
 def floats_ended(layout: Layout, stored: ty.Type) -> list[tuple[int, ty.Type]]:

@@ -25,7 +25,7 @@ from irgrad.engine.analyses.memory.objects import Object, describes_types
 from irgrad.engine.differentiate.layout import lanes
 from irgrad.engine.differentiate.layout.leaves import has_pointer, zero_of
 from irgrad.engine.differentiate.shadow.carried import add_bits
-from irgrad.engine.differentiate.shadow.copies import layout_of_copy
+from irgrad.engine.differentiate.shadow.copies import clear_shadow, layout_of_copy
 from irgrad.engine.differentiate.shared.refuse import place, refuse
 from irgrad.engine.differentiate.shared.sweeps import AdjointSweep, PrimalCopy, PrimalSweep
 from irgrad.engine.ir import types as ty
@@ -285,7 +285,7 @@ def check_reused(unit: Unit, store: Instruction) -> None:
 def clear(sweep: PrimalCopy, store: Instruction) -> None:
     """M^[q] = 0, where a float is stored."""
     value, address = store.operands
-    sweep.b.store(zero_of(value.type), sweep.shadow(address), align=store.align)
+    clear_shadow(sweep.b, value.type, sweep.shadow(address), store.align)
 
 
 def copy_shadows(sweep: PrimalSweep, call: Instruction, where: tuple[int, int, int]) -> None:
@@ -329,7 +329,7 @@ def reverse_store(r: AdjointSweep, store: Instruction) -> bool:
     if value not in unit.get(Either).values:
         pure = unit.get(Either).cleared(store) and not r.active(value)
         if pure:
-            b.store(zero_of(value.type), r.recall.shadow(address), align=store.align)
+            clear_shadow(b, value.type, r.recall.shadow(address), store.align)
         return pure
     _refuse(unit, store, r.caller_tape)
     pointer, nothing = r.recall.shadow(address), zero_of(value.type)
