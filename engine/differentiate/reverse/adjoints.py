@@ -22,7 +22,7 @@ from irgrad.engine.differentiate.layout.shadow_types import shadow_type
 from irgrad.engine.differentiate.shadow import persistent_memory, runtime_activity, tagged_words
 from irgrad.engine.differentiate.shadow.accumulate import accumulate
 from irgrad.engine.differentiate.shadow.carried import BITS, add_bits, adjoint_of_bits, kinds_of
-from irgrad.engine.differentiate.shadow.copies import clear_shadow, floats_ended, layout_of_copy, move_fields
+from irgrad.engine.differentiate.shadow.copies import clear_shadow, floats_ended, layout_of_copy, move_fields, only_ends
 from irgrad.engine.differentiate.shadow.tagged_words import Either
 from irgrad.engine.differentiate.shared.conventions import augmented_type, reverse_type
 from irgrad.engine.differentiate.shared.derived_functions import combined_function, split_functions
@@ -396,7 +396,9 @@ def copy(r: ReverseState, instr: Instruction, where: tuple[int, int, int]) -> No
     target, source, size = (instr.args[i] for i in where)
     if not r.unit.activity.pointer(target):
         return
-    to_source = r.unit.activity.pointer(source)
+    if only_ends(r.unit, instr, where):
+        fill(r, instr, where)
+        return
     if instr in r.unit.get(Either).copies:
         tagged_words.reverse_copy(r, instr, where)
         return
@@ -405,19 +407,17 @@ def copy(r: ReverseState, instr: Instruction, where: tuple[int, int, int]) -> No
     if not moved:
         return
     length = r.recall.value(size)
-    shadow = r.recall.shadow(target)
+    pointers = separate_shadows.rows(r.b, [r.recall.shadow(end) for end in (target, source)], r.unit.width)
     if r.unit.runtime_activity:
         runtime_activity.reverse_copy(r, instr, where, length, moved, period)
         return
-    if to_source and len(moved) > 1 and "memmove" in (instr.callee.name or ""):
-        for into, out_of in separate_shadows.rows(r.b, [shadow, r.recall.shadow(source)], r.unit.width):
-            move_fields(r, into, out_of, length, period, moved)
+    if len(moved) > 1 and "memmove" in (instr.callee.name or ""):
+        for ends in pointers:
+            move_fields(r, *ends, length, period, moved)
         return
-    width = r.unit.width
-    pointers = separate_shadows.rows(r.b, [shadow, r.recall.shadow(source)] if to_source else [shadow], width)
     for offset, kind in moved:
         for name, extra in r.unit.memory.helpers(r.b, kind, length, period, offset):
-            fn = r.unit.runtime(f"irgrad.adjoint.{'copy' if to_source else 'clear'}.{name}")
+            fn = r.unit.runtime(f"irgrad.adjoint.copy.{name}")
             for row in pointers:
                 r.b.call(fn, [*row, *extra])
 

@@ -13,7 +13,7 @@ from irgrad.engine.differentiate.layout.leaves import zero_of
 from irgrad.engine.differentiate.primitives.application import application
 from irgrad.engine.differentiate.shadow import persistent_memory, runtime_activity, tagged_words
 from irgrad.engine.differentiate.shadow.allocations import allocation_alignment, allocation_bytes
-from irgrad.engine.differentiate.shadow.copies import layout_of_copy
+from irgrad.engine.differentiate.shadow.copies import layout_of_copy, only_ends
 from irgrad.engine.differentiate.shadow.releases import release_of, stated_free
 from irgrad.engine.differentiate.shadow.tagged_words import Either
 from irgrad.engine.differentiate.shared.conventions import augmented_type
@@ -236,15 +236,15 @@ class Augment(Sweep):
         target, source = instr.args[where[0]], instr.args[where[1]]
         if not self.activity.pointer(target):
             return
+        if only_ends(self.unit, instr, where):  # its pointers lead to memory without shadow (see `shadows.py`)
+            self._fill_pointers(instr, where)
+            return
         if instr in self.unit.get(Either).copies:
             tagged_words.copy_shadows(self, instr, where)
             return
         period, fields = layout_of_copy(self.unit, instr, where)
         offsets = [offset for offset, kind in fields if kind is ty.PTR]
         if not offsets:
-            return
-        if not self.activity.pointer(source):  # they lead to memory without shadow (see `shadows.py`): none is read
-            self._clear(instr, target, where, period, offsets)
             return
         size = self.value(instr.args[where[2]])
         for offset in offsets:

@@ -28,7 +28,7 @@ def layout_of_copy(unit: Unit, instr: Instruction, where: tuple[int, int, int]) 
     out: no byte of it is a pointer afterwards, and its adjoint is zero whatever it was.
     """
     target, size = instr.args[where[0]], instr.args[where[2]]
-    ends = [target] if where[0] == where[1] or not instr.args[where[1]].type.is_ptr else [target, instr.args[where[1]]]
+    ends = [target] if only_ends(unit, instr, where) else [target, instr.args[where[1]]]
     if isinstance(size, ConstInt) and 0 <= size.value <= 256:
         return _listed(unit, instr, ends, size.value)
     patterns = [unit.types.region(p) for p in ends]
@@ -51,7 +51,7 @@ def layout_of_copy(unit: Unit, instr: Instruction, where: tuple[int, int, int]) 
 def _whole(unit: Unit, instr: Instruction, ends: list[Value]) -> tuple[int, list[tuple[int, Kind]]] | None:
     """The floats of a copy that nobody saw at these places, where its memory holds floats: as many as there is room
     for. One pointer may mean an array of floats and one of integers; the shadow of an integer is zero, and stays it."""
-    if is_fill(instr):
+    if len(ends) == 1:
         return None
     objects = [unit.pointers.objects[bit] for end in ends for bit in bits_of(unit.pointers.of(end))]
     held = {kind for obj in objects for kind in unit.types.holds(obj)}
@@ -100,7 +100,7 @@ def _merged(
         for offset, kind in layout.items():
             before = merged.get(offset)
             if kind is CONFLICT or (before is not None and before is not kind and _matters(before, kind)):
-                if is_fill(instr):
+                if len(ends) == 1:
                     continue
                 uses = _two_uses(unit, ends, before, kind)
                 raise refuse(
@@ -130,9 +130,10 @@ def floats_ended(layout: Layout, stored: ty.Type) -> list[tuple[int, ty.Type]]:
     return [(at, kind) for at, kind in layout if isinstance(kind, ty.FloatType)]
 
 
-def is_fill(instr: Instruction) -> bool:
-    """A memset, not a copy."""
-    return "memset" in (instr.callee_name or "")
+def only_ends(unit: Unit, instr: Instruction, where: tuple[int, int, int]) -> bool:
+    """A memset, or a copy from memory without shadow: adjoints of the target end, and none flows on."""
+    source = instr.args[where[1]]
+    return where[0] == where[1] or not source.type.is_ptr or not unit.activity.pointer(source)
 
 
 def _matters(a: Kind, b: Kind) -> bool:
@@ -140,7 +141,7 @@ def _matters(a: Kind, b: Kind) -> bool:
     return isinstance(a, ty.Type) and isinstance(b, ty.Type)
 
 
-__all__ = ["Value", "floats_ended", "layout_of_copy"]
+__all__ = ["Value", "floats_ended", "layout_of_copy", "only_ends"]
 
 
 def move_fields(

@@ -20,7 +20,7 @@ from irgrad.engine.differentiate.primitives.application import application
 from irgrad.engine.differentiate.primitives.rows import Application
 from irgrad.engine.differentiate.shadow import persistent_memory
 from irgrad.engine.differentiate.shadow.carried import BITS, taken_sign
-from irgrad.engine.differentiate.shadow.copies import floats_ended, layout_of_copy
+from irgrad.engine.differentiate.shadow.copies import floats_ended, layout_of_copy, only_ends
 from irgrad.engine.differentiate.shadow.tagged_words import Either
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import mask_lanes
@@ -364,11 +364,13 @@ def copy(r: Reads, instr: Instruction, where: Where) -> None:
     unit, (target, source, size) = r.unit, (instr.args[i] for i in where)
     if not unit.activity.pointer(target):
         return
-    both = unit.activity.pointer(source)
+    if only_ends(unit, instr, where):
+        fill(r, instr, where)
+        return
     if instr in r.either.copies:
         r.shadow(target)
         r.value(size)
-        if both and not (unit.discarded(target) and instr.type is ty.VOID):
+        if not (unit.discarded(target) and instr.type is ty.VOID):
             r.shadow(source)
             r.tape(instr)
         return
@@ -376,7 +378,7 @@ def copy(r: Reads, instr: Instruction, where: Where) -> None:
     if not any(isinstance(kind, ty.FloatType) for _, kind in fields):
         return
     r.value(size)
-    for end in (target, source) if both else (target,):
+    for end in (target, source):
         r.shadow(end)
         if unit.runtime_activity:
             r.value(end)
