@@ -129,7 +129,7 @@ def check(
     Returns a CheckReport. Tolerances are those of the least precise type of the argument and of the kernel's own
     arithmetic (an f64 kernel that computes in f32 inside is held to f32). Where the differences are too noisy or meet a
     kink, the verdict is "differences cannot tell", and forward against reverse decides whether the report is true. An
-    element costs at most `slopes.EVALUATIONS` (85) values.
+    element costs at most `slopes.EVALUATIONS` (135) values.
 
     Raises as the kernel does.
     """

@@ -79,3 +79,28 @@ def test_evaluations_are_bounded() -> None:
     assert slope(function, 1.0, 1.0, math.cos(1.0), 1e-6, 2.0**-52).confirms(math.cos(1.0), 1e-6)
     assert slope(function, 1.0, 1.0, 2.0, 1e-6, 2.0**-52).contradicts(2.0, 1e-6)
     assert len(calls) <= 2 * EVALUATIONS
+
+
+@pytest.mark.parametrize("power", range(9, 17))
+def test_values_that_move_in_steps(power: int) -> None:
+    """(x + 1e15) - 1e15: rounding makes stairs, finer and coarser than the steps; nothing is contradicted."""
+    large = 10.0**power
+    for x in np.random.default_rng(power).uniform(0.3, 3, 40):
+        found = slope(lambda t: (t, (t + large) - large, abs((t + large) - large)), x, x, 1.0, 1e-6, 2.0**-52)
+        assert not found.contradicts(1.0, 1e-6), (power, x, found)
+
+
+def test_one_side_at_the_edge_of_a_domain() -> None:
+    """Where the values on one side are NaN, the differences are those to the other; a wrong slope is found."""
+    def edge(t: float, sign: float) -> tuple[float, float, float]:
+        value = math.exp(sign * t) if sign * t >= 0 else math.nan
+        return t, value, abs(value)
+
+    for sign in (1.0, -1.0):
+        def function(t: float, sign: float = sign) -> tuple[float, float, float]:
+            return edge(t, sign)
+
+        assert slope(function, 0.0, 1.0, sign, 1e-6, 2.0**-52).confirms(sign, 1e-6)
+        assert slope(function, 0.0, 1.0, 1.01 * sign, 1e-6, 2.0**-52).contradicts(1.01 * sign, 1e-6)
+    kernel = irgrad.load("double f(double x) { return x < 1.0 ? 0.0 / 0.0 : x * x; }").kernel("f")
+    assert engine.check(kernel, 1.0).verdict == "the derivatives agree"
