@@ -279,7 +279,7 @@ def _answered(command: Command) -> int:
 def _compiler_says(words: Sequence[str], language: str, *, ours: bool) -> int:
     """Run the compiler on our own standard output; its exit status. `ours`: with the flags that it always gets."""
     from irgrad.engine.codegen.cache import default_root
-    from irgrad.interop.loaders.compiler import find_compiler, zig_words
+    from irgrad.interop.loaders.compiler import find_compiler, own_headers, zig_words
 
     compiler = find_compiler()
     environment = dict(os.environ)
@@ -288,7 +288,7 @@ def _compiler_says(words: Sequence[str], language: str, *, ours: bool) -> int:
         environment.setdefault("ZIG_LOCAL_CACHE_DIR", str(default_root() / "zig"))
     if compiler.zig:
         words = zig_words(words, language)
-    flags = compiler.flags if ours else ()
+    flags = (*compiler.flags, *own_headers(language)) if ours else ()
     _flush()
     return subprocess.run([*compiler.command[language], *flags, *words], check=False, env=environment).returncode
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import subprocess
 import sys
 import tomllib
@@ -34,7 +33,7 @@ def test_data_files_are_shipped(repository: Path) -> None:
     for floor in FLOORS:
         for file in (repository / floor).rglob("*"):
             if file.is_file() and file.suffix not in (".py", ".pyc"):
-                assert any(fnmatch.fnmatch(file.name, pattern) for pattern in patterns), f"{file} is not shipped"
+                assert any(file.match(pattern) for pattern in patterns), f"{file} is not shipped"
 
 
 def test_folders_with_code_are_packages(repository: Path) -> None:

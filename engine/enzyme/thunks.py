@@ -337,7 +337,7 @@ class Thunk:
         primal, shadows = self.result_slots(kind, seeded=not forward and "const_return" not in switches)
         shown = [self.result(primal)] if "primal_return" in switches else []
         tangents = [self.result(shadow) for shadow in shadows]
-        if not forward or switches & {"noret", "const_return"} or not self._given_back():
+        if not forward or "const_return" in switches or not self._given_back():
             tangents = []
         return [*shown, *tangents, *gradients]
 
@@ -400,7 +400,8 @@ class Thunk:
             return
         wanted = any(not value.nothing for value in values)
         if ret is ty.VOID:
-            self._check(more or call.forward or not wanted, "nothing", values)
+            written = any(said.shadows for said in call.parameters)  # the rest is dropped, as the program says
+            self._check(more or call.forward or not wanted or written, "nothing", values)
             self.lines.append("  ret void")
             return
         moves = arrange(values, Declared(ret, memory=False, more=more))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import subprocess
 
 __all__ = ["NEWEST_LLVM", "TYPES", "Compilation", "Compiler", "Options", "compile_source", "find_compiler",
-           "libstdcxx_headers", "standard_library", "zig_words"]
+           "libstdcxx_headers", "own_headers", "standard_library", "zig_words"]
 
 NEWEST_LLVM = 22
 _HEADER_LINE = re.compile(r"^\.+ (.+)$")
@@ -44,6 +44,11 @@ TYPES = ("-Xclang", "-debug-info-kind=constructor")
 _SUFFIXES = {"c": (".c",), "c++": (".cc", ".cpp", ".cxx")}
 _LIBSTDCXX = Path("/usr/include/c++")
 _ZIG_FLAGS = ("-fno-sanitize=undefined", "-mcpu=baseline")
+_MISSING = re.compile(r"error: no (?:member|type|template) named '\w+' in namespace 'std'")
+_BY_WAY = tuple(f"-include{name}" for name in ("algorithm", "cmath", "functional", "memory", "string", "utility"))
+"""Headers that libstdc++ includes by way of others, and libc++ does not: a program that names too few of them is
+compiled with these."""
+_OWN_HEADERS = Path(__file__).with_name("include")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +165,11 @@ def compile_source(path: Path, language: str, options: Options, *, display: str 
         output = Path(scratch, "out.bc" if compiler.bitcode else "out.ll")
         unit = str(_with_suffix(path, language, Path(scratch)))
         unit = f"./{unit}" if unit.startswith("-") else unit
-        done = _run([*command, unit, "-c" if compiler.bitcode else "-S", "-emit-llvm", "-o", str(output)], scratch)
+        words = [unit, "-c" if compiler.bitcode else "-S", "-emit-llvm", "-o", str(output)]
+        done = _run([*command, *words], scratch)
+        if done.returncode != 0 and language == "c++" and _MISSING.search(done.stderr):
+            again = _run([*command, *_BY_WAY, *words], scratch)
+            done = again if again.returncode == 0 else done
         needs, messages = _split_report(done.stderr, {unit, str(path), str(path.resolve())})
         if done.returncode != 0 or not output.exists():
             raise CompileError(
@@ -185,7 +194,12 @@ def _command(compiler: Compiler, language: str, options: Options) -> list[str]:
     command += [f"-I{folder}" for folder in options.include]
     command += [f"-D{name}={value}" for name, value in options.define]
     command += zig_words(options.flags, language) if compiler.zig else options.flags
-    return command
+    return command + own_headers(language)
+
+
+def own_headers(language: str) -> list[str]:
+    """Where the headers are that come with irgrad (`<enzyme/enzyme>`), behind all others: a user's own come first."""
+    return ["-idirafter", str(_OWN_HEADERS)] if language == "c++" else []
 
 
 _CPU_ALIASES = {"core_avx2": "haswell", "core_avx_i": "ivybridge", "corei7_avx": "sandybridge"}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from irgrad.engine.codegen.llvm import parse
 from irgrad.engine.enzyme.lower import lower
 from irgrad.interop.loaders import load
+from irgrad.rules.errors import Unsupported
 
 SOURCE = """
 extern int enzyme_const, enzyme_dup;
@@ -28,3 +31,27 @@ def test_the_thunk_takes_the_place_of_the_call() -> None:
     assert "@irgrad.call.1(" in calls
     assert "__enzyme" not in calls
     assert str(module.get_function("irgrad.call.1").linkage.name) == "internal"
+
+
+def test_noret_drops_the_value_and_not_the_tangent() -> None:
+    text = lower(load("""
+extern int enzyme_noret, enzyme_dup_return;
+double __enzyme_fwddiff(void *, ...);
+double square(double x) { return x * x; }
+double slope(double x) { return __enzyme_fwddiff((void *)square, enzyme_noret, enzyme_dup_return, x, 1.0); }
+""").text)
+    assert load(text, language="ll").kernel("slope", "f64(f64 x)")(3.0) == 6.0
+
+
+def test_a_void_call_may_drop_numbers_where_a_shadow_receives_something() -> None:
+    source = """
+extern int enzyme_dup;
+void __enzyme_autodiff(void *, ...);
+double f(double x, const double *y) { return x * *y; }
+double square(double x) { return x * x; }
+void by_y(double x, const double *y, double *d) { __enzyme_autodiff((void *)f, x, enzyme_dup, y, d); }
+"""
+    assert "@__enzyme_autodiff(ptr @" not in lower(load(source).text)
+    with pytest.raises(Unsupported) as caught:
+        lower(load(f"{source}void lost(double x) {{ __enzyme_autodiff((void *)square, x); }}\n").text)
+    assert caught.value.what == "the result of the call is nothing"

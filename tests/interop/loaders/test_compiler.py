@@ -11,7 +11,7 @@ import pytest
 
 from irgrad.interop.loaders import compiler
 from irgrad.interop.loaders.compiler import Options, compile_source, find_compiler
-from irgrad.rules.errors import LoadError
+from irgrad.rules.errors import CompileError, LoadError
 
 SOURCE = '#include "h.h"\ndouble f(double x) { return x * H; }\n'
 
@@ -92,3 +92,26 @@ def test_a_compiler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(LoadError, match="pip install 'ziglang"):
         find_compiler()
+
+
+def test_headers_that_come_with_irgrad_stand_behind_a_users_own(tmp_path: Path) -> None:
+    source = tmp_path / "f.cpp"
+    source.write_text("#include <enzyme/enzyme>\ndouble f(double x) { return x; }\n")
+    found = compile_source(source, "c++", Options()).dependencies
+    assert any(path.endswith("loaders/include/enzyme/enzyme") for path in found)
+    own = tmp_path / "own" / "enzyme"
+    own.mkdir(parents=True)
+    (own / "enzyme").write_text("// a user's own\n")
+    found = compile_source(source, "c++", Options(include=(str(own.parent),))).dependencies
+    assert str(own / "enzyme") in found
+    assert not any(path.endswith("loaders/include/enzyme/enzyme") for path in found)
+
+
+def test_names_of_std_by_way_of_other_headers(tmp_path: Path) -> None:
+    source = tmp_path / "f.cpp"
+    source.write_text("#include <cmath>\ndouble f(double x) { return std::max(x, 1.0); }\n")
+    assert "define" in compile_source(source, "c++", Options()).text
+    source.write_text("#include <cmath>\ndouble f(double x) { return std::maximum(x, 1.0); }\n")
+    with pytest.raises(CompileError) as caught:
+        compile_source(source, "c++", Options())
+    assert "no member named 'maximum'" in caught.value.because
