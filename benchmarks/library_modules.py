@@ -14,16 +14,96 @@ HEAD = """#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-struct chunk { struct chunk *next; size_t used, size; };
-struct engine { int calls, depth; double scale; long count[8]; };
 struct link { struct link *prev, *next; };
+struct object;
+struct class { const char *name; void (*update)(struct object *, double); double (*energy)(const struct object *, void *); };
+struct object { struct link in; const struct class *is; struct engine *owner; struct object *same; int id; };
+struct engine { int calls, depth; double scale; long count[8]; int objects; struct link all; struct object *slots[16]; };
 #define OWNER(p, type, member) ((type *)((char *)(p) - offsetof(type, member)))
 static void link_init(struct link *l) { l->prev = l->next = l; }
-static void link_add(struct link *l, struct link *at) { l->prev = at; l->next = at->next; at->next->prev = l; at->next = l; }
+static void link_add(struct link *l, struct link *at) {
+  l->prev = at;
+  l->next = at->next;
+  at->next->prev = l;
+  at->next = l;
+}
 static void link_remove(struct link *l) { l->prev->next = l->next; l->next->prev = l->prev; }
 static void *need(size_t size) { void *p = malloc(size); if (!p) abort(); return p; }
 static double soft(double t) { return t / sqrt(1 + t * t); }
 static double bump(double t, double u) { return t < u ? (t - u) * (t - u) * 0.25 : 0.125 * (t - u); }
+"""
+
+ENGINE = """
+static void engine_add(struct engine *e, struct object *o, const struct class *is) {
+  o->is = is;
+  o->owner = e;
+  o->id = e->objects++;
+  o->same = e->slots[o->id % 16];
+  e->slots[o->id % 16] = o;
+  link_add(&o->in, e->all.prev);
+}
+static struct object *engine_find(struct engine *e, int id) {
+  for (struct object *o = e->slots[id % 16]; o; o = o->same)
+    if (o->id == id) return o;
+  return NULL;
+}
+static void engine_each(struct engine *e, void (*visit)(struct object *, void *), void *data) {
+  for (struct link *l = e->all.next; l != &e->all; l = l->next) visit(OWNER(l, struct object, in), data);
+}
+static double engine_energy(struct engine *e, double step) {
+  double sum = 0;
+  for (struct link *l = e->all.next; l != &e->all; l = l->next) {
+    struct object *o = OWNER(l, struct object, in);
+    o->is->update(o, step);
+  }
+  for (struct link *l = e->all.next; l != &e->all; l = l->next) {
+    struct object *o = OWNER(l, struct object, in);
+    sum += o->is->energy(o, &sum) / (1 + o->id);
+  }
+  return sum;
+}
+static void engine_clear(struct engine *e) {
+  while (e->all.next != &e->all) {
+    struct object *o = OWNER(e->all.next, struct object, in);
+    link_remove(&o->in);
+    free(o);
+  }
+}
+"""
+
+THING = """
+struct thing@ { struct object base; [double value; double rate; int kind; struct thing@ *mate]! };
+static void thing@_update(struct object *o, double step) {
+  struct thing@ *s = (struct thing@ *)o;
+  double t = s->value, u = s->rate;
+  s->value += step * (<t,u>);
+  if (s->mate && s->kind) s->rate += step * s->mate->value;
+  o->owner->calls++;
+}
+static double thing@_energy(const struct object *o, void *data) {
+  const struct thing@ *s = (const struct thing@ *)o;
+  double t = s->value, u = {*(double *)data * 0.0625|s->rate}!;
+  return <t,u>;
+}
+static const struct class thing@_class = {"thing@", thing@_update, thing@_energy};
+static void thing@_count(struct object *o, void *data) { if (o->is == &thing@_class) ++*(int *)data; }
+double run@(struct engine *e, const double *x, long n) {
+  struct thing@ *last = NULL;
+  int first = e->objects, count = 0;
+  for (int i = 0; i < {2|3}!; i++) {
+    struct thing@ *s = {need(sizeof *s)|calloc(1, sizeof *s)}!;
+    s->value = x[i % n];
+    s->rate = {0.5|0.25 * x[1]}!;
+    s->kind = {1|i}!;
+    s->mate = last;
+    last = s;
+    engine_add(e, &s->base, &thing@_class);
+  }
+  engine_each(e, thing@_count, &count);
+  struct object *o = engine_find(e, first + 1);
+  double s = o ? o->is->energy(o, &e->scale) / count : 0;
+  return CALL(s);
+}
 """
 
 LIST = """
@@ -158,6 +238,11 @@ static double line@_f(double t, void *p) {
   for (int i = 0; i < q->power; i++) u = u * t + q->shift;
   return <t,u>;
 }
+static double bend@_f(double t, void *p) {
+  struct line@ *q = p;
+  double u = q->shift;
+  return q->power > 1 ? <t,u> : q->slope * t;
+}
 static double table@_f(double t, void *p) {
   struct table@ *q = p;
   double sum = 0;
@@ -183,21 +268,28 @@ static int before@(const void *a, const void *b) {
   const struct term@ *s = a, *t = b;
   return s->order - t->order;
 }
+static double root@(rule@ f, void *data, double low, double high) {
+  for (int k = 0; k < {3|4}!; k++) {
+    double middle = 0.5 * (low + high);
+    if (f(middle, data) > 0.125 * k) high = 0.75 * middle; else low = middle;
+  }
+  return f(low, data) + 0.5 * high * f(high, data);
+}
 double run@(struct engine *e, const double *x, long n) {
-  struct line@ *line = need(sizeof *line);
+  struct line@ *line = need(sizeof *line), other = {.slope = x[1], .shift = 0.25, .power = 1};
   struct table@ table = {.at = x, .n = n, .period = {0.5|0.75|1.25}! * e->scale};
-  struct mix@ mix = {.first = line@_f, .second = line@_f, .data = line, .part = 0.25};
+  struct mix@ mix = {.first = line@_f, .second = bend@_f, .data = line, .part = 0.25};
   line->slope = x[0];
   line->shift = x[1] * 0.5;
   line->power = {2|3}!;
   struct term@ terms[3] = {
     {.f = line@_f, .data = line, .weight = 0.5, .order = 4},
-    {.f = table@_f, .data = &table, .weight = x[2], .order = 1},
-    {.f = mix@_f, .data = &mix, .weight = 0.25, .order = 2},
+    {.f = bend@_f, .data = &other, .weight = x[2], .order = 1},
+    {.f = bend@_f, .data = line, .weight = 0.25, .order = 2},
   };
-  {e->depth++|if (e->depth > 100) return 0|}!;
-  {qsort(terms, 3, sizeof *terms, before@)|e->calls++}!;
-  double s = sum@(terms, 3, {3|4|5}!);
+  {e->depth++|if (e->depth > 100) return 0|e->calls++}!;
+  qsort(terms, {2|3}!, sizeof *terms, before@);
+  double s = sum@(terms, 3, {3|4|5}!) + mix@_f(0.5, &mix) + root@(table@_f, &table, x[3] - 1, 1.5);
   free(line);
   return CALL(s);
 }
@@ -253,7 +345,7 @@ double run@(struct engine *e, const double *x, long n) {
   for (int k = 0; k < {2|3}!; k++) {
     csr@_apply(a, p, q);
     a->scale = 1 / norm@(q, rows);
-    {double *swap = p; p = q; q = swap;|memcpy(p, q, rows * sizeof *p);|for (int i = 0; i < rows; i++) p[i] = 0.5 * (p[i] + q[i]);}!
+    {double *swap = p; p = q; q = swap;|memcpy(p, q, rows * sizeof *p);|for (int i = 0; i < rows; i++) p[i] = q[i];}!
   }
   double s = norm@(p, rows) * e->scale + p[1];
   csr@_free(a);
@@ -492,7 +584,7 @@ double run@(struct engine *e, const double *x, long n) {
 
 PARSER = """
 struct token@ { [int type; int index; double value]! };
-struct stack@ { [double values[16]; int top; int errors]! };
+struct stack@ { int top; int errors; double values[16]; };
 struct parser@ { [const char *text; int at; struct stack@ *stack; const double *x; long n]! };
 static double (*const functions@[3])(double) = {{sin|cos|tanh}!, soft, exp};
 static struct token@ next@(struct parser@ *p) {
@@ -616,14 +708,16 @@ double run@(struct engine *e, const double *x, long n) {
 }
 """
 
-KINDS = (LIST, MAP, CALLBACKS, SPARSE, SHAPES, TREE, VECTORS, SOLVER, PARSER, DENSE)
-FILLERS = ("int spare", "double unused[2]", "char label_of[12]", "long stamp", "float ratio", "void *user", "short marks[3]")
+KINDS = (THING, LIST, MAP, CALLBACKS, SPARSE, SHAPES, TREE, VECTORS, SOLVER, PARSER, DENSE)
+FILLERS = (
+    "int spare", "double unused[2]", "char label_of[12]", "long stamp", "float ratio", "void *user", "short marks[3]",
+)
 
 
 def library(lines: int, seed: int = 1) -> str:
     """The source of a library of about so many lines; `double loss(const double *x, long n)` reaches all of it."""
     random = Random(seed)
-    parts, names, length = [HEAD], list[str](), HEAD.count("\n")
+    parts, names, length = [HEAD, ENGINE], list[str](), (HEAD + ENGINE).count("\n")
     while length < lines or not names:
         parts.append(module(len(names), random, names[-20:]))
         names.append(f"run{len(names)}")
@@ -635,9 +729,12 @@ def library(lines: int, seed: int = 1) -> str:
 static double (*const registry[])(struct engine *, const double *, long) = {{{table}}};
 double loss(const double *x, long n) {{
   struct engine e = {{.scale = 0.5 + 0.25 * x[0]}};
+  link_init(&e.all);
   double s = 0;
   for (size_t i = 0; i < sizeof registry / sizeof *registry; i++) s += registry[i](&e, x, n);
-{called}  return s;
+{called}  s += engine_energy(&e, 0.125);
+  engine_clear(&e);
+  return s;
 }}
 """)
     return "".join(parts)

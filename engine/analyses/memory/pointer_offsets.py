@@ -297,6 +297,13 @@ class PointerSpots:
         """Where the result of a function may point."""
         return self._returns.get(fn)
 
+    def received(self, actual: Value, formal: Value) -> Spots | None:
+        """What an argument hands to a parameter, which may take some of its objects only."""
+        spots, mine = self.get(actual), self._pointers.of(formal)
+        if not spots or ANY in spots or not self._pointers.of(actual) & ~mine:
+            return spots
+        return {bit: places for bit, places in spots.items() if mine >> bit & 1}
+
     def fresh(self, value: Value) -> None:
         """An allocation: its result points to the start of the memory."""
         own = self._pointers.object_of.get(value)

@@ -181,7 +181,7 @@ class Ranges:
                 if formal.type.is_ptr or formal.type.is_int:
                     self._set(formal, self._get(actual))
                 if self.spots.tracked(formal):
-                    self.spots.set(formal, self.spots.get(actual))
+                    self.spots.set(formal, self.spots.received(actual, formal))
             if wanted:
                 self._set(call, self._returns.get(fn))
             if tracked:
