@@ -17,8 +17,8 @@ HEAD = """#include <math.h>
 struct link { struct link *prev, *next; };
 struct object;
 struct class { const char *name; void (*update)(struct object *, double); double (*energy)(const struct object *, void *); };
-struct object { struct link in; const struct class *is; struct engine *owner; struct object *same; int id; };
-struct engine { int calls, depth; double scale; long count[8]; int objects; struct link all; struct object *slots[16]; };
+struct object { struct object *next; const struct class *is; struct engine *owner; struct object *same; int id; };
+struct engine { int calls, depth; double scale; long count[8]; int objects; struct object *all; struct object *slots[16]; };
 #define OWNER(p, type, member) ((type *)((char *)(p) - offsetof(type, member)))
 static void link_init(struct link *l) { l->prev = l->next = l; }
 static void link_add(struct link *l, struct link *at) {
@@ -35,37 +35,33 @@ static double bump(double t, double u) { return t < u ? (t - u) * (t - u) * 0.25
 
 ENGINE = """
 static void engine_add(struct engine *e, struct object *o, const struct class *is) {
+  unsigned at = (unsigned)e->objects % 16;
   o->is = is;
   o->owner = e;
   o->id = e->objects++;
-  o->same = e->slots[o->id % 16];
-  e->slots[o->id % 16] = o;
-  link_add(&o->in, e->all.prev);
+  o->same = e->slots[at];
+  e->slots[at] = o;
+  o->next = e->all;
+  e->all = o;
 }
 static struct object *engine_find(struct engine *e, int id) {
-  for (struct object *o = e->slots[id % 16]; o; o = o->same)
+  for (struct object *o = e->slots[(unsigned)id % 16]; o; o = o->same)
     if (o->id == id) return o;
   return NULL;
 }
 static void engine_each(struct engine *e, void (*visit)(struct object *, void *), void *data) {
-  for (struct link *l = e->all.next; l != &e->all; l = l->next) visit(OWNER(l, struct object, in), data);
+  for (struct object *o = e->all; o; o = o->next) visit(o, data);
 }
 static double engine_energy(struct engine *e, double step) {
   double sum = 0;
-  for (struct link *l = e->all.next; l != &e->all; l = l->next) {
-    struct object *o = OWNER(l, struct object, in);
-    o->is->update(o, step);
-  }
-  for (struct link *l = e->all.next; l != &e->all; l = l->next) {
-    struct object *o = OWNER(l, struct object, in);
-    sum += o->is->energy(o, &sum) / (1 + o->id);
-  }
+  for (struct object *o = e->all; o; o = o->next) o->is->update(o, step);
+  for (struct object *o = e->all; o; o = o->next) sum += o->is->energy(o, &sum) / (1 + o->id);
   return sum;
 }
 static void engine_clear(struct engine *e) {
-  while (e->all.next != &e->all) {
-    struct object *o = OWNER(e->all.next, struct object, in);
-    link_remove(&o->in);
+  while (e->all) {
+    struct object *o = e->all;
+    e->all = o->next;
     free(o);
   }
 }
@@ -729,7 +725,6 @@ def library(lines: int, seed: int = 1) -> str:
 static double (*const registry[])(struct engine *, const double *, long) = {{{table}}};
 double loss(const double *x, long n) {{
   struct engine e = {{.scale = 0.5 + 0.25 * x[0]}};
-  link_init(&e.all);
   double s = 0;
   for (size_t i = 0; i < sizeof registry / sizeof *registry; i++) s += registry[i](&e, x, n);
 {called}  s += engine_energy(&e, 0.125);

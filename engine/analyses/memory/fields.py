@@ -12,7 +12,7 @@ from math import gcd
 from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.memory.objects import pointer_places
-from irgrad.engine.analyses.memory.receivers import Receivers, receivers
+from irgrad.engine.analyses.memory.receivers import receivers
 from irgrad.engine.analyses.memory.strided_sets import TOP, Offsets
 from irgrad.engine.ir.model import Instruction, Value
 
@@ -27,15 +27,13 @@ MOST_PLACES = 8
 
 
 class Cells:
-    """`of`: allocation site -> (period, places modulo it); `places`: the offsets of each address; `receivers`: the objects
-    that a method is called with."""
+    """`of`: allocation site -> (period, places modulo it); `places`: the offsets of each address."""
 
-    __slots__ = ("_pointers", "_ranges", "of", "receivers", "worth")
+    __slots__ = ("_pointers", "_ranges", "of", "worth")
 
     def __init__(self, pointers: PointsTo, ranges: Ranges) -> None:
         self._pointers = pointers
         self._ranges = ranges
-        self.receivers = Receivers(pointers)
         self.of: dict[Value, tuple[int, tuple[int, ...]]] = {}
         seen: dict[int, set[Offsets]] = {}
         for fn in pointers.functions:

@@ -35,7 +35,7 @@ from irgrad.engine.analyses.memory.objects import (
     resolve,
     takes_low_bits,
 )
-from irgrad.engine.analyses.memory.receivers import receivers
+from irgrad.engine.analyses.memory.receivers import Path, filled_here, receivers
 from irgrad.engine.analyses.memory.solution import Solution
 from irgrad.engine.analyses.memory.tbaa import AccessTypes
 from irgrad.engine.ir import types as ty
@@ -81,7 +81,7 @@ class Pointers(Solution):
         self._loads: dict[int, list[tuple[int, Sort, Where | None]]] = {}
         self._stores: dict[int, list[tuple[int, Where | None]]] = {}
         self._calls: dict[int, list[Instruction]] = {}
-        self._receivers: dict[int, list[tuple[int, Function, int]]] = {}  # argument -> parameter, function, loads
+        self._receivers: list[tuple[int, int, Function, Path]] = []  # argument, parameter, function, how it was read
         self._content: list[int] = []
         self._queue: list[Function] = []
         self._seen: set[Function] = set()
@@ -261,24 +261,13 @@ class Pointers(Solution):
         found_by = receivers(call) if self._cells is not None else {}
         for i, (actual, formal) in enumerate(zip(call.args, fn.args, strict=False)):
             if i in found_by and isinstance(actual, Instruction | Argument):
-                self._hand_over(self.node(actual), self.node(formal), fn, found_by[i])
+                self._receivers.append((self.node(actual), self.node(formal), fn, found_by[i]))
             elif may_hold_pointer(formal.type):
                 self._copy(actual, self.node(formal))
         for actual in call.args[len(fn.args) :]:  # variadic: read back with va_arg
             self._copy(actual, self._unknown_node)
         if may_hold_pointer(call.type):
             self._edge(self._return(fn), self.node(call))
-
-    def _hand_over(self, actual: int, formal: int, fn: Function, level: int) -> None:
-        """The object by way of which a function was found is an argument of it."""
-        self._receivers.setdefault(actual, []).append((formal, fn, level))
-        self._receive(self._done[actual], formal, fn, level)
-
-    def _receive(self, mask: int, formal: int, fn: Function, level: int) -> None:
-        assert self._cells is not None
-        for bit in bits_of(mask & ~self._points[formal]):
-            if self._cells.receivers.admits(fn, self.objects[bit], level):
-                self._add(formal, 1 << bit)
 
     def _external(self, call: Instruction, effect: Effect) -> None:
         self.effects[call] = effect if self.effects.get(call, effect) is effect else OPAQUE
@@ -381,8 +370,29 @@ class Pointers(Solution):
                     for instr in self._queue.pop().instructions():
                         self._constrain(instr)
                 self._propagate()
-            if not self._settle():
+            if not (self._receive() or self._settle()):
                 return
+
+    def _receive(self) -> bool:
+        """Methods are called with the objects that lead to them, as far as that is known by now."""
+        for actual, formal, fn, path in tuple(self._receivers):
+            for bit in bits_of(self._points[actual] & ~self._points[formal]):
+                if self._leads(bit, path, self._points[self.node(fn)]):
+                    self._add(formal, 1 << bit)
+        return bool(self._work)
+
+    def _leads(self, bit: int, path: Path, wanted: int) -> bool:
+        """Whether loads, from an object on, find what is wanted."""
+        if not path:
+            return bool(wanted >> bit & 1)
+        if not filled_here(self.module, self.objects[bit]):
+            return True
+        held = 0
+        for node in self._out_of(bit, (path[0].operands[0], 0)):
+            held |= self._points[node]
+        if held & 1:
+            return True
+        return any(self._leads(inner, path[1:], wanted) for inner in bits_of(held))
 
     def _propagate(self) -> None:
         while self._work:
@@ -401,8 +411,6 @@ class Pointers(Solution):
                         self._store_to(bit, source, where)
                     for call in tuple(calls):
                         self._indirect(call, bit)
-            for receiver in tuple(self._receivers.get(node, ())):
-                self._receive(delta, *receiver)
             if node == self._unknown_node:
                 for bit in bits_of(delta & ~1):  # memory that outsiders reach holds what they may store there
                     self._edge(self._content[bit], node)
