@@ -37,4 +37,5 @@ def _start(address: Value) -> Value:
 
 def filled_here(module: Module, obj: Object) -> bool:
     """Every pointer in an object was stored by functions that were read."""
-    return obj.kind in ("alloca", "heap", "global", "function") and not overlaps(obj) and not filled_elsewhere(module, obj)
+    known = obj.kind in ("alloca", "heap", "global", "function")
+    return known and not overlaps(obj) and not filled_elsewhere(module, obj)

@@ -8,7 +8,6 @@ carry what their memory holds, and tell other memory about it: both are solved t
 
 from __future__ import annotations
 
-from collections import ChainMap
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from math import gcd, lcm
@@ -20,6 +19,7 @@ from irgrad.engine.analyses.memory.byte_kinds import (
     INT,
     PTR,
     USED,
+    Evidence,
     Kind,
     Layout,
     Record,
@@ -437,9 +437,11 @@ class MemoryTypes:
         key, versions = (tuple(spots.items()), size), self._versions(known)
         last = self._layouts.get(key)
         if last is None or last[0] != versions:
-            found = [hit for bit in known for hit in self._records[bit].near(spots[bit], size)]
-            wide = ChainMap(*(self._records[bit].wide for bit in known))
-            last = self._layouts[key] = versions, merge(found, size, wide)
+            found = dict.fromkeys(hit for bit in known for hit in self._records[bit].near(spots[bit], size))
+            wide: dict[Evidence, int] = {}
+            for bit in reversed(known):
+                wide |= self._records[bit].wide
+            last = self._layouts[key] = versions, merge(list(found), size, wide)
         return last[1]
 
     def _versions(self, objects: Iterable[int]) -> int:
