@@ -16,9 +16,19 @@ HEAD = """#include <math.h>
 #include <string.h>
 struct link { struct link *prev, *next; };
 struct object;
-struct class { const char *name; void (*update)(struct object *, double); double (*energy)(const struct object *, void *); };
+struct class {
+  const char *name;
+  void (*update)(struct object *, double);
+  double (*energy)(const struct object *, void *);
+};
 struct object { struct object *next; const struct class *is; struct engine *owner; struct object *same; int id; };
-struct engine { int calls, depth; double scale; long count[8]; int objects; struct object *all; struct object *slots[16]; };
+struct engine {
+  int calls, depth;
+  double scale;
+  long count[8];
+  int objects;
+  struct object *all, *slots[16];
+};
 #define OWNER(p, type, member) ((type *)((char *)(p) - offsetof(type, member)))
 static void link_init(struct link *l) { l->prev = l->next = l; }
 static void link_add(struct link *l, struct link *at) {

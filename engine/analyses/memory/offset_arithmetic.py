@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import gcd
+
 from irgrad.engine.analyses.memory import strided_sets as off
 from irgrad.engine.analyses.memory.strided_sets import NATURAL, TOP, ZERO, Offsets
 from irgrad.engine.ir import types as ty
@@ -80,3 +82,9 @@ def binary(instr: Instruction, a: Offsets, b: Offsets) -> Offsets:
     if op == "lshr" or (op in _SHRINKS and natural(a) and (op != "sdiv" or natural(b))):
         return NATURAL
     return TOP
+
+
+def at_most(places: Offsets, limit: int) -> Offsets:
+    """The smaller one of a number and of any of the places, none of which is negative: a place, or the number."""
+    step = gcd(limit - places.start, *(stride for stride, _ in places.terms))
+    return off.make(limit % step, [(step, limit // step)], False) if step else Offsets(limit)

@@ -13,7 +13,7 @@ from math import gcd
 from irgrad.engine.analyses.memory import strided_sets as off
 from irgrad.engine.analyses.memory.call_effects import Effect
 from irgrad.engine.analyses.memory.objects import PointsTo
-from irgrad.engine.analyses.memory.offset_arithmetic import binary, destination, natural, rounded_to, runs
+from irgrad.engine.analyses.memory.offset_arithmetic import at_most, binary, destination, natural, rounded_to, runs
 from irgrad.engine.analyses.memory.pointer_offsets import ANY, PASSES, PointerSpots, Spots, moved, union
 from irgrad.engine.analyses.memory.strided_sets import NATURAL, TOP, ZERO, Offsets
 from irgrad.engine.ir import types as ty
@@ -216,9 +216,9 @@ class Ranges:
             a, b = self._get(call.args[0]), self._get(call.args[1])
             if a is None or b is None:
                 return None
-            most = min((v.start for v in (a, b) if v.exact and v.start >= 0), default=None)
-            if most is not None and (name.startswith("llvm.umin.") or ("min" in name and natural(a) and natural(b))):
-                return off.make(0, [(1, most)], False)
+            a, b = (b, a) if a.exact else (a, b)
+            if b.exact and b.start >= 0 and (name.startswith("llvm.umin.") or ("min" in name and natural(a))):
+                return at_most(a, b.start)
             return off.join(a, b)
         return NATURAL if name.startswith(("llvm.ctpop", "llvm.ctlz", "llvm.cttz", "llvm.abs")) else TOP
 

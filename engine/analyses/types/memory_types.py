@@ -177,10 +177,11 @@ class MemoryTypes:
         period = 0
         for bit, places in spots.items():
             period = gcd(period, places.stride)
-            for where, kind, _, strength in self.record(bit).evidence:
-                if strength == DECLARED and kind is INT:
-                    continue
-                period = gcd(period, where.stride)
+            record = self.record(bit)
+            for item in record.evidence:
+                where, kind, _, strength = item
+                if item not in record.concluded and (strength != DECLARED or kind is not INT):
+                    period = gcd(period, where.stride)
         if period == 0:
             period = self._longest(spots)
         if period == 0 or period > 65536:
@@ -412,7 +413,8 @@ class MemoryTypes:
 
     def _transfer_region(self, record: Record, origin: Offsets, goals: Spots) -> bool:
         changed = False
-        for where, kind, length, strength in tuple(record.evidence):
+        for item in tuple(record.evidence):
+            where, kind, length, strength = item
             if strength == DECLARED or len(record) > _MAX_COPIED:
                 continue
             relative = Offsets(where.start - origin.start, where.terms, where.below)
@@ -426,7 +428,7 @@ class MemoryTypes:
                 there = add(goal, relative)
                 if there.below:  # both ways from any of them is the same
                     there = Offsets(there.start % there.stride, there.terms, True)
-                changed |= self.record(other).add(there, kind, length, strength)
+                changed |= self.record(other).add(there, kind, length, strength, item in record.concluded)
         return changed
 
     def _query(self, spots: Spots, size: int) -> Layout:
