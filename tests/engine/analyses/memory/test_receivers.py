@@ -15,7 +15,10 @@ struct shape { TABLE; struct shape *next; };
 struct disc { struct shape base; double radius; };
 struct box { struct shape base; int sides; float hue; double size; };
 __attribute__((noinline)) double disc_area(struct shape *s) { return ((struct disc *)s)->radius * 3; }
-__attribute__((noinline)) double box_area(struct shape *s) { return ((struct box *)s)->size * ((struct box *)s)->sides; }
+__attribute__((noinline)) double box_area(struct shape *s) {
+  struct box *b = (struct box *)s;
+  return b->size * b->sides;
+}
 const struct table disc_table = {"disc", disc_area};
 const struct table box_table = {"box", box_area};
 MORE
