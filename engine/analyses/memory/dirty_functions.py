@@ -6,6 +6,9 @@ from collections.abc import Iterator
 
 from irgrad.engine.analyses.memory.objects import PointsTo, bits_of, function_of
 from irgrad.engine.ir.model import Argument, Function, Instruction, Value
+from irgrad.engine.ir.opcodes import having
+
+_READS = having("reads")
 
 
 class DirtyFunctions:
@@ -28,10 +31,8 @@ class DirtyFunctions:
                 self._readers.setdefault(bit, []).append(fn)
 
     def _reads(self, pointers: PointsTo, instr: Instruction, fn: Function) -> int:
-        if instr.opcode in ("load", "atomicrmw", "cmpxchg"):
-            return pointers.of(instr.operands[0])
         if not instr.is_call:
-            return 0
+            return pointers.of(instr.operands[0]) if instr.opcode in _READS and instr.operands else 0
         for callee in pointers.callees(instr) or ():
             self._callers.setdefault(callee, {})[fn] = None
         mask = 0
