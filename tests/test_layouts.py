@@ -22,10 +22,6 @@ V = np.array([0.3, -0.2, 0.5, 0.1, -0.4, 0.6])
 STEP = 1e-4
 SINGLES = ("copies.c",)
 """Those that compute with f32 too: differences are no better than that."""
-REFUSED = {"classes.cpp": "a pointer is computed from two pointers",
-
-           "vtable.c": "the size of this allocation is not known"}  # fmt: skip
-"""Those whose second derivatives are refused, with the message."""
 KEPT = ("global_arena.c", "thread_locals.cpp")
 """Those whose memory other functions of a program may have allocated: refused there, not in a kernel of its own."""
 
@@ -66,10 +62,6 @@ def test_derivatives(path: Path, level: str | None) -> None:
 @pytest.mark.parametrize("path", PROGRAMS, ids=[path.name for path in PROGRAMS])
 def test_second_derivatives(path: Path) -> None:
     kernel = irgrad.load(path).kernel("loss", "f64(f64[n] x, i64 n)")
-    if path.name in REFUSED:
-        with pytest.raises(irgrad.Unsupported, match=REFUSED[path.name]):
-            engine.hvp(kernel, (X,), V)
-        return
     want = _differences(engine.grad(kernel), X, V)
     close = 2e-3 if path.name in SINGLES else 1e-5
     np.testing.assert_allclose(engine.hvp(kernel, (X,), V), want, rtol=close, atol=close)

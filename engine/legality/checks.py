@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from irgrad.engine.differentiate.shared.unit import Unit
 from irgrad.engine.legality.partial_stores import refuse_parts
+from irgrad.engine.legality.relocations import refuse_relocations
 from irgrad.engine.legality.screen import screen
 from irgrad.engine.legality.split_pointers import refuse_pieces
 from irgrad.engine.legality.type_punning import refuse_puns
@@ -27,6 +28,7 @@ class Check:
 CHECKS = (
     Check("undecidable", refuse_undecidable, "memory and integers of which it is not known whether they are floats"),
     Check("split-pointers", refuse_pieces, "pointers that are copied in pieces smaller than an address"),
+    Check("relocations", refuse_relocations, "pointers that move by the distance of two allocations"),
     Check("screen", screen, "instructions and calls that active values go through and that have no derivative"),
     Check("type-punning", refuse_puns, "floats that are read as floats of another type"),
     Check("partial-stores", refuse_parts, "stores that replace a part of an active float"),

@@ -204,7 +204,7 @@ def fits(call: Instruction, fn: Function) -> bool:
         return given >= wanted
     return (
         wanted == given
-        and (fn.ftype.ret is call.type or (has_pointer(call.type) and fn.ftype.ret is not ty.VOID))
+        and (fn.ftype.ret is call.type or (call.type.is_ptr and fn.ftype.ret in (ty.PTR, ty.I64)))
         and all(a.type is b.type for a, b in zip(call.args, fn.args, strict=True))
     )
 

@@ -20,9 +20,10 @@ from irgrad.engine.differentiate.shared.refuse import refuse
 from irgrad.engine.differentiate.shared.sweeps import AdjointSweep, PrimalCopy
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
-from irgrad.engine.ir.model import ConstAggregate, ConstInt, Instruction, Value, is_zero
+from irgrad.engine.ir.model import ConstAggregate, ConstInt, Function, Instruction, Value, is_zero
 from irgrad.engine.ir.opcodes import RESIZES, SHIFTS, having
 from irgrad.engine.ir.types import Type
+from irgrad.engine.ir.uses import uses_of
 
 if TYPE_CHECKING:
     from irgrad.engine.differentiate.shared.unit import Unit
@@ -148,7 +149,8 @@ def shadow_of_bits(sweep: PrimalCopy, instr: Instruction) -> None:
             return
         if len(pointers) > 1 and instr.type is ty.I64:
             pointers = [o for o in pointers if not _is_number(unit, o)]
-            if not pointers:  # nobody asks for the shadow of a number; it lies in memory where pointers lie as well
+            if not pointers or _is_distance(instr):
+                # nobody asks for the shadow of a number; it lies in memory where pointers lie as well
                 sweep.shadows[instr] = sweep.b.cast("sext", sweep.values[instr], unit.wide(instr.type))
                 return
         if len(pointers) > 1:
@@ -227,6 +229,32 @@ def _is_number(unit: Unit, value: Value) -> bool:
     """An integer that arithmetic treats as a number, and that is not known to come from a pointer or to become one."""
     carriers = unit.types.carriers
     return carriers.used_as_integer(value) and all(kind is INT for _, kind in carriers.layout(value))
+
+
+def _is_distance(instr: Instruction) -> bool:
+    """The difference of two addresses that nothing adds to a third one right here: it counts, is compared, and kept."""
+    if instr.opcode != "sub" or instr.block is None or instr.block.function is None:
+        return False
+    users, work, seen = uses_of(instr.block.function.blocks), [instr], {instr}
+    while work:
+        value = work.pop()
+        for user in users.get(value, ()):
+            if _counts(user, value):
+                continue
+            if user.is_call or not (user.opcode in ("phi", "select") or isinstance(user.operands[-1], ConstInt)):
+                return False
+            work += {user} - seen
+            seen.add(user)
+    return True
+
+
+def _counts(user: Instruction, value: Instruction) -> bool:
+    """Whether an instruction takes a value for a number, or keeps it for a later one to say."""
+    if user.is_call:
+        return isinstance(user.callee, Function) and user.callee.is_declaration
+    if user.opcode == "store":
+        return user.operands[0] is value
+    return user.opcode == "icmp" or (user.opcode == "getelementptr" and user.operands[0] is not value)
 
 
 def shadow_of_address(sweep: PrimalCopy, cast: Instruction) -> Value | None:

@@ -1,0 +1,72 @@
+"""Pointers into a block that moves: relocated by the distance of two blocks (refused), or from their place in it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import irgrad
+from irgrad.engine import grad, jvp
+from irgrad.rules.errors import Unsupported
+
+SOURCE = """
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+typedef struct node { struct node *next; double v; int id; } node;
+typedef struct { node *a; long len, cap; } list;
+static void grow(list *l) {
+  node *old = l->a;
+  l->cap *= 2;
+  l->a = realloc(l->a, l->cap * 50 * sizeof *l->a);
+  for (long i = 0; i < l->len; i++)
+    if (l->a[i].next) l->a[i].next = (node *)(RELOCATED((char *)l->a[i].next, (char *)l->a, (char *)old));
+}
+double linked(const double *x, long n) {
+  list l = {malloc(sizeof(node)), 0, 1};
+  for (long i = 0; i < n; i++) {
+    if (l.len == l.cap) grow(&l);
+    l.a[i].v = x[i]; l.a[i].id = (int)i; l.a[i].next = 0; l.len++;
+    if (i) l.a[i - 1].next = &l.a[i];
+  }
+  double s = 0; int k = 1;
+  for (node *q = l.a; q; q = q->next) { q->v = q->v * q->v; s += sin(q->v) * k++; }
+  free(l.a);
+  return s;
+}
+double rows(const double *x, long n) {
+  double *block = malloc(n * sizeof *block), **p = malloc(n * sizeof *p);
+  for (long i = 0; i < n; i++) { block[i] = x[i] * x[i]; p[i] = block + (n - 1 - i); }
+  double *big = malloc(2 * n * sizeof *big);
+  memcpy(big, block, n * sizeof *big);
+  for (long i = 0; i < n; i++) p[i] = (double *)(RELOCATED((char *)p[i], (char *)big, (char *)block));
+  free(block);
+  double s = 0;
+  for (long i = 0; i < n; i++) { *p[i] = sin(*p[i]); s += *p[i] * (i + 1); }
+  free(big); free(p);
+  return s;
+}
+"""
+X = np.array([0.5, 0.3, 1.2, 0.7, 0.9])
+BY_DISTANCE, FROM_BASE = "-DRELOCATED(p,new,old)=p+(new-old)", "-DRELOCATED(p,new,old)=new+(p-old)"
+
+
+@pytest.mark.parametrize("name", ["linked", "rows"])
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+def test_the_distance_of_two_blocks_is_refused(name: str, level: str) -> None:
+    kernel = irgrad.load(SOURCE, language="c", flags=[level, BY_DISTANCE]).kernel(name, "f64(f64[n] x, i64 n)")
+    with pytest.raises(Unsupported, match="moves by the distance of two allocations") as found:
+        grad(kernel)(X)
+    assert "new + (p - old)" in str(found.value)
+    with pytest.raises(Unsupported, match="moves by the distance of two allocations"):
+        jvp(kernel, (X,), (X,))
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+def test_from_the_base_of_the_block(level: str) -> None:
+    lib, weights = irgrad.load(SOURCE, language="c", flags=[level, FROM_BASE]), np.arange(1, 6)
+    linked, rows = (lib.kernel(name, "f64(f64[n] x, i64 n)") for name in ("linked", "rows"))
+    slope = 2 * X * np.cos(X * X)
+    np.testing.assert_allclose(grad(linked)(X), slope * weights, rtol=1e-13)
+    np.testing.assert_allclose(grad(rows)(X), slope * weights[::-1], rtol=1e-13)
+    np.testing.assert_allclose(jvp(linked, (X,), (X,))[1], (slope * weights) @ X, rtol=1e-13)
