@@ -18,10 +18,11 @@ _MAX_LINES = 400
 
 
 def points_to(module: Module, root: Function) -> Pointers:
-    """The points-to sets of a root: solved without fields, then again with the fields that the first solution shows."""
+    """The points-to sets of a root: solved without fields, then again with the fields and the
+    receivers of methods that the first solution shows."""
     first = Pointers(module, root)
     cells = Cells(first, Ranges(first))
-    return Pointers(module, root, cells) if cells.of else first
+    return Pointers(module, root, cells) if cells.worth else first
 
 
 class Facts:

@@ -76,7 +76,7 @@ _Entry = tuple[int, Kind, tuple[int, int], tuple[int, int]]
 class Record:
     """Everything seen in one object."""
 
-    __slots__ = ("_by_period", "_cache", "_exact", "_seen", "_starts", "_strided", "version", "wide")
+    __slots__ = ("_by_period", "_cache", "_exact", "_seen", "_starts", "_strided", "concluded", "version", "wide")
 
     def __init__(self) -> None:
         self._exact: dict[int, list[Evidence]] = {}
@@ -86,14 +86,21 @@ class Record:
         self._starts: dict[tuple[int, Kind, int, int], dict[int, int]] = {}
         self._cache: dict[tuple[Offsets, int], Layout] = {}
         self.wide: dict[Evidence, int] = {}  # a part of an array of which all is seen: the array's stride
+        self.concluded: set[Evidence] = set()
+        """Arrays of which nothing but the parts was seen: their strides say nothing of the memory around them."""
         self.version = 0
 
-    def add(self, places: Offsets, kind: Kind, size: int, strength: int) -> bool:
+    def add(self, places: Offsets, kind: Kind, size: int, strength: int, concluded: bool = False) -> bool:
         """Add one piece of evidence; False when it was there."""
         item = (places, kind, size, strength)
         if item in self._seen:
+            if not concluded and item in self.concluded:
+                self.concluded.discard(item)
+                self.version += 1
             return False
         self._seen[item] = None
+        if concluded:
+            self.concluded.add(item)
         self.version += 1
         self._cache.clear()
         self._by_period.clear()
@@ -106,7 +113,7 @@ class Record:
             for part in self._strided:
                 if part[1:] == item[1:] and part[0] != whole and contains(whole, part[0]):
                     self.wide[part] = min(whole.stride, self.wide.get(part, whole.stride))
-            self.add(whole, kind, size, strength)
+            self.add(whole, kind, size, strength, concluded=True)
         return True
 
     def _dense(self, places: Offsets, kind: Kind, size: int, strength: int) -> Offsets | None:

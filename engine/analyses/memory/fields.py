@@ -12,6 +12,7 @@ from math import gcd
 from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.memory.objects import pointer_places
+from irgrad.engine.analyses.memory.receivers import receivers
 from irgrad.engine.analyses.memory.strided_sets import TOP, Offsets
 from irgrad.engine.ir.model import Instruction, Value
 
@@ -28,7 +29,7 @@ MOST_PLACES = 8
 class Cells:
     """`of`: allocation site -> (period, places modulo it); `places`: the offsets of each address."""
 
-    __slots__ = ("_pointers", "_ranges", "of")
+    __slots__ = ("_pointers", "_ranges", "of", "worth")
 
     def __init__(self, pointers: PointsTo, ranges: Ranges) -> None:
         self._pointers = pointers
@@ -49,6 +50,11 @@ class Cells:
             cells = _cells(places_seen)
             if cells is not None:
                 self.of[obj.site] = cells
+        self.worth = bool(self.of) or self._methods()
+        """A second solution knows more than the first."""
+
+    def _methods(self) -> bool:
+        return any(i.is_call and receivers(i) for fn in self._pointers.functions for i in fn.instructions())
 
     def places(self, address: Value, site: Value | None) -> Offsets | None:
         """The offsets of an address within the object of a site; None when it does not point there."""

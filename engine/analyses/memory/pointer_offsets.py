@@ -13,6 +13,7 @@ from typing import Any
 
 from irgrad.engine.analyses.memory import strided_sets as off
 from irgrad.engine.analyses.memory.byte_kinds import Kind
+from irgrad.engine.analyses.memory.dirty_functions import DirtyFunctions
 from irgrad.engine.analyses.memory.objects import Object, PointsTo, alignment, bits_of, pointer_places
 from irgrad.engine.analyses.memory.strided_sets import TOP, ZERO, Offsets
 from irgrad.engine.analyses.memory.tbaa import Tbaa
@@ -68,6 +69,7 @@ class PointerSpots:
         self._loaded: dict[Instruction, tuple[Spots | None, int, Spots | None]] = {}  # what each load saw, and found
         self._listed: dict[int, dict[int, None]] = {}
         self._returns: dict[Function, Spots] = {}
+        self.dirty = DirtyFunctions(pointers)
         self.changed = False
         self.coarse = False  # no new places in memory are told apart any more
         self._alignments: dict[int, int] = {}
@@ -146,6 +148,7 @@ class PointerSpots:
             for instr in fn.instructions():
                 if (instr.opcode == "load" or instr.is_call) and self.tracked(instr) and instr not in self._state:
                     self._state[instr] = {ANY: TOP}
+                    self.dirty.value(instr)
                     found = True
         return found
 
@@ -157,24 +160,24 @@ class PointerSpots:
 
     def set(self, value: Value, new: Spots | None) -> None:
         """Join new offsets into those of a value."""
-        if new is not None:
-            self._merge(self._state, value, new)
+        if new is not None and self._merge(self._state, value, new):
+            self.dirty.value(value)
 
-    def _merge(self, table: dict[Any, Spots], key: object, new: Spots, container: int = ANY) -> None:
+    def _merge(self, table: dict[Any, Spots], key: object, new: Spots, container: int = ANY) -> bool:
+        """Whether more is known then."""
         old = table.get(key)
-        if old is None:
-            table[key] = collapsed(new)
-            self.changed = True
-            return
         if old is new or old == new:
-            return
+            return False
+        table[key] = collapsed(new) if old is None else self._grown(old, new, key, container)
+        changed = table[key] is not old
+        self.changed |= changed
+        return changed
+
+    def _grown(self, old: Spots, new: Spots, key: object, container: int) -> Spots:
         if ANY in old or ANY in new or len(old.keys() | new.keys()) > _MOST:
             before = join_all(old)
             after = self._join((key, container, ANY), before, join_all(new))
-            if ANY not in old or after != before:
-                table[key] = {ANY: after}
-                self.changed = True
-            return
+            return old if ANY in old and after == before else {ANY: after}
         result = old
         for bit, places in new.items():
             before_one = old.get(bit)
@@ -182,9 +185,7 @@ class PointerSpots:
             if after != before_one:
                 result = dict(result) if result is old else result
                 result[bit] = after
-        if result is not old:
-            table[key] = result
-            self.changed = True
+        return result
 
     # -- instructions -------------------------------------------------------------------------------------------------
 
@@ -240,6 +241,7 @@ class PointerSpots:
         self._merge(table, place, spots, container)
         if table[place] is not before:
             self._stores[container] = self._stores.get(container, 0) + 1
+            self.dirty.stored(container)
 
     def clear(self, address: Value) -> None:
         """Memory is filled with zeros: the pointers in it are null."""
@@ -290,12 +292,19 @@ class PointerSpots:
     def leave(self, fn: Function, value: Value) -> None:
         """A function returns a pointer."""
         spots = self.get(value)
-        if spots is not None:
-            self._merge(self._returns, fn, spots)
+        if spots is not None and self._merge(self._returns, fn, spots):
+            self.dirty.returned(fn)
 
     def returned(self, fn: Function) -> Spots | None:
         """Where the result of a function may point."""
         return self._returns.get(fn)
+
+    def received(self, actual: Value, formal: Value) -> Spots | None:
+        """What an argument hands to a parameter, which may take some of its objects only."""
+        spots, mine = self.get(actual), self._pointers.of(formal)
+        if not spots or ANY in spots or not self._pointers.of(actual) & ~mine:
+            return spots
+        return {bit: places for bit, places in spots.items() if mine >> bit & 1}
 
     def fresh(self, value: Value) -> None:
         """An allocation: its result points to the start of the memory."""

@@ -12,7 +12,6 @@ to an unknown function belongs to it.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Literal
 
 from irgrad.engine.analyses.memory.call_effects import OPAQUE, Effect, effect_of, of_unknown
@@ -36,9 +35,12 @@ from irgrad.engine.analyses.memory.objects import (
     resolve,
     takes_low_bits,
 )
+from irgrad.engine.analyses.memory.receivers import Path, filled_here, receivers
+from irgrad.engine.analyses.memory.solution import Solution
 from irgrad.engine.analyses.memory.tbaa import AccessTypes
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
+    Argument,
     ConstAggregate,
     ConstExpr,
     Function,
@@ -57,7 +59,7 @@ from irgrad.engine.ir.types import may_hold_pointer
 Where = tuple[Value, int]  # an address and a distance from it
 Sort = Literal["pointer", "number", "bits"]  # what a load takes its bytes for
 
-class Pointers:
+class Pointers(Solution):
     """The points-to sets of every value reachable from `root`. See the module's docstring for what they mean."""
 
     def __init__(self, module: Module, root: Function, cells: Cells | None = None) -> None:
@@ -79,6 +81,7 @@ class Pointers:
         self._loads: dict[int, list[tuple[int, Sort, Where | None]]] = {}
         self._stores: dict[int, list[tuple[int, Where | None]]] = {}
         self._calls: dict[int, list[Instruction]] = {}
+        self._receivers: list[tuple[int, int, Function, Path]] = []  # argument, parameter, function, how it was read
         self._content: list[int] = []
         self._queue: list[Function] = []
         self._seen: set[Function] = set()
@@ -94,93 +97,6 @@ class Pointers:
         self._reach(root)
         self._solve()
         self.overlapping = overlap_mask(self.objects)  # objects that may lie in one another's memory
-
-    # -- what the others ask ------------------------------------------------------------------------------------------
-
-    def of(self, value: Value) -> int:
-        """The objects that `value` (a pointer, or something that carries pointers) may point to, as a mask."""
-        if (node := self._node.get(value)) is not None:
-            return self._points[node]
-        return self._points[self.node(value)] if not isinstance(value, Instruction) else 0
-
-    def contents(self, obj: Object) -> int:
-        """The objects that pointers held in `obj` may point to."""
-        return self._points[self._content[obj.index]]
-
-    def returned(self, fn: Function) -> int:
-        """The objects that the return value of `fn` may point to."""
-        return 0 if (node := self._ret.get(fn)) is None else self._points[node]
-
-    def callees(self, call: Instruction) -> list[Function] | None:
-        """The functions a call may reach (declarations among them); None when it may reach an unknown one."""
-        direct = resolve(call.callee)
-        if isinstance(direct, Function):
-            return [direct]
-        mask = self.of(call.callee)
-        if mask & 1 or mask == 0:
-            return None
-        return [s for i in bits_of(mask) if isinstance(s := self.objects[i].site, Function) and fits(call, s)] or None
-
-    def escaped(self, obj: Object) -> bool:
-        """Code outside the module may know a pointer to it."""
-        return bool(self.escaped_mask >> obj.index & 1)
-
-    @property
-    def escaped_mask(self) -> int:
-        """All objects that code outside the module may reach, the unknown one included."""
-        return self._points[self._unknown_node] | 1
-
-    def expand(self, mask: int) -> int:
-        """`mask`, with everything that escaped if it has the unknown object, and all that overlaps with what it has."""
-        return mask | self.escaped_mask | self.overlapping if mask & (self.overlapping | 1) else mask
-
-    def may_alias(self, a: Value, b: Value) -> bool:
-        """Two pointers may point into the same object."""
-        return bool(self.expand(self.of(a)) & self.expand(self.of(b)))
-
-    def reachable(self, mask: int) -> int:
-        """The objects of a mask and all that pointers in them lead to, in any number of steps."""
-        seen, work = 0, self.expand(mask)
-        while work & ~seen:
-            fresh = work & ~seen
-            seen |= fresh
-            for bit in bits_of(fresh):
-                work |= self.expand(self.contents(self.objects[bit]))
-        return seen
-
-    def effect(self, call: Instruction) -> Effect | None:
-        """What the external part of a call does; None for a call that stays among functions with bodies."""
-        return self.effects.get(call)
-
-    def reads(self, fn: Function) -> int:
-        """Objects that `fn` or what it calls may read."""
-        return self._modref[0].get(fn, 0)
-
-    def writes(self, fn: Function) -> int:
-        """Objects that `fn` or what it calls may write (or free)."""
-        return self._modref[1].get(fn, 0)
-
-    def instr_reads(self, instr: Instruction) -> int:
-        """Objects that one instruction may read, the calls it makes included."""
-        from irgrad.engine.analyses.memory.modref import instr_reads
-
-        return instr_reads(self, instr)
-
-    def instr_writes(self, instr: Instruction) -> int:
-        """Objects that one instruction may write, the calls it makes included."""
-        from irgrad.engine.analyses.memory.modref import instr_writes
-
-        return instr_writes(self, instr)
-
-    @cached_property
-    def _modref(self) -> tuple[dict[Function, int], dict[Function, int]]:
-        from irgrad.engine.analyses.memory.modref import summaries
-
-        return summaries(self)
-
-    def names(self, mask: int) -> str:
-        """The objects of a mask, for messages."""
-        return "{" + ", ".join(str(self.objects[i]) for i in bits_of(mask)) + "}"
 
     # -- nodes and objects --------------------------------------------------------------------------------------------
 
@@ -342,8 +258,11 @@ class Pointers:
             self._external(call, effect_of(self.module, call, fn))
             return
         self._reach(fn)
-        for actual, formal in zip(call.args, fn.args, strict=False):
-            if may_hold_pointer(formal.type):
+        found_by = receivers(call) if self._cells is not None else {}
+        for i, (actual, formal) in enumerate(zip(call.args, fn.args, strict=False)):
+            if i in found_by and isinstance(actual, Instruction | Argument):
+                self._receivers.append((self.node(actual), self.node(formal), fn, found_by[i]))
+            elif may_hold_pointer(formal.type):
                 self._copy(actual, self.node(formal))
         for actual in call.args[len(fn.args) :]:  # variadic: read back with va_arg
             self._copy(actual, self._unknown_node)
@@ -451,8 +370,29 @@ class Pointers:
                     for instr in self._queue.pop().instructions():
                         self._constrain(instr)
                 self._propagate()
-            if not self._settle():
+            if not (self._receive() or self._settle()):
                 return
+
+    def _receive(self) -> bool:
+        """Methods are called with the objects that lead to them, as far as that is known by now."""
+        for actual, formal, fn, path in tuple(self._receivers):
+            for bit in bits_of(self._points[actual] & ~self._points[formal]):
+                if self._leads(bit, path, self._points[self.node(fn)]):
+                    self._add(formal, 1 << bit)
+        return bool(self._work)
+
+    def _leads(self, bit: int, path: Path, wanted: int) -> bool:
+        """Whether loads, from an object on, find what is wanted."""
+        if not path:
+            return bool(wanted >> bit & 1)
+        if not filled_here(self.module, self.objects[bit]):
+            return True
+        held = 0
+        for node in self._out_of(bit, (path[0].operands[0], 0)):
+            held |= self._points[node]
+        if held & 1:
+            return True
+        return any(self._leads(inner, path[1:], wanted) for inner in bits_of(held))
 
     def _propagate(self) -> None:
         while self._work:

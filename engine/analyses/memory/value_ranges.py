@@ -13,6 +13,7 @@ from math import gcd
 from irgrad.engine.analyses.memory import strided_sets as off
 from irgrad.engine.analyses.memory.call_effects import Effect
 from irgrad.engine.analyses.memory.objects import PointsTo
+from irgrad.engine.analyses.memory.offset_arithmetic import at_most, binary, destination, natural, rounded_to, runs
 from irgrad.engine.analyses.memory.pointer_offsets import ANY, PASSES, PointerSpots, Spots, moved, union
 from irgrad.engine.analyses.memory.strided_sets import NATURAL, TOP, ZERO, Offsets
 from irgrad.engine.ir import types as ty
@@ -36,10 +37,7 @@ _MAX_SWEEPS = 40
 _COARSE_AFTER = 20
 _ARITHMETIC = having("displaces")
 _PARTS = (BITWISE | SHIFTS) - {"xor"}
-_SHRINKS, _COMMUTES = having("shrinks"), having("commutes")
-_INVERSE = {
-    "ugt": "ule", "sgt": "sle", "uge": "ult", "sge": "slt", "ult": "uge", "slt": "sge", "ule": "ugt", "sle": "sgt",
-}  # fmt: skip
+_COMMUTES = having("commutes")
 
 
 class Ranges:
@@ -60,7 +58,7 @@ class Ranges:
         for sweep in range(_MAX_SWEEPS):
             self._changed = False
             self.spots.begin(coarse=sweep >= _COARSE_AFTER)
-            for fn in pointers.functions:
+            for fn in self.spots.dirty:
                 for instr in fn.instructions():
                     self._visit(instr)
             if not (self._changed or self.spots.changed or self.spots.resume()):
@@ -119,6 +117,7 @@ class Ranges:
                 return
         self._state[value] = new
         self._changed = True
+        self.spots.dirty.value(value)
 
     def _joined(self, key: object, old: Offsets, new: Offsets) -> Offsets:
         if old == new or off.contains(old, new):
@@ -160,6 +159,7 @@ class Ranges:
         if new != old:
             self._returns[fn] = new
             self._changed = True
+            self.spots.dirty.returned(fn)
 
     def _call(self, call: Instruction) -> None:
         effect = self.pointers.effect(call)
@@ -181,7 +181,7 @@ class Ranges:
                 if formal.type.is_ptr or formal.type.is_int:
                     self._set(formal, self._get(actual))
                 if self.spots.tracked(formal):
-                    self.spots.set(formal, self.spots.get(actual))
+                    self.spots.set(formal, self.spots.received(actual, formal))
             if wanted:
                 self._set(call, self._returns.get(fn))
             if tracked:
@@ -216,9 +216,9 @@ class Ranges:
             a, b = self._get(call.args[0]), self._get(call.args[1])
             if a is None or b is None:
                 return None
-            most = min((v.start for v in (a, b) if v.exact and v.start >= 0), default=None)
-            if most is not None and (name.startswith("llvm.umin.") or ("min" in name and _natural(a) and _natural(b))):
-                return off.make(0, [(1, most)], False)
+            a, b = (b, a) if a.exact else (a, b)
+            if b.exact and b.start >= 0 and (name.startswith("llvm.umin.") or ("min" in name and natural(a))):
+                return at_most(a, b.start)
             return off.join(a, b)
         return NATURAL if name.startswith(("llvm.ctpop", "llvm.ctlz", "llvm.cttz", "llvm.abs")) else TOP
 
@@ -244,7 +244,7 @@ class Ranges:
         if len(instr.operands) != 2 or not all(o.type.is_int or o.type.is_ptr for o in instr.operands):
             return TOP
         a, b = self._get(instr.operands[0]), self._get(instr.operands[1])
-        return None if a is None or b is None else _binary(instr, a, b)
+        return None if a is None or b is None else binary(instr, a, b)
 
     def _point(self, instr: Instruction) -> Spots | None:
         """Where the result of an instruction points."""
@@ -257,9 +257,9 @@ class Ranges:
             base = instr.operands[0]
             if isinstance(base, ConstZero):  # an address computed as a number
                 return {ANY: TOP}
-            if (there := _destination(instr)) is not None:
+            if (there := destination(instr)) is not None:
                 return self.spots.get(there)
-            if step := _rounded_to(instr):
+            if step := rounded_to(instr):
                 return self.spots.rounded(base, step)
             return moved(self.spots.get(base), self._displacement(instr.operands, instr.elem, instr.flags))
         if isinstance(instr.type, ty.IntType) and instr.type.bits > 64 and op in _PARTS:
@@ -281,7 +281,7 @@ class Ranges:
                 continue
             if here == 1 and instr.opcode not in _COMMUTES:
                 continue
-            out = union(out, {bit: _binary(instr, places, distance) for bit, places in spots.items()})
+            out = union(out, {bit: binary(instr, places, distance) for bit, places in spots.items()})
         return out
 
     def _phi_spots(self, phi: Instruction) -> Spots | None:
@@ -426,72 +426,5 @@ class Ranges:
             lead = self._step(test.operands[0], phi)
             if lead is None:
                 continue
-            return _trips(first.value + lead, step, test.pred, limit.value, stays)
+            return runs(first.value + lead, step, test.pred, limit.value, stays)
         return None
-
-
-def _trips(first: int, step: int, pred: str, limit: int, stays: bool) -> int | None:
-    """Runs of a bottom-tested loop that compares first, first + step, ... with `limit` and stays while that holds."""
-    if pred in ("eq", "ne"):
-        if (pred == "ne") != stays or (limit - first) % step or (limit - first) // step < 0:
-            return None
-        return (limit - first) // step + 1
-    if not stays:
-        pred = _INVERSE[pred]
-    if step > 0 and pred in ("ult", "slt", "ule", "sle") and first >= 0:
-        last = limit if pred in ("ult", "slt") else limit + 1
-        return max(0, -(-(last - first) // step)) + 1
-    return None
-
-
-def _destination(gep: Instruction) -> Value | None:
-    """q, for p + (q - p)."""
-    base, *by = gep.operands
-    if len(by) != 1 or gep.elem is not ty.I8 or not isinstance(by[0], Instruction) or by[0].opcode != "sub":
-        return None
-    ends = [o.operands[0] for o in by[0].operands if isinstance(o, Instruction) and o.opcode == "ptrtoint"]
-    return ends[0] if len(ends) == 2 and ends[1] is base else None
-
-
-def _rounded_to(gep: Instruction) -> int:
-    """16, for p + ((p & -16) - p); else 0."""
-    base, *by = gep.operands
-    if len(by) != 1 or gep.elem is not ty.I8 or not isinstance(by[0], Instruction) or by[0].opcode != "sub":
-        return 0
-    masked, number = by[0].operands
-    if not isinstance(masked, Instruction) or masked.opcode != "and" or masked.operands[0] is not number:
-        return 0
-    mask, of_base = masked.operands[1], isinstance(number, Instruction) and number.opcode == "ptrtoint"
-    if not isinstance(mask, ConstInt) or not of_base or number.operands[0] is not base:  # type: ignore[attr-defined]
-        return 0
-    return -mask.value if mask.value < 0 and mask.value & (-mask.value - 1) == 0 else 0
-
-
-def _natural(places: Offsets) -> bool:
-    """Whether all of them are zero or more."""
-    return not places.below and places.start >= 0
-
-
-def _binary(instr: Instruction, a: Offsets, b: Offsets) -> Offsets:
-    op = instr.opcode
-    if op == "add" or (op == "or" and "disjoint" in instr.flags):
-        return off.add(a, b)
-    if op == "sub":
-        return off.add(a, off.scale(b, -1))
-    if op == "mul":
-        return off.multiply(a, b)
-    if op == "shl" and b.exact and 0 <= b.start < 64:
-        return off.scale(a, 1 << b.start)
-    if op == "and" and b.exact:
-        if b.start >= 0:
-            low = b.start & -b.start
-            return off.make(0, [(low, b.start // low)], False) if low else ZERO
-        return off.make(0, [(-(b.start) & b.start or 1, None)], a.below or a.start < 0)
-    if op == "urem" and b.exact and b.start > 0:
-        return off.make(0, [(1, b.start - 1)], False)
-    if op == "srem" and b.exact and b.start:
-        most = abs(b.start) - 1
-        return off.make(0 if _natural(a) else -most, [(1, most if _natural(a) else 2 * most)], False)
-    if op == "lshr" or (op in _SHRINKS and _natural(a) and (op != "sdiv" or _natural(b))):
-        return NATURAL
-    return TOP

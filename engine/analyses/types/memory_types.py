@@ -8,7 +8,6 @@ carry what their memory holds, and tell other memory about it: both are solved t
 
 from __future__ import annotations
 
-from collections import ChainMap
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from math import gcd, lcm
@@ -20,6 +19,7 @@ from irgrad.engine.analyses.memory.byte_kinds import (
     INT,
     PTR,
     USED,
+    Evidence,
     Kind,
     Layout,
     Record,
@@ -177,10 +177,11 @@ class MemoryTypes:
         period = 0
         for bit, places in spots.items():
             period = gcd(period, places.stride)
-            for where, kind, _, strength in self.record(bit).evidence:
-                if strength == DECLARED and kind is INT:
-                    continue
-                period = gcd(period, where.stride)
+            record = self.record(bit)
+            for item in record.evidence:
+                where, kind, _, strength = item
+                if item not in record.concluded and (strength != DECLARED or kind is not INT):
+                    period = gcd(period, where.stride)
         if period == 0:
             period = self._longest(spots)
         if period == 0 or period > 65536:
@@ -412,7 +413,8 @@ class MemoryTypes:
 
     def _transfer_region(self, record: Record, origin: Offsets, goals: Spots) -> bool:
         changed = False
-        for where, kind, length, strength in tuple(record.evidence):
+        for item in tuple(record.evidence):
+            where, kind, length, strength = item
             if strength == DECLARED or len(record) > _MAX_COPIED:
                 continue
             relative = Offsets(where.start - origin.start, where.terms, where.below)
@@ -426,7 +428,7 @@ class MemoryTypes:
                 there = add(goal, relative)
                 if there.below:  # both ways from any of them is the same
                     there = Offsets(there.start % there.stride, there.terms, True)
-                changed |= self.record(other).add(there, kind, length, strength)
+                changed |= self.record(other).add(there, kind, length, strength, item in record.concluded)
         return changed
 
     def _query(self, spots: Spots, size: int) -> Layout:
@@ -437,9 +439,11 @@ class MemoryTypes:
         key, versions = (tuple(spots.items()), size), self._versions(known)
         last = self._layouts.get(key)
         if last is None or last[0] != versions:
-            found = [hit for bit in known for hit in self._records[bit].near(spots[bit], size)]
-            wide = ChainMap(*(self._records[bit].wide for bit in known))
-            last = self._layouts[key] = versions, merge(found, size, wide)
+            found = dict.fromkeys(hit for bit in known for hit in self._records[bit].near(spots[bit], size))
+            wide: dict[Evidence, int] = {}
+            for bit in reversed(known):
+                wide |= self._records[bit].wide
+            last = self._layouts[key] = versions, merge(list(found), size, wide)
         return last[1]
 
     def _versions(self, objects: Iterable[int]) -> int:

@@ -114,3 +114,16 @@ def test_what_is_called_an_integer_everywhere_is_none_of_the_floats_of_an_index_
     assert not record.overrules(40, 8, Offsets(40))
     record.add(Offsets(40), ty.F64, 8, ACCESS)
     assert not record.overrules(40, 8, claim)
+
+
+def test_an_array_of_parts_is_concluded_until_it_is_seen_itself() -> None:
+    record = Record()
+    for at in (8, 24):
+        record.add(Offsets(at, ((32, None),)), ty.PTR, 8, ACCESS)
+    whole = (Offsets(8, ((16, None),)), ty.PTR, 8, ACCESS)
+    assert whole in record.evidence
+    assert record.concluded == {whole}
+    before = record.version
+    record.add(*whole)
+    assert not record.concluded
+    assert record.version > before

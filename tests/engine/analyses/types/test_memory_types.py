@@ -236,3 +236,23 @@ def test_a_table_of_virtual_functions_that_may_be_anywhere_says_nothing() -> Non
     assert facts.types.access(named(facts.root, "a"), 24) == ((0, F64), (8, F64), (16, F64))
     other = facts_of(MEMBER.replace('"vtable pointer"', '"any pointer"'), "f", {0})
     assert any(kind in (PTR, CONFLICT) for _, kind in other.types.access(named(other.root, "a"), 24))
+
+
+ALTERNATING = """
+#include <stdlib.h>
+struct rec { double key; void *a; int id; float w; void *b; };
+void alternate(double *x, int *n, double *out) {
+  struct rec *r = malloc(sizeof *r * *n);
+  for (int i = 0; i < *n; i++) { r[i].key = x[i]; r[i].a = r; r[i].b = x; r[i].id = i; r[i].w = (float)x[i]; }
+  for (int i = 0; i < *n; i++) out[i] = ((struct rec *)r[i].a)->key * *(double *)r[i].b + r[i].w * r[i].id;
+  free(r);
+}
+"""
+
+
+def test_members_of_one_kind_at_equal_distances_are_no_shorter_period() -> None:
+    facts = facts_of_c(ALTERNATING, "alternate", {0, 2})
+    (heap,) = [obj for obj in facts.pointers.objects if obj.kind == "heap"]
+    pattern = facts.layout(heap)
+    assert pattern.period == 32
+    assert pattern.fields == ((0, F64), (8, PTR), (16, INT), (20, F32), (24, PTR))

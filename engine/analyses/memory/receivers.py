@@ -1,0 +1,41 @@
+"""Which arguments of a call are the object by way of which the function was found.
+
+In `o->methods->draw(o)` and in `o->draw(o)` the function that is called is read by way of the object that is handed
+over. So a function is called only with objects in which it, or a table that holds it, is kept: of the shapes in one
+list, the method of the discs sees the discs.
+"""
+
+from __future__ import annotations
+
+from irgrad.engine.analyses.memory.objects import Object, filled_elsewhere, overlaps
+from irgrad.engine.ir.model import Instruction, Module, Value
+
+Path = tuple[Instruction, ...]
+"""Loads, from that in the object to that of the function."""
+
+_MOST_LOADS = 2
+
+
+def receivers(call: Instruction) -> dict[int, Path]:
+    """The arguments of a call through a pointer by way of which the function was read: number -> loads."""
+    paths: dict[Value, Path] = {}
+    value, path = call.callee, Path()
+    while len(path) < _MOST_LOADS and isinstance(value, Instruction) and value.opcode == "load" and value.type.is_ptr:
+        path = (value, *path)
+        value = _start(value.operands[0])
+        paths[value] = path
+    starts = ((i, _start(arg)) for i, arg in enumerate(call.args) if arg.type.is_ptr)
+    return {i: paths[start] for i, start in starts if start in paths}
+
+
+def _start(address: Value) -> Value:
+    """The pointer from which an address in the same object is computed."""
+    while isinstance(address, Instruction) and address.opcode in ("getelementptr", "bitcast"):
+        address = address.operands[0]
+    return address
+
+
+def filled_here(module: Module, obj: Object) -> bool:
+    """Every pointer in an object was stored by functions that were read."""
+    known = obj.kind in ("alloca", "heap", "global", "function")
+    return known and not overlaps(obj) and not filled_elsewhere(module, obj)
