@@ -412,8 +412,8 @@ def copy(r: ReverseState, instr: Instruction, where: tuple[int, int, int]) -> No
         runtime_activity.reverse_copy(r, instr, where, length, moved, period)
         return
     if len(moved) > 1 and "memmove" in (instr.callee.name or ""):
-        for ends in pointers:
-            move_fields(r, *ends, length, period, moved)
+        for into, out_of in pointers:
+            move_fields(r, into, out_of, length, period, moved)
         return
     for offset, kind in moved:
         for name, extra in r.unit.memory.helpers(r.b, kind, length, period, offset):
