@@ -6,11 +6,12 @@ distance than they do. So that is refused; `new + (p - old)` is as far from `new
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from irgrad.engine.analyses.activity.numbers import copies_of
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.dominators import Dominators
+from irgrad.engine.analyses.memory.strided_sets import TOP, Offsets, touches
 from irgrad.engine.differentiate.shared.refuse import place, refuse
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Function, Instruction, Value
@@ -21,13 +22,19 @@ if TYPE_CHECKING:
 
 __all__ = ["refuse_relocations"]
 
+_MOST = 16
+"""Places of one object at which a number is known to lie; beyond that it lies anywhere in it."""
+
 
 def refuse_relocations(unit: Unit) -> None:
     """Raise Unsupported for the first pointer to active memory that moves by the distance of two allocations."""
-    users: dict[Function, Uses] = {}
+    trail: _Trail | None = None
     for fn in unit.pointers.functions:
         for instr in fn.instructions():
-            moved = _moved(unit, instr, users) if instr.opcode == "sub" and _apart(unit, instr) else None
+            if instr.opcode != "sub" or not _apart(unit, instr):
+                continue
+            trail = trail or _Trail(unit)
+            moved = trail.moved(instr)
             if moved is not None:
                 raise refuse(
                     unit, moved, "a pointer moves by the distance of two allocations",
@@ -62,33 +69,96 @@ def _fresh(unit: Unit, new: Value, old: Value) -> bool:
     return get(Dominators, new.block.function).value_dominates(old, new)
 
 
-def _moved(unit: Unit, difference: Instruction, users: dict[Function, Uses]) -> Instruction | None:
-    """The first pointer with a shadow that a number made from this difference moves."""
-    work: list[Value] = [difference]
-    seen: set[Value] = {difference}
-    while work:
-        value = work.pop()
-        for user, following in _following(unit, value, users):
-            if user.type.is_ptr and user.opcode in ("getelementptr", "inttoptr"):
-                if (unit.activity.pointer(user) and user.operands[0] is not value) or user.opcode == "inttoptr":
-                    return user
-                continue
-            work += [v for v in following if v not in seen]
-            seen.update(following)
-    return None
+class _Trail:
+    """Where the distance of two allocations gets to: through arithmetic, calls and memory, field by field."""
 
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+        self._users: dict[Function, Uses] = {}
+        self._loads: list[Instruction] = []
+        self._copies: list[tuple[Value, Value]] = []
+        self._callers: dict[Function, list[Instruction]] = {}
+        for fn in unit.pointers.functions:
+            for instr in fn.instructions():
+                if instr.is_call:
+                    self._copies += copies_of(unit.pointers, instr)
+                    for callee in unit.pointers.callees(instr) or ():
+                        self._callers.setdefault(callee, []).append(instr)
+                elif instr.opcode == "load" and _holds_numbers(instr.type):
+                    self._loads.append(instr)
 
-def _following(unit: Unit, value: Value, users: dict[Function, Uses]) -> Iterator[tuple[Instruction, list[Value]]]:
-    """The instructions that use a number, with the numbers that they make of it."""
-    fn = value.block.function if isinstance(value, Instruction) and value.block is not None else None
-    fn = fn or next((f for f in unit.pointers.functions if value in f.args), None)
-    if fn is None:
-        return
-    if fn not in users:
-        users[fn] = uses_of(fn.blocks)
-    for user in users[fn].get(value, ()):
+    def moved(self, difference: Instruction) -> Instruction | None:
+        """The first pointer with a shadow that a number made from this difference moves."""
+        work: list[Value] = [difference]
+        seen: set[Value] = {difference}
+        while work:
+            value = work.pop()
+            for user in self._uses(value):
+                if user.type.is_ptr and user.opcode in ("getelementptr", "inttoptr"):
+                    if user.opcode == "inttoptr" or (
+                        user.operands[0] is not value and self._unit.activity.pointer(user)
+                    ):
+                        return user
+                    continue
+                following = [v for v in self._following(user, value) if v not in seen]
+                work += following
+                seen.update(following)
+        return None
+
+    def _uses(self, value: Value) -> list[Instruction]:
+        fn = value.block.function if isinstance(value, Instruction) and value.block is not None else None
+        fn = fn or next((f for f in self._unit.pointers.functions if value in f.args), None)
+        if fn is None:
+            return []
+        if fn not in self._users:
+            self._users[fn] = uses_of(fn.blocks)
+        return list(self._users[fn].get(value, ()))
+
+    def _following(self, user: Instruction, value: Value) -> list[Value]:
+        """The numbers that an instruction makes of one."""
         if user.is_call:
-            callees = [c for c in unit.pointers.callees(user) or () if not c.is_declaration]
-            yield user, [c.args[i] for c in callees for i, arg in enumerate(user.args) if arg is value]
-        else:
-            yield user, [user] if user.type.is_int else []
+            callees = [c for c in self._unit.pointers.callees(user) or () if not c.is_declaration]
+            return [c.args[i] for c in callees for i, arg in enumerate(user.args) if arg is value and i < len(c.args)]
+        if user.opcode == "store":
+            return self._loaded(user) if user.operands[0] is value else []
+        if user.opcode == "ret":
+            fn = user.block.function if user.block is not None else None
+            return list(self._callers.get(fn, ())) if fn is not None else []
+        return [user] if _holds_numbers(user.type) and user.opcode != "load" else []
+
+    def _loaded(self, store: Instruction) -> list[Value]:
+        """What is read where a number was stored, or where that was copied to."""
+        places = self._unit.types.ranges.places
+        size = ty.store_size(store.operands[0].type)
+        held = {bit: {where} for bit, where in places(store.operands[1]).items()}
+        work = list(held.items())
+        while work:
+            bit, wheres = work.pop()
+            for target, source in self._copies:
+                start = places(source).get(bit)
+                if start is None:
+                    continue
+                for goal, there in places(target).items():
+                    known = held.setdefault(goal, set())
+                    new = {_copied(where, start, there) for where in wheres} - known
+                    if new:
+                        new = {TOP} if len(known) + len(new) > _MOST else new
+                        known |= new
+                        work.append((goal, new))
+        return [
+            load for load in self._loads
+            if any(
+                touches(where, at, 1 - ty.store_size(load.type), size)
+                for bit, at in places(load.operands[0]).items()
+                for where in held.get(bit, ())
+            )
+        ]  # fmt: skip
+
+
+def _copied(where: Offsets, start: Offsets, there: Offsets) -> Offsets:
+    """Where in a copy that begins `there` lies what was at `where` in the source, which begins at `start`."""
+    return where.shift(there.start - start.start) if start.exact and there.exact else TOP
+
+
+def _holds_numbers(type_: ty.Type) -> bool:
+    return type_.scalar.is_int or type_.is_aggregate

@@ -33,6 +33,12 @@ PIECES = """
   %q = load ptr, ptr %to, align 8
   %there = load double, ptr %q, align 8
   store double %there, ptr %o, align 8"""
+MOVED = """
+  %old = ptrtoint ptr %x to i64
+  %new = ptrtoint ptr %o to i64
+  %apart = sub i64 %new, %old
+  %moved = getelementptr i8, ptr %x, i64 %apart
+  store double %a, ptr %moved, align 8"""
 BITS = """
   %square = fmul double %a, %a
   %bits = bitcast double %square to i64
@@ -61,6 +67,7 @@ REQUEST = asked("f", "reverse", ["dup", "const", "dup"], buffers=["double", "", 
 PROGRAMS = {
     "undecidable": (UNDECIDABLE, "pointer of unknown origin"),
     "split-pointers": (PIECES, "a pointer is copied in pieces"),
+    "relocations": (MOVED, "moves by the distance of two allocations"),
     "screen": (BITS, "the bits of an active float are used as a number"),
     "type-punning": (PUN, "is used as `float`"),
     "partial-stores": (PART, "a part of an active float is overwritten"),
