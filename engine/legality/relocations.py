@@ -1,4 +1,5 @@
-"""Pointers that move by the distance of two allocations: `p += new - old`, after a block was copied or reallocated.
+"""Pointers that move by the distance of two allocations: `p += new - old`, after a block was copied or reallocated, and
+pointers kept as the distance from where they lie.
 
 What a pointer leads to stays within one allocation for the analyses, and the shadows of two allocations lie at another
 distance than they do. So that is refused; `new + (p - old)` is as far from `new` as `p` is from `old`, and is in order.
@@ -16,6 +17,7 @@ from irgrad.engine.differentiate.shared.refuse import place, refuse
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Function, Instruction, Value
 from irgrad.engine.ir.uses import Uses, uses_of
+from irgrad.engine.legality.same_allocation import SameAllocation
 
 if TYPE_CHECKING:
     from irgrad.engine.differentiate.shared.unit import Unit
@@ -31,10 +33,10 @@ def refuse_relocations(unit: Unit) -> None:
     trail: _Trail | None = None
     for fn in unit.pointers.functions:
         for instr in fn.instructions():
-            if instr.opcode != "sub" or not _apart(unit, instr):
+            if not _is_distance(unit, instr):
                 continue
             trail = trail or _Trail(unit)
-            moved = trail.moved(instr)
+            moved = trail.moved(instr, surely=_apart(unit, instr))
             if moved is not None:
                 raise refuse(
                     unit, moved, "a pointer moves by the distance of two allocations",
@@ -43,15 +45,15 @@ def refuse_relocations(unit: Unit) -> None:
                 )  # fmt: skip
 
 
+def _is_distance(unit: Unit, instr: Instruction) -> bool:
+    return instr.opcode == "sub" and instr.type is ty.I64 and all(unit.pointers.of(_address(o)) for o in instr.operands)
+
+
 def _apart(unit: Unit, difference: Instruction) -> bool:
     """Whether a difference is that of addresses in different allocations: of other objects, or of one that was fresh
     when the other address was known already."""
-    if difference.type is not ty.I64:
-        return False
     first, second = map(_address, difference.operands)
     objects = unit.pointers.of(first), unit.pointers.of(second)
-    if not all(objects):
-        return False
     return not objects[0] & objects[1] or _fresh(unit, first, second) or _fresh(unit, second, first)
 
 
@@ -75,35 +77,46 @@ class _Trail:
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
         self._users: dict[Function, Uses] = {}
-        self._loads: list[Instruction] = []
-        self._copies: list[tuple[Value, Value]] = []
+        self._loads: dict[int, list[tuple[Instruction, Offsets]]] = {}
+        self._copies: dict[int, list[tuple[Offsets, Value]]] = {}
+        self._read: dict[Instruction, list[Value]] = {}
         self._callers: dict[Function, list[Instruction]] = {}
         for fn in unit.pointers.functions:
             for instr in fn.instructions():
                 if instr.is_call:
-                    self._copies += copies_of(unit.pointers, instr)
+                    for target, source in copies_of(unit.pointers, instr):
+                        for bit, where in unit.types.ranges.places(source).items():
+                            self._copies.setdefault(bit, []).append((where, target))
                     for callee in unit.pointers.callees(instr) or ():
                         self._callers.setdefault(callee, []).append(instr)
                 elif instr.opcode == "load" and _holds_numbers(instr.type):
-                    self._loads.append(instr)
+                    for bit, where in unit.types.ranges.places(instr.operands[0]).items():
+                        self._loads.setdefault(bit, []).append((instr, where))
+        self._same = SameAllocation(unit, self._callers)
 
-    def moved(self, difference: Instruction) -> Instruction | None:
-        """The first pointer with a shadow that a number made from this difference moves."""
-        work: list[Value] = [difference]
-        seen: set[Value] = {difference}
+    def moved(self, difference: Instruction, *, surely: bool) -> Instruction | None:
+        """The first pointer with a shadow that a number made from this difference moves. Where the addresses are not
+        `surely` in different allocations, those do that are loaded again and not shown to be in one."""
+        work: list[tuple[Value, bool]] = [(difference, surely)]
+        seen = set(work)
+        first, second = difference.operands
+        if not surely and self._same.shown(first, second):
+            return None
         while work:
-            value = work.pop()
+            value, counts = work.pop()
             for user in self._uses(value):
                 if user.type.is_ptr and user.opcode in ("getelementptr", "inttoptr"):
-                    if user.opcode == "inttoptr" or (
-                        user.operands[0] is not value and self._unit.activity.pointer(user)
-                    ):
+                    if counts and (user.opcode == "inttoptr" or self._displaced(user, value)):
                         return user
                     continue
-                following = [v for v in self._following(user, value) if v not in seen]
+                kept = counts or user.opcode == "store"
+                following = [(v, kept) for v in self._following(user, value) if (v, kept) not in seen]
                 work += following
                 seen.update(following)
         return None
+
+    def _displaced(self, address: Instruction, number: Value) -> bool:
+        return address.operands[0] is not number and self._unit.activity.pointer(address)
 
     def _uses(self, value: Value) -> list[Instruction]:
         fn = value.block.function if isinstance(value, Instruction) and value.block is not None else None
@@ -120,7 +133,11 @@ class _Trail:
             callees = [c for c in self._unit.pointers.callees(user) or () if not c.is_declaration]
             return [c.args[i] for c in callees for i, arg in enumerate(user.args) if arg is value and i < len(c.args)]
         if user.opcode == "store":
-            return self._loaded(user) if user.operands[0] is value else []
+            if user.operands[0] is not value:
+                return []
+            if user not in self._read:
+                self._read[user] = self._loaded(user)
+            return self._read[user]
         if user.opcode == "ret":
             fn = user.block.function if user.block is not None else None
             return list(self._callers.get(fn, ())) if fn is not None else []
@@ -134,24 +151,17 @@ class _Trail:
         work = list(held.items())
         while work:
             bit, wheres = work.pop()
-            for target, source in self._copies:
-                start = places(source).get(bit)
-                if start is None:
-                    continue
+            for start, target in self._copies.get(bit, ()):
                 for goal, there in places(target).items():
                     known = held.setdefault(goal, set())
                     new = {_copied(where, start, there) for where in wheres} - known
-                    if new:
+                    if new and TOP not in known:
                         new = {TOP} if len(known) + len(new) > _MOST else new
                         known |= new
                         work.append((goal, new))
         return [
-            load for load in self._loads
-            if any(
-                touches(where, at, 1 - ty.store_size(load.type), size)
-                for bit, at in places(load.operands[0]).items()
-                for where in held.get(bit, ())
-            )
+            load for bit, wheres in held.items() for load, at in self._loads.get(bit, ())
+            if any(touches(where, at, 1 - ty.store_size(load.type), size) for where in wheres)
         ]  # fmt: skip
 
 

@@ -28,8 +28,13 @@ _JUMPS = frozenset("setjmp _setjmp __sigsetjmp sigsetjmp".split())
 def screen(unit: Unit) -> None:
     """Raise Unsupported, naming instruction and source line, for the first thing that cannot be followed."""
     for instr, what in Bits(unit.activity).found:
-        raise refuse(unit, instr, what, because="no derivative goes through the bits of a float",
-                     fix="write it with floating-point operations, such as ldexp, frexp, copysign, fabs or log2")
+        raise refuse(
+            unit,
+            instr,
+            what,
+            because="no derivative goes through the bits of a float",
+            fix="write it with floating-point operations, such as ldexp, frexp, copysign, fabs or log2",
+        )
     for fn in unit.pointers.functions:
         active = unit.activity.function(fn)
         for instr in fn.instructions():
@@ -41,15 +46,24 @@ def screen(unit: Unit) -> None:
 def _control(unit: Unit, instr: Instruction) -> Unsupported | None:
     row = OPCODES[instr.opcode]
     if row.treatment == "refused" and row.kind in ("terminator", "exception"):
-        return refuse(unit, instr, f"`{instr.opcode}` in code to be differentiated",
-                      because="the reverse of an exception or a computed jump is not known",
-                      fix="return an error code instead of throwing, or move the `try` out of the function")
+        return refuse(
+            unit,
+            instr,
+            f"`{instr.opcode}` in code to be differentiated",
+            because="the reverse of an exception or a computed jump is not known",
+            fix="return an error code instead of throwing, or move the `try` out of the function",
+        )
     callee = instr.callee if instr.is_call else None
     if isinstance(callee, Function) and (
         callee.name in _JUMPS or "returns_twice" in attribute_text(unit.module, callee.tail)
     ):
-        return refuse(unit, instr, f"`{callee.name}` in code to be differentiated",
-                      because="a derivative cannot follow a long jump", fix="return an error code instead")
+        return refuse(
+            unit,
+            instr,
+            f"`{callee.name}` in code to be differentiated",
+            because="a derivative cannot follow a long jump",
+            fix="return an error code instead",
+        )
     return None
 
 
@@ -62,9 +76,13 @@ def _variadic(unit: Unit, instr: Instruction) -> Unsupported | None:
     given = [a for a in extra if active.varied(a) or any(active.varied_object(o) for o in active.flow.objects(a))]
     if not given or not any(_matters(unit, instr, fn) for fn in unit.call_targets(instr)):
         return None
-    return refuse(unit, instr, "an active value is passed through `...`",
-                  because=f"{unit.activity.why(given[0])}, and variable arguments have no place for its derivative",
-                  fix="give the callee a fixed prototype, or pass an array and its length")
+    return refuse(
+        unit,
+        instr,
+        "an active value is passed through `...`",
+        because=f"{unit.activity.why(given[0])}, and variable arguments have no place for its derivative",
+        fix="give the callee a fixed prototype, or pass an array and its length",
+    )
 
 
 def _matters(unit: Unit, call: Instruction, fn: Function) -> bool:
@@ -110,9 +128,13 @@ def _parts(unit: Unit, instr: Instruction) -> Unsupported | None:
         layout = unit.types.carries(instr)
         wrong = isinstance(layout, tuple) and _overlap(layout)
         if instr.opcode in _LANES and _cut(unit, instr):
-            return refuse(unit, instr, "an active float is taken apart in a vector of integers",
-                          because=unit.activity.why(instr),
-                          fix="move whole floats, or keep the bytes out of what depends on the active arguments")
+            return refuse(
+                unit,
+                instr,
+                "an active float is taken apart in a vector of integers",
+                because=unit.activity.why(instr),
+                fix="move whole floats, or keep the bytes out of what depends on the active arguments",
+            )
     return refuse(unit, instr, "the bits of an active float are read as something else") if wrong else None
 
 

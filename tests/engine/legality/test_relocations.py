@@ -47,6 +47,36 @@ double rows(const double *x, long n) {
   return s;
 }
 """
+KEPT = """
+#include <stdint.h>
+#include <stdlib.h>
+struct node { double v; INTEGER next; };
+double kept(const double *x, long n) {
+  struct node **all = malloc(n * sizeof *all);
+  for (long i = 0; i < n; i++) { all[i] = calloc(1, sizeof **all + i % 3 * 1000); all[i]->v = x[i]; }
+  for (long i = 0; i + 1 < n; i++) all[i]->next = (INTEGER)all[i + 1] - (INTEGER)all[i];
+  double s = 0;
+  for (struct node *p = all[0];; p = (struct node *)((INTEGER)p + p->next)) { s = s * s + p->v; if (!p->next) break; }
+  return s;
+}
+"""
+ENDS = """
+#include <cstddef>
+#include <vector>
+struct part { double *first; std::ptrdiff_t bytes; };
+extern "C" double ends(const double *x, long n) {
+  std::vector<std::vector<double>> rows;
+  for (long i = 0; i < n; i++) {
+    rows.emplace_back();
+    for (long j = 0; j <= i; j++) rows.back().push_back(x[i] * x[j]);
+  }
+  std::vector<part> parts;
+  for (auto &row : rows) parts.push_back({row.data(), (char *)(row.data() + row.size()) - (char *)row.data()});
+  double s = 0;
+  for (auto &p : parts) for (double *q = p.first; (char *)q < (char *)p.first + p.bytes; q++) s += *q * *q;
+  return s;
+}
+"""
 X = np.array([0.5, 0.3, 1.2, 0.7, 0.9])
 BY_DISTANCE, FROM_BASE = "-DRELOCATED(p,new,old)=p+(new-old)", "-DRELOCATED(p,new,old)=new+(p-old)"
 
@@ -70,3 +100,23 @@ def test_from_the_base_of_the_block(level: str) -> None:
     np.testing.assert_allclose(grad(linked)(X), slope * weights, rtol=1e-13)
     np.testing.assert_allclose(grad(rows)(X), slope * weights[::-1], rtol=1e-13)
     np.testing.assert_allclose(jvp(linked, (X,), (X,))[1], (slope * weights) @ X, rtol=1e-13)
+
+
+@pytest.mark.parametrize("integer", ["uintptr_t", "char *"])
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+def test_distances_kept_in_memory(integer: str, level: str) -> None:
+    """Each block has a shadow of its own, so that the distance of two leads from one shadow to nowhere."""
+    source = KEPT.replace("(INTEGER)", f"({integer})").replace("INTEGER", "long")
+    kernel = irgrad.load(source, language="c", flags=[level]).kernel("kept", "f64(f64[n] x, i64 n)")
+    for call in (lambda: grad(kernel)(X), lambda: jvp(kernel, (X,), (X,))):
+        with pytest.raises(Unsupported, match="moves by the distance of two allocations"):
+            call()
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+def test_the_length_of_one_block_kept_beside_its_address(level: str) -> None:
+    kernel = irgrad.load(ENDS, language="c++", flags=[level]).kernel("ends", "f64(f64[n] x, i64 n)")
+    h = 1e-6
+    want = [(kernel(X + h * e) - kernel(X - h * e)) / (2 * h) for e in np.eye(5)]
+    np.testing.assert_allclose(grad(kernel)(X), want, rtol=1e-7)
+    np.testing.assert_allclose(jvp(kernel, (X,), (X,))[1], np.dot(want, X), rtol=1e-7)
