@@ -77,7 +77,8 @@ class SameAllocation:
         """Whether a value is the same in each turn of the loop that the phi may begin."""
         if not isinstance(value, Instruction):
             return True
-        return phi.block is not None and get(Dominators, phi.block.function).value_dominates(value, phi)
+        fn = phi.block.function if phi.block is not None else None
+        return fn is not None and get(Dominators, fn).value_dominates(value, phi)
 
     def _pair(self, first: Value, second: Value, depth: int) -> bool:
         if first is second or self._one_instance(first, second):

@@ -1,0 +1,87 @@
+"""What shows that two addresses lie in one allocation, and what does not."""
+
+from __future__ import annotations
+
+import pytest
+from handwritten.made import asked, module_of
+
+from irgrad.engine.ir.model import Function, Instruction
+from irgrad.engine.legality.same_allocation import SameAllocation
+from irgrad.engine.pipeline.derivatives import analysed
+
+PROGRAM = """
+declare noalias ptr @malloc(i64)
+@table = global [8 x double] zeroinitializer
+define internal void @ends(ptr %first, ptr %last, ptr %other, ptr %o) noinline {
+  %handed.a = getelementptr i8, ptr %first, i64 8
+  %handed.b = getelementptr i8, ptr %last, i64 8
+  %foreign.a = getelementptr i8, ptr %first, i64 8
+  %foreign.b = getelementptr i8, ptr %other, i64 8
+  %f = load double, ptr %handed.a
+  %g = load double, ptr %handed.b
+  %h = load double, ptr %foreign.b
+  %fg = fadd double %f, %g
+  %fgh = fadd double %fg, %h
+  store double %fgh, ptr %o
+  ret void
+}
+define void @f(ptr %x, ptr %rows, ptr %o, i64 %n) {
+entry:
+  %moved.a = getelementptr double, ptr %x, i64 %n
+  %moved.b = getelementptr double, ptr %x, i64 1
+  %from.a = getelementptr [8 x double], ptr @table, i64 0, i64 %n
+  %from.b = getelementptr [8 x double], ptr @table, i64 0, i64 2
+  %block = call ptr @malloc(i64 64)
+  %one = getelementptr ptr, ptr %rows, i64 %n
+  %elements.a = load ptr, ptr %one
+  %next = getelementptr i8, ptr %one, i64 8
+  %fields.a = load ptr, ptr %one
+  %fields.b = load ptr, ptr %next
+  %two = getelementptr ptr, ptr %rows, i64 2
+  %elements.b = load ptr, ptr %two
+  %again.a = load ptr, ptr %one
+  %again.b = load ptr, ptr %one
+  call void @ends(ptr %x, ptr %moved.a, ptr %block, ptr %o)
+  br label %loop
+loop:
+  %walks.a = phi ptr [ %x, %entry ], [ %on, %loop ]
+  %last = phi ptr [ %elements.a, %entry ], [ %now, %loop ]
+  %i = phi i64 [ 0, %entry ], [ %j, %loop ]
+  %on = getelementptr double, ptr %walks.a, i64 1
+  %walks.b = getelementptr double, ptr %x, i64 2
+  %place = getelementptr ptr, ptr %rows, i64 %i
+  %now = load ptr, ptr %place
+  %turns.a = getelementptr double, ptr %last, i64 1
+  %turns.b = getelementptr double, ptr %now, i64 1
+  %apart.a = getelementptr i8, ptr %block, i64 8
+  %apart.b = getelementptr i8, ptr %walks.a, i64 8
+  %v = load double, ptr %walks.a
+  store double %v, ptr %turns.a
+  %j = add i64 %i, 1
+  %more = icmp slt i64 %j, %n
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}
+"""
+SHOWN = {
+    "moved": True, "from": True, "handed": True, "fields": True, "walks": True,
+    "elements": False, "again": False, "foreign": False, "turns": False, "apart": False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("pair", SHOWN)
+def test_pairs(pair: str) -> None:
+    module = module_of(PROGRAM, "f", prepared=False)
+    request = asked("f", "reverse", ["dup", "dup", "dup", "const"], buffers=["double", "ptr", "double", ""])
+    unit = analysed(module, module.functions["f"], request)
+    callers: dict[Function, list[Instruction]] = {}
+    named = {}
+    for fn in unit.pointers.functions:
+        for instr in fn.instructions():
+            named[instr.name] = instr
+            for callee in (unit.pointers.callees(instr) or ()) if instr.is_call else ():
+                callers.setdefault(callee, []).append(instr)
+    same = SameAllocation(unit, callers)
+    first, second = named[f"{pair}.a"], named[f"{pair}.b"]
+    assert same.shown(first, second) is same.shown(second, first) is SHOWN[pair]
