@@ -1,4 +1,4 @@
-"""What an operation makes of sets of offsets; the shapes of address computations and of counted loops."""
+"""What an operation makes of sets of offsets; the shapes of address computations."""
 
 from __future__ import annotations
 
@@ -11,23 +11,6 @@ from irgrad.engine.ir.model import ConstInt, Instruction, Value
 from irgrad.engine.ir.opcodes import having
 
 _SHRINKS = having("shrinks")
-_INVERSE = {
-    "ugt": "ule", "sgt": "sle", "uge": "ult", "sge": "slt", "ult": "uge", "slt": "sge", "ule": "ugt", "sle": "sgt",
-}  # fmt: skip
-
-
-def runs(first: int, step: int, pred: str, limit: int, stays: bool) -> int | None:
-    """Runs of a bottom-tested loop that compares first, first + step, ... with `limit` and stays while that holds."""
-    if pred in ("eq", "ne"):
-        if (pred == "ne") != stays or (limit - first) % step or (limit - first) // step < 0:
-            return None
-        return (limit - first) // step + 1
-    if not stays:
-        pred = _INVERSE[pred]
-    if step > 0 and pred in ("ult", "slt", "ule", "sle") and first >= 0:
-        last = limit if pred in ("ult", "slt") else limit + 1
-        return max(0, -(-(last - first) // step)) + 1
-    return None
 
 
 def destination(gep: Instruction) -> Value | None:

@@ -1,7 +1,7 @@
 """The offsets of every pointer within its object, and the values of every integer, as strided sets.
 
 Forward propagation over all reachable functions, in sweeps until nothing changes: through arithmetic, phis (induction
-variables by their step, bounded where the loop has a constant trip count), calls, returns, and pointers kept in memory
+variables by their step, bounded where the limit of the loop is), calls, returns, and pointers kept in memory
 (`pointer_offsets.py`: object by object).
 """
 
@@ -12,14 +12,14 @@ from math import gcd
 
 from irgrad.engine.analyses.memory import strided_sets as off
 from irgrad.engine.analyses.memory.call_effects import Effect
+from irgrad.engine.analyses.memory.counters import Counters
 from irgrad.engine.analyses.memory.objects import PointsTo
-from irgrad.engine.analyses.memory.offset_arithmetic import at_most, binary, destination, natural, rounded_to, runs
+from irgrad.engine.analyses.memory.offset_arithmetic import at_most, binary, destination, natural, rounded_to
 from irgrad.engine.analyses.memory.pointer_offsets import ANY, PASSES, PointerSpots, Spots, moved, union
 from irgrad.engine.analyses.memory.strided_sets import NATURAL, TOP, ZERO, Offsets
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
     Argument,
-    Block,
     Constant,
     ConstExpr,
     ConstInt,
@@ -49,9 +49,9 @@ class Ranges:
         self._state: dict[Value, Offsets] = {}
         self._changes: dict[object, int] = {}
         self._returns: dict[Function, Offsets] = {}
-        self._trips: dict[Block, int | None] = {}
         self._changed = False
         self._places: dict[Value, Spots] = {}
+        self._counters = Counters(self._get, self._displacement)
         self.spots = PointerSpots(pointers, self._joined, self._displacement)
         for arg in pointers.root.args:
             self._state[arg] = ZERO if arg.type.is_ptr else TOP
@@ -288,7 +288,7 @@ class Ranges:
         start: Spots | None = None
         steps: list[int] = []
         for incoming in phi.operands:
-            step = self._step(incoming, phi)
+            step = self._counters.step(incoming, phi)
             if step is not None:
                 steps.append(step)
             else:
@@ -349,7 +349,7 @@ class Ranges:
         start: Offsets | None = None
         steps: list[int] = []
         for incoming in phi.operands:
-            step = self._step(incoming, phi)
+            step = self._counters.step(incoming, phi)
             if step is not None:
                 steps.append(step)
                 continue
@@ -358,6 +358,9 @@ class Ranges:
                 start = value if start is None else off.join(start, value)
         if start is None or not any(steps):
             return start
+        counted = self._counters.values(phi) if len(steps) == 1 else None
+        if counted is not None:
+            return counted
         for advance in self._advances(phi, steps):
             start = off.add(start, advance)
         return start
@@ -365,66 +368,6 @@ class Ranges:
     def _advances(self, phi: Instruction, steps: list[int]) -> list[Offsets]:
         """What a loop adds to a phi that takes these steps."""
         assert phi.block is not None
-        trips = self._trip_count(phi.block) if len(steps) == 1 else None
+        trips = self._counters.runs(phi.block) if len(steps) == 1 else None
         count = None if trips is None else trips - 1
         return [off.scale(Offsets(0, ((1, count),) if count != 0 else ()), step) for step in steps]
-
-    def _step(self, value: Value, phi: Instruction) -> int | None:
-        """`value` = `phi` + constant along a chain of additions: that constant."""
-        total = 0
-        for _ in range(64):
-            if value is phi:
-                return total
-            if not isinstance(value, Instruction):
-                return None
-            if value.opcode != "phi":
-                distance = self._distance(value)
-                if distance is None:
-                    return None
-                total += distance
-            elif len(value.operands) != 1:
-                return None
-            value = value.operands[0]
-        return None
-
-    def _distance(self, instr: Instruction) -> int | None:
-        if instr.opcode == "getelementptr" and instr.elem is not None:
-            distance = self._displacement(instr.operands, instr.elem, ())
-            return distance.start if distance is not None and distance.exact else None
-        constant = instr.operands[-1]
-        if instr.opcode not in ("add", "sub") or not isinstance(constant, ConstInt):
-            return None
-        return -constant.value if instr.opcode == "sub" else constant.value
-
-    def _trip_count(self, header: Block) -> int | None:
-        """How often a loop's header runs, when a latch with a constant bound says so."""
-        if header not in self._trips:
-            self._trips[header] = None
-            counts = [t for phi in header.phis for t in [self._trips_of(phi, header)] if t is not None]
-            self._trips[header] = min(counts, default=None)
-        return self._trips[header]
-
-    def _trips_of(self, phi: Instruction, header: Block) -> int | None:
-        if not phi.type.is_int or len(phi.operands) != 2:
-            return None
-        for i in (0, 1):
-            step, first = self._step(phi.operands[i], phi), phi.operands[1 - i]
-            branch = phi.blocks[i].terminator
-            if step is None or step == 0 or not isinstance(first, ConstInt):
-                continue
-            if branch.opcode != "br" or len(branch.blocks) != 2:
-                continue
-            test = branch.operands[0]
-            stays = branch.blocks[0] is header
-            if not isinstance(test, Instruction) or test.opcode != "icmp":
-                continue
-            limit = test.operands[1]
-            if not isinstance(limit, ConstInt):
-                continue
-            if branch.blocks[0] is branch.blocks[1] or not (stays or branch.blocks[1] is header):
-                continue
-            lead = self._step(test.operands[0], phi)
-            if lead is None:
-                continue
-            return runs(first.value + lead, step, test.pred, limit.value, stays)
-        return None

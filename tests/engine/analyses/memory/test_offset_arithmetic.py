@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irgrad.engine.analyses.memory.offset_arithmetic import at_most, natural, runs
+from irgrad.engine.analyses.memory.offset_arithmetic import at_most, natural
 from irgrad.engine.analyses.memory.strided_sets import Offsets
 
 
@@ -28,9 +28,3 @@ def test_natural_numbers_do_not_reach_below_zero() -> None:
     assert not natural(Offsets(-8))
 
 
-@pytest.mark.parametrize(("first", "step", "limit"), [(1, 1, 10), (2, 2, 9), (3, 3, 3)])
-def test_the_runs_of_a_loop_are_counted(first: int, step: int, limit: int) -> None:
-    count, value = 1, first
-    while value < limit:
-        count, value = count + 1, value + step
-    assert runs(first, step, "slt", limit, True) == count
