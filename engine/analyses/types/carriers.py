@@ -16,6 +16,7 @@ from irgrad.engine.ir.builder import moved_lanes
 from irgrad.engine.ir.model import Argument, ConstInt, Function, Instruction, Value
 from irgrad.engine.ir.opcodes import CASTS, CHOICES, having, of_kind
 from irgrad.engine.ir.types import Type
+from irgrad.engine.ir.uses import Uses, uses_of
 
 _ARITHMETIC = having("number_to_number")
 _PARTS = having("places_bytes")
@@ -65,6 +66,7 @@ class Carriers:
         self._said: dict[Value, set[tuple[int, Kind]]] = {}
         self._parts: list[Instruction] = []
         self._returns: dict[Function, Value] = {}
+        self._users: dict[Function, Uses] = {}
         self._in_structs: dict[tuple[Value, tuple[int, ...]], Part] = {}
         self.accesses: list[tuple[Value, Value, bool]] = []  # (integer, address of a load or store, `number`)
 
@@ -234,7 +236,22 @@ class Carriers:
         if source.type.is_fp:
             self.learn_if(instr, tuple((at, kind) for at, kind, _ in leaves(source.type)))
         elif instr.type.is_fp:
-            self.learn_if(source, tuple((at, kind) for at, kind, _ in leaves(instr.type)))
+            read = self._read_lanes(instr)
+            found = enumerate(leaves(instr.type))
+            self.learn_if(source, tuple((at, kind) for i, (at, kind, _) in found if read is None or i in read))
+
+    def _read_lanes(self, cast: Instruction) -> set[int] | None:
+        """The lanes of a vector of floats that are taken out of it where nothing else is done with it; None for all:
+        the others may hold anything."""
+        fn = cast.block.function if cast.block is not None else None
+        if fn is None or not cast.type.is_vector:
+            return None
+        if fn not in self._users:
+            self._users[fn] = uses_of(fn.blocks)
+        users = self._users[fn].get(cast, ())
+        taken = [u.operands[1] if u.opcode == "extractelement" else None for u in users]
+        lanes = {lane.value for lane in taken if isinstance(lane, ConstInt)}
+        return lanes if all(isinstance(lane, ConstInt) for lane in taken) else None
 
     def _return(self, instr: Instruction) -> None:
         assert instr.block is not None and instr.block.function is not None

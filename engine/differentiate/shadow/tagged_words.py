@@ -20,7 +20,7 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from irgrad.engine.analyses.memory.byte_kinds import ACCESS, CONFLICT, INT, leaves
+from irgrad.engine.analyses.memory.byte_kinds import ACCESS, CONFLICT, INT, kind_size, leaves
 from irgrad.engine.analyses.memory.objects import Object, describes_types
 from irgrad.engine.differentiate.layout import lanes
 from irgrad.engine.differentiate.layout.leaves import has_pointer, zero_of
@@ -31,6 +31,7 @@ from irgrad.engine.differentiate.shared.sweeps import AdjointSweep, PrimalCopy, 
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import ConstInt, Function, GlobalVariable, Instruction, Value
 from irgrad.engine.ir.opcodes import having
+from irgrad.engine.ir.types import Type
 from irgrad.rules.errors import Unsupported
 
 if TYPE_CHECKING:
@@ -218,9 +219,22 @@ class Either:
         if fn not in self._places:
             self._places[fn] = self._sorts(fn)
         base, first = where
-        last = first + ty.store_size(value.type)
-        found = self._places[fn].get((base, not has_pointer(value.type)), ())
-        return next((other for other, a, b in found if a < last and first < b), None)
+        for at, size, pointer in self._parts(value):
+            found = self._places[fn].get((base, not pointer), ())
+            other = next((o for o, a, b in found if a < first + at + size and first + at < b), None)
+            if other is not None:
+                return other
+        return None
+
+    def _parts(self, value: Value) -> list[tuple[int, int, bool]]:
+        """(byte, size, whether it is a pointer) of the pointers and floats in a value, integers that carry them too."""
+        size = ty.store_size(value.type)
+        if not value.type.scalar.is_int:
+            return [(0, size, has_pointer(value.type))]
+        layout = self.unit.types.carriers.layout(value)
+        if not layout and self.unit.activity.value(value):
+            return [(0, size, False)]
+        return [(at, kind_size(kind), kind is ty.PTR) for at, kind in layout if isinstance(kind, Type)]
 
     def _sorts(self, fn: Function) -> dict[tuple[Value, bool], list[tuple[Instruction, int, int]]]:
         """Accesses of pointers (True) and of active floats (False) by what their place is counted from."""
@@ -229,13 +243,11 @@ class Either:
             if instr.opcode not in ("load", "store"):
                 continue
             value, address = instr.operands if instr.opcode == "store" else (instr, instr.operands[0])
-            sort = has_pointer(value.type)
-            if not sort and not (value.type.scalar.is_fp and self.unit.activity.value(value)):
-                continue
             where = _place(address)
-            if where is not None:
-                size = ty.store_size(value.type)
-                found.setdefault((where[0], sort), []).append((instr, where[1], where[1] + size))
+            for at, size, pointer in self._parts(value) if where is not None else ():
+                if where is not None and (pointer or self.unit.activity.value(value)):
+                    first = where[1] + at
+                    found.setdefault((where[0], pointer), []).append((instr, first, first + size))
         return found
 
 

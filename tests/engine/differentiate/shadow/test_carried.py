@@ -225,3 +225,43 @@ def test_tags_in_the_low_bits_of_addresses(opt: str | None) -> None:
     want[0] += x[::2].sum()
     np.testing.assert_allclose(engine.grad(kernel)(x), want, rtol=1e-15)
     np.testing.assert_allclose(engine.jvp(kernel, (x,), (x,))[1], want @ x, rtol=1e-15)
+
+
+SIZES = """
+#include <math.h>
+#include <stdlib.h>
+struct part { int id; double a[2]; float b; long n; };
+struct whole { double a, c; struct part inner; float b; };
+static void by_bytes(void *to, const void *from, size_t n) {
+  char *t = to; const char *f = from;
+  for (size_t i = 0; i < n; i++) t[i] = f[i];
+}
+double f(const double *x) {
+  struct whole *w = calloc(3, sizeof *w);
+  for (int i = 0; i < 2; i++) {
+    w[i].a = w[i].c = x[0] * (i + 1); w[i].b = (float)x[1]; w[i].inner.id = i;
+    w[i].inner.a[0] = sin(x[2]); w[i].inner.a[1] = x[3] * x[0]; w[i].inner.b = (float)(x[1] * i);
+  }
+  by_bytes(&w[2], &w[1], sizeof *w);
+  w[2].inner.b *= w[1].inner.b;
+  double s = 0;
+  for (int i = 0; i < 3; i++)
+    s += (i + 1) * (w[i].a * w[i].inner.a[0] + w[i].inner.a[1] * w[i].b + w[i].inner.b * w[i].inner.id);
+  free(w);
+  return s;
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["O1", "O2"])
+def test_adjoints_of_floats_of_two_sizes_in_one_vector_of_bytes(level: str) -> None:
+    """What was copied is used again, so that two adjoints that are not zero meet, float by float."""
+    kernel = irgrad.load(SIZES, language="c", opt=level).kernel("f", "f64(f64[4] x)")
+    x, v = np.array([0.5, 1.25, 0.7, 0.9]), np.array([0.3, -0.2, 0.5, 0.1])
+    found = engine.grad(kernel)(x)
+    steps = [1e-2 * e for e in np.eye(4)]
+    want = [(8 * (kernel(x + h) - kernel(x - h)) - kernel(x + 2 * h) + kernel(x - 2 * h)) / 0.12 for h in steps]
+    np.testing.assert_allclose(found, want, rtol=1e-4)
+    np.testing.assert_allclose(engine.jvp(kernel, (x,), (v,))[1], found @ v, rtol=1e-6)
+    tangents = engine.jacfwd(kernel)(x)
+    np.testing.assert_allclose(tangents, found, rtol=1e-6)

@@ -145,3 +145,39 @@ def test_a_place_of_the_caller_that_changes_its_sort(kind: str, first: str, seco
         lower(ig.load(source).text)
     assert "members of their own" in caught.value.fix
     assert "@irgrad" in lower(ig.load(source.replace("void reverse", "static void reverse") + FORWARD).text)
+
+
+PLACES = """
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+struct part { long n; struct part *other; double v; };
+typedef long __attribute__((may_alias)) word;
+static void by_words(void *to, const void *from, size_t n) {
+  word *t = to; const word *f = from;
+  for (size_t i = 0; i < n / sizeof *t; i++) t[i] = f[i];
+}
+double f(const double *x) {
+  struct part *p = calloc(2, sizeof *p), *q = calloc(2, sizeof *q);
+  for (int i = 0; i < 2; i++) {
+    p[i].v = sin(x[i]); p[i].other = &q[1 - i]; p[i].n = i; q[i].v = x[i] * x[1]; q[i].other = &p[i]; q[i].n = 2;
+  }
+  struct part *spare = malloc(sizeof *p); memcpy(spare, p, sizeof *p);
+  spare->v *= 0.5; p[1] = *spare; free(spare);
+  by_words(p, q, sizeof *p);
+  double s = p[0].v * p[1].v + p[0].other->v * p[1].other->v + q[0].other->other->v + p[0].n;
+  free(p); free(q);
+  return s;
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["O0", "O1", "O2"])
+def test_pointers_and_floats_copied_as_words_from_known_places(level: str) -> None:
+    """A word that carries a pointer is none of a float, though both are stored as i64."""
+    kernel = ig.load(PLACES, language="c", opt=level).kernel("f", "f64(f64[2] x)")
+    x, h = np.array([0.7, -0.4]), 1e-4
+    ways = h * np.eye(2)
+    want = [(8 * (kernel(x + e) - kernel(x - e)) - kernel(x + 2 * e) + kernel(x - 2 * e)) / (12 * h) for e in ways]
+    np.testing.assert_allclose(ig.engine.grad(kernel)(x), want, rtol=1e-9)
+    np.testing.assert_allclose(ig.engine.jacfwd(kernel)(x), want, rtol=1e-9)
