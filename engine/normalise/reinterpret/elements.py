@@ -9,7 +9,7 @@ comes from; what nothing uses then LLVM drops.
 from __future__ import annotations
 
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.builder import zero
+from irgrad.engine.ir.builder import Builder, zero
 from irgrad.engine.ir.model import (
     ConstAggregate,
     ConstInt,
@@ -30,6 +30,7 @@ _LANEWISE = having("lanewise")
 
 def separate_elements(fn: Function) -> bool:
     """Elements of vectors of integers and pointers become values of their own. Returns whether anything changed."""
+    viewed = _view_elements(fn)
     elements = _Elements(fn)
     replaced: dict[Value, Value] = {}
     for instr in [instr for instr in fn.instructions() if instr.opcode == "extractelement"]:
@@ -41,7 +42,37 @@ def separate_elements(fn: Function) -> bool:
         for gone in replaced:
             assert isinstance(gone, Instruction) and gone.block is not None
             gone.block.instructions.remove(gone)
+    return bool(replaced) or viewed
+
+
+def _view_elements(fn: Function) -> bool:
+    """A float out of the bits of a vector of words is its own word's bits: what the others hold need not be floats."""
+    replaced: dict[Value, Value] = {}
+    for block in fn.blocks:
+        old, block.instructions = block.instructions, []
+        b = Builder(block)
+        for instr in old:
+            view = instr.operands[0] if instr.opcode == "extractelement" else None
+            if not isinstance(view, Instruction) or view.opcode != "bitcast" or not _same_lanes(view):
+                block.instructions.append(instr)
+                continue
+            b.metadata = {"dbg": instr.metadata["dbg"]} if "dbg" in instr.metadata else {}
+            word = Instruction("extractelement", view.operands[0].type.scalar, [view.operands[0], instr.operands[1]])
+            replaced[instr] = b.cast("bitcast", b.insert(word), instr.type)
+    if replaced:
+        replace_uses(fn, replaced)
+        used = {operand for instr in fn.instructions() for operand in instr.operands}
+        views = {pick.operands[0] for pick in replaced if isinstance(pick, Instruction)} - used
+        for block in fn.blocks:
+            block.instructions = [instr for instr in block.instructions if instr not in views]
     return bool(replaced)
+
+
+def _same_lanes(view: Instruction) -> bool:
+    """Whether a vector of integers is seen as one of as many floats."""
+    source, to = view.operands[0].type, view.type
+    pair = isinstance(source, ty.VectorType) and isinstance(to, ty.VectorType) and source.count == to.count
+    return pair and source.scalar.is_int and to.scalar.is_fp
 
 
 def _traceable(vector: Value, i: int) -> bool:

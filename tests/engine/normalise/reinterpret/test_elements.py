@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+import irgrad as ig
 from irgrad.engine.codegen.jit import compile_module
 from irgrad.engine.ir.printer import to_text
 from irgrad.engine.ir.text.reader import read
@@ -83,3 +84,56 @@ def test_long_chains() -> None:
     data = np.array([1, 2], dtype=np.int32)
     f: Any = compile_module(text, ["f"], cache=False).function("f", ctypes.c_int32, P)
     assert f(data.ctypes.data) == 2 + sum(i % 5 for i in range(3000))
+
+
+VIEW = """define double @f(ptr %p) {
+  %v = load <2 x i64>, ptr %p, align 8
+  %floats = bitcast <2 x i64> %v to <2 x double>
+  %x = extractelement <2 x double> %floats, i64 1
+  %q = extractelement <2 x i64> %v, i64 0
+  %n = sitofp i64 %q to double
+  %s = fadd double %x, %n
+  ret double %s
+}
+"""
+
+
+def test_a_float_out_of_words_is_its_own_words_bits() -> None:
+    """The other word may be a pointer: nothing says any longer that both are floats."""
+    module = read(VIEW)
+    assert separate_elements(module.functions["f"])
+    text = to_text(module)
+    assert "to <2 x double>" not in text and "bitcast i64" in text
+    call: Any = compile_module(text, ["f"], cache=False).function("f", ctypes.c_double, P)
+    memory = np.array([7, 0], np.int64)
+    memory[1:].view(np.float64)[0] = 2.5
+    assert call(memory.ctypes.data) == 9.5
+
+
+STRUCT = """
+#include <math.h>
+#include <stdlib.h>
+typedef long __attribute__((may_alias)) word;
+struct part { long n; double *at; double v; double w; };
+static void by_words(void *to, const void *from, size_t n) {
+  word *t = to; const word *f = from;
+  for (size_t i = 0; i < n / sizeof *t; i++) t[i] = f[i];
+}
+double f(const double *x) {
+  struct part a[2] = {{1, malloc(8), x[0], x[1]}, {2, malloc(8), 0, 0}};
+  *a[0].at = sin(x[0]); *a[1].at = x[1];
+  by_words(&a[1], &a[0], sizeof *a);
+  double s = a[1].v * *a[1].at + a[0].w * a[1].w * a[1].n;
+  free(a[0].at);
+  return s;
+}
+"""
+
+
+def test_words_of_a_struct_that_are_copied_in_vectors() -> None:
+    x = np.array([0.7, -0.4])
+    for level in ("O1", "O2", "O3"):
+        kernel = ig.load(STRUCT, language="c", opt=level).kernel("f", "f64(f64[2] x)")
+        want = [np.sin(x[0]) + x[0] * np.cos(x[0]), 2 * x[1]]
+        np.testing.assert_allclose(ig.engine.grad(kernel)(x), want, rtol=1e-14)
+        np.testing.assert_allclose(ig.engine.jacfwd(kernel)(x), want, rtol=1e-14)
