@@ -116,7 +116,7 @@ def _parser() -> argparse.ArgumentParser:
     _rules_argument(rules)
     rules.set_defaults(run=_rules)
 
-    hints = commands.add_parser("hints", help="functions that a file calls and that have no derivative: lines to paste")
+    hints = commands.add_parser("hints", help="what lacks a derivative, lines to paste; floats tested for equality")
     hints.add_argument("file", metavar="FILE", help="C, C++ or LLVM IR (.c .cc .cpp .ll .bc)")
     _build_arguments(hints)
     _rules_argument(hints)

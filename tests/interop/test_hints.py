@@ -8,7 +8,7 @@ import pytest
 
 import irgrad
 from irgrad.interop.cli import main
-from irgrad.interop.hints import hints, unknown_callees
+from irgrad.interop.hints import EQUALITY, hints, unknown_callees
 from irgrad.rules import inactive, layer
 
 SOURCE = """
@@ -39,6 +39,34 @@ def test_lines_to_paste(source: Path) -> None:
         assert '@rule("fill", mode="reverse")\ndef _(ctx, a0, a1): ...' in text
         inactive("fill", "outside")
         assert hints(library).startswith("every function")
+
+
+TESTS = """
+#include <math.h>
+double at_two(double x) { if (x == 2.0) return 4.0; return x * x; }
+double pole(double x, double y) {
+  double d = x - y;
+  return d != 0 ? sin(d) / d : 1;
+}
+double fine(double x, int n) {
+  if (x != x || isnan(x) || x == INFINITY || x == -INFINITY) return 0;
+  if ((double)n == 3.0 || n == 2) return x;
+  return x < 2.0 ? x : 2.0;
+}
+"""
+
+
+def test_lines_that_compare_floats_for_equality(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "special.c"
+    path.write_text(TESTS)
+    text = hints(irgrad.load(path))
+    assert EQUALITY in text
+    rows = [line.split() for line in text.splitlines() if line.startswith("#   ")]
+    assert [(row[1].rpartition("/")[2].split(":")[:2], row[-1]) for row in rows] == [
+        (["special.c", "3"], "@at_two"), (["special.c", "6"], "@pole"),
+    ]  # fmt: skip
+    assert main(["hints", str(path)]) == 0
+    assert "special.c:6:12" in capsys.readouterr().out
 
 
 def test_command_line(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
