@@ -5,23 +5,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from math import isfinite
 from typing import TYPE_CHECKING
 
-from irgrad.engine.ir.model import Constant, ConstFloat, Instruction
 from irgrad.rules.effects import facts
 from irgrad.rules.layers import current
 from irgrad.rules.lookup import find, reduction
 
 if TYPE_CHECKING:
-    from irgrad.engine.ir.model import Module, Value
+    from irgrad.engine.ir.model import Module
     from irgrad.interop.loaders.library import Library
     from irgrad.rules.definitions.types import Kind
 
 EQUALITY = "# floats are compared for equality: where they are equal, the derivative is that of the special case"
 """What stands above the lines of the source that do so."""
 
-__all__ = ["equality_tests", "hints", "import_rules", "unknown_callees"]
+__all__ = ["hints", "import_rules", "unknown_callees"]
 
 _DECLARE = re.compile(r'^declare\b[^\n@]*@(?:"([^"\n]*)"|([-a-zA-Z$._0-9]+))\(', re.M)
 
@@ -41,6 +39,7 @@ def unknown_callees(library: Library) -> Iterator[tuple[str, str]]:
 def hints(library: Library) -> str:
     """The lines to paste for every callee of a file that lacks a derivative, and the lines of the source where floats
     are compared for equality."""
+    from irgrad.engine.functions.special_cases import equality_tests
     from irgrad.engine.ir.text.reader import read
 
     module = read(library.text)
@@ -62,37 +61,6 @@ def _templates(module: Module, missing: list[str]) -> list[str]:
         kinds = [_kind(str(p)) for p in ftype.params]
         parts.append(f"# {c_prototype(name, ftype, names)}\n{template(name, kinds)}\n# or   inactive(\"{name}\")")
     return parts or ["every function that is called has a body, a rule or an entry in the tables"]
-
-
-def equality_tests(module: Module) -> list[tuple[str, str]]:
-    """(function, `file.c:12:7`) of the comparisons of floats for equality. Tests for NaN and infinity, and comparisons
-    of converted integers, are none."""
-    from irgrad.engine.ir.locations import locate
-
-    found: dict[tuple[str, str], None] = {}
-    for fn in module.functions.values():
-        for instr in fn.instructions():
-            if instr.opcode == "fcmp" and instr.pred[1:] in ("eq", "ne") and _may_meet(*instr.operands):
-                where = locate(module, instr)
-                if where:
-                    found[fn.name or "?", where] = None
-    return list(found)
-
-
-def _may_meet(first: Value, second: Value) -> bool:
-    """Whether two floats differ almost everywhere, and may be equal."""
-    loaded = [v.operands[0] for v in (first, second) if isinstance(v, Instruction) and v.opcode == "load"]
-    if first is second or (len(loaded) == 2 and loaded[0] is loaded[1]):
-        return False
-    constants = [v for v in (first, second) if isinstance(v, Constant)]
-    if any(isinstance(v, ConstFloat) and not isfinite(v.value) for v in constants):
-        return False
-    return not all(map(_whole, (first, second)))
-
-
-def _whole(value: Value) -> bool:
-    """A constant, or an integer as a float."""
-    return isinstance(value, Constant) or (isinstance(value, Instruction) and value.opcode in ("sitofp", "uitofp"))
 
 
 def _kind(type_: str) -> Kind:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from irgrad.engine.functions.slopes import slope
+from irgrad.engine.functions.special_cases import special_cases
 from irgrad.engine.kernel.binding import Bound
 from irgrad.engine.kernel.kernel import Kernel
 from irgrad.engine.kernel.programs import Program
@@ -44,6 +45,9 @@ _UNTOLD = "differences cannot tell"
 _GO_ON = """\
   forward and reverse mode agree, and so say nothing against the derivative; the differences have the noise shown, or
   straddle a kink. To go on: check at other arguments (`irgrad check`: --seed, --range), or a smaller problem."""
+_SPECIAL = """\
+  {}: floats are compared for equality and are equal at these arguments, so that the derivative is that of the special
+  case, often of a constant: check beside this point, or let the special case be a limit of the general one"""
 _ROUNDING = {"f64": 2.0**-52, "f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}
 
 
@@ -79,6 +83,7 @@ class CheckReport:
     adjoint_tolerance: float
     unbounded: bool = False  # a derivative is NaN where the value is a number
     undefined: bool = False  # the value is no number
+    special: tuple[str, ...] = ()  # lines that compare floats for equality, and find them equal at these arguments
 
     @property
     def ok(self) -> bool:
@@ -113,6 +118,7 @@ class CheckReport:
             lines.append(_UNDEFINED)
         if self.unbounded:
             lines.append(_UNBOUNDED)
+        lines += [_SPECIAL.format(where) for where in self.special]
         return "\n".join(lines)
 
 
@@ -129,7 +135,8 @@ def check(
     Returns a CheckReport. Tolerances are those of the least precise type of the argument and of the kernel's own
     arithmetic (an f64 kernel that computes in f32 inside is held to f32). Where the differences are too noisy or meet a
     kink, the verdict is "differences cannot tell", and forward against reverse decides whether the report is true. An
-    element costs at most `slopes.EVALUATIONS` (135) values.
+    element costs at most `slopes.EVALUATIONS` (135) values. Where the program compares floats for equality and they are
+    equal here and not beside, the report names the lines (`special`): the derivative is that of the special case.
 
     Raises as the kernel does.
     """
@@ -170,7 +177,8 @@ def check(
     adjoint = _relative(moved, wanted, size)
     found = np.isnan([adjoint, *(x for row in rows for x in (row.gradient_norm, row.forward_error))]).any()
     valued = all(np.isfinite(full[_at(reverse.program, o)].astype(np.float64)).all() for o in outputs)
-    return CheckReport(str(kernel.signature), tuple(rows), adjoint, worst, bool(found and valued), not valued)
+    special = special_cases(kernel, bound, positions, seed)
+    return CheckReport(str(kernel.signature), tuple(rows), adjoint, worst, bool(found and valued), not valued, special)
 
 
 def _coarsest(text: str) -> str:
