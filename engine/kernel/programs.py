@@ -23,7 +23,7 @@ from irgrad.engine.kernel.normal_form import entry_name, entry_text, normal_name
 from irgrad.engine.kernel.options import Options
 from irgrad.engine.kernel.serialised_calls import in_turn
 from irgrad.engine.runtime.arena import DRAIN, PEAK, PEAK_TEXT
-from irgrad.engine.signature.slots import Slot, Step, derived_slots, primal_slots, word_text
+from irgrad.engine.signature.slots import Slot, Step, derived_slots, only_again, primal_slots, word_text
 from irgrad.engine.signature.status import Table, failure
 from irgrad.engine.support.pause import no_collections
 from irgrad.rules.errors import ActivityError, IRGradError
@@ -319,7 +319,7 @@ class Program:
             width=step.width,
             discard=tuple(n for n in outputs if n != status) if step.derivative in ("jvp_only", "pullback") else (),
             outputs=tuple(outputs), strict_fp=options.strict_fp, strong_zero=options.strong_zero,
-            zero_slopes=options.strong_zero,
+            zero_slopes=options.strong_zero, followed=only_again(self.source.signature, self.word, parent.slots),
         )  # fmt: skip
         rules = None
         if self.rules is not None:

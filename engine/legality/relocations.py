@@ -29,7 +29,10 @@ _MOST = 16
 
 
 def refuse_relocations(unit: Unit) -> None:
-    """Raise Unsupported for the first pointer to active memory that moves by the distance of two allocations."""
+    """Raise Unsupported for the first pointer to active memory that moves by the distance of two allocations. What a
+    derivative adds moves pointers within their allocations only."""
+    if unit.request.followed:
+        return
     trail: _Trail | None = None
     for fn in unit.pointers.functions:
         for instr in fn.instructions():

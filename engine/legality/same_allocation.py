@@ -20,6 +20,7 @@ __all__ = ["SameAllocation"]
 
 _DEEPEST = 6
 _DISPLACES = having("integer_arithmetic") & having("displaces")
+_MOVES = having("pointer_cast") | {"getelementptr"}
 _ONE_INSTANCE = ("argument", "alloca", "global")
 
 
@@ -32,53 +33,26 @@ class SameAllocation:
 
     def shown(self, first: Value, second: Value, depth: int = _DEEPEST) -> bool:
         """Whether it is known that the two, of which neither is null, lie in one allocation."""
-        if not depth:
-            return False
-        starts = self._starts(first), self._starts(second)
-        return all(self._pair(a, b, depth) for a in starts[0] for b in starts[1])
+        return bool(depth) and self._together(first, second, depth, set())
 
-    def _starts(self, value: Value) -> list[Value]:
-        """What an address was made from by moving it within its allocation."""
-        found: dict[Value, None] = {}
-        work, seen = [value], {value}
-        while work:
-            value = work.pop()
-            origins = self._origins(value)
-            found.update({} if origins or _nowhere(value) else {value: None})
-            work += [o for o in origins if o not in seen]
-            seen.update(origins)
-        return list(found)
-
-    def _origins(self, value: Value) -> list[Value]:
-        if not isinstance(value, Instruction):
-            return []
-        if value.opcode == "phi":
-            origins = [o for o in value.operands if not self._comes_from(o, value)]
-            return origins if all(self._before(o, value) for o in origins) else []
-        if value.opcode in CHOICES:
-            return value.operands[1:] if value.opcode == "select" else list(value.operands)
-        moved = self._moves(value)
-        return [] if moved is None else [moved]
-
-    def _moves(self, value: Value) -> Value | None:
-        """The address that an instruction casts or moves by a number."""
-        if not isinstance(value, Instruction):
-            return None
-        number = value.opcode in _DISPLACES and not self._unit.pointers.of(value.operands[1])
-        return value.operands[0] if number or value.opcode in ("getelementptr", "ptrtoint", "inttoptr") else None
-
-    def _comes_from(self, value: Value | None, phi: Value) -> bool:
-        while value is not None and value is not phi:
-            value = self._moves(value)
-        return value is phi
-
-    @staticmethod
-    def _before(value: Value, phi: Instruction) -> bool:
-        """Whether a value is the same in each turn of the loop that the phi may begin."""
-        if not isinstance(value, Instruction):
+    def _together(self, first: Value, second: Value, depth: int, assumed: set[tuple[Value, Value]]) -> bool:
+        """`assumed`: pairs of which at least one is a phi, or chosen. If each way into its block keeps a pair in one
+        allocation that was in one before, then it always is (coinduction)."""
+        first, second = self._unmoved(first), self._unmoved(second)
+        if first is second or (first, second) in assumed or _nowhere(first) or _nowhere(second):
             return True
-        fn = phi.block.function if phi.block is not None else None
-        return fn is not None and get(Dominators, fn).value_dominates(value, phi)
+        ways = _ways(first, second)
+        assumed |= {(first, second)} if ways else set()
+        return all(self._together(a, b, depth, assumed) for a, b in ways) if ways else self._pair(first, second, depth)
+
+    def _unmoved(self, value: Value) -> Value:
+        """The address that one was made from by casts, and by numbers that move it."""
+        while isinstance(value, Instruction):
+            number = value.opcode in _DISPLACES and not self._unit.pointers.of(value.operands[1])
+            if not number and value.opcode not in _MOVES:
+                break
+            value = value.operands[0]
+        return value
 
     def _pair(self, first: Value, second: Value, depth: int) -> bool:
         if first is second or self._one_instance(first, second):
@@ -88,7 +62,7 @@ class SameAllocation:
             calls = self._callers.get(fn, []) if fn is not None else []
             ends = [(call.args[first.index], call.args[second.index]) for call in calls]
             return bool(ends) and all(self.shown(a, b, depth - 1) for a, b in ends)
-        return _loaded(first) and _loaded(second) and self._fields(first, second)  # type: ignore[arg-type]
+        return _is(first, "load") and _is(second, "load") and self._fields(first, second)  # type: ignore[arg-type]
 
     def _one_instance(self, first: Value, second: Value) -> bool:
         """Whether both point to one object, of which there is one at a time."""
@@ -103,13 +77,38 @@ class SameAllocation:
         return at != there and _same(base, other, _DEEPEST)
 
 
+def _ways(first: Value, second: Value) -> list[tuple[Value, Value]]:
+    """What two values that are known at one point of the program may be, one pair for each way into the block of a phi;
+    none if neither is chosen. Phis of one block change at once; else the other value must not change meanwhile."""
+    if _is(first, "phi") and _is(second, "phi") and first.block is second.block:  # type: ignore[attr-defined]
+        others = dict(zip(second.blocks, second.operands, strict=True))  # type: ignore[attr-defined]
+        return [(v, others[b]) for b, v in zip(first.blocks, first.operands, strict=True)]  # type: ignore[attr-defined]
+    for chosen, other, turned in ((first, second, False), (second, first, True)):
+        if isinstance(chosen, Instruction) and chosen.opcode in CHOICES and (
+            chosen.opcode != "phi" or _before(other, chosen) or all(_before(v, chosen) for v in chosen.operands)
+        ):  # fmt: skip
+            values = chosen.operands[1:] if chosen.opcode == "select" else chosen.operands
+            return [(other, v) if turned else (v, other) for v in values]
+    return []
+
+
+def _before(value: Value, phi: Instruction) -> bool:
+    """Whether a value is the same in all ways into the block of a phi."""
+    if not isinstance(value, Instruction):
+        return True
+    block = phi.block
+    if block is None or block.function is None or value.block is block:
+        return False
+    return get(Dominators, block.function).value_dominates(value, block.instructions[-1])
+
+
+def _is(value: Value, opcode: str) -> bool:
+    return isinstance(value, Instruction) and value.opcode == opcode
+
+
 def _nowhere(value: Value) -> bool:
     """Null, and what is not defined."""
     return isinstance(value, Constant) and not isinstance(value, GlobalVariable)
-
-
-def _loaded(value: Value) -> bool:
-    return isinstance(value, Instruction) and value.opcode == "load"
 
 
 def _field(address: Value) -> tuple[Value, tuple[int, ...]]:

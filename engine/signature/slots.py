@@ -26,7 +26,8 @@ from irgrad.engine.signature.signature import Signature
 if TYPE_CHECKING:
     from irgrad.engine.differentiate.shared.request import Derivative
 
-__all__ = ["RETURN", "TAPE", "TAPE_BYTES", "TAPE_NAME", "Slot", "Step", "derived_slots", "primal_slots", "word_text"]
+__all__ = ["RETURN", "TAPE", "TAPE_BYTES", "TAPE_NAME", "Slot", "Step", "derived_slots", "only_again",
+           "primal_slots", "word_text"]  # fmt: skip
 
 RETURN = "return"
 """The name of the return value's slot."""
@@ -84,6 +85,13 @@ class Step:
 
     def __str__(self) -> str:
         return f"{self.derivative}{self.width if self.width > 1 else ''}[{','.join(map(str, self.active))}]"
+
+
+def only_again(signature: Signature, word: Sequence[Step], slots: Sequence[Slot]) -> bool:
+    """Whether the last step of a word over these slots differentiates nothing but what the first, another one, did."""
+    primal = primal_slots(signature)
+    first = {primal[number].index for number in word[0].active}
+    return len(word) > 1 and {slots[number].index for number in word[-1].active} <= first
 
 
 def word_text(word: Sequence[Step]) -> str:

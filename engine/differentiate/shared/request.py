@@ -43,6 +43,7 @@ class Request:
     strict_fp: sums are not reordered
     strong_zero: a zero tangent or adjoint times an infinite slope is zero; zero_slopes: so is an infinite one times a
         zero slope
+    followed: the function is a derivative, of one whose pointers to the same active arguments were followed already
     runtime_activity: a shadow that is its argument's own memory means that it has no derivative
     """
 
@@ -60,6 +61,7 @@ class Request:
     strict_fp: bool = False
     strong_zero: bool = False
     zero_slopes: bool = False
+    followed: bool = False
     runtime_activity: bool = False
 
     @property

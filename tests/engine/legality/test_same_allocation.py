@@ -46,11 +46,17 @@ entry:
 loop:
   %walks.a = phi ptr [ %x, %entry ], [ %on, %loop ]
   %last = phi ptr [ %elements.a, %entry ], [ %now, %loop ]
+  %span.a = phi ptr [ %x, %entry ], [ %grown.a, %loop ]
+  %span.b = phi ptr [ %moved.a, %entry ], [ %grown.b, %loop ]
+  %crossed.a = phi ptr [ %x, %entry ], [ %crossed.b, %loop ]
+  %crossed.b = phi ptr [ %moved.a, %entry ], [ %now, %loop ]
   %i = phi i64 [ 0, %entry ], [ %j, %loop ]
   %on = getelementptr double, ptr %walks.a, i64 1
   %walks.b = getelementptr double, ptr %x, i64 2
   %place = getelementptr ptr, ptr %rows, i64 %i
   %now = load ptr, ptr %place
+  %grown.a = call ptr @malloc(i64 64)
+  %grown.b = getelementptr i8, ptr %grown.a, i64 %i
   %turns.a = getelementptr double, ptr %last, i64 1
   %turns.b = getelementptr double, ptr %now, i64 1
   %apart.a = getelementptr i8, ptr %block, i64 8
@@ -65,8 +71,8 @@ done:
 }
 """
 SHOWN = {
-    "moved": True, "from": True, "handed": True, "fields": True, "walks": True,
-    "elements": False, "again": False, "foreign": False, "turns": False, "apart": False,
+    "moved": True, "from": True, "handed": True, "fields": True, "walks": True, "span": True,
+    "elements": False, "again": False, "foreign": False, "turns": False, "apart": False, "crossed": False,
 }  # fmt: skip
 
 

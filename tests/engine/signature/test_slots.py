@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from irgrad.engine.signature.signature import Signature
-from irgrad.engine.signature.slots import Step, derived_slots, primal_slots, word_text
+from irgrad.engine.signature.slots import Step, derived_slots, only_again, primal_slots, word_text
 
 SLOTS = primal_slots(Signature.parse("f64(f64[n] x, i64 n, inout f64[n] y, out f64[n] z)"))
 
@@ -51,3 +51,17 @@ def test_lanes_are_a_last_axis() -> None:
     sizes = dict.fromkeys(SLOTS[0].parameter.shape[0].names(), 5)  # type: ignore[index]
     assert reverse[1].shape(sizes) == (*reverse[0].shape(sizes), 4)
     assert word_text((Step("pullback", (0, 4), 4), Step("jvp_only", (1,)))) == "pullback4[0,4].jvp_only[1]"
+
+
+def test_the_last_step_differentiates_only_what_the_first_did() -> None:
+    signature = Signature.parse("f64(f64[2] x, f64[2] y)")
+    primal = primal_slots(signature)
+    first, both = Step("pullback", (0, 2)), Step("pullback", (0, 1, 2))
+    derived = derived_slots(primal, "pullback", first.active, (), 0)
+    assert {slot.index for slot in derived} == {0, 1, 2}
+    again = tuple(n for n, slot in enumerate(derived) if slot.index != 1)
+    other = tuple(n for n, slot in enumerate(derived) if slot.index == 1)
+    assert only_again(signature, (first, Step("jvp_only", again)), derived)
+    assert not only_again(signature, (first, Step("jvp_only", again + other)), derived)
+    assert only_again(signature, (both, Step("jvp_only", again + other)), derived)
+    assert not only_again(signature, (first,), primal)
