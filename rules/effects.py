@@ -179,7 +179,7 @@ _GROUPS: tuple[tuple[CallFacts, str], ...] = (
     (CallFacts("deallocator", pointer=1), "irgrad.tape.free_later irgrad.tape.finish_later"),
     (CallFacts("inactive", reads=(0, 1), writes=(0,), inactive=True), "irgrad.tape.release_later"),
     # its shadows of memory that lives across calls
-    (CallFacts("allocator", sizes=(1,)), "irgrad.kept.new"),
+    (CallFacts("allocator", sizes=(2,)), "irgrad.kept.new"),
     (CallFacts("deallocator", pointer=0), "irgrad.kept.free"),
     (CallFacts("deallocator", pointer=1), "irgrad.kept.free_later"),
     (CallFacts("inactive", inactive=True), "irgrad.kept.clear"),

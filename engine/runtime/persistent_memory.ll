@@ -1,6 +1,7 @@
 ; Shadow memory that lives across calls, like the memory of the program that it belongs to (see `persistent_memory.py`).
 ;
-;     block   { next, bytes, base, owner } in the 64 bytes before the memory; base: what is freed
+;     block   { next, bytes, base, owner, fields } in the 64 bytes before the memory; base: what is freed
+;     fields  { period, count, [count x { first byte, bytes }] }: the floats in each period, null where all is floats
 ;
 ; The program's own use of such memory is for one thread at a time; the list survives any.
 
@@ -23,8 +24,8 @@ out:
   ret void
 }
 
-; zeroed memory; %owner: the derivative that it is cleared for, null for memory that is never cleared
-define internal noalias ptr @irgrad.kept.new(ptr %owner, i64 %bytes, i64 %align) noinline nounwind {
+; zeroed memory; %owner: the derivative that its floats are cleared for, null for memory that is never cleared
+define internal noalias ptr @irgrad.kept.new(ptr %owner, ptr %fields, i64 %bytes, i64 %align) noinline nounwind {
 entry:
   %head = call i64 @llvm.umax.i64(i64 %align, i64 64)
   %two = shl i64 %head, 1
@@ -48,6 +49,8 @@ made:
   store ptr %base, ptr %basep, align 8
   %ownerp = getelementptr i8, ptr %block, i64 24
   store ptr %owner, ptr %ownerp, align 8
+  %fieldsp = getelementptr i8, ptr %block, i64 32
+  store ptr %fields, ptr %fieldsp, align 8
   call void @irgrad.kept.hold()
   %first = load ptr, ptr @irgrad.kept.first, align 8
   store ptr %first, ptr %block, align 8
@@ -103,8 +106,47 @@ clear:
   %bytesp = getelementptr i8, ptr %block, i64 8
   %bytes = load i64, ptr %bytesp, align 8
   %memory = getelementptr i8, ptr %block, i64 64
+  %fieldsp = getelementptr i8, ptr %block, i64 32
+  %fields = load ptr, ptr %fieldsp, align 8
+  %plain = icmp eq ptr %fields, null
+  br i1 %plain, label %whole, label %mixed
+whole:
   call void @llvm.memset.p0.i64(ptr %memory, i8 0, i64 %bytes, i1 false)
   br label %done
+mixed:
+  %period = load i64, ptr %fields, align 8
+  %countp = getelementptr i8, ptr %fields, i64 8
+  %count = load i64, ptr %countp, align 8
+  br label %element
+element:
+  %start = phi i64 [ 0, %mixed ], [ %further, %over ]
+  %inside = icmp ult i64 %start, %bytes
+  br i1 %inside, label %field, label %done
+field:
+  %i = phi i64 [ 0, %element ], [ %i1, %next.field ]
+  %more = icmp ult i64 %i, %count
+  br i1 %more, label %one, label %over
+one:
+  %words = shl i64 %i, 4
+  %places = getelementptr i8, ptr %fields, i64 16
+  %placep = getelementptr i8, ptr %places, i64 %words
+  %place = load i64, ptr %placep, align 8
+  %sizep = getelementptr i8, ptr %placep, i64 8
+  %size = load i64, ptr %sizep, align 8
+  %first.byte = add i64 %start, %place
+  %last = add i64 %first.byte, %size
+  %fits = icmp ule i64 %last, %bytes
+  br i1 %fits, label %zero, label %next.field
+zero:
+  %at = getelementptr i8, ptr %memory, i64 %first.byte
+  call void @llvm.memset.p0.i64(ptr %at, i8 0, i64 %size, i1 false)
+  br label %next.field
+next.field:
+  %i1 = add i64 %i, 1
+  br label %field
+over:
+  %further = add i64 %start, %period
+  br label %element
 done:
   br label %look
 out:

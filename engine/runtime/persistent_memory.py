@@ -15,7 +15,7 @@ __all__ = ["CLEAR", "FREE", "NEW", "PREFIX", "TYPES", "link_kept"]
 PREFIX = "irgrad.kept."
 NEW, CLEAR, FREE = f"{PREFIX}new", f"{PREFIX}clear", (f"{PREFIX}free", f"{PREFIX}free_later")
 TYPES = {
-    NEW: ty.function(ty.PTR, (ty.PTR, ty.I64, ty.I64)), CLEAR: ty.function(ty.VOID, (ty.PTR,)),
+    NEW: ty.function(ty.PTR, (ty.PTR, ty.PTR, ty.I64, ty.I64)), CLEAR: ty.function(ty.VOID, (ty.PTR,)),
     FREE[0]: ty.function(ty.VOID, (ty.PTR,)), FREE[1]: ty.function(ty.VOID, (ty.PTR, ty.PTR)),
 }  # fmt: skip
 _DECLARED = re.compile(r"^declare [^\n]*@irgrad\.kept\.\w+\([^\n]*\n", re.M)

@@ -36,7 +36,7 @@ def allocation_alignment(sweep: PrimalCopy, call: Instruction) -> Value:
     """The alignment that an allocation asks for, else that of `malloc`."""
     name = call.callee_name or ""
     at = 0 if name in ("aligned_alloc", "memalign") else 1 if "align_val_t" in name else None
-    at = 2 if name == NEW else at
+    at = 3 if name == NEW else at
     if at is None:
         return ConstInt(ty.I64, 16)
     return sweep.b.to_i64(sweep.value(call.args[at]), signed=False)

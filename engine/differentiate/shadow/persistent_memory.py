@@ -15,14 +15,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.activity.activity import objects_of
+from irgrad.engine.analyses.memory.byte_kinds import CONFLICT, Layout
 from irgrad.engine.analyses.memory.carried_over import carried_over
+from irgrad.engine.analyses.memory.objects import Object
+from irgrad.engine.analyses.types.memory_types import Pattern
 from irgrad.engine.differentiate.layout import lanes, separate_shadows
 from irgrad.engine.differentiate.shadow.copies import layout_of_copy
 from irgrad.engine.differentiate.shared.refuse import refuse
 from irgrad.engine.differentiate.shared.sweeps import AdjointSweep, PrimalCopy
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
-from irgrad.engine.ir.model import ConstInt, ConstZero, GlobalVariable, Instruction, Value
+from irgrad.engine.ir.model import ConstAggregate, ConstInt, ConstZero, GlobalVariable, Instruction, Value
 from irgrad.engine.runtime.persistent_memory import CLEAR, FREE, NEW, PREFIX, TYPES
 
 if TYPE_CHECKING:
@@ -32,6 +35,10 @@ __all__ = [
     "clear", "clear_floats", "forget", "free", "kept_objects", "lasts", "new",
     "outlives",
 ]  # fmt: skip
+
+_ONCE = 1 << 40
+"""The period of what does not repeat."""
+
 
 def kept_objects(unit: Unit) -> int:
     """Allocations that a variable may lead to when a call begins, and what is freed by the same code as those."""
@@ -67,19 +74,43 @@ def new(sweep: PrimalCopy, instr: Instruction, size: Value, align: Value) -> Val
     """The shadow of an allocation that may outlive the call; `size`: its bytes, for all lanes."""
     unit, b = sweep.unit, sweep.b
     owner: Value = ConstZero(ty.PTR)
+    fields: Value = ConstZero(ty.PTR)
     floats = [o for o in objects_of(unit.pointers, unit.pointers.of(instr)) if unit.activity.object(o)]
     if floats:
-        if any(unit.activity.holds_pointers(o) for o in floats):
-            raise refuse(
-                unit, instr, "memory with pointers beside active floats is kept in a variable",
-                because="a later call would find in it the derivatives of an earlier one",
-                fix="keep the pointers and the floats in different memory, or allocate it in each call",
-            )  # fmt: skip
         owner = _tag(unit, instr)
+        fields = _fields(unit, instr, floats) if any(unit.activity.holds_pointers(o) for o in floats) else fields
     make = unit.declare(NEW, TYPES[NEW], "nounwind", "noalias")
     if unit.memory.separate:
-        return separate_shadows.join(b, ty.PTR, [b.call(make, [owner, size, align]) for _ in range(unit.width)])
-    return b.call(make, [owner, size, lanes.at_least(b, align) if unit.memory.scale > 1 else align])
+        made = [b.call(make, [owner, fields, size, align]) for _ in range(unit.width)]
+        return separate_shadows.join(b, ty.PTR, made)
+    return b.call(make, [owner, fields, size, lanes.at_least(b, align) if unit.memory.scale > 1 else align])
+
+
+def _fields(unit: Unit, call: Instruction, objects: list[Object]) -> GlobalVariable:
+    """Where the floats lie among the pointers: a constant for `irgrad.kept.clear`."""
+    layouts = {_period_and_fields(unit.types.object_layout(obj)) for obj in objects}
+    period, fields = layouts.pop()
+    if layouts or not fields or any(kind is CONFLICT for _, kind in fields):
+        raise refuse(
+            unit, call, "memory with pointers beside active floats is kept in a variable",
+            because="a later call would find in it the derivatives of an earlier one, and which bytes are floats is "
+                    "not known",
+            fix="keep the pointers and the floats in different memory, or allocate it in each call",
+        )  # fmt: skip
+    scale = unit.memory.scale
+    floats = [(at * scale, ty.size_of(kind) * scale) for at, kind in fields if isinstance(kind, ty.FloatType)]
+    numbers = [period * scale, len(floats), *(n for field in floats for n in field)]
+    name = f"{PREFIX}fields.{'.'.join(map(str, numbers))}"
+    body = ty.array(len(numbers), ty.I64)
+    init = ConstAggregate(body, [ConstInt(ty.I64, n) for n in numbers])
+    variables = unit.module.globals
+    found = variables.setdefault(name, GlobalVariable(name, body, init, True, "internal"))
+    assert isinstance(found, GlobalVariable)
+    return found
+
+
+def _period_and_fields(layout: Pattern | Layout) -> tuple[int, Layout]:
+    return (layout.period, layout.fields) if isinstance(layout, Pattern) else (_ONCE, layout)
 
 
 def forget(sweep: PrimalCopy, memory: Value, arena: Value | None) -> None:
