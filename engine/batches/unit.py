@@ -71,14 +71,16 @@ class Unit:
 
     def __init__(self, program: Program, strategy: Strategy, uses: tuple[str, ...]) -> None:
         from irgrad.engine.codegen.jit import compile_module
+        from irgrad.engine.codegen.target import CPUS
 
+        options = program.source.options
         self.program = program
         self.strategy = strategy
         self.tables: dict[Any, Any] = {}  # plans by shapes (see `plan`)
         self.turn = threading.Lock() if strategy.serial else nullcontext()
         text, name = block_ir(program, strategy, uses), BLOCK
         entries = [name, _DRAIN] if _DRAIN in outline(text).functions else [name]
-        self.compiled: Any = compile_module(text, entries, strict_fp=program.source.options.strict_fp)
+        self.compiled: Any = compile_module(text, entries, strict_fp=options.strict_fp, target=CPUS[options.cpu])
         self.address = int(self.compiled.address(name))
 
 

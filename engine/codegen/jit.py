@@ -198,8 +198,9 @@ def _for_process(text: str) -> str:
 
 
 def compile_known(
-    key: str, text: Callable[[], str], entries: Sequence[str], optional: Sequence[str] = (), *, strict_fp: bool = False
-) -> Compiled:
+    key: str, text: Callable[[], str], entries: Sequence[str], optional: Sequence[str] = (),
+    strict_fp: bool = False, target: Target | None = None,
+) -> Compiled:  # fmt: skip
     """`compile_module` of a text that need not be made when the disk cache has its machine code.
 
     key: a digest of everything that determines the text; optional: entries where the module defines them.
@@ -211,7 +212,7 @@ def compile_known(
     if image is None:
         made = _for_process(text())
         wanted = [*entries, *(name for name in optional if _defines(made, name))]
-        image, _ = compile_object(made, wanted, strict_fp=strict_fp, cache=False)
+        image, _ = compile_object(made, wanted, strict_fp=strict_fp, cache=False, target=target)
         store.put("object", key, image)
     defined = ObjectFile(image).defined
     return link_object(image, [*entries, *(name for name in optional if name in defined)], cached=cached)

@@ -10,7 +10,7 @@ from typing import Any
 from irgrad.engine.codegen.llvm import binding, host_cpu, host_features
 from irgrad.rules.errors import CompileError
 
-__all__ = ["HOST", "Target", "check_instructions"]
+__all__ = ["BASELINE", "CPUS", "HOST", "Target", "check_instructions"]
 
 _EVERYWHERE = {"+sse", "+sse2"}  # on every x86-64 CPU
 _FEATURES = {
@@ -81,3 +81,6 @@ class Target:
 
 HOST = Target("host", lambda: str(binding().get_process_triple()), host_cpu, host_features)
 """This machine, with all that its CPU can do."""
+BASELINE = Target("baseline", HOST.triple, lambda: "", lambda: "", vector_math=False)
+"""Any machine of this architecture: no fused multiply-add, values are those of a compiler without -m options."""
+CPUS = {"native": HOST, "baseline": BASELINE}

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 from irgrad.rules.errors import IRGradError
 
-__all__ = ["TAPE_CHOICES", "Options"]
+__all__ = ["CPU_CHOICES", "TAPE_CHOICES", "Options"]
 
 TAPE_CHOICES = ("auto", "store", "recompute")
 """What `Options.tape` may be."""
+CPU_CHOICES = ("native", "baseline")
+"""What `Options.cpu` may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,10 @@ class Options:
     device_tape: bytes for the memory of a sample on a GPU, where no bound of it is known; a launch with too few fails
     preopt: False to differentiate what the compiler wrote as it is, and to optimise only the derivative
 
-    `str` names those that change the code. Raises IRGradError for a word that `tape` does not know.
+    cpu: "native" for machine code with all that this machine's CPU can do, "baseline" for what every CPU of its
+    architecture can: values are those of a compiler without -m options
+
+    `str` names those that change the code. Raises IRGradError for a word that `tape` or `cpu` does not know.
     """
 
     strict_fp: bool = False
@@ -34,11 +39,16 @@ class Options:
     preopt: bool = True
     strong_zero: bool = False
     device_tape: int = 0
+    cpu: str = "native"
 
     def __post_init__(self) -> None:
         if self.tape not in TAPE_CHOICES:
             raise IRGradError(f"tape={self.tape!r} is no choice", because=f"the choices are {', '.join(TAPE_CHOICES)}",
                               fix='lib.kernel("name", signature, tape="store")')
+
+        if self.cpu not in CPU_CHOICES:
+            raise IRGradError(f"cpu={self.cpu!r} is no choice", because=f"the choices are {', '.join(CPU_CHOICES)}",
+                              fix='load(..., cpu="baseline")')
 
         if self.device_tape < 0:
             raise IRGradError(f"device_tape={self.device_tape} is no number of bytes", because="it is negative",
@@ -46,5 +56,6 @@ class Options:
 
     def __str__(self) -> str:
         words = [f"strict_fp={self.strict_fp}", self.layout, "" if self.preopt else "preopt=False",
-                 "strong_zero" if self.strong_zero else ""]  # fmt: skip
+                 "strong_zero" if self.strong_zero else "",
+                 "" if self.cpu == "native" else f"cpu={self.cpu}"]  # fmt: skip
         return " ".join(filter(None, words))

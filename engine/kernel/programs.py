@@ -381,7 +381,6 @@ class Program:
         from irgrad.engine.ir.text.outline import outline
         from irgrad.engine.pipeline.derivatives import link_runtime, scheduled
         from irgrad.engine.runtime.helpers import uses_tape
-
         text = self.stage.text
         if self.word and self.word[-1].width > 1:
             text = scheduled(text, self.stage.name)
@@ -401,13 +400,14 @@ class Program:
             with self._lock:
                 if self._compiled is None:
                     from irgrad.engine.codegen.jit import compile_known
+                    from irgrad.engine.codegen.target import CPUS
 
                     if self.rules is not None:
                         from irgrad.engine.kernel.host import register
 
                         register(self.rules)
-                    unit = compile_known(self.key, lambda: self.ir, [self.entry_symbol], [PEAK, DRAIN],
-                                         strict_fp=self.source.options.strict_fp)
+                    strict, cpu = self.source.options.strict_fp, CPUS[self.source.options.cpu]
+                    unit = compile_known(self.key, lambda: self.ir, [self.entry_symbol], [PEAK, DRAIN], strict, cpu)
                     self._peak = _READ(unit.address(PEAK)) if unit.has(PEAK) else None
                     self._compiled = unit
         return self._compiled

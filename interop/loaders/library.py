@@ -25,18 +25,20 @@ class Library:
 
     `text` is the module's IR, `digest` its SHA-256, `source_names` what it was loaded from, `warnings` what the
     compiler said, `debug` whether it carries source lines, `preopt` whether its kernels are optimised before they are
-    differentiated, `code` the sources that were given as strings, by their names in debug locations, `described` gives
-    the IR with types in its debug information.
+    differentiated, `cpu` what machine code is made for (see `load`), `code` the sources that were given as strings, by
+    their names in debug locations, `described` gives the IR with types in its debug information.
     """
 
-    __slots__ = ("_functions", "code", "described", "digest", "preopt", "source_names", "text", "warnings")
+    __slots__ = ("_functions", "code", "cpu", "described", "digest", "preopt", "source_names", "text", "warnings")
 
     def __init__(self, text: str, source_names: Sequence[str], warnings: str = "", *, preopt: bool = True,
-                 code: Sequence[tuple[str, str]] = (), described: Callable[[], str] | None = None) -> None:  # fmt: skip
+                 cpu: str = "native", code: Sequence[tuple[str, str]] = (),
+                 described: Callable[[], str] | None = None) -> None:  # fmt: skip
         self.text = text
         self.source_names = tuple(source_names)
         self.warnings = warnings
         self.preopt = preopt
+        self.cpu = cpu
         self.code = tuple(code)
         self.described = described
         self.digest = fingerprint(text)
@@ -137,7 +139,7 @@ class Library:
         from irgrad.engine.kernel.programs import Options
 
         options = Options(strict_fp=strict_fp, tape=tape, preopt=self.preopt, strong_zero=strong_zero,
-                          device_tape=device_tape)  # fmt: skip
+                          device_tape=device_tape, cpu=self.cpu)  # fmt: skip
         if isinstance(signature, str) and "struct" in signature:
             from irgrad.engine.kernel.packing import struct_kernel
             from irgrad.engine.signature.structs import has_structs

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from irgrad.engine.kernel.options import Options as KernelOptions
 from irgrad.interop.loaders import languages
 from irgrad.interop.loaders.compiler import TYPES, Compilation, Options
 from irgrad.interop.loaders.languages import Language
@@ -34,6 +35,7 @@ def load(
     opt: str | None = None,
     language: str | None = None,
     preopt: bool = True,
+    cpu: str = "native",
 ) -> Library:
     """Load functions from C, C++, LLVM IR text or bitcode.
 
@@ -46,9 +48,14 @@ def load(
     language: "c", "c++", "ll" or "bc" where the suffix does not say it, or for a string
     preopt:   False to differentiate before any optimisation, and to optimise only the derivative: slower, for measuring
               what optimising first is worth (benchmarks/preopt.py)
+    cpu:      "native" for machine code with all that this machine's CPU can do, fused multiply-add among it;
+              "baseline" for what every CPU of its architecture can: values are a compiler's without -m options
 
-    Raises LoadError (missing file, unknown kind, IR of a newer LLVM) and CompileError (the compiler's diagnostics).
+
+    Raises IRGradError (another word for `cpu`), LoadError (missing file, unknown kind, IR of a newer LLVM) and
+    CompileError (the compiler's diagnostics).
     """
+    KernelOptions(cpu=cpu)
     if not isinstance(source, (str, os.PathLike, list, tuple)):
         raise LoadError(f"a {type(source).__name__} cannot be loaded",
                         because="a path, a string of C or a list of them is wanted", fix='load("file.c")')
@@ -93,7 +100,7 @@ def load(
             return load(sources, include=options.include, define=define, flags=words, opt=opt, language=language).text
         return text
 
-    return Library(text, names, "\n".join(warnings), preopt=preopt, code=code, described=described)
+    return Library(text, names, "\n".join(warnings), preopt=preopt, cpu=cpu, code=code, described=described)
 
 
 def _macro(value: object) -> str:

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from irgrad.engine import grad
+from irgrad.engine import batch_grad, grad
 from irgrad.engine.codegen.llvm import binding
 from irgrad.interop.loaders import load
-from irgrad.rules.errors import CompileError, LoadError, SignatureError
+from irgrad.rules.errors import CompileError, IRGradError, LoadError, SignatureError
 
 SQUARE = "double square(double x) { return x * x; }\n"
 
@@ -220,3 +220,27 @@ double f(const struct s *p, const int *q, int n) { return h(p, q, n); }
     text = "declare void @g(ptr)\ndefine void @f(ptr %p) {\n  call void @g(ptr %p)\n  ret void\n}\n"
     with pytest.raises(SignatureError, match=r"void\(\?\[n\] p\)"):
         load(text, language="ll").kernel("f")
+
+
+def test_for_every_cpu_products_are_rounded_before_sums(tmp_path: Path) -> None:
+    source = tmp_path / "fused.c"
+    source.write_text("double f(const double *x, long n) { double s = 0;\n"
+                      "for (long i = 0; i < n; i++) s = s * x[i] + x[i]; return s; }")  # fmt: skip
+    x = np.random.default_rng(1).uniform(0.5, 1.5, 40)
+    plain = load(source, cpu="baseline").kernel("f", "f64(f64[n] x, i64 n)")
+    native = load(source).kernel("f", "f64(f64[n] x, i64 n)")
+    values, total = [0.0], 0.0
+    for one in x:
+        total = total * one + one
+        values.append(total)
+    assert plain(x) == total
+    assert native(x) == pytest.approx(total, rel=1e-14)
+    want, after = np.zeros(40), 1.0
+    for i in range(39, -1, -1):
+        want[i] = after * values[i] + after
+        after *= x[i]
+    np.testing.assert_allclose(grad(plain)(x), want, rtol=1e-13)
+    np.testing.assert_allclose(batch_grad(plain)(np.stack([x, x]))[1], want, rtol=1e-13)
+    assert repr(plain.options) != repr(native.options)
+    with pytest.raises(IRGradError, match="cpu='old' is no choice"):
+        load(source, cpu="old")
