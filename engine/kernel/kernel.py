@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irgrad.engine.kernel.binding import Binder, Bound
+from irgrad.engine.kernel.frames import MISSED, Calls
 from irgrad.engine.kernel.programs import Options, Program, Source
 from irgrad.engine.signature.prototype import check_signature, infer, prototype_of
 from irgrad.engine.signature.signature import Signature
@@ -111,6 +112,7 @@ class Kernel:
         self._primal = Program(source)
         self._bind = Binder(signature)
         self._lock = threading.Lock()
+        self._calls: Calls | None = None
         outputs = [i for i, p in enumerate(signature.parameters) if p.is_output]
         self._size = len(self._primal.slots)
         returned = signature.returns is not None and not signature.returns_status
@@ -151,6 +153,15 @@ class Kernel:
         return self._bind.bind(args, kwargs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not kwargs:
+            calls = self._calls
+            if calls is None:
+                origin = [i for i, _ in enumerate(self.signature.parameters)]
+                origin += [-1] * (self._size - len(origin))
+                calls = self._calls = Calls(self._primal, self.signature, self._bind.bind, origin, self._outputs)
+            given = calls(args)
+            if given is not MISSED:
+                return given[0] if len(given) == 1 else tuple(given) if given else None
         bridge = bridge_for(args) or (bridge_for(kwargs.values()) if kwargs else None)
         if bridge is not None:
             return bridge(self, args, kwargs)

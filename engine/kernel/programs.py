@@ -21,6 +21,7 @@ import numpy as np
 from irgrad.engine.kernel.binding import aligned_zeros, frame_of
 from irgrad.engine.kernel.normal_form import entry_name, entry_text, normal_name, normal_text, prepared_text
 from irgrad.engine.kernel.options import Options
+from irgrad.engine.kernel.pages import zeros
 from irgrad.engine.kernel.serialised_calls import in_turn
 from irgrad.engine.runtime.arena import DRAIN, PEAK, PEAK_TEXT
 from irgrad.engine.signature.slots import Slot, Step, derived_slots, only_again, primal_slots, word_text
@@ -454,8 +455,7 @@ class Program:
 
         Buffers must be C-contiguous arrays of the slots' dtypes and shapes; those of inout slots are overwritten.
         """
-        full = self.fill(buffers, sizes)
-        self.invoke(full)
+        self.invoke(full := self.fill(buffers, sizes))
         return full
 
     def invoke(self, buffers: Sequence[Array]) -> None:
@@ -487,7 +487,7 @@ class Program:
     def fill(self, buffers: list[Array | None], sizes: Mapping[str, int]) -> list[Array]:
         """Buffers of zeros where there is none."""
         rows = zip(self.slots, self.shapes(sizes), buffers, strict=False)
-        return [array if array is not None else (aligned_zeros if slot.lanes else np.zeros)(shape, slot.dtype.numpy)
+        return [array if array is not None else (aligned_zeros if slot.lanes else zeros)(shape, slot.dtype.numpy)
                 for slot, shape, array in rows]  # fmt: skip
 
     def __repr__(self) -> str:

@@ -39,11 +39,13 @@ static std::vector<double> first(40, 1.5);
 static std::vector<double> second(first.begin(), first.end());
 KERNEL(later, double *inside = &second[3], EACH { inside[i] = x[i] * x[i]; s = s * 0.5 + inside[i] * inside[i - 1]; }
   EACH inside[i] = 1.5;)
-static std::map<int, double> tree{{1, 2.0}, {0, 3.0}};
-extern "C" double mapped(const double *x, long n) { double s = 0; EACH { tree[i % 2] = x[i]; s += tree[0] * x[0]; }
-  return s; }
+static std::map<int, double> tree{{1, 0.0}, {0, 0.0}};
+extern "C" double mapped(const double *x, long n) {
+  double s = 0; EACH { tree[i % 2] += x[i]; s += tree[0] * x[0]; } tree[0] = tree[1] = 0; return s; }
+static double *parsed = (double *)std::strtol(std::getenv("PATH"), nullptr, 16);
+extern "C" double unknown(const double *x, long n) { EACH parsed[i] = x[i]; return parsed[0] * parsed[n - 1]; }
 """
-KERNELS = ["allocated", "resized", "owned", "both", "pooled", "nested", "rows", "later"]
+KERNELS = ["allocated", "resized", "owned", "both", "pooled", "nested", "rows", "later", "mapped"]
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -67,7 +69,7 @@ def test_the_plan_is_that_of_what_runs() -> None:
 
 
 def test_what_they_do_not_help_with_is_refused_as_before() -> None:
-    kernel = ig.load(SOURCE, language="c++").kernel("mapped", SIGNATURE)
+    kernel = ig.load(SOURCE, language="c++").kernel("unknown", SIGNATURE)
     with pytest.raises(Unsupported, match="pointer of unknown origin"):
         ig.engine.grad(kernel)(np.array([0.5, -0.3]))
 

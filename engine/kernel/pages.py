@@ -1,0 +1,46 @@
+"""Zeroed arrays of some megabytes, in memory that comes back when nobody holds them any more.
+
+A large array of `numpy` is fresh pages of the system at every call: to map and to clear them takes longer than many a
+kernel. Here the memory of an array that has died is cleared and given out again, to arrays of the same size.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import weakref
+from typing import Any
+
+import numpy as np
+
+__all__ = ["LEAST", "MOST_KEPT", "zeros"]
+
+Array = np.ndarray[Any, Any]
+LEAST = 1 << 19
+"""Bytes of an array from which on its memory is kept; smaller ones come from `malloc`'s own pools."""
+MOST_KEPT = 1 << 27
+"""Bytes that are kept at most while no array uses them."""
+_free: dict[int, list[Array]] = {}
+_given: dict[int, weakref.ref[Any]] = {}
+
+
+def zeros(shape: tuple[int, ...], dtype: Any) -> Array:
+    """Like `numpy.zeros`; views keep the memory as the array itself does. Thread-safe."""
+    size = math.prod(shape) * dtype.itemsize
+    if size < LEAST or size > MOST_KEPT:
+        return np.zeros(shape, dtype)
+    try:
+        memory = _free[size].pop()
+        memory.fill(0)
+    except (KeyError, IndexError):
+        memory = np.zeros(size, np.uint8)
+    owner = (ctypes.c_char * size).from_buffer(memory)  # arrays refer to it, and it to nothing that outlives them
+
+    def back(_: weakref.ref[Any]) -> None:
+        _given.pop(id(memory), None)
+        _free[size] = [*_free.pop(size, []), memory]
+        while sum(length * len(rows) for length, rows in list(_free.items())) > MOST_KEPT:
+            _free.pop(next(iter(_free)))  # the size that was not used for the longest time
+
+    _given[id(memory)] = weakref.ref(owner, back)
+    return np.ndarray(shape, dtype, owner)

@@ -1,0 +1,58 @@
+"""Large arrays of zeros, whose memory comes back."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+
+from irgrad.engine.kernel import pages
+from irgrad.engine.kernel.binding import address_of
+from irgrad.engine.kernel.pages import LEAST, MOST_KEPT, zeros
+
+F64 = np.dtype(np.float64)
+SHAPE = (LEAST // 64, 8)
+
+
+def test_memory_comes_back_cleared() -> None:
+    array = zeros(SHAPE, F64)
+    where = address_of(array)
+    assert array.shape == SHAPE
+    assert array.dtype == F64
+    assert array.flags.carray
+    array[...] = 3
+    other = zeros(SHAPE, F64)
+    assert address_of(other) != where
+    del array
+    again = zeros(SHAPE, F64)
+    assert address_of(again) == where
+    assert not again.any()
+
+
+def test_views_keep_the_memory() -> None:
+    array = zeros(SHAPE, F64)
+    where = address_of(array)
+    row, flat = array[3], array.reshape(-1)[5:]
+    row[...] = 7
+    view = memoryview(array)  # type: ignore[arg-type, unused-ignore]  # pyright: ignore[reportArgumentType]
+    del array
+    gc.collect()
+    assert address_of(zeros(SHAPE, F64)) != where
+    del row
+    assert address_of(zeros(SHAPE, F64)) != where
+    assert flat[8 * 3 - 5] == 7
+    del flat
+    assert address_of(zeros(SHAPE, F64)) != where
+    view.release()
+    del view
+    assert address_of(zeros(SHAPE, F64)) == where
+
+
+def test_a_bounded_amount_is_kept() -> None:
+    size = MOST_KEPT // 3
+    held = [zeros((size,), np.dtype(np.uint8)) for _ in range(5)]
+    assert all(not array[:: 1 << 12].any() for array in held)
+    del held
+    assert sum(length * len(rows) for length, rows in pages._free.items()) <= MOST_KEPT
+    assert type(zeros((4,), F64).base) is type(None), "small arrays are NumPy's own"
+    assert zeros((0, 3), F64).shape == (0, 3)
