@@ -243,6 +243,8 @@ def token() -> tuple[tuple[int, int], ...]:
     fixed = _FIXED.get()
     if fixed is not None:
         return ((fixed.stamp, -1),)
+    if not _PACKS and not _STACK.get():
+        return ((id(_USER), _USER.stamp),) if _USER.stamp else ()
     return tuple((id(layer), layer.stamp) for layer in active() if layer.stamp)
 
 

@@ -21,6 +21,7 @@ from irgrad.engine.enzyme.names import (
     DERIVATIVES,
     PLAIN,
     PREFIX,
+    ROUNDING,
     SPLIT,
     SWITCHES,
     VALUED,
@@ -276,6 +277,11 @@ class _Parser(Reader):
                               stored=pointee(self.module, self.attrs[0], "sret"))
         call.through = self.through
         self._ahead(call)
+        if self.family == ROUNDING:
+            call.switches.add("rounding")
+            if call.width > 1:
+                raise self.refuse("several error estimates at once are not supported",
+                                  "enzyme_width stands in the call", "make several calls")
         self._parameters(call)
         self._behind(call)
         if all(p.activity == "const" for p in call.parameters):

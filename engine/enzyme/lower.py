@@ -252,7 +252,7 @@ class _Program:
         self.count += 1
         thunk, root = f"irgrad.call.{self.count}", "irgrad.root"
         key = (root_text(call, root), call.derivation, call.untaped, tuple(active(call)), call.width, kept(call),
-               strong(call), loose(call))  # fmt: skip
+               strong(call), loose(call), rounding(call))  # fmt: skip
         parts = []
         if key not in self.known:
             name = f"irgrad.root.{self.count}"
@@ -382,7 +382,7 @@ def _differentiated(
 
     request = Request(
         name, _derivative_of(call), tuple(kinds), kept=kept(call), log=not call.untaped, strong_zero=strong(call),
-        width=Apart(call.width) if call.width > 1 else 1, runtime_activity=loose(call),
+        width=Apart(call.width) if call.width > 1 else 1, runtime_activity=loose(call), rounding=rounding(call),
     )  # fmt: skip
     derived = within_time(lambda: derive(module, request, book), f"differentiating `{call.function.name}`")
     said.called_by(book, module)
@@ -415,6 +415,11 @@ def strong(call: DerivativeCall) -> bool:
 def loose(call: DerivativeCall) -> bool:
     """Whether a shadow may be the value's own memory."""
     return "runtime_activity" in call.switches
+
+
+def rounding(call: DerivativeCall) -> bool:
+    """Whether rounding errors are estimated."""
+    return "rounding" in call.switches
 
 
 def _numbers(type_: ty.Type, integers: bool = True) -> bool:

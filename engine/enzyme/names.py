@@ -12,8 +12,8 @@ from irgrad.engine.ir.model import ConstExpr, GlobalVariable, Instruction, Value
 from irgrad.engine.ir.opcodes import having
 
 __all__ = [
-    "ACTIVITIES", "BATCH", "DERIVATIVES", "PLAIN", "PREFIX", "SPLIT", "SWITCHES", "VALUED", "annotation", "family",
-    "spelled_out",
+    "ACTIVITIES", "BATCH", "DERIVATIVES", "PLAIN", "PREFIX", "ROUNDING", "SPLIT", "SWITCHES", "VALUED", "annotation",
+    "family", "spelled_out",
 ]  # fmt: skip
 
 PREFIX = "__enzyme_"
@@ -23,9 +23,13 @@ DERIVATIVES = {
     "__enzyme_augmentfwd": "augment",
     "__enzyme_reverse": "sweep",
     "__enzyme_fwdsplit": "tangent",
+    "__enzyme_error_estimate": "forward",
 }
 """Calls that become calls of a derivative, with its mode; augment and sweep are the halves of split mode, record (an
 augmentfwd of which fwdsplit takes the tape) and tangent those of forward mode in split form."""
+
+ROUNDING = "__enzyme_error_estimate"
+"""Whose tangents are relative rounding errors."""
 
 SPLIT = frozenset({"augment", "sweep", "record", "tangent"})
 """The modes of one half of a derivative."""

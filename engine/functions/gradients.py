@@ -66,7 +66,10 @@ class Gradient:
         Gradients have shape and dtype of their arguments. Raises as the kernel does.
         """
         if not kwargs:
-            given = self._quick()(args)
+            calls = self._calls
+            if calls is None or calls[0] != token():
+                calls = self._quick()
+            given = calls[1](args)
             if given is not MISSED:
                 if self.with_value:
                     value, *gradients = given
@@ -81,14 +84,13 @@ class Gradient:
             return result
         return full[_slot(self.program, self.target)].reshape(())[()], result
 
-    def _quick(self) -> Calls:
-        now = token()
-        if self._calls is None or self._calls[0] != now:
-            origin, gradients, cotangent = self._layout()
-            results = [_slot(self.program, self.target), *gradients] if self.with_value else gradients
-            kernel = self.kernel
-            self._calls = now, Calls(self.program, kernel.signature, kernel.bind, origin, results, [cotangent])
-        return self._calls[1]
+    def _quick(self) -> tuple[Any, Calls]:
+        """The rules that are in force, and calls by them."""
+        origin, gradients, cotangent = self._layout()
+        results = [_slot(self.program, self.target), *gradients] if self.with_value else gradients
+        kernel = self.kernel
+        self._calls = token(), Calls(self.program, kernel.signature, kernel.bind, origin, results, [cotangent])
+        return self._calls
 
     def _buffers(self, bound: Bound) -> list[Array]:
         origin, _, cotangent = self._layout()

@@ -17,6 +17,7 @@ import numpy as np
 
 from irgrad.engine.kernel.binding import address_of
 from irgrad.engine.kernel.pages import LEAST, zeros
+from irgrad.engine.signature.slots import RETURN
 
 if TYPE_CHECKING:
     from irgrad.engine.kernel.binding import Bound
@@ -67,24 +68,21 @@ class Calls:
         wanted = self._wanted
         if wanted is None or len(args) != len(wanted):
             return MISSED
-        key = []
-        for value, (dtype, low, high) in zip(args, wanted, strict=True):
-            kind = type(value)
-            if kind is _ndarray:
-                if value.dtype is not dtype or not value.flags.carray:
+        key: Any = ()
+        for value, (dtype, low, high) in zip(args, wanted):  # noqa: B905 strict= costs a tenth of the call
+            if dtype is not None:
+                if type(value) is not _ndarray or value.dtype is not dtype or not value.flags.carray:
                     return MISSED
-                key.append(value.shape)
-            elif dtype is not None:
-                return MISSED
+                key += (value.shape,)
             elif high:
-                if kind is not int or not low <= value <= high:
+                if type(value) is not int or not low <= value <= high:
                     return MISSED
-                key.append(value)
-            elif kind is not float:
+                key += (value,)
+            elif type(value) is not float:
                 return MISSED
-        found = self._known.get(tuple(key))
+        found = self._known.get(key)
         if found is None:
-            found = self._shape(tuple(key), args)
+            found = self._shape(key, args)
             if found is None:
                 return MISSED
         return found(args)
@@ -98,11 +96,15 @@ class Calls:
         return self._known[key]
 
 
+_Start = tuple[int, tuple[int, ...], Any, bool]
+"""Slot, shape, what its buffer holds when a call begins, and whether a call changes that."""
+
+
 class _Shape:
     """Calls with arguments of one shape: plain numbers, and where in the frame everything goes."""
 
-    __slots__ = ("_arrays", "_copies", "_entry", "_free", "_fresh", "_give", "_program", "_scalars", "_starts",
-                 "own_bytes")  # fmt: skip
+    __slots__ = ("_arrays", "_copies", "_entry", "_free", "_fresh", "_give", "_passing", "_program", "_scalars",
+                 "_starts", "own_bytes")  # fmt: skip
 
     def __init__(
         self, program: Program, bound: Bound, origin: tuple[int, ...], results: tuple[int, ...], ones: frozenset[int]
@@ -116,7 +118,7 @@ class _Shape:
         self._copies: list[tuple[int, int]] = []
         self._scalars: list[tuple[int, int]] = []
         self._fresh: list[tuple[int, tuple[int, ...], Any, Any]] = []
-        self._starts: list[tuple[int, Any, Any]] = []  # (slot, empty buffer, what it holds when a call begins)
+        self._starts: list[_Start] = []
         shapes = program.shapes(bound.sizes)
         for number, (slot, index) in enumerate(zip(program.slots, origin, strict=True)):
             dtype, shape = slot.dtype.numpy, shapes[number]
@@ -124,44 +126,47 @@ class _Shape:
             if index >= 0 and argument is None:
                 given = bound.buffers[index]
                 if given is not None:  # a size
-                    self._starts.append((number, shape, given))
+                    self._starts.append((number, shape, given[()], False))
                     continue
             if argument is None and number in results and shape:
                 make = zeros if math.prod(shape) * dtype.itemsize >= LEAST else np.zeros
                 self._fresh.append((number, shape, dtype, make))
             elif argument is None:
-                self._starts.append((number, shape, dtype.type(number in ones)))
+                returned = slot.parameter.name == RETURN and slot.role == "out"  # each call writes it
+                self._starts.append((number, shape, dtype.type(number in ones), not returned and slot.role != "in"))
             elif not slot.parameter.is_array:
                 self._scalars.append((number, argument))
-                self._starts.append((number, shape, dtype.type(0)))
+                self._starts.append((number, shape, dtype.type(0), False))
             else:
                 (self._copies if slot.role == "inout" else self._arrays).append((number, argument))
-        self._give = results
-        self.own_bytes = sum(_bytes(shape, value) for _, shape, value in self._starts)
+        self._passing = [*(row[0] for row in self._copies), *(row[0] for row in self._fresh)]
+        self._give = [(number, number in self._passing) for number in results]
+        self.own_bytes = sum(_bytes(shape, value) for _, shape, value, _ in self._starts)
 
     def __call__(self, args: tuple[Any, ...]) -> list[Any]:
         try:
             state = self._free.pop()
         except IndexError:
             state = _Frame(len(self._program.slots), self._starts)
-        frame, own = state.frame, state.own
-        made: dict[int, Array] = {}
+        frame, held = state.frame, state.held
         for number, argument in self._arrays:
             frame[number] = _addressof(_from_buffer(args[argument]))
         for number, argument in self._copies:
-            made[number] = copied = args[argument].copy()
+            held[number] = copied = args[argument].copy()
             frame[number] = _addressof(_from_buffer(copied))
         for number, argument in self._scalars:
-            own[number][()] = args[argument]
+            held[number][()] = args[argument]
         for number, shape, dtype, make in self._fresh:
-            made[number] = fresh = make(shape, dtype)
+            held[number] = fresh = make(shape, dtype)
             frame[number] = _addressof(_from_buffer(fresh))
         failed = self._entry(state.address)
         if failed is not None:
             raise self._program.out_of_tape(failed)
-        given = [made[n] if n in made else own[n][()] for n in self._give]
-        for buffer, value in state.starts:
-            buffer.fill(value)
+        given = [held[number] if passes else held[number][()] for number, passes in self._give]
+        for number in self._passing:
+            del held[number]
+        for fill, value in state.starts:
+            fill(value)
         if len(self._free) < _MOST_FRAMES:
             self._free.append(state)
         return given
@@ -170,16 +175,17 @@ class _Shape:
 class _Frame:
     """Addresses for one call, and the buffers that belong to it."""
 
-    __slots__ = ("address", "frame", "own", "starts")
+    __slots__ = ("address", "frame", "held", "starts")
 
-    def __init__(self, slots: int, starts: list[tuple[int, Any, Any]]) -> None:
+    def __init__(self, slots: int, starts: list[_Start]) -> None:
         self.frame = (ctypes.c_void_p * slots)()
-        self.own: dict[int, Array] = {}
-        self.starts: list[tuple[Array, Any]] = []
-        for number, shape, value in starts:
-            buffer = self.own[number] = np.full(shape, value, value.dtype)
+        self.held: dict[int, Array] = {}
+        self.starts: list[tuple[Callable[[Any], None], Any]] = []
+        for number, shape, value, again in starts:
+            buffer = self.held[number] = np.full(shape, value, value.dtype)
             self.frame[number] = address_of(buffer)
-            self.starts.append((buffer, value))
+            if again:
+                self.starts.append((buffer.fill, value))
         self.address = ctypes.addressof(self.frame)
 
 

@@ -132,6 +132,10 @@ class Forward(Sweep):
 
     def ruled_call(self, instr: Instruction, site: Site) -> None:
         """Call the derivative that a rule of the user writes."""
+        if self.unit.request.rounding:
+            raise refuse(self.unit, instr, "an estimate of rounding errors goes through a rule for a call",
+                         because="the rule says how tangents move, not how the call rounds",
+                         fix="estimate the errors of the code around it, or link the callee's own body")
         from irgrad.engine.differentiate.custom_rules.custom import forward_of
 
         fn, shape = forward_of(self.unit, site)

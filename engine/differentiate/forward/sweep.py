@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from irgrad.engine.analyses.memory.byte_kinds import CONFLICT
 from irgrad.engine.analyses.memory.objects import holds_address
+from irgrad.engine.differentiate.forward.rounding import error_of_cast, error_of_row
 from irgrad.engine.differentiate.layout import separate_shadows
 from irgrad.engine.differentiate.layout.leaves import has_float, has_pointer, zero_of
 from irgrad.engine.differentiate.primitives.application import application
@@ -202,7 +203,8 @@ class Sweep:
         """fptrunc, fpext: linear."""
         self.copy(instr)
         if self.shadowed(instr):
-            self.shadows[instr] = self.like(instr, [self.shadow(instr.operands[0])])
+            moved = self.like(instr, [self.shadow(instr.operands[0])])
+            self.shadows[instr] = error_of_cast(self, instr, moved) if self.unit.request.rounding else moved
 
     def phi(self, instr: Instruction) -> None:
         """Phi, and a phi of the shadows."""
@@ -294,6 +296,9 @@ class Sweep:
 
     def tangent_of_row(self, instr: Instruction, applied: Application) -> None:
         """shadow(result) = sum of partial x tangent, over the active operands."""
+        if self.unit.request.rounding:
+            self.shadows[instr] = error_of_row(self, instr, applied)
+            return
         self.shadows[instr] = applied.tangent(
             self.unit, self.b, [self.value(o) for o in applied.operands], self.values[instr],
             [self.shadow(o) if self.activity.value(o) else None for o in applied.operands],

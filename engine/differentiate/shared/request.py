@@ -44,6 +44,7 @@ class Request:
     strong_zero: a zero tangent or adjoint times an infinite slope is zero; zero_slopes: so is an infinite one times a
         zero slope
     followed: the function is a derivative, of one whose pointers to the same active arguments were followed already
+    rounding: shadows are bounds of relative rounding errors, in place of tangents ("jvp")
     runtime_activity: a shadow that is its argument's own memory means that it has no derivative
     """
 
@@ -62,6 +63,7 @@ class Request:
     strong_zero: bool = False
     zero_slopes: bool = False
     followed: bool = False
+    rounding: bool = False
     runtime_activity: bool = False
 
     @property
