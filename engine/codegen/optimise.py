@@ -10,6 +10,7 @@ from irgrad.engine.codegen import vector_math
 from irgrad.engine.codegen.llvm import binding
 from irgrad.engine.codegen.passes import Code, Settings, llvm_pass, run_passes, text_pass
 from irgrad.engine.codegen.prepare import strip_target
+from irgrad.engine.codegen.self_references import hold_self_references
 from irgrad.engine.codegen.target import HOST, Target
 from irgrad.engine.ir.text.outline import outline
 from irgrad.rules.errors import LoadError
@@ -113,6 +114,7 @@ def rewrite_math(code: Code, settings: Settings) -> None:
 
 LOWER = (
     text_pass("strip-target", strip_target),
+    text_pass("hold-self-references", hold_self_references),
     llvm_pass("note-adjoint", note_adjoint),
     llvm_pass("annotate-math", annotate_math),
     llvm_pass("internalise", internalise),

@@ -16,6 +16,7 @@ from typing import Any
 from irgrad.engine.codegen.llvm import binding, check_text, parse
 from irgrad.engine.codegen.masked import masked_memory
 from irgrad.engine.codegen.passes import Code, Settings, llvm_pass, run_passes, text_pass
+from irgrad.engine.codegen.self_references import hold_self_references
 from irgrad.engine.ir.assembly import plain_assembly
 from irgrad.engine.ir.text.outline import outline
 from irgrad.engine.normalise.variadic import fixed_arguments
@@ -288,6 +289,7 @@ PREPARE = (
     text_pass("check-text", checked),
     text_pass("strip-target", strip_target),
     text_pass("own-aliases", _own_aliases),
+    text_pass("hold-self-references", hold_self_references),
     text_pass("plain-assembly", plain_assembly),
     text_pass("fix-arguments", fix_arguments),
     llvm_pass("lower-x86", lower_x86),
