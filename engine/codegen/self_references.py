@@ -41,7 +41,7 @@ def hold_self_references(text: str) -> str:
         return text
     rows = [used[2], *rows] if used else rows
     count = int(used[1]) + len(rows) - 1 if used else len(rows)
-    line = f"@llvm.compiler.used = appending global [{count} x ptr] [{', '.join(rows)}]"
+    new = f"@llvm.compiler.used = appending global [{count} x ptr] [{', '.join(rows)}]"
     if used:
-        return f"{text[: used.start()]}{line}{used[3]}{text[used.end() :]}"
-    return f'{text}\n{line}, section "llvm.metadata"\n'
+        return f"{text[: used.start()]}{new}{used[3]}{text[used.end() :]}"
+    return f'{text}\n{new}, section "llvm.metadata"\n'
