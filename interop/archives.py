@@ -1,7 +1,7 @@
 """Archives (`libx.a`) with members of bitcode, as `-c -flto` makes them: what the program needs of them.
 
-An archive gives a program those members that define what nothing so far has defined; a linker reads machine code only,
-so for bitcode the choice is made here.
+An archive gives a program those members that define what nothing so far has defined, or all of them under
+`--whole-archive`; a linker reads machine code only, so for bitcode the choice is made here.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from pathlib import Path
 
 from irgrad.rules.errors import LoadError
 
-__all__ = ["archives_of", "holds_bitcode", "members", "wanted"]
+__all__ = ["archives_of", "holds_bitcode", "machine_code", "members", "wanted", "whole"]
 
 _MAGIC = b"!<arch>\n"
 _HEADER = 60
 _BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
+_STATES = ("--whole-archive", "--no-whole-archive", "--push-state", "--pop-state")
 _NAME = r'@(?P<name>"[^"\n]+"|[-\w$.]+)'
 _DEFINED = re.compile(rf"^(?:define\b(?! (?:internal|private))[^@\n]*{_NAME}\("
                       r'|@(?P<var>"[^"\n]+"|[-\w$.]+) = (?!external|internal|private))', re.M)  # fmt: skip
@@ -33,6 +34,50 @@ def archives_of(words: Sequence[str]) -> list[Path]:
         elif word.startswith("-l"):
             found += [folder / f"lib{word[2:]}.a" for folder in folders]
     return [path for path in dict.fromkeys(found) if path.is_file()]
+
+
+def whole(words: Sequence[str]) -> list[Path]:
+    """The archives among a linker's words of which `--whole-archive` wants every member."""
+    folders = [word for word in words if word.startswith("-L")]
+    found, on, before = [], False, []
+    for word in _flat(words):
+        match word:
+            case "--push-state":
+                before.append(on)
+            case "--pop-state":
+                on = before.pop() if before else False
+            case "--whole-archive" | "--no-whole-archive":
+                on = word == "--whole-archive"
+            case _ if on:
+                found += archives_of([*folders, word])
+    return list(dict.fromkeys(found))
+
+
+def machine_code(words: Sequence[str], folder: Path) -> list[str]:
+    """A linker's words, archives that are wanted whole and hold bitcode as files of their other members."""
+    replaced = [path for path in whole(words) if holds_bitcode([path])]
+    if not replaced:
+        return list(words)
+    folders = [word for word in words if word.startswith("-L")]
+    found = []
+    for word in _flat(words):
+        paths = archives_of([*folders, word])
+        if paths and paths[0] in replaced:
+            for number, (name, content) in enumerate(members(paths[0])):
+                if not content.startswith(_BITCODE):
+                    file = folder / f"{number}-{Path(name).name}"
+                    file.write_bytes(content)
+                    found.append(str(file))
+        else:
+            found.append(f"-Wl,{word}" if word in _STATES else word)
+    return found
+
+
+def _flat(words: Sequence[str]) -> Iterator[str]:
+    """The words, those behind `-Wl,` that are about archives one by one."""
+    for word in words:
+        parts = word[len("-Wl,") :].split(",") if word.startswith("-Wl,") else []
+        yield from parts if any(part in _STATES for part in parts) else [word]
 
 
 def members(path: Path) -> Iterator[tuple[str, bytes]]:
@@ -62,8 +107,11 @@ def holds_bitcode(archives: Sequence[Path]) -> bool:
     return any(content.startswith(_BITCODE) for path in archives for _, content in members(path))
 
 
-def wanted(texts: Sequence[str], archives: Sequence[Path], roots: Collection[str] = ()) -> list[tuple[str, str]]:
-    """Name and IR of the members of bitcode that modules want, or `roots` name, and that those want in turn."""
+def wanted(
+    texts: Sequence[str], archives: Sequence[Path], roots: Collection[str] = (), entire: Collection[Path] = ()
+) -> list[tuple[str, str]]:
+    """Name and IR of the members of bitcode that modules want, or `roots` name, and that those want in turn; of the
+    archives in `entire` all members."""
     from irgrad.interop.loaders.link import disassemble
 
     rest = [(f"{path}({name})", content) for path in archives for name, content in members(path)]
@@ -71,7 +119,13 @@ def wanted(texts: Sequence[str], archives: Sequence[Path], roots: Collection[str
     offers = [(name, text, _defined(text)) for name, text in parts]
     defined = set[str]().union(*map(_defined, texts))
     open_ = set(roots).union(*map(_declared, texts)) - defined
-    found: list[tuple[str, str]] = []
+    first = {f"{path}({name})" for path in entire for name, _ in members(path)}
+    found = [(name, text) for name, text, _ in offers if name in first]
+    for _, text in found:
+        defined |= _defined(text)
+        open_ |= _declared(text)
+    open_ -= defined
+    offers = [offer for offer in offers if offer[0] not in first]
     while True:
         taken = next(((name, text, own) for name, text, own in offers if own & open_), None)
         if taken is None:

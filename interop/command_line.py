@@ -20,6 +20,7 @@ LANGUAGES = {
     ".c": "c", ".i": "c", ".cc": "c++", ".cpp": "c++", ".cxx": "c++", ".C": "c++", ".c++": "c++", ".cp": "c++",
     ".CPP": "c++", ".ii": "c++", ".ll": "ll", ".bc": "bc",
 }  # fmt: skip
+_HEADERS = {".h": "c", ".hh": "c++", ".hpp": "c++", ".hxx": "c++", ".H": "c++"}
 _SPOKEN = {"c": "c", "c++": "c++", "cpp-output": "c", "c++-cpp-output": "c++", "ir": "ll", "none": ""}
 _QUESTIONS = frozenset(("--version", "-dumpversion", "-dumpmachine", "-###", "-E", "-M", "-MM"))
 _ASSEMBLY = (".s", ".S", ".sx")
@@ -62,6 +63,7 @@ class Command:
               "" is a program
     assembly: files of assembly, which are among `link` as well
     question: the compiler answers itself (`--version`, `-E`, `-M`, ...); `words` is the whole command line
+    header:   the sources are headers, to be precompiled
     text:     what was read from standard input
     rules:    Python modules and files that define rules
     cpu:      "native" where options ask for it, else "": the compiler's IR says which, without options the baseline
@@ -82,6 +84,7 @@ class Command:
     features: list[str] = field(default_factory=list)
     question: bool = False
     check_only: bool = False
+    header: bool = False
     lazy: bool = False
     preopt: bool = True
     verbose: bool = False
@@ -100,6 +103,10 @@ class Command:
     def take_object(self, file: str, made: str) -> None:
         """Link the object that was made of a file of assembly in its place."""
         self.link = [made if word == file else word for word in self.link]
+
+    def link_to(self, words: list[str]) -> None:
+        """The linker gets these words."""
+        self.link = words
 
     def make_program(self) -> None:
         """A program is written, under a name that the driver chooses."""
@@ -215,6 +222,9 @@ class _Reader:
             raise LoadError("the language of standard input is not known", fix="irgrad cc -x c -   or   -x c++ -")
         if language:
             command.sources.append(Source(word, language))
+        elif suffix in _HEADERS:
+            command.sources.append(Source(word, _HEADERS[suffix]))
+            command.header = True
         elif suffix in (".o", ".obj") and _is_bitcode(word):
             command.sources.append(Source(word, "bc"))
         else:
@@ -273,13 +283,14 @@ class _Reader:
     def _value(self, word: str) -> bool:
         """Options whose value is the next word."""
         command = self.command
-        if word == "-x" or (word.startswith("-x") and word[2:] in _SPOKEN):
+        if word == "-x" or (word.startswith("-x") and word[2:].removesuffix("-header") in _SPOKEN):
             spoken = word[2:] or (self.rest.pop(0) if self.rest else "")
-            if spoken not in _SPOKEN:
+            plain = spoken.removesuffix("-header")
+            if plain not in (_SPOKEN if plain == spoken else ("c", "c++")):
                 raise LoadError(f"`-x {spoken}` is not supported", because=f"languages are {' '.join(_SPOKEN)}",
-                                fix="-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON for cmake" if spoken.endswith("-header")
-                                else "-x c or -x c++")
-            self.language = _SPOKEN[spoken]
+                                fix="-x c or -x c++")
+            self.language = _SPOKEN[plain]
+            command.header = plain != spoken
             return True
         if not self.rest:
             return False

@@ -25,7 +25,7 @@ from irgrad.interop.command_line import Command, Source, read_command
 from irgrad.rules.errors import CompileError, LoadError
 
 if TYPE_CHECKING:
-    from irgrad.interop.loaders.compiler import Compilation
+    from irgrad.interop.loaders.compiler import Compilation, Options
 
 __all__ = ["CC_USAGE", "RUN_USAGE", "build", "compiled", "main_cc", "main_run"]
 
@@ -96,7 +96,7 @@ def _told() -> Iterator[None]:
 def _module(command: Command, sources: Sequence[Source], depends: Path | None = None) -> tuple[str, bool]:
     """The linked IR of some sources, and whether C++ is among them; writes make's rule where it is asked for."""
     from irgrad.engine.enzyme.registered import speaks
-    from irgrad.interop.archives import archives_of, wanted
+    from irgrad.interop.archives import archives_of, wanted, whole
     from irgrad.interop.hints import import_rules
     from irgrad.interop.linking import wrapped, wraps
     from irgrad.interop.loaders.libcxx import complete
@@ -122,9 +122,10 @@ def _module(command: Command, sources: Sequence[Source], depends: Path | None = 
     texts, names = [wrapped(part.text, wrapping) for part in parts], [source.path for source in sources]
     # What the compiler has just written needs no check; foreign IR does, before anything else touches it.
     trusted = [source.language in ("c", "c++") for source in sources]
-    libraries = archives_of(command.link) if command.form in ("", ".so") else []
+    entire = whole(command.link) if command.form in ("", ".so") else []
+    libraries = [*archives_of(command.link), *entire] if command.form in ("", ".so") else []
     roots = () if sources or command.form else ("main",)
-    for name, text in wanted(texts, libraries, roots) if libraries else ():
+    for name, text in wanted(texts, list(dict.fromkeys(libraries)), roots, entire) if libraries else ():
         names.append(name)
         texts.append(wrapped(text, wrapping))
         trusted.append(False)
@@ -141,15 +142,24 @@ def _registers(name: str) -> bool:
     return path.is_file() and _REGISTERS.search(path.read_bytes()) is not None
 
 
-def _compilation(command: Command, source: Source, more: Sequence[str] = ()) -> Compilation:
-    from irgrad.interop.loaders.compiler import Compilation, Options, compile_source
-    from irgrad.interop.loaders.link import read_bitcode, read_text
-    from irgrad.interop.loaders.loading import missing
+def _options(command: Command, language: str, more: Sequence[str] = ()) -> Options:
+    from irgrad.interop.loaders.compiler import Options
 
     # The compiler's own passes would vectorise what is differentiated; ours run before and behind the derivative.
     # zig defines NDEBUG when it optimises, clang never does: assertions stay.
-    flags = ("-UNDEBUG", *_ATTRIBUTES, *more, *command.flags_for(source.language))
-    options = Options(flags=flags, opt=command.opt, passes=False)
+    flags = ["-UNDEBUG", *_ATTRIBUTES, *more, *command.flags_for(language)]
+    if "-emit-pch" in flags and flags[flags.index("-emit-pch") - 1] == "-Xclang":
+        at = flags.index("-emit-pch")  # what is made of a header follows from its language
+        del flags[at - 1 : at + 1]
+    return Options(flags=tuple(flags), opt=command.opt, passes=False)
+
+
+def _compilation(command: Command, source: Source, more: Sequence[str] = ()) -> Compilation:
+    from irgrad.interop.loaders.compiler import Compilation, compile_source
+    from irgrad.interop.loaders.link import read_bitcode, read_text
+    from irgrad.interop.loaders.loading import missing
+
+    options = _options(command, source.language, more)
     if source.path == "-":
         with scratch_folder("src") as folder:
             path = Path(folder, "stdin.c" if source.language == "c" else "stdin.cc")
@@ -163,6 +173,23 @@ def _compilation(command: Command, source: Source, more: Sequence[str] = ()) -> 
     if source.language == "ll":
         return Compilation(read_text(path), "", (), cached=False)
     return compile_source(path, source.language, options)
+
+
+def _precompile(command: Command) -> None:
+    """Write the headers, precompiled for sources with the same options."""
+    from irgrad.interop.loaders.compiler import precompile
+
+    if command.link or (command.output and len(command.sources) > 1):
+        raise LoadError("headers are not linked", which=" ".join(source.path for source in command.sources),
+                        because="a header is precompiled, into a file of its own",
+                        fix="leave the header out   or   irgrad cc -x c++-header a.h -o a.h.pch")
+    for source in command.sources:
+        output = Path(command.output or f"{source.path}.gch")
+        made = precompile(Path(source.path), source.language, _options(command, source.language), output)
+        if made.warnings:
+            print(made.warnings, file=sys.stderr)
+        if any(word in command.depends for word in ("-MD", "-MMD")):
+            _write_rule(command, [source], [made], output)
 
 
 def _write_rule(command: Command, sources: Sequence[Source], parts: Sequence[Compilation], output: Path) -> None:
@@ -195,6 +222,7 @@ def _write_database(command: Command, sources: Sequence[Source], output: Path) -
 def build(command: Command, output: Path) -> None:
     """Write what the command line asks for, or what the output's suffix says; without a known one, an executable."""
     from irgrad.engine.codegen.objects import FORMATS
+    from irgrad.interop.archives import holds_bitcode, machine_code, whole
     from irgrad.interop.linking import link
 
     form = command.form or (output.suffix if output.suffix in FORMATS else "")
@@ -203,13 +231,15 @@ def build(command: Command, output: Path) -> None:
         return
     with scratch_folder("ld") as folder:
         images = []
-        if command.sources or (not form and _main_is_in_bitcode(command)):
+        entire = holds_bitcode(whole(command.link))
+        if command.sources or entire or (not form and _main_is_in_bitcode(command)):
             images = [Path(folder, "program.o")]
             images[0].write_bytes(_image(command, command.sources, ".o", output, whole=not form))
         for number, file in enumerate(command.assembly):
             assembled = str(Path(folder, f"assembly{number}.o"))
             _assemble(command, file, assembled)
             command.take_object(file, assembled)
+        command.link_to(machine_code(command.link, Path(folder)))
         link(command, images, output, shared=form == ".so")
 
 
@@ -375,6 +405,9 @@ def main_cc(words: Sequence[str]) -> int:
     if command.check_only:
         for source in command.sources:
             _compilation(command, source)
+        return 0
+    if command.header:
+        _precompile(command)
         return 0
     if command.form in ("", ".so"):
         build(command, Path(command.output or "a.out"))

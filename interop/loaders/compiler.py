@@ -8,6 +8,7 @@ CPU is chosen when machine code is made.
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     import subprocess
 
 __all__ = ["NEWEST_LLVM", "TYPES", "Compilation", "Compiler", "Options", "compile_source", "find_compiler",
-           "libstdcxx_headers", "own_headers", "standard_library", "zig_words"]
+           "libstdcxx_headers", "own_headers", "precompile", "standard_library", "zig_words"]
 
 NEWEST_LLVM = 22
 _HEADER_LINE = re.compile(r"^\.+ (.+)$")
@@ -171,6 +172,7 @@ def compile_source(path: Path, language: str, options: Options, *, display: str 
             again = _run([*command, *_BY_WAY, *words], scratch)
             done = again if again.returncode == 0 else done
         needs, messages = _split_report(done.stderr, {unit, str(path), str(path.resolve())})
+        needs = tuple(sorted({*needs, *_precompiled(options.flags)}))
         if done.returncode != 0 or not output.exists():
             raise CompileError(
                 f"`{display or path}` does not compile",
@@ -186,6 +188,37 @@ def compile_source(path: Path, language: str, options: Options, *, display: str 
     result = Compilation(text, messages, needs, cached=False)
     store.put("ir", key, _packed(result))
     return result
+
+
+def precompile(path: Path, language: str, options: Options, output: Path) -> Compilation:
+    """Write a precompiled header, for sources that are compiled with the same options: its `text` is empty.
+
+    Raises CompileError with the compiler's diagnostics.
+    """
+    from irgrad.engine.support.scratch import scratch_folder
+
+    compiler = find_compiler()
+    with scratch_folder("pch") as scratch:
+        made = Path(scratch, "header.pch")
+        words = ["-x", f"{language}-header", str(path), "-o", str(made)]
+        done = _run([*_command(compiler, language, options), *words], scratch)
+        needs, messages = _split_report(done.stderr, {str(path), str(path.resolve())})
+        if done.returncode != 0 or not made.exists():
+            raise CompileError(f"`{path}` does not compile",
+                               because=f"{compiler.name} says:\n{messages or f'exit status {done.returncode}'}",
+                               fix="mend the header   or   pass the options of its sources")
+        output.write_bytes(made.read_bytes())
+    return Compilation("", messages, needs, cached=False)
+
+
+def _precompiled(flags: Sequence[str]) -> set[str]:
+    """The precompiled headers that a command reads: those it names, and those beside the headers it names."""
+    words = [word for word in flags if word != "-Xclang"]
+    named = {after for word, after in itertools.pairwise(words) if word == "-include-pch"}
+    headers = {after for word, after in itertools.pairwise(words) if word == "-include"}
+    headers |= {word[len("-include") :] for word in words if word.startswith("-include") and word != "-include-pch"}
+    beside = {f"{header}{suffix}" for header in headers - {""} for suffix in (".pch", ".gch")}
+    return {name for name in named | beside if Path(name).is_file()}
 
 
 def _command(compiler: Compiler, language: str, options: Options) -> list[str]:

@@ -62,8 +62,16 @@ def test_the_language_is_that_of_the_suffix_or_of_x() -> None:
         read_command(["-"])
     with pytest.raises(LoadError, match="-x fortran"):
         read_command(["-x", "fortran", "a.f"])
-    with pytest.raises(LoadError, match="PRECOMPILE_HEADERS=ON"):
-        read_command(["-x", "c++-header", "a.h"])
+    with pytest.raises(LoadError, match="-x fortran-header"):
+        read_command(["-x", "fortran-header", "a.h"])
+
+
+def test_headers_are_precompiled() -> None:
+    for words, language in (("-x c++-header a.h", "c++"), ("-xc-header a.txt", "c"), ("a.hpp", "c++"), ("-c a.h", "c")):
+        command = read_command(words.split())
+        assert command.header
+        assert [source.language for source in command.sources] == [language]
+    assert not read_command("-x c++ a.h -x none b.c".split()).header
 
 
 def test_a_standard_is_for_its_language_only() -> None:

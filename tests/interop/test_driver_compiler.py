@@ -128,3 +128,65 @@ def test_main_in_an_archive_of_flto_objects(folder: Path) -> None:
     subprocess.run(["ar", "rcs", "libp.a", "p.o"], check=True, capture_output=True)
     assert main_cc(["-flto", "libp.a", "-o", "m"]) == 0
     assert subprocess.run(["./m"], check=False).returncode == 6
+
+
+def _run(program: str) -> int:
+    return subprocess.run([f"./{program}"], check=False).returncode
+
+
+@pytest.mark.skipif(shutil.which("ar") is None, reason="archives are made by ar")
+def test_whole_archives(folder: Path) -> None:
+    """Members that nothing names are taken, of bitcode and of machine code, derivatives in them too."""
+    (folder / "p.c").write_text("extern double total __attribute__((weak)); int other(void) __attribute__((weak));\n"
+                                "int main(void) { return (&total ? (int)total : 0) + (other ? other() : 0); }\n")
+    (folder / "r.c").write_text("double total; double __enzyme_autodiff(void *, double);\n"
+                                "static double f(double x) { return x * x; }\n"
+                                "__attribute__((constructor)) static void add(void) {"
+                                " total += __enzyme_autodiff((void *)f, 3.0); }\n")  # fmt: skip
+    (folder / "o.c").write_text("int other(void) { return 10; }\n")
+    assert main_cc(["-c", "-flto", "r.c"]) == 0
+    assert main_cc(["-c", "o.c"]) == 0
+    subprocess.run(["ar", "rcs", "libr.a", "r.o", "o.o"], check=True, capture_output=True)
+    whole, end = "-Wl,--whole-archive", "-Wl,--no-whole-archive"
+    state = ["-Wl,--push-state", end, "libr.a", "-Wl,--pop-state"]
+    for words in (["libr.a"], [whole, end, "libr.a"], [whole, *state, end]):
+        assert main_cc(["p.c", *words, "-o", "plain"]) == 0
+        assert _run("plain") == 0
+    assert main_cc(["-c", "p.c"]) == 0
+    for words in ([whole, "libr.a", end], ["-Wl,--whole-archive,libr.a,--no-whole-archive"],
+                  ["-L.", "-Wl,--push-state,--whole-archive", "-lr", "-Wl,--pop-state"]):  # fmt: skip
+        for first in ("p.c", "p.o"):
+            assert main_cc([first, *words, "-o", "all"]) == 0
+            assert _run("all") == 16
+    assert main_cc(["-shared", whole, "libr.a", end, "-o", "libs.so"]) == 0
+    assert main_cc(["p.c", "-L.", "-Wl,--no-as-needed", "-ls", "-Wl,-rpath,.", "-o", "shared"]) == 0
+    assert _run("shared") == 16
+
+
+@pytest.mark.parametrize("language", ["c", "c++"])
+def test_precompiled_headers(language: str, folder: Path) -> None:
+    """Found beside the header, or named; a header that changes is seen, also through the cache."""
+    suffix = {"c": "c", "c++": "cpp"}[language]
+    header = "double __enzyme_autodiff(void *, double);\nstatic double f(double x) { return %s; }\n"
+    (folder / "own.h").write_text("#pragma once\n#include <math.h>\n" + header % "x * x")
+    (folder / f"p.{suffix}").write_text("int main(void) { return (int)__enzyme_autodiff((void *)f, 3.0); }\n")
+    make = ["-x", f"{language}-header", "own.h"]
+    assert main_cc([*make, "-o", "own.h.pch", "-MD", "-MT", "own.h.pch", "-MF", "own.d"]) == 0
+    rule = Path("own.d").read_text()
+    assert rule.startswith("own.h.pch: own.h ") and "math.h" in rule
+    for words in (["-include", "own.h"], ["-Xclang", "-include-pch", "-Xclang", "own.h.pch"]):
+        assert main_cc([*words, f"p.{suffix}", "-o", "p"]) == 0
+        assert _run("p") == 6
+    (folder / "own.h").write_text("#pragma once\n#include <math.h>\n" + header % "x * x * x")
+    assert main_cc([*make, "-Xclang", "-emit-pch", "-o", "own.h.pch"]) == 0
+    named = ["-Xclang", "-include-pch", "-Xclang", "own.h.pch"]
+    assert main_cc([*named, f"p.{suffix}", "-MD", "-MF", "p.d", "-o", "p"]) == 0
+    assert _run("p") == 27
+    assert "own.h.pch" in Path("p.d").read_text()
+    assert main_cc(make) == 0
+    assert (folder / "own.h.gch").is_file()
+    with pytest.raises(LoadError, match="headers are not linked"):
+        main_cc(["own.h", "p.o", "-o", "p"])
+    (folder / "bad.h").write_text("int f(;\n")
+    with pytest.raises(CompileError, match=r"`bad.h` does not compile(.|\n)*bad.h:1:7: error: expected"):
+        main_cc(["-x", f"{language}-header", "bad.h"])
