@@ -38,7 +38,7 @@ def table(rounds: int) -> list[tuple[int, float, float, float, float]]:
     for size in SIZES:
         x, number = np.linspace(0, 1, size), max(5, 20_000 // (1 + size // 100))
         np.testing.assert_allclose(gradient(x), 2 * x)
-        calls: list[Callable[[], Any]] = [partial(kernel, x), partial(gradient, x), partial(both, x), gradient.prepare(x)]
+        calls: list[Callable[[], Any]] = [*(partial(call, x) for call in (kernel, gradient, both)), gradient.prepare(x)]
         value, slope, pair, native = (microseconds(call, rounds, number) for call in calls)
         rows.append((size, value, slope, pair, native))
     return rows
