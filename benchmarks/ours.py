@@ -66,20 +66,22 @@ class Entries:
     """
 
     def __init__(self, call: Call) -> None:
+        from irgrad.engine.kernel.frames import MISSED, Calls
         from irgrad.engine.kernel.programs import Program
 
         ran: list[tuple[Any, list[Any]]] = []
-        original = Program.enter
+        original, ready_frames = Program.enter, Calls.__call__
 
         def recording(program: Any, frame: Any, buffers: list[Any]) -> Any:
             ran.append((program, list(buffers)))
             return original(program, frame, buffers)
 
         Program.enter = recording  # type: ignore[method-assign]
+        Calls.__call__ = lambda self, args: MISSED  # type: ignore[method-assign]  # every call goes through `enter`
         try:
             call()
         finally:
-            Program.enter = original  # type: ignore[method-assign]
+            Program.enter, Calls.__call__ = original, ready_frames  # type: ignore[method-assign]
         self.programs = [program for program, _ in ran]
         self._buffers = [full for _, full in ran]
         self._frames = [(ctypes.c_void_p * len(full))(*(a.ctypes.data for a in full)) for _, full in ran]

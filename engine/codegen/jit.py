@@ -199,20 +199,23 @@ def _for_process(text: str) -> str:
 
 def compile_known(
     key: str, text: Callable[[], str], entries: Sequence[str], optional: Sequence[str] = (),
-    strict_fp: bool = False, target: Target | None = None,
+    strict_fp: bool = False, cpu: str = "native",
 ) -> Compiled:  # fmt: skip
     """`compile_module` of a text that need not be made when the disk cache has its machine code.
 
-    key: a digest of everything that determines the text; optional: entries where the module defines them.
+    key: a digest of everything that determines the text, and the CPU; optional: entries where the module defines them;
+    cpu: a key of `target.CPUS`.
     """
     key = fingerprint("known-1", key, "\0".join(entries), "\0".join(optional), str(strict_fp), *_machine_identity())
     store = default_cache()
     image = store.get("object", key)
     cached = image is not None
     if image is None:
+        from irgrad.engine.codegen.target import CPUS
+
         made = _for_process(text())
         wanted = [*entries, *(name for name in optional if _defines(made, name))]
-        image, _ = compile_object(made, wanted, strict_fp=strict_fp, cache=False, target=target)
+        image, _ = compile_object(made, wanted, strict_fp=strict_fp, cache=False, target=CPUS[cpu])
         store.put("object", key, image)
     defined = ObjectFile(image).defined
     return link_object(image, [*entries, *(name for name in optional if name in defined)], cached=cached)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -13,10 +13,12 @@ from irgrad.engine.kernel.kernel import Kernel, Prepared, plain
 from irgrad.engine.kernel.programs import Program
 from irgrad.engine.kernel.run import Run, like
 from irgrad.engine.kernel.select import active_outputs, plain_kernel, scalar_output, selected, structured
-from irgrad.engine.kernel.trees import TreeGradient, TreeKernel
 from irgrad.engine.signature.parameter import Wrt
 from irgrad.rules.errors import IRGradError, SignatureError
 from irgrad.rules.layers import token
+
+if TYPE_CHECKING:
+    from irgrad.engine.kernel.trees import TreeGradient, TreeKernel
 
 __all__ = ["Gradient", "forward_over_reverse", "grad", "hvp", "jvp", "value_and_grad", "vjp"]
 
@@ -134,9 +136,7 @@ def grad(kernel: Kernel | TreeKernel[Kernel], wrt: Wrt = None, *, argnums: Wrt =
     2020). Raises ActivityError when the kernel is not scalar-valued or an argument is not floating-point,
     SignatureError for an unknown argument.
     """
-    if isinstance(kernel, TreeKernel):
-        return TreeGradient(kernel, grad, wrt, argnums)
-    return Gradient(plain_kernel(kernel), wrt, argnums, with_value=False)
+    return _over_trees(kernel, grad, wrt, argnums) or Gradient(plain_kernel(kernel), wrt, argnums, with_value=False)
 
 
 @overload
@@ -155,9 +155,17 @@ def value_and_grad(
     Arguments as of `grad`. Returns a function that gives `(value, gradient)`: the value is a scalar of the kernel's
     dtype, the gradient is what `grad` gives. Raises as `grad` does.
     """
-    if isinstance(kernel, TreeKernel):
-        return TreeGradient(kernel, value_and_grad, wrt, argnums)
-    return Gradient(plain_kernel(kernel), wrt, argnums, with_value=True)
+    made = _over_trees(kernel, value_and_grad, wrt, argnums)
+    return made or Gradient(plain_kernel(kernel), wrt, argnums, with_value=True)
+
+
+def _over_trees(kernel: Any, function: Callable[..., Any], wrt: Wrt, argnums: Wrt) -> TreeGradient | None:
+    """The gradient of a kernel over trees; None for every other kernel, which then imports nothing about them."""
+    if isinstance(kernel, Kernel):
+        return None
+    from irgrad.engine.kernel.trees import TreeGradient, TreeKernel
+
+    return TreeGradient(kernel, function, wrt, argnums) if isinstance(kernel, TreeKernel) else None
 
 
 def jvp(kernel: Kernel, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:

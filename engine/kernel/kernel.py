@@ -17,12 +17,12 @@ from irgrad.engine.kernel.programs import Options, Program, Source
 from irgrad.engine.signature.prototype import check_signature, infer, prototype_of
 from irgrad.engine.signature.signature import Signature
 from irgrad.engine.signature.slots import RETURN
-from irgrad.engine.signature.status import marked, status_table
 from irgrad.engine.support.foreign import bridge_for
 from irgrad.rules.errors import SignatureError
 
 if TYPE_CHECKING:
     from irgrad.engine.kernel.trees import TreeKernel
+    from irgrad.engine.signature.status import Table
 
 __all__ = ["Kernel", "Prepared"]
 
@@ -92,14 +92,17 @@ class Kernel:
             raise SignatureError(f"a {type(signature).__name__} is no signature", where=f"`{prototype}`",
                                  because="a string or an irgrad.Signature is wanted",
                                  fix='lib.kernel("name", "f64(f64[n] x, i64 n)")')
+        meanings: Table = ()
         if errors is not None:
-            signature = marked(signature, name)
+            from irgrad.engine.signature.status import marked, status_table
+
+            signature, meanings = marked(signature, name), status_table(errors)
         check_signature(signature, prototype)
         if digest is None:
             from irgrad.engine.codegen.cache import fingerprint
 
             digest = fingerprint(text)
-        self._hold(Source(text, digest, name, signature, options or Options(), status_table(errors or {}), code))
+        self._hold(Source(text, digest, name, signature, options or Options(), meanings, code))
 
     def _hold(self, source: Source) -> None:
         self.source = source

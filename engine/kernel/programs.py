@@ -25,7 +25,6 @@ from irgrad.engine.kernel.pages import zeros
 from irgrad.engine.kernel.serialised_calls import in_turn
 from irgrad.engine.runtime.arena import DRAIN, PEAK, PEAK_TEXT
 from irgrad.engine.signature.slots import Slot, Step, derived_slots, only_again, primal_slots, word_text
-from irgrad.engine.signature.status import Table, failure
 from irgrad.engine.support.pause import no_collections
 from irgrad.rules.errors import ActivityError, IRGradError
 from irgrad.rules.layers import InForce, current, token
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from irgrad.engine.differentiate.shared.rulebook import Rulebook
     from irgrad.engine.ir.model import Module
     from irgrad.engine.signature.signature import Signature
+    from irgrad.engine.signature.status import Table
     from irgrad.rules.layers import Snapshot
 
     Problem = tuple[Module, Request, Rulebook | None]
@@ -401,14 +401,14 @@ class Program:
             with self._lock:
                 if self._compiled is None:
                     from irgrad.engine.codegen.jit import compile_known
-                    from irgrad.engine.codegen.target import CPUS
 
                     if self.rules is not None:
                         from irgrad.engine.kernel.host import register
 
                         register(self.rules)
-                    strict, cpu = self.source.options.strict_fp, CPUS[self.source.options.cpu]
-                    unit = compile_known(self.key, lambda: self.ir, [self.entry_symbol], [PEAK, DRAIN], strict, cpu)
+                    options = self.source.options
+                    unit = compile_known(self.key, lambda: self.ir, [self.entry_symbol], [PEAK, DRAIN],
+                                         options.strict_fp, options.cpu)  # fmt: skip
                     self._peak = _READ(unit.address(PEAK)) if unit.has(PEAK) else None
                     self._compiled = unit
         return self._compiled
@@ -482,6 +482,8 @@ class Program:
         slot, source = self.status_slot, self.source
         status = 0 if slot is None else int(buffers[slot].item())
         if status:
+            from irgrad.engine.signature.status import failure
+
             raise failure(source.name, source.signature, source.errors, status)
 
     def fill(self, buffers: list[Array | None], sizes: Mapping[str, int]) -> list[Array]:

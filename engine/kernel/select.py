@@ -7,7 +7,6 @@ from typing import Any
 
 from irgrad.engine.kernel.binding import unknown_name
 from irgrad.engine.kernel.kernel import Kernel
-from irgrad.engine.kernel.trees import TreeKernel
 from irgrad.engine.signature.parameter import Parameter, Wrt
 from irgrad.rules.errors import ActivityError, SignatureError
 
@@ -17,6 +16,8 @@ def plain_kernel(kernel: Any) -> Kernel:
     """The kernel. Raises SignatureError for anything else, one over trees included."""
     if isinstance(kernel, Kernel):
         return kernel
+    from irgrad.engine.kernel.trees import TreeKernel
+
     if isinstance(kernel, TreeKernel):
         raise SignatureError("a kernel over trees, where only `grad`, `value_and_grad` and `check` take one",
                              because=f"got {kernel!r}", fix="its attribute `kernel` takes the leaves as arguments")
