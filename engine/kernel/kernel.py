@@ -87,7 +87,7 @@ class Kernel:
         if signature is None:
             signature = infer(prototype)
         elif isinstance(signature, str):
-            signature = Signature.parse(signature)
+            signature = Signature(signature)
         elif not isinstance(signature, Signature):
             raise SignatureError(f"a {type(signature).__name__} is no signature", where=f"`{prototype}`",
                                  because="a string or an irgrad.Signature is wanted",

@@ -12,7 +12,7 @@ no output: another value than 0 is an error (see `status`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from irgrad.engine.signature.dtypes import DType
@@ -24,21 +24,34 @@ from irgrad.rules.errors import ShapeError, SignatureError
 __all__ = ["Signature"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Signature:
-    """A prototype with shapes; make one with `Signature.parse(text)`.
+    """A prototype with shapes: `Signature("f64(f64[n] x, i64 n)")`, or from its parts.
 
-    parameters: in the order of the C prototype; returns: the return type, None for void; returns_status: it is a status
+    parameters: the whole signature as text, or the parameters in the order of the C prototype
+    returns:    the return type, None for void; returns_status: it is a status
     sizes:      names of the scalar parameters that shapes determine (filled in, not part of the Python call)
+
+    Raises SignatureError with a caret under the place where a text stops making sense, and for extents that nothing
+    determines.
     """
 
     parameters: tuple[Parameter, ...]
-    returns: DType | None = None
-    sizes: frozenset[str] = field(default=frozenset(), init=False)
-    text: str = field(default="", compare=False)
-    returns_status: bool = False
+    returns: DType | None
+    sizes: frozenset[str] = field(init=False)
+    text: str = field(compare=False)
+    returns_status: bool
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self, parameters: str | Sequence[Parameter], returns: DType | None = None, text: str = "",
+        returns_status: bool = False,
+    ) -> None:  # fmt: skip
+        if not isinstance(parameters, tuple | list):
+            text = parameters  # type: ignore[assignment]  # `parse_signature` refuses what is no text
+            returns, parameters, returns_status = parse_signature(text)
+        for name, value in (("parameters", tuple(parameters)), ("returns", returns), ("text", text),
+                            ("returns_status", returns_status)):  # fmt: skip
+            object.__setattr__(self, name, value)
         determined = _determined(self.parameters)
         scalars = {p.name for p in self.parameters if not p.is_array and not p.dtype.is_float}
         object.__setattr__(self, "sizes", frozenset(determined & scalars))
@@ -58,12 +71,6 @@ class Signature:
         if self.returns_status:
             return len(self.parameters)
         return next((i for i, p in enumerate(self.parameters) if p.is_status), None)
-
-    @staticmethod
-    def parse(text: str) -> Signature:
-        """Read a signature. Raises SignatureError with a caret under the place where it stops making sense."""
-        returns, parameters, returns_status = parse_signature(text)
-        return Signature(tuple(parameters), returns, text, returns_status)
 
     @property
     def arguments(self) -> tuple[Parameter, ...]:

@@ -6,7 +6,7 @@ when the first name that needs them is asked for.
     import irgrad as ig
     lib = ig.load("nbody.c")
     energy = lib.kernel("energy", "f64(f64[n,3] pos, f64[n] mass, i64 n)")
-    ig.engine.grad(energy, wrt="pos")(pos, mass)
+    ig.grad(energy, wrt="pos")(pos, mass)
 """
 
 from __future__ import annotations
@@ -16,7 +16,37 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from irgrad import engine, interop, rules
-    from irgrad.engine import Kernel, Signature, check_rule
+    from irgrad.engine import (
+        Kernel,
+        Signature,
+        batch,
+        batch_grad,
+        batch_jvp,
+        batch_value_and_grad,
+        batch_vjp,
+        check,
+        check_rule,
+        explain,
+        explain_batch,
+        explain_plan,
+        explain_rules,
+        explain_tape,
+        fixed_point,
+        grad,
+        hessian,
+        hessian_sparse,
+        hvp,
+        jac_sparse,
+        jacfwd,
+        jacrev,
+        jvp,
+        linear_solve,
+        multi_jvp,
+        multi_vjp,
+        root,
+        value_and_grad,
+        vjp,
+    )
     from irgrad.interop.loaders import Library, load
     from irgrad.rules import inactive, opt_out, rule
     from irgrad.rules.errors import (
@@ -63,6 +93,14 @@ _ERRORS = (
     "Unsupported",
 )
 
+_ENGINE = (
+    "Kernel", "Signature", "batch", "batch_grad", "batch_jvp", "batch_value_and_grad", "batch_vjp", "check",
+    "check_rule", "explain", "explain_batch", "explain_plan", "explain_rules", "explain_tape", "fixed_point",
+    "grad", "hessian", "hessian_sparse", "hvp", "jac_sparse", "jacfwd", "jacrev", "jvp", "linear_solve",
+    "multi_jvp", "multi_vjp", "root", "value_and_grad", "vjp",
+)  # fmt: skip
+"""All of `irgrad.engine`: a test compares the two."""
+
 # name -> module that defines it; an empty attribute means the module itself.
 _HOMES: dict[str, tuple[str, str]] = {
     "engine": ("irgrad.engine", ""),
@@ -70,9 +108,7 @@ _HOMES: dict[str, tuple[str, str]] = {
     "rules": ("irgrad.rules", ""),
     "load": ("irgrad.interop.loaders", "load"),
     "Library": ("irgrad.interop.loaders", "Library"),
-    "Kernel": ("irgrad.engine", "Kernel"),
-    "Signature": ("irgrad.engine", "Signature"),
-    "check_rule": ("irgrad.engine", "check_rule"),
+    **{name: ("irgrad.engine", name) for name in _ENGINE},
     **{name: ("irgrad.rules", name) for name in ("inactive", "opt_out", "rule")},
     **{name: ("irgrad.rules.errors", name) for name in _ERRORS},
 }
@@ -100,14 +136,40 @@ __all__ = [
     "TapeMemoryError",
     "Unsupported",
     "__version__",
+    "batch",
+    "batch_grad",
+    "batch_jvp",
+    "batch_value_and_grad",
+    "batch_vjp",
+    "check",
     "check_rule",
     "engine",
+    "explain",
+    "explain_batch",
+    "explain_plan",
+    "explain_rules",
+    "explain_tape",
+    "fixed_point",
+    "grad",
+    "hessian",
+    "hessian_sparse",
+    "hvp",
     "inactive",
     "interop",
+    "jac_sparse",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "linear_solve",
     "load",
+    "multi_jvp",
+    "multi_vjp",
     "opt_out",
+    "root",
     "rule",
     "rules",
+    "value_and_grad",
+    "vjp",
 ]
 
 

@@ -53,7 +53,7 @@ class Case:
 
         rng = np.random.default_rng(zlib.crc32(self.name.encode()))
         out: dict[str, Any] = {}
-        for p in Signature.parse(self.signature).arguments:
+        for p in Signature(self.signature).arguments:
             kind = DTYPES[str(p.dtype)]
             if p.name in self.given:
                 value = self.given[p.name]

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+import irgrad
 from irgrad import interop
 
 
@@ -24,3 +25,9 @@ def test_other_names_are_refused() -> None:
     with pytest.raises(AttributeError, match=r"'irgrad\.interop' has no attribute 'numpy'"):
         interop.numpy  # noqa: B018
     assert {"jax", "loaders"} <= set(dir(interop))
+
+
+def test_what_the_engine_has_is_at_the_top_as_well() -> None:
+    assert set(irgrad.engine.__all__) <= set(irgrad.__all__)
+    assert irgrad.grad is irgrad.engine.grad
+    assert irgrad.check is irgrad.engine.check

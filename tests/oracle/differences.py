@@ -61,7 +61,7 @@ class Subject:
     def __init__(self, module: ir.Module, name: str, signature: str, limit: int = 20_000_000) -> None:
         self.module = module
         self.name = name
-        self.signature = Signature.parse(signature)
+        self.signature = Signature(signature)
         self.limit = limit
 
     # ------------------------------------------------------------ one run

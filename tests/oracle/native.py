@@ -18,7 +18,7 @@ DTYPES = {"f64": np.float64, "f32": np.float32, "i32": np.int32, "i64": np.int64
 
 def run_native(library: ctypes.CDLL, name: str, text: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Outputs by name ("return" and out/inout arguments), flat. `inputs` are not changed."""
-    signature = Signature.parse(text)
+    signature = Signature(text)
     arrays = {p.name: np.shape(inputs[p.name]) for p in signature.arguments if p.is_array}
     scalars = {p.name: int(inputs[p.name]) for p in signature.arguments if not p.is_array and not p.dtype.is_float}
     sizes = {**scalars, **signature.solve(arrays, scalars)}

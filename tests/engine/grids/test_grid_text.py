@@ -88,7 +88,7 @@ def test_scratch_memory_and_bits() -> None:
 
 def _size(extent: str, n: int) -> int:
     """Bytes of an array of this extent, which a kernel writes to its target."""
-    shape = Signature.parse(f"void(out f64[{extent}] y, i32 n)").parameters[0].shape
+    shape = Signature(f"void(out f64[{extent}] y, i32 n)").parameters[0].shape
     parameters = [GridParameter("y", F64), GridParameter("n", I32, by_value=True)]
     slots = [GridSlot("y", F64, "zero", tuple(shape or ()), target="y")]
     program = "define internal void @p(ptr %y) {\n  store double 7.0, ptr %y\n  ret void\n}\n"
@@ -110,7 +110,7 @@ def test_sizes_from_what_the_launch_says(extent: str, n: int, size: int) -> None
 
 
 def test_a_size_that_no_parameter_says() -> None:
-    shape = Signature.parse("void(out f64[n] y, i64 n)").parameters[0].shape
+    shape = Signature("void(out f64[n] y, i64 n)").parameters[0].shape
     slot = GridSlot("y", F64, "zero", tuple(shape or ()), target="y")
     with pytest.raises(Unsupported, match="the size of `y` is not known to a launch"):
         sample_text("p", "k", [GridParameter("y", F64)], [slot], [""])

@@ -13,7 +13,7 @@ from irgrad.rules.errors import DTypeError, ShapeError, SignatureError
 
 
 def bind(signature: str, *args: Any, **kwargs: Any) -> Any:
-    return Binder(Signature.parse(signature)).bind(args, kwargs)
+    return Binder(Signature(signature)).bind(args, kwargs)
 
 
 ENERGY = "f64(f64[n,3] pos, f64[n] mass, i64 n)"

@@ -15,7 +15,7 @@ def test_names() -> None:
     error = Unsupported("a thing in `@f.normal.jvp.10`", where="@f.normal (f.c:1:2), block %a0", which="fadd %a0, %v1",
                         because="`%v1` is active: it depends on argument `%a0`, `%a0.i` and reaches argument `%ret`",
                         fix="leave %a7 alone")  # fmt: skip
-    told = in_users_words(error, "f", Signature.parse("f64(f64[n] pos, f64 mass, i64 n)"))
+    told = in_users_words(error, "f", Signature("f64(f64[n] pos, f64 mass, i64 n)"))
     assert told is error and told.args == ("a thing in `@f`",)
     assert told.where == "@f (f.c:1:2), block `pos`"
     assert told.which == "fadd %a0, %v1"

@@ -19,7 +19,7 @@ CASES = {
 
 @pytest.mark.parametrize("text", CASES)
 def test_llvm_accepts_them(text: str) -> None:
-    signature = Signature.parse(text)
+    signature = Signature(text)
     slots = len(signature.parameters) + (signature.returns is not None)
     module = f"declare {CASES[text]}\n{normal_text('f', signature)}{entry_text(normal_name('f'), slots)}"
     functions = {f.name for f in parse(module).functions}
@@ -28,11 +28,11 @@ def test_llvm_accepts_them(text: str) -> None:
 
 
 def test_every_pointer_is_noalias() -> None:
-    text = normal_text("f", Signature.parse("f64(f64[n] x, f64 a, i64 n)"))
+    text = normal_text("f", Signature("f64(f64[n] x, f64 a, i64 n)"))
     assert text.splitlines()[0].count("ptr noalias") == 4
 
 
 def test_numbers_are_said_to_be_no_addresses() -> None:
     """Integers that are arguments of their own; an array of integers may hold addresses."""
-    text = normal_text("f", Signature.parse("f64(i64[n] x, f64 a, i64 n, bool b)")).splitlines()[0]
+    text = normal_text("f", Signature("f64(i64[n] x, f64 a, i64 n, bool b)")).splitlines()[0]
     assert [f'"irgrad-number" %a{i}' in text for i in range(4)] == [False, False, True, True]

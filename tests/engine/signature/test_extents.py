@@ -9,7 +9,7 @@ from irgrad.engine.signature.signature import Signature
 
 
 def extent(text: str) -> Extent:
-    signature = Signature.parse(f"void(i64 n, i64 m, i64 k, out f64[{text}] y)")
+    signature = Signature(f"void(i64 n, i64 m, i64 k, out f64[{text}] y)")
     return (signature.parameters[3].shape or ())[0]
 
 

@@ -55,7 +55,7 @@ def test_draft_leaves_open_what_nothing_tells() -> None:
     note = "  (with a number or a parameter for `n`, the element type for `?`)"
     assert draft(prototype_of(text, "f")) == f"void(?[n] p){note}"
     with pytest.raises(SignatureError, match="unexpected `\\?`") as caught:
-        Signature.parse("void(?[n] p)")
+        Signature("void(?[n] p)")
     assert "f64" in caught.value.fix
 
 
@@ -104,14 +104,14 @@ def test_contradictions_name_both_sides(signature: str, message: str, reason: st
     if "[n]" in signature and "i32[] n" in signature:
         signature = signature.replace("[n]", "[5]")
     with pytest.raises(SignatureError) as caught:
-        check_signature(Signature.parse(signature), prototype_of(TEXT, "f"))
+        check_signature(Signature(signature), prototype_of(TEXT, "f"))
     assert caught.value.what == message
-    assert "double @f(ptr, i32, ptr)" in caught.value.where and str(Signature.parse(signature)) in caught.value.where
+    assert "double @f(ptr, i32, ptr)" in caught.value.where and str(Signature(signature)) in caught.value.where
     assert reason in caught.value.because and caught.value.fix
 
 
 def test_values_that_have_no_signature() -> None:
     with pytest.raises(SignatureError, match="variable number of arguments"):
-        check_signature(Signature.parse("i32(u8[4] fmt)"), prototype_of(TEXT, "many"))
+        check_signature(Signature("i32(u8[4] fmt)"), prototype_of(TEXT, "many"))
     with pytest.raises(SignatureError, match="passed by value"):
-        check_signature(Signature.parse("f64(f64 v, f64 s, f64 a)"), prototype_of(TEXT, "pair"))
+        check_signature(Signature("f64(f64 v, f64 s, f64 a)"), prototype_of(TEXT, "pair"))

@@ -22,14 +22,14 @@ from irgrad.rules.errors import ShapeError, SignatureError
     ],
 )
 def test_size_arguments(text: str, arguments: list[str], sizes: set[str]) -> None:
-    signature = Signature.parse(text)
+    signature = Signature(text)
     assert [p.name for p in signature.arguments] == arguments
     assert signature.sizes == sizes
-    assert Signature.parse(str(signature)) == signature
+    assert Signature(str(signature)) == signature
 
 
 def test_extents_solve_and_scalars_count() -> None:
-    signature = Signature.parse("f64(f64[2*n+1,m] x, f64[m] y, i64 n, i64 k, out f64[n*k] z)")
+    signature = Signature("f64(f64[2*n+1,m] x, f64[m] y, i64 n, i64 k, out f64[n*k] z)")
     assert signature.solve({"x": (7, 4), "y": (4,)}, {"k": 2}) == {"n": 3, "m": 4, "k": 2}
 
 
@@ -42,7 +42,7 @@ def test_extents_solve_and_scalars_count() -> None:
     ],
 )
 def test_shapes_that_do_not_fit(shapes: dict[str, tuple[int, ...]], message: str, reason: str) -> None:
-    signature = Signature.parse("f64(f64[n,3] pos, f64[n] mass, i64 n)")
+    signature = Signature("f64(f64[n,3] pos, f64[n] mass, i64 n)")
     with pytest.raises(ShapeError) as caught:
         signature.solve(shapes, {})
     assert caught.value.what == message
@@ -51,11 +51,11 @@ def test_shapes_that_do_not_fit(shapes: dict[str, tuple[int, ...]], message: str
 
 def test_no_integer_fits() -> None:
     with pytest.raises(ShapeError, match="no integer `n` makes `2\\*n\\+1` equal to 4"):
-        Signature.parse("f64(f64[2*n+1] x, i64 n)").solve({"x": (4,)}, {})
+        Signature("f64(f64[2*n+1] x, i64 n)").solve({"x": (4,)}, {})
 
 
 def test_negative_output_extent() -> None:
-    signature = Signature.parse("void(f64[n] x, out f64[n-2] y)")
+    signature = Signature("void(f64[n] x, out f64[n-2] y)")
     with pytest.raises(ShapeError, match="extent `n-2` of `y` is no size"):
         signature.parameters[1].extents({"n": 1})
 
@@ -65,4 +65,4 @@ def test_negative_output_extent() -> None:
 )
 def test_an_extent_determined_by_nothing(text: str) -> None:
     with pytest.raises(SignatureError, match="is determined by nothing"):
-        Signature.parse(text)
+        Signature(text)

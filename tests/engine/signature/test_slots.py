@@ -5,7 +5,7 @@ from __future__ import annotations
 from irgrad.engine.signature.signature import Signature
 from irgrad.engine.signature.slots import Step, derived_slots, only_again, primal_slots, word_text
 
-SLOTS = primal_slots(Signature.parse("f64(f64[n] x, i64 n, inout f64[n] y, out f64[n] z)"))
+SLOTS = primal_slots(Signature("f64(f64[n] x, i64 n, inout f64[n] y, out f64[n] z)"))
 
 
 def roles(slots: object) -> list[tuple[str, str]]:
@@ -54,7 +54,7 @@ def test_lanes_are_a_last_axis() -> None:
 
 
 def test_the_last_step_differentiates_only_what_the_first_did() -> None:
-    signature = Signature.parse("f64(f64[2] x, f64[2] y)")
+    signature = Signature("f64(f64[2] x, f64[2] y)")
     primal = primal_slots(signature)
     first, both = Step("pullback", (0, 2)), Step("pullback", (0, 1, 2))
     derived = derived_slots(primal, "pullback", first.active, (), 0)

@@ -59,7 +59,7 @@ def test_a_status_is_no_output() -> None:
     kernel = solver()
     assert kernel.output_names == ("x",) and str(kernel.signature).startswith("status i32(")
     np.testing.assert_allclose(kernel(GOOD, RIGHT), np.linalg.solve(GOOD, RIGHT))
-    assert irgrad.Signature.parse(str(kernel.signature)) == kernel.signature
+    assert irgrad.Signature(str(kernel.signature)) == kernel.signature
     assert root()(4.0) == 2.0 and root().output_names == ("y",)
 
 
@@ -148,11 +148,11 @@ def test_errors_without_a_status_are_refused() -> None:
     with pytest.raises(irgrad.SignatureError, match="`square` returns no status"):
         library().kernel("square", errors={1: "negative"})
     with pytest.raises(irgrad.SignatureError, match="a status that is no integer"):
-        irgrad.Signature.parse("status f64(f64 x)")
+        irgrad.Signature("status f64(f64 x)")
     with pytest.raises(irgrad.SignatureError, match="a status that is not one integer"):
-        irgrad.Signature.parse("void(f64 x, status i32[n] info, i32 n)")
+        irgrad.Signature("void(f64 x, status i32[n] info, i32 n)")
     with pytest.raises(irgrad.SignatureError, match="two statuses"):
-        irgrad.Signature.parse("status i32(f64 x, status i32 info)")
+        irgrad.Signature("status i32(f64 x, status i32 info)")
 
 
 def test_sentences() -> None:
