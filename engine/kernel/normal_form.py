@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from irgrad.engine.kernel.options import Options
 from irgrad.engine.signature.prototype import quoted
 from irgrad.engine.signature.signature import Signature
 
@@ -112,14 +113,20 @@ def entry_text(name: str, slots: int, *, tape: bool = False) -> str:
 
 
 def prepared_text(
-    name: str, signature: Signature, module: str, kept: Callable[[str], bool] | None = None, *, preopt: bool = True
-) -> str:
+    name: str, signature: Signature, module: str, kept: Callable[[str], bool] | None = None,
+    options: Options | None = None,
+) -> str:  # fmt: skip
     """The normal form of a function of a module, optimised for differentiation; inputs that it may write are copied.
 
-    kept: functions that stay calls, since a rule is registered for them; preopt: False to optimise nothing
+    kept: functions that stay calls, since a rule is registered for them
+    options: `preopt` says whether anything is optimised, `iterations` whether independent loops are outlined
     """
     from irgrad.engine.codegen.prepare import prepare
     from irgrad.engine.kernel.writes import perhaps_written
+    from irgrad.engine.normalise.iterations import scalar_loops, with_iterations
+
+    options = options or Options()
+    module, preopt = scalar_loops(module) if options.iterations else module, options.preopt
 
     normal, inline = normal_name(name), kept is None
     text = prepare(module + normal_text(name, signature, inline=inline), [normal], kept, preopt=preopt)
@@ -127,4 +134,4 @@ def prepared_text(
     if copied:
         whole = module + normal_text(name, signature, copied, module, inline=inline)
         text = prepare(whole, [normal], kept, preopt=preopt)
-    return text
+    return with_iterations(text, normal) if options.iterations else text

@@ -27,6 +27,9 @@ class Options:
     device_tape: bytes for the memory of a sample on a GPU, where no bound of it is known; a launch with too few fails
     preopt: False to differentiate what the compiler wrote as it is, and to optimise only the derivative
 
+    iterations: loops that the source promises independent call a function for each iteration, which a grid of threads
+    can run (see `iterations.py`)
+
     cpu: "native" for machine code with all that this machine's CPU can do, "baseline" for what every CPU of its
     architecture can: values are those of a compiler without -m options
 
@@ -39,6 +42,7 @@ class Options:
     preopt: bool = True
     strong_zero: bool = False
     device_tape: int = 0
+    iterations: bool = False
     cpu: str = "native"
 
     def __post_init__(self) -> None:
@@ -56,6 +60,6 @@ class Options:
 
     def __str__(self) -> str:
         words = [f"strict_fp={self.strict_fp}", self.layout, "" if self.preopt else "preopt=False",
-                 "strong_zero" if self.strong_zero else "",
+                 "strong_zero" if self.strong_zero else "", "iterations" if self.iterations else "",
                  "" if self.cpu == "native" else f"cpu={self.cpu}"]  # fmt: skip
         return " ".join(filter(None, words))

@@ -1,0 +1,194 @@
+"""The loops of a program that a grid of threads runs: found, cut out, and what they add up arranged.
+
+In a program of outlined loops (`normalise/iterations.py`) and in its derivatives, a loop that calls an iteration, or a
+derivative of one, has independent iterations: the source promised it, and the additions of a reverse sweep commute. It
+becomes a call of a function without a body, `NAME.region.N`, beside a function of one of its iterations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from irgrad.engine.analyses.control.cache import get
+from irgrad.engine.analyses.control.loops import Loop, Loops
+from irgrad.engine.analyses.evolution.induction import Induction
+from irgrad.engine.grids.accumulations import make_plain, only_added_to, root_of, thread_local
+from irgrad.engine.grids.heap import adopt_memory
+from irgrad.engine.grids.static_tape import place_tape
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.builder import Builder
+from irgrad.engine.ir.locations import locate
+from irgrad.engine.ir.model import Argument, ConstInt, Function, Instruction, Module, Value
+from irgrad.engine.ir.rewrite import replace_uses
+from irgrad.engine.normalise.iterations import ITERATION, LOOP, outline_loop
+from irgrad.rules.errors import Unsupported
+
+__all__ = ["Column", "Region", "cut_regions", "settle"]
+
+_ROW = 4096  # bytes of a row: larger memory that all iterations add to gets atomic additions
+_TAPE = 1 << 34  # bytes of what all iterations of a loop keep
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Floats of a thread's row: a sum, or (argument > 0) the memory behind that argument of the region's call."""
+
+    dtype: ty.Type
+    count: int = 1
+    argument: int = 0
+
+
+@dataclass(slots=True)
+class Region:
+    """A loop that a grid runs. name: of its call and of one iteration with `.one` behind; given: types of the call's
+    arguments before the sums: how often less one, then what each iteration gets; columns: what a thread adds up; tape:
+    bytes that an iteration keeps, whose address is then the last of the given."""
+
+    name: str
+    given: list[ty.Type]
+    columns: list[Column] = field(default_factory=list)
+    tape: bool = False
+
+    @property
+    def row(self) -> int:
+        """Bytes of a thread's row."""
+        return sum(-(-ty.size_of(c.dtype) * c.count // 8) * 8 for c in self.columns)
+
+
+def cut_regions(module: Module, name: str) -> list[str]:
+    """Cut the loops that call iterations out of the functions that have them: the names of the calls in their place.
+
+    Raises Unsupported where one cannot be.
+    """
+    made: list[str] = []
+    for fn in [f for f in module.functions.values() if LOOP in (f.name or "") and f.blocks]:
+        while loop := _calling(fn):
+            _check_accesses(module, fn, loop)
+            region = f"{name}.region.{len(made)}"
+            why = outline_loop(module, fn, loop, f"{region}.one", region)
+            if why:
+                raise Unsupported("a loop cannot run on many threads", where=_place(module, loop), because=why,
+                                  fix="batch over the loop with jax.vmap, or leave its promise out")  # fmt: skip
+            runner, body = module.functions[region], module.functions[f"{region}.one"]
+            runner.blocks, runner.head, runner.tail, body.head, body.tail = [], "", "noduplicate nounwind", "", "nounwind"
+            made.append(region)
+    return made
+
+
+def _calling(fn: Function) -> Loop | None:
+    """An innermost loop that calls an iteration."""
+    loops = get(Loops, fn)
+    for block in fn.blocks:
+        if any(i.is_call and ITERATION in (i.callee_name or "") for i in block.instructions):
+            loop = loops.of(block)
+            if loop is not None:
+                return loop
+    return None
+
+
+def _place(module: Module, loop: Loop) -> str:
+    return next(filter(None, (locate(module, i) for block in loop.blocks for i in block.instructions)), "")
+
+
+def _check_accesses(module: Module, fn: Function, loop: Loop) -> None:
+    """What the loop reads and writes besides calling (pieces of the tape) has a place for each iteration."""
+    induction = Induction(fn)
+    writes = any(i.opcode == "store" for block in loop.blocks for i in block.instructions)
+    for block in loop.blocks:
+        for instr in block.instructions:
+            if instr.opcode not in ("load", "store") or (instr.opcode == "load" and not writes):
+                continue
+            kind = instr.type if instr.opcode == "load" else instr.operands[0].type
+            step = induction.address(instr.operands[instr.traits.address])[1].stride(loop)
+            if not step.is_const or abs(step.const) < ty.size_of(kind):
+                raise Unsupported("a loop cannot run on many threads", where=locate(module, instr) or f"@{fn.name}",
+                                  because="its derivative hands something on from iteration to iteration in memory",
+                                  fix="batch over the loop with jax.vmap")  # fmt: skip
+
+
+# -- in the function of all: its calls of regions ------------------------------------------------------------------------
+
+
+def settle(module: Module, fn: Function, names: Sequence[str], sizes: dict[str, int]) -> dict[Instruction, Region]:
+    """The calls of regions that a function makes. Each has its columns, its additions by class, its iterations' tape.
+
+    fn: the program with all that it calls inside, whose last argument is its arena; sizes: bytes of the arrays behind
+    its other arguments
+    """
+    found: dict[Instruction, Region] = {}
+    seen: set[str] = set()
+    for call in [i for i in fn.instructions() if i.is_call and i.callee_name in names]:
+        region = Region(call.callee_name or "", [a.type for a in call.args])
+        if region.name in seen:
+            raise Unsupported("a loop cannot run on many threads", where=locate(module, call),
+                              because="it is in several places", fix="batch over the loop with jax.vmap")  # fmt: skip
+        seen.add(region.name)
+        body = module.functions[f"{region.name}.one"]
+        fixed = {a: value for a, value in zip(body.args, call.args, strict=False) if isinstance(value, ConstInt)}
+        replace_uses(body, {a: value for a, value in fixed.items() if a is not body.args[0]})
+        sums = call.args[len(body.args) :]
+        region.given = region.given[: len(call.args) - len(sums)]
+        region.columns = [Column(value.type) for value in sums]
+        _classify(call, body, region, sizes)
+        _keep(module, fn, call, body, region)
+        found[call] = region
+    return found
+
+
+def _classify(call: Instruction, body: Function, region: Region, sizes: dict[str, int]) -> None:
+    """Which memory is a row of the thread, and of which arrays an iteration has its own part."""
+    roots = {n: root_of(value) for n, value in enumerate(call.args[: len(body.args)]) if value.type.is_ptr}
+    alone: list[Value] = []
+    for n, root in roots.items():
+        whole = root is call.args[n] and list(roots.values()).count(root) == 1
+        if not whole or not isinstance(root, Argument | Instruction):
+            continue
+        size = _bytes(root, sizes)
+        kind = _added(body, body.args[n])
+        if 0 < size <= _ROW and kind is not None and only_added_to(body, body.args[n]):
+            thread_local(body, body.args[n])
+            region.columns.append(Column(kind, size // ty.size_of(kind), n))
+        elif isinstance(root, Argument):
+            alone.append(body.args[n])
+    make_plain(body, alone, body.args[0])
+
+
+def _bytes(root: Value, sizes: dict[str, int]) -> int:
+    if isinstance(root, Instruction):
+        count = root.operands[0] if root.opcode == "alloca" else None
+        return ty.size_of(root.elem or ty.I8) * count.value if isinstance(count, ConstInt) else 0
+    return sizes.get(root.name or "", 0)
+
+
+def _added(body: Function, root: Value) -> ty.Type | None:
+    """The type of all that is added to the memory behind an argument."""
+    kinds = {i.type for i in body.instructions() if i.opcode == "atomicrmw" and root_of(i.operands[0]) is root}
+    return kinds.pop() if len(kinds) == 1 else None
+
+
+def _keep(module: Module, fn: Function, call: Instruction, body: Function, region: Region) -> None:
+    """What iterations reserve comes out of memory with a piece for each of them."""
+    arena = Argument(ty.PTR, "arena", len(body.args))
+    arena.function = body
+    body.args.append(arena)
+    body.ftype = ty.function(body.ftype.ret, (*body.ftype.params, ty.PTR))
+    adopt_memory(module, body.name or "")
+    asked = [i for i in body.instructions() if i.is_call and i.callee_name == "irgrad.tape.alloc"]
+    for instr in body.instructions():
+        if instr.is_call and (instr.callee_name or "").startswith("irgrad.tape."):
+            instr.operands[0] = arena
+    size = place_tape(module, body.name or "", _TAPE)
+    block = call.block
+    assert block is not None
+    memory: Value = fn.args[-1]
+    if asked:
+        at = Builder(block, block.instructions.index(call))
+        count = at.add(call.args[0], ConstInt(ty.I64, 1), ())
+        alloc = module.functions.get("irgrad.tape.alloc")
+        assert alloc is not None
+        memory = at.call(alloc, [fn.args[-1], at.mul(count, ConstInt(ty.I64, size), ())])
+    region.tape = bool(asked)
+    if region.tape:
+        region.given.append(ty.PTR)
+        call.operands.insert(len(region.given) - 1, memory)
