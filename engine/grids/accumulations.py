@@ -74,7 +74,7 @@ def _added(block: Block, store: Instruction, uses: Uses) -> bool:
             continue
         row = block.instructions
         between = row[row.index(old) + 1 : row.index(store)]
-        if any(i.is_call or i.opcode in ("store", "atomicrmw") for i in between) or old.ordering or old.volatile:
+        if any(_meets(i, pointer) for i in between) or old.ordering or old.volatile:
             continue
         if total.type not in (ty.F32, ty.F64):
             continue
@@ -85,6 +85,20 @@ def _added(block: Block, store: Instruction, uses: Uses) -> bool:
         block.instructions = [i for i in row if i is not old and i is not total]
         return True
     return False
+
+
+def _meets(instr: Instruction, pointer: Value) -> bool:
+    """Whether an instruction may write to the array that an address is in. What two arguments lead to are two arrays,
+    or parts of one that the function adds to each for itself."""
+    if instr.opcode not in ("store", "atomicrmw"):
+        return instr.is_call and not _quiet(instr.callee_name or "")
+    own, other = root_of(pointer), root_of(instr.operands[1 if instr.opcode == "store" else 0])
+    return own is other or UNKNOWN in (own, other)
+
+
+def _quiet(name: str) -> bool:
+    known = facts(name) if name else None
+    return known is not None and known.kind == "pure" and not known.writes
 
 
 def _check_call(module: Module, call: Instruction) -> None:

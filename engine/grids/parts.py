@@ -75,11 +75,13 @@ def parts_of(
     Raises Unsupported, with the source line, for what a device or what many threads cannot run, and where there is no
     loop for them.
     """
+    from irgrad.engine.codegen.nvptx import refuse_host_code
     from irgrad.engine.ir.printer import to_text
 
     module, names = _module(program, name, parameters, slots)
     fn = module.functions[f"{name}.sample"]
     found = settle(module, fn, names, sizes)
+    refuse_host_code(module, {*TAPE, *names})
     if not found:
         raise Unsupported("no loop is left for many threads", because="none of those that are independent runs",
                           fix="batch with jax.vmap")  # fmt: skip
@@ -111,7 +113,7 @@ def _module(
 ) -> tuple[Module, list[str]]:
     """`NAME.sample` with all that it calls inside but the loops for many threads, and the names of those."""
     from irgrad.engine.codegen.jit import LLVM_LOCK
-    from irgrad.engine.codegen.nvptx import SAMPLE, refuse_host_code
+    from irgrad.engine.codegen.nvptx import SAMPLE
     from irgrad.engine.codegen.passes import Code, Settings, run_passes
     from irgrad.engine.codegen.target import HOST
     from irgrad.engine.ir.printer import to_text
@@ -135,7 +137,6 @@ def _module(
         code.close()
     module = read(text, roots=list(roots))
     adopt_memory(module, inner)
-    refuse_host_code(module, {*TAPE, *names})
     return module, names
 
 

@@ -19,7 +19,7 @@ from irgrad.engine.grids.static_tape import place_tape
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.locations import locate
-from irgrad.engine.ir.model import Argument, ConstInt, Function, Instruction, Module, Value
+from irgrad.engine.ir.model import Argument, ConstInt, ConstZero, Function, Instruction, Module, Value
 from irgrad.engine.ir.rewrite import replace_uses
 from irgrad.engine.normalise.iterations import ITERATION, LOOP, outline_loop
 from irgrad.rules.errors import Unsupported
@@ -173,11 +173,12 @@ def _keep(module: Module, fn: Function, call: Instruction, body: Function, regio
     arena.function = body
     body.args.append(arena)
     body.ftype = ty.function(body.ftype.ret, (*body.ftype.params, ty.PTR))
+    for n, value in enumerate(call.args[: len(body.args) - 1]):
+        if value is fn.args[-1]:
+            replace_uses(body, {body.args[n]: arena})
+            call.operands[n] = ConstZero(ty.PTR)
     adopt_memory(module, body.name or "")
     asked = [i for i in body.instructions() if i.is_call and i.callee_name == "irgrad.tape.alloc"]
-    for instr in body.instructions():
-        if instr.is_call and (instr.callee_name or "").startswith("irgrad.tape."):
-            instr.operands[0] = arena
     size = place_tape(module, body.name or "", _TAPE)
     block = call.block
     assert block is not None

@@ -123,15 +123,24 @@ def prepared_text(
     """
     from irgrad.engine.codegen.prepare import prepare
     from irgrad.engine.kernel.writes import perhaps_written
-    from irgrad.engine.normalise.iterations import scalar_loops, with_iterations
 
     options = options or Options()
-    module, preopt = scalar_loops(module) if options.iterations else module, options.preopt
-
     normal, inline = normal_name(name), kept is None
-    text = prepare(module + normal_text(name, signature, inline=inline), [normal], kept, preopt=preopt)
+
+    def prepared(text: str) -> str:
+        text = _by_iterations(text, normal, kept) if options.iterations else text
+        return prepare(text, [normal], kept, preopt=options.preopt)
+
+    text = prepared(module + normal_text(name, signature, inline=inline))
     copied = perhaps_written(text, normal, signature)
     if copied:
-        whole = module + normal_text(name, signature, copied, module, inline=inline)
-        text = prepare(whole, [normal], kept, preopt=preopt)
-    return with_iterations(text, normal) if options.iterations else text
+        text = prepared(module + normal_text(name, signature, copied, module, inline=inline))
+    return text
+
+
+def _by_iterations(text: str, normal: str, kept: Callable[[str], bool] | None) -> str:
+    """Independent loops outlined: before LLVM optimises, which moves values from one iteration to the next."""
+    from irgrad.engine.codegen.prepare import tidy
+    from irgrad.engine.normalise.iterations import with_iterations
+
+    return with_iterations(tidy(text, [normal], kept), normal)
