@@ -21,7 +21,7 @@ from irgrad.engine.grids.arena import CARVE, TAPE
 from irgrad.engine.grids.grid_text import GridParameter, GridSlot, sample_text
 from irgrad.engine.grids.heap import adopt_memory
 from irgrad.engine.grids.parts_text import ADDRESSES, Rows, kernels_text, sums_text
-from irgrad.engine.grids.regions import Region, cut_regions, settle
+from irgrad.engine.grids.regions import Region, cut_regions, fix_constants, settle
 from irgrad.engine.grids.resume import Stop, resumable
 from irgrad.engine.grids.static_tape import bounds, place_tape
 from irgrad.engine.ir import types as ty
@@ -44,7 +44,7 @@ _STEPS = 100_000  # loops that a grid runs, one after the other
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The kernels `NAME.first`, `NAME.next`, `NAME.share`, `NAME.fold` of a module (see `parts_text.py`).
+    """The kernels `NAME_first`, `NAME_next`, `NAME_share`, `NAME_fold` of a module (see `parts_text.py`).
 
     state: bytes of memory that is 0 before the first launch, and stays from launch to launch; room: bytes of memory
     that stays as well; threads: that share a loop; folded: that fold its sums (0: there are none); steps: how often a
@@ -61,6 +61,11 @@ class Parts:
     folded: int
     steps: int
 
+    @property
+    def kernels(self) -> list[str]:
+        """Their names."""
+        return [f"{self.name}_{word}" for word in ("first", "next", "share", "fold")]
+
 
 def parts_of(
     program: Program, name: str, parameters: Sequence[GridParameter], slots: Sequence[GridSlot], buffers: Sequence[str],
@@ -70,7 +75,7 @@ def parts_of(
 
     parameters, slots: see `grid_text`; buffers: the parameters that are results; sizes: bytes of each parameter's array
     threads: how many share a loop of at most so many iterations
-    device: False for functions of the host, which run the threads one after the other
+    device: False for functions of the host, each of which runs one thread
 
     Raises Unsupported, with the source line, for what a device or what many threads cannot run, and where there is no
     loop for them.
@@ -132,7 +137,10 @@ def _module(
         code = run_passes(SAMPLE, Code(to_text(module), roots=[inner]), settings)
         names = cut_regions(code.model, name)
         roots = (inner, *(f"{n}.one" for n in names))
-        code = run_passes(SAMPLE, Code(code.text, roots=roots), Settings(roots, level=2, machine=HOST.machine()))
+        settings = Settings(roots, level=2, machine=HOST.machine())
+        code = run_passes(SAMPLE, Code(code.text, roots=roots), settings)
+        fix_constants(code.model, inner, names)
+        code = run_passes(SAMPLE, Code(code.text, roots=roots), settings)
         text = code.text
         code.close()
     module = read(text, roots=list(roots))
@@ -168,6 +176,9 @@ def _arguments(fn: Function) -> tuple[Argument, Argument]:
     zero, one = ConstInt(ty.I64, 0), ConstInt(ty.I64, 1)
     replace_uses(fn, {sample: zero, tape: room, thread: zero, threads: one})
     fn.args = [*fn.args[:first], state, room]
+    fn.tail = "nounwind"
+    for argument in fn.args:
+        argument.attrs = ""  # addresses now go through memory: nothing that was found out holds
     fn.ftype = ty.function(fn.ftype.ret, tuple(a.type for a in fn.args))
     return state, room
 

@@ -1,8 +1,8 @@
 """The IR of the kernels that run one program with many threads, part by part (see `parts.py`).
 
-    NAME.first, NAME.next   one thread: the program from where it stopped to the next loop that a grid runs
-    NAME.share              all threads: each its iterations of that loop; thread t has t, t + T, t + 2 T, ...
-    NAME.fold               some threads: rows of sums that the threads left, added up in a fixed order
+    NAME_first, NAME_next   one thread: the program from where it stopped to the next loop that a grid runs
+    NAME_share              all threads: each its iterations of that loop; thread t has t, t + T, t + 2 T, ...
+    NAME_fold               some threads: rows of sums that the threads left, added up in a fixed order
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def kernels_text(
     """The kernels of a program whose function is `NAME.resume(parameters, ptr state, ptr room)`.
 
     parameters: of the program; buffers: those of them that are results, which come as an operand as well
-    device: False for functions of the host that run the threads one after the other and take their number as one more
-    argument
+    device: False for functions of the host that run one thread, and take its number and how many there are as two more
+    arguments
     """
     own = [p.name for p in parameters]
     text = _check_text(name, own) + _share_text(name, stops, rows) + _fold_text(name, stops, rows)
@@ -85,12 +85,11 @@ def kernels_text(
 def _kernel(name: str, word: str, given: Sequence[str], lines: Sequence[str], *, device: bool) -> str:
     declared = ", ".join(f"ptr %{quoted(word)}" for word in given)
     if not device:
-        w = Writer(f"define void @{quoted(name)}.{word}({declared}, i64 %threads)")
-        with w.loop("%threads") as number:
-            for line in lines:
-                w.do(line.replace("THREADS", "%threads").replace("THREAD", number))
+        w = Writer(f"define void @{quoted(name)}_{word}({declared}, i64 %thread, i64 %threads)")
+        for line in lines:
+            w.do(line.replace("THREADS", "%threads").replace("THREAD", "%thread"))
         return w.text()
-    w = Writer(f"define ptx_kernel void @{quoted(name)}.{word}({declared})")
+    w = Writer(f"define ptx_kernel void @{quoted(name)}_{word}({declared})")
     words = [f"llvm.nvvm.read.ptx.sreg.{part}.x" for part in ("ctaid", "ntid", "nctaid", "tid")]
     block, size, blocks, own = (w.emit(f"zext i32 {w.emit(f'call i32 @{word}()')} to i64") for word in words)
     number, threads = w.add(w.mul(block, size), own), w.mul(blocks, size)

@@ -20,11 +20,11 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.locations import locate
 from irgrad.engine.ir.model import Argument, ConstInt, ConstZero, Function, Instruction, Module, Value
-from irgrad.engine.ir.rewrite import replace_uses
+from irgrad.engine.ir.rewrite import declare, replace_uses
 from irgrad.engine.normalise.iterations import ITERATION, LOOP, outline_loop
 from irgrad.rules.errors import Unsupported
 
-__all__ = ["Column", "Region", "cut_regions", "settle"]
+__all__ = ["Column", "Region", "cut_regions", "fix_constants", "settle"]
 
 _ROW = 4096  # bytes of a row: larger memory that all iterations add to gets atomic additions
 _TAPE = 1 << 34  # bytes of what all iterations of a loop keep
@@ -107,6 +107,22 @@ def _check_accesses(module: Module, fn: Function, loop: Loop) -> None:
                                   fix="batch over the loop with jax.vmap")  # fmt: skip
 
 
+def fix_constants(module: Module, name: str, names: Sequence[str]) -> None:
+    """Numbers that a function gives a region in each of its calls are constants of the region's iterations."""
+    given: dict[str, list[list[Value]]] = {}
+    for call in module.functions[name].instructions():
+        if call.is_call and call.callee_name in names:
+            given.setdefault(call.callee_name or "", []).append(call.args)
+    for region, calls in given.items():
+        body = module.functions[f"{region}.one"]
+        for n, argument in enumerate(body.args[1:], start=1):
+            first = calls[0][n]
+            if isinstance(first, ConstInt) and all(
+                isinstance(args[n], ConstInt) and args[n].value == first.value for args in calls  # type: ignore[attr-defined]
+            ):
+                replace_uses(body, {argument: first})
+
+
 # -- in the function of all: its calls of regions ------------------------------------------------------------------------
 
 
@@ -125,8 +141,6 @@ def settle(module: Module, fn: Function, names: Sequence[str], sizes: dict[str, 
                               because="it is in several places", fix="batch over the loop with jax.vmap")  # fmt: skip
         seen.add(region.name)
         body = module.functions[f"{region.name}.one"]
-        fixed = {a: value for a, value in zip(body.args, call.args, strict=False) if isinstance(value, ConstInt)}
-        replace_uses(body, {a: value for a, value in fixed.items() if a is not body.args[0]})
         sums = call.args[len(body.args) :]
         region.given = region.given[: len(call.args) - len(sums)]
         region.columns = [Column(value.type) for value in sums]
@@ -179,6 +193,9 @@ def _keep(module: Module, fn: Function, call: Instruction, body: Function, regio
             call.operands[n] = ConstZero(ty.PTR)
     adopt_memory(module, body.name or "")
     asked = [i for i in body.instructions() if i.is_call and i.callee_name == "irgrad.tape.alloc"]
+    body.tail = "nounwind"
+    for argument in body.args:
+        argument.attrs = ""  # what was found out is about other memory
     size = place_tape(module, body.name or "", _TAPE)
     block = call.block
     assert block is not None
@@ -186,8 +203,7 @@ def _keep(module: Module, fn: Function, call: Instruction, body: Function, regio
     if asked:
         at = Builder(block, block.instructions.index(call))
         count = at.add(call.args[0], ConstInt(ty.I64, 1), ())
-        alloc = module.functions.get("irgrad.tape.alloc")
-        assert alloc is not None
+        alloc = declare(module, "irgrad.tape.alloc", ty.PTR, (ty.PTR, ty.I64))
         memory = at.call(alloc, [fn.args[-1], at.mul(count, ConstInt(ty.I64, size), ())])
     region.tape = bool(asked)
     if region.tape:

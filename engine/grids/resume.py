@@ -61,7 +61,7 @@ Finish = Callable[[Builder, Stop, Instruction], Value | None]
 def resumable(fn: Function, state: Argument, calls: Sequence[Instruction], finish: Finish, header: int = 0) -> Resumable:
     """Make `fn` stop at the calls. state: its argument with memory that stays from call to call, whose first word is 0
     before the first; header: bytes behind that word that are somebody else's."""
-    room = _State(16 + header)
+    room = _State(16 + -(-header // 16) * 16)
     entry = Block("enter")
     at = Builder(entry)
     _stacks(fn, state, at, room)

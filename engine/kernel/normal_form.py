@@ -141,6 +141,6 @@ def prepared_text(
 def _by_iterations(text: str, normal: str, kept: Callable[[str], bool] | None) -> str:
     """Independent loops outlined: before LLVM optimises, which moves values from one iteration to the next."""
     from irgrad.engine.codegen.prepare import tidy
-    from irgrad.engine.normalise.iterations import with_iterations
+    from irgrad.engine.normalise.iterations import scalar_loops, with_iterations
 
-    return with_iterations(tidy(text, [normal], kept), normal)
+    return with_iterations(tidy(scalar_loops(text), [normal], kept), normal)

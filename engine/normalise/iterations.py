@@ -27,7 +27,10 @@ from irgrad.engine.ir.model import Argument, Block, Constant, ConstInt, Function
 from irgrad.engine.ir.rewrite import replace_uses
 from irgrad.engine.ir.uses import uses_of
 
-__all__ = ["ITERATION", "LOOP", "apart", "outline_iterations", "outline_loop", "with_iterations"]
+__all__ = [
+    "ITERATION", "LOOP", "apart", "outline_iterations", "outline_loop", "promises", "scalar_loops",
+    "with_iterations",
+]  # fmt: skip
 
 ITERATION, LOOP = ".iteration.", ".loop."
 """What the names of the two functions have in the middle; the names of their derivatives have it as well."""
@@ -38,6 +41,16 @@ _ADDITIVE = {"fadd": (0, 1), "fsub": (0,), "llvm.fmuladd": (2,), "llvm.fma": (2,
 def apart(name: str) -> bool:
     """Whether a function is one of the two, or a derivative of it: it stays out of line."""
     return ITERATION in name or LOOP in name
+
+
+def promises(text: str) -> bool:
+    """Whether a module's source promises something of a loop: that it is independent, or worth vector lanes."""
+    return "llvm.loop.parallel_accesses" in text or "llvm.loop.vectorize.enable" in text
+
+
+def scalar_loops(text: str) -> str:
+    """The module's loops without the wish to be vectorised, which LLVM would grant: iterations are what is wanted."""
+    return text.replace('!{!"llvm.loop.vectorize.enable", i1 true}', '!{!"llvm.loop.vectorize.enable", i1 false}')
 
 
 def with_iterations(text: str, root: str) -> str:

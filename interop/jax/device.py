@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import jax.core
 import numpy as np
+from jax.interpreters import mlir
 
 from irgrad.interop.jax.algebra import Key, Spec, program_of, result_numbers, sizes_of, used_operands
 from irgrad.rules.errors import Unsupported
@@ -27,13 +28,13 @@ if TYPE_CHECKING:
     from irgrad.engine.grids.grid_text import GridSlot
     from irgrad.engine.kernel.programs import Program
 
-__all__ = ["ARCHITECTURE", "TARGET", "Call", "Launch", "call_of", "device_grid", "launch_of", "lower_on_device"]
+__all__ = ["ARCHITECTURE", "BLOCK", "TARGET", "Call", "Launch", "call_of", "device_grid", "launch_of", "lower_on_device"]
 
 ARCHITECTURE = "sm_80"
 """What PTX is written for: the driver makes machine code of it for this architecture and all later ones."""
 TARGET = "__gpu$xla.gpu.ptx"
 """XLA's own call target for a kernel as PTX."""
-_BLOCK, _BLOCKS = 128, 1056  # threads of a block; most blocks of a launch
+BLOCK, _BLOCKS = 128, 1056  # threads of a block; most blocks of a launch
 _TAPE = 1 << 31  # bytes of the tapes of all threads
 
 
@@ -47,8 +48,8 @@ class Launch(NamedTuple):
 def launch_of(samples: int, tape_bytes: int) -> Launch:
     """How many threads run: one for each sample, up to what the largest devices hold at once and what their tapes take
     of memory."""
-    most = min(_BLOCKS * _BLOCK, _TAPE // max(tape_bytes, 1))
-    threads = min(_BLOCK, max(32, -(-min(samples, most) // 32) * 32))
+    most = min(_BLOCKS * BLOCK, _TAPE // max(tape_bytes, 1))
+    threads = min(BLOCK, max(32, -(-min(samples, most) // 32) * 32))
     return Launch(max(1, min(-(-samples // threads), most // threads)), threads)
 
 
@@ -89,6 +90,10 @@ def lower_on_device(
     ctx: Any, operands: Sequence[Any], spec: Spec, sizes: Any, constants: Any, batch: tuple[Any, ...]
 ) -> Any:
     """The results of a call, lowered for a GPU. Raises Unsupported for what that cannot run."""
+    from irgrad.interop.jax.device_parts import with_tape, without_tape
+
+    whole, full = tuple(ctx.avals_out), spec
+    ctx, operands, spec = without_tape(ctx, operands, spec)
     call = call_of(ctx.avals_in, spec, sizes, constants, batch)
     grid = _compiled(spec, call.items, batch, call.axes, tuple(call.aliases))
     launch = launch_of(math.prod(batch), grid.tape_bytes)
@@ -99,7 +104,13 @@ def lower_on_device(
         grid_x=np.int32(launch.blocks), grid_y=np.int32(1), grid_z=np.int32(1),
         block_x=np.int32(launch.threads), block_y=np.int32(1), block_z=np.int32(1), shared_mem_bytes=np.int32(0),
     )  # fmt: skip
-    return rows[:-1]
+    return with_tape(full, whole, rows[:-1], lambda aval: _zeros(ctx, aval))
+
+
+def _zeros(ctx: Any, aval: Any) -> Any:
+    rows = mlir.lower_fun(lambda: [jax.numpy.zeros(aval.shape, aval.dtype)], multiple_results=True)(
+        ctx.replace(avals_in=(), avals_out=(aval,)))  # fmt: skip
+    return rows[0]
 
 
 class _Compiled(NamedTuple):

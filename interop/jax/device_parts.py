@@ -6,34 +6,46 @@ are arrays that each launch gets and gives back in the same memory; two more hav
 
 from __future__ import annotations
 
+import json
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.core
 import numpy as np
+from jax.interpreters import mlir
 
+from irgrad.engine.grids.parts import Parts
 from irgrad.engine.signature.slots import TAPE
 from irgrad.interop.jax.algebra import Key, Spec, program_of, result_numbers
+from irgrad.rules.errors import Unsupported
 
 if TYPE_CHECKING:
     from irgrad.engine.grids.grid_text import GridSlot
-    from irgrad.engine.grids.parts import Parts
     from irgrad.engine.kernel.kernel import Kernel
     from irgrad.engine.kernel.programs import Program
 
-__all__ = ["Buffer", "Plan", "by_iterations", "plan_of", "run_parts", "with_tape", "without_tape"]
+__all__ = ["Buffer", "OneThread", "Plan", "by_iterations", "loops_of", "lower_in_parts", "plan_of", "run_parts", "with_tape", "without_tape"]
 
+_UNROLLED = 4  # loops whose launches stand in the program one by one
 _LOCAL = 256  # bytes of an array that is part of the state
+
+
+class OneThread(RuntimeWarning):
+    """A call without a batch runs in one thread of a GPU."""
 
 
 @lru_cache(maxsize=256)
 def by_iterations(kernel: Kernel) -> Kernel:
-    """The same kernel, of which independent loops call a function for each iteration."""
-    return kernel.with_options(iterations=True)
+    """The kernel as devices have it: independent loops call a function for each iteration, none is vectorised. The
+    kernel itself where its source promises nothing of any loop."""
+    from irgrad.engine.normalise.iterations import promises
+
+    return kernel.with_options(iterations=True) if promises(kernel.source.text) else kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +67,10 @@ class Plan(NamedTuple):
     buffers: list[Buffer]
 
 
-def plan_of(
-    spec: Spec, items: Any, avals: Sequence[Any], results: Sequence[Any], threads: Any, *, device: bool = True
-) -> Plan:
+def plan_of(spec: Spec, items: Any, results: Sequence[Any], threads: Any, *, device: bool = True) -> Plan:
     """How a call without a batch runs on many threads.
 
-    spec: of a kernel `by_iterations`; items: see `device.Call`; avals: of the call's operands; results: of its results;
-    threads: see `parts_of`
+    spec: of a kernel `by_iterations`; items: see `device.Call`; results: shapes of its results; threads: see `parts_of`
 
     Raises Unsupported where it cannot.
     """
@@ -70,7 +79,7 @@ def plan_of(
 
     program = program_of(spec)
     operands, sizes, constants = map(dict, items)
-    slots, buffers, kept = _slots(program, operands, result_numbers(spec), sizes, constants, avals, results)
+    slots, buffers, kept = _slots(program, operands, result_numbers(spec), sizes, constants, results)
     held: dict[str, GridParameter] = {}
     room: dict[str, int] = {}
     for slot, own in zip(slots, program.shapes(sizes), strict=True):
@@ -87,7 +96,7 @@ def plan_of(
 
 def _slots(
     program: Program, operands: Mapping[Key, int], results: Mapping[Key, int], sizes: Mapping[str, int],
-    constants: Mapping[int, int], avals: Sequence[Any], kinds: Sequence[Any],
+    constants: Mapping[int, int], kinds: Sequence[Any],
 ) -> tuple[list[GridSlot], list[Buffer], list[int]]:  # fmt: skip
     from irgrad.engine.grids.grid_text import GridSlot
     from irgrad.engine.signature.extents import ConstExtent
@@ -110,65 +119,167 @@ def _slots(
             kept |= {} if source is None else {source: None}
             slots.append(GridSlot(slot.name, slot.dtype, start, extents, given, (False,) if given else ()))
         else:
-            kind = kinds[result] if result is not None else None
-            whole = tuple(shape) if kind is None else kind.shape
+            whole = tuple(shape) if result is None else kinds[result]
             slots.append(GridSlot(slot.name, slot.dtype, "keep", extents, target=f"buffer{len(buffers)}"))
             buffers.append(Buffer(source, result, whole, slot.dtype.numpy))
     return slots, buffers, list(kept)
 
 
-def run_parts(plan: Plan, operands: Sequence[Any], launch: Any) -> list[Any]:
-    """The results of a call, from its operands, in JAX.
+def run_parts(plan: Plan, operands: Sequence[Any], launch: Any, zeros: Any, repeat: Any) -> list[Any]:
+    """The results of a call, from its operands.
 
-    launch(word, threads, given, kinds, aliases) runs the kernel `NAME.word`: given: its operands; kinds: of its
+    launch(word, threads, given, kinds, aliases) runs the kernel `NAME_word`: given: its operands; kinds: of its
     results; aliases: operands that are results, {operand: result}
+    zeros(shape, dtype) makes an array; repeat(count, step, arrays) runs a step on what the one before it gave
     """
-    import jax.numpy as jnp
-
     parts, count = plan.parts, len(plan.kept)
     kinds = [jax.ShapeDtypeStruct(b.shape, b.dtype) for b in plan.buffers]
     kinds += [jax.ShapeDtypeStruct((n,), np.dtype(np.uint8)) for n in (parts.state, parts.room)]
-    starts = [jnp.zeros(b.shape, b.dtype) if b.operand is None else jnp.reshape(operands[b.operand], b.shape)
+    starts = [zeros(b.shape, b.dtype) if b.operand is None else operands[b.operand].reshape(b.shape)
               for b in plan.buffers]  # fmt: skip
     held = [operands[n] for n in plan.kept]
-    state = jnp.zeros((parts.state,), np.uint8)
     places = {count + n: n for n in range(len(kinds))}
     first = {n: place for n, place in places.items() if place < len(kinds) - 1}
-    now = launch("first", 1, [*held, *starts, state], kinds, first)
+    now = launch("first", 1, [*held, *starts, zeros((parts.state,), np.uint8)], kinds, first)
 
-    def step(_: Any, now: Any) -> Any:
+    def step(now: Any) -> Any:
         for word, threads in (("share", parts.threads), ("fold", parts.folded), ("next", 1)):
-            if threads:
-                now = tuple(launch(word, threads, [*held, *now], kinds, places))
+            now = launch(word, threads, [*held, *now], kinds, places) if threads else now
         return now
 
-    now = tuple(now)
-    if parts.steps <= _UNROLLED:
-        for number in range(parts.steps):
-            now = step(number, now)
-    else:
-        now = jax.lax.fori_loop(0, parts.steps, step, now)
+    now = repeat(parts.steps, step, now)
     made = {b.result: array for b, array in zip(plan.buffers, now, strict=False) if b.result is not None}
     return [made[n] for n in range(len(made))]
 
 
-_UNROLLED = 16  # loops whose launches stand in the program one by one
-
-
 def without_tape(ctx: Any, operands: Sequence[Any], spec: Spec) -> tuple[Any, list[Any], Spec]:
-    """The call of the kernel by iterations, which neither gets nor gives a tape: each iteration has its own."""
+    """The call of the kernel `by_iterations`, which neither gets nor gives a tape: each iteration has its own. The call
+    as it is where that is the same kernel."""
+    kernel = by_iterations(spec.kernel)
+    if kernel is spec.kernel:
+        return ctx, list(operands), spec
     last, avals, rows = len(spec.inputs) - 1, list(ctx.avals_in), list(operands)
     if spec.reads_tape:
         del avals[last], rows[last]
     wanted = [aval for aval, index in zip(ctx.avals_out, spec.results, strict=True) if index != TAPE]
     ctx = ctx.replace(avals_in=tuple(avals), avals_out=tuple(wanted))
-    return ctx, rows, replace(spec.plain if spec.tape is not None else spec, kernel=by_iterations(spec.kernel))
+    return ctx, rows, replace(spec.plain if spec.tape is not None else spec, kernel=kernel)
 
 
-def with_tape(spec: Spec, avals: Sequence[Any], results: Sequence[Any]) -> list[Any]:
-    """The results, with an array of zeros in place of the tape."""
+def with_tape(spec: Spec, avals: Sequence[Any], results: Sequence[Any], zeros: Any = None) -> list[Any]:
+    """The results with an array of zeros, `zeros(aval)`, in place of a tape that was not made."""
     import jax.numpy as jnp
 
+    if len(results) == len(avals):
+        return list(results)
+    made = zeros or (lambda aval: jnp.zeros(aval.shape, aval.dtype))
     rest = iter(results)
-    return [jnp.zeros(aval.shape, aval.dtype) if index == TAPE else next(rest)
-            for aval, index in zip(avals, spec.results, strict=True)]  # fmt: skip
+    return [made(aval) if index == TAPE else next(rest) for aval, index in zip(avals, spec.results, strict=True)]
+
+
+# -- the lowering --------------------------------------------------------------------------------------------------------
+
+
+def lower_in_parts(ctx: Any, operands: Any, spec: Spec, sizes: Any, constants: Any, batch: tuple[Any, ...]) -> Any:
+    """The results of a call without a batch, lowered for many threads of a GPU; None where one thread has to do, which
+    a `OneThread` warning says. Raises Unsupported for open sizes."""
+    from irgrad.interop.jax.device import call_of
+
+    shared, reasons = loops_of(spec.kernel)
+    if shared:
+        inner, rows, own = without_tape(ctx, operands, spec)
+        call = call_of(inner.avals_in, own, sizes, constants, batch)
+        try:
+            made = _compiled(own, call.items, tuple(tuple(aval.shape) for aval in inner.avals_out))
+        except Unsupported as error:
+            reasons = (f"{error.where or spec.kernel.name}: {error.because or error.what}",)
+        else:
+            run = partial(_run, made, spec, tuple(ctx.avals_out))
+            kept = [rows[n] for n in call.kept]
+            ctx = ctx.replace(avals_in=tuple(inner.avals_in[n] for n in call.kept))
+            return mlir.lower_fun(run, multiple_results=True)(ctx, *kept)
+    if reasons:
+        warnings.warn(_one_thread(spec.kernel.name, reasons), OneThread, stacklevel=2)
+    return None
+
+
+def _one_thread(name: str, reasons: Sequence[str]) -> str:
+    return (f"`{name}` runs in one thread of the GPU: {'; '.join(reasons[:3])}{' ...' if reasons[3:] else ''}. "
+            "Batch it with jax.vmap, or promise that a loop's iterations are independent: "
+            "#pragma clang loop vectorize(assume_safety)")  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def loops_of(kernel: Kernel) -> tuple[bool, tuple[str, ...]]:
+    """Whether a kernel has loops for many threads, and why its other outermost loops are none."""
+    from irgrad.engine.ir.text.reader import read
+    from irgrad.engine.normalise.iterations import apart, outline_iterations
+
+    stage = by_iterations(kernel).primal.stage
+    module = read(stage.text, roots=[stage.name])
+    shared = any(map(apart, module.functions))
+    return shared, tuple(outline_iterations(module, module.functions[stage.name]))
+
+
+class _Compiled(NamedTuple):
+    plan: Plan
+    code: str
+
+
+@lru_cache(maxsize=256)
+def _compiled(spec: Spec, items: Any, results: tuple[tuple[int, ...], ...]) -> _Compiled:
+    from irgrad.engine.codegen.cache import default_cache, fingerprint
+    from irgrad.engine.codegen.nvptx import identity, ptx
+    from irgrad.interop.jax.device import ARCHITECTURE
+
+    key = fingerprint("parts-1", program_of(spec).key, ARCHITECTURE, repr((items, results)), identity())
+    store = default_cache()
+    data = store.get("ptx", key)
+    if data is None:
+        plan = plan_of(spec, items, results, _threads)
+        code = ptx(plan.parts.text, plan.parts.kernels, ARCHITECTURE)
+        numbers = [getattr(plan.parts, word) for word in _NUMBERS]
+        buffers = [(b.operand, b.result, b.shape, np.dtype(b.dtype).name) for b in plan.buffers]
+        data = (json.dumps([plan.parts.name, numbers, plan.kept, buffers]) + "\n" + code).encode()
+        store.put("ptx", key, data)
+    head, _, code = data.decode().partition("\n")
+    name, numbers, kept, buffers = json.loads(head)
+    made = [Buffer(operand, result, tuple(shape), np.dtype(kind)) for operand, result, shape, kind in buffers]
+    return _Compiled(Plan(Parts(name, "", **dict(zip(_NUMBERS, numbers, strict=True))), kept, made), code)
+
+
+_NUMBERS = ("state", "room", "threads", "folded", "steps")
+
+
+def _threads(iterations: float) -> int:
+    from irgrad.interop.jax.device import launch_of
+
+    found = launch_of(int(min(iterations, 1 << 40)), 0)
+    return found.blocks * found.threads
+
+
+def _run(made: _Compiled, spec: Spec, avals: Sequence[Any], *operands: Any) -> list[Any]:
+    import jax.numpy as jnp
+
+    results = run_parts(made.plan, operands, partial(_launch, made), jnp.zeros, _repeat)
+    return with_tape(spec, avals, results)
+
+
+def _repeat(count: int, step: Any, arrays: Any) -> Any:
+    if count > _UNROLLED:
+        return jax.lax.fori_loop(0, count, lambda _, now: step(now), arrays)
+    for _ in range(count):
+        arrays = step(arrays)
+    return arrays
+
+
+def _launch(made: _Compiled, word: str, threads: int, given: Any, kinds: Any, aliases: Any) -> Any:
+    from irgrad.interop.jax.device import BLOCK, TARGET
+
+    block = min(threads, BLOCK)
+    call = jax.ffi.ffi_call(TARGET, kinds, input_output_aliases=aliases, has_side_effect=False)
+    return tuple(call(
+        *given, name=f"{made.plan.parts.name}_{word}", kernel_type="ptx", kernel_data=made.code,
+        grid_x=np.int32(threads // block), grid_y=np.int32(1), grid_z=np.int32(1), block_x=np.int32(block),
+        block_y=np.int32(1), block_z=np.int32(1), shared_mem_bytes=np.int32(0),
+    ))  # fmt: skip

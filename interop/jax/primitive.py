@@ -107,7 +107,12 @@ def _evaluate(*operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Sha
 
 def _lower_on_device(ctx: Any, *operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Shape) -> Any:
     from irgrad.interop.jax.device import lower_on_device
+    from irgrad.interop.jax.device_parts import lower_in_parts
 
+    if all(n == 1 for n in batch):
+        rows = lower_in_parts(ctx, operands, spec, sizes, constants, batch)
+        if rows is not None:
+            return rows
     ctx, operands, spec = _without_tape(ctx, operands, spec)
     return lower_on_device(ctx, operands, spec, sizes, constants, batch)
 
