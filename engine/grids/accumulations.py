@@ -25,7 +25,7 @@ from irgrad.engine.normalise.iterations import ITERATION
 from irgrad.rules.effects import facts
 from irgrad.rules.errors import Unsupported
 
-__all__ = ["make_atomic", "make_plain", "only_added_to", "root_of", "thread_local"]
+__all__ = ["UNKNOWN", "make_atomic", "make_plain", "only_added_to", "root_of", "thread_local"]
 
 _ADJOINT = (".rev.", ".vjp.")
 _HANDS_ON = frozenset(("getelementptr", "bitcast", "freeze"))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.loops import Loop, Loops
 from irgrad.engine.analyses.evolution.induction import Induction
-from irgrad.engine.grids.accumulations import make_plain, only_added_to, root_of, thread_local
+from irgrad.engine.grids.accumulations import UNKNOWN, make_plain, only_added_to, root_of, thread_local
 from irgrad.engine.grids.heap import adopt_memory
 from irgrad.engine.grids.static_tape import place_tape
 from irgrad.engine.ir import types as ty
@@ -70,10 +70,22 @@ def cut_regions(module: Module, name: str) -> list[str]:
             if why:
                 raise Unsupported("a loop cannot run on many threads", where=_place(module, loop), because=why,
                                   fix="batch over the loop with jax.vmap, or leave its promise out")  # fmt: skip
+            _check_variables(module, fn, region)
             runner, body = module.functions[region], module.functions[f"{region}.one"]
             runner.blocks, runner.head, runner.tail, body.head, body.tail = [], "", "noduplicate nounwind", "", "nounwind"
             made.append(region)
     return made
+
+
+def _check_variables(module: Module, fn: Function, region: str) -> None:
+    """A variable of the function that the loop is in would be one for all threads."""
+    for call in [i for i in fn.instructions() if i.is_call and i.callee_name == region]:
+        for value in call.args:
+            root = root_of(value) if value.type.is_ptr else value
+            if isinstance(root, Instruction) and root.opcode == "alloca":
+                raise Unsupported("a loop cannot run on many threads", where=locate(module, call),
+                                  because="its iterations have a variable together",
+                                  fix="batch over the loop with jax.vmap")  # fmt: skip
 
 
 def _calling(fn: Function) -> Loop | None:
@@ -132,40 +144,35 @@ def settle(module: Module, fn: Function, names: Sequence[str], sizes: dict[str, 
     fn: the program with all that it calls inside, whose last argument is its arena; sizes: bytes of the arrays behind
     its other arguments
     """
-    found: dict[Instruction, Region] = {}
-    seen: set[str] = set()
-    for call in [i for i in fn.instructions() if i.is_call and i.callee_name in names]:
-        region = Region(call.callee_name or "", [a.type for a in call.args])
-        if region.name in seen:
-            raise Unsupported("a loop cannot run on many threads", where=locate(module, call),
-                              because="it is in several places", fix="batch over the loop with jax.vmap")  # fmt: skip
-        seen.add(region.name)
-        body = module.functions[f"{region.name}.one"]
-        sums = call.args[len(body.args) :]
-        region.given = region.given[: len(call.args) - len(sums)]
-        region.columns = [Column(value.type) for value in sums]
-        _classify(call, body, region, sizes)
-        _keep(module, fn, call, body, region)
-        found[call] = region
-    return found
+    rows = [i for i in fn.instructions() if i.is_call and i.callee_name in names]
+    made: dict[str, Region] = {}
+    for name in dict.fromkeys(call.callee_name or "" for call in rows):
+        calls = [call for call in rows if call.callee_name == name]
+        body = module.functions[f"{name}.one"]
+        count = len(body.args)
+        region = Region(name, [a.type for a in calls[0].args[:count]])
+        region.columns = [Column(value.type) for value in calls[0].args[count:]]
+        _classify(calls, body, region, sizes)
+        _keep(module, fn, calls, body, region)
+        made[name] = region
+    return {call: made[call.callee_name or ""] for call in rows}
 
 
-def _classify(call: Instruction, body: Function, region: Region, sizes: dict[str, int]) -> None:
-    """Which memory is a row of the thread, and of which arrays an iteration has its own part."""
-    roots = {n: root_of(value) for n, value in enumerate(call.args[: len(body.args)]) if value.type.is_ptr}
-    alone: list[Value] = []
-    for n, root in roots.items():
-        whole = root is call.args[n] and list(roots.values()).count(root) == 1
-        if not whole or not isinstance(root, Argument | Instruction):
-            continue
-        size = _bytes(root, sizes)
-        kind = _added(body, body.args[n])
+def _classify(calls: Sequence[Instruction], body: Function, region: Region, sizes: dict[str, int]) -> None:
+    """Which memory is a row of the thread, and of which arrays an iteration has its own part: in all of the calls."""
+    roots = [{n: root_of(v) for n, v in enumerate(call.args[: len(body.args)]) if v.type.is_ptr} for call in calls]
+    if any(UNKNOWN in found.values() for found in roots):
+        return
+    whole = [n for n in roots[0] if all(
+        found[n] is call.args[n] and list(found.values()).count(found[n]) == 1
+        for call, found in zip(calls, roots, strict=True))]  # fmt: skip
+    make_plain(body, [body.args[n] for n in whole], body.args[0])
+    for n in whole:
+        room, kind = {_bytes(found[n], sizes) for found in roots}, _added(body, body.args[n])
+        size = room.pop() if len(room) == 1 else 0
         if 0 < size <= _ROW and kind is not None and only_added_to(body, body.args[n]):
             thread_local(body, body.args[n])
             region.columns.append(Column(kind, size // ty.size_of(kind), n))
-        elif isinstance(root, Argument):
-            alone.append(body.args[n])
-    make_plain(body, alone, body.args[0])
 
 
 def _bytes(root: Value, sizes: dict[str, int]) -> int:
@@ -181,31 +188,32 @@ def _added(body: Function, root: Value) -> ty.Type | None:
     return kinds.pop() if len(kinds) == 1 else None
 
 
-def _keep(module: Module, fn: Function, call: Instruction, body: Function, region: Region) -> None:
+def _keep(module: Module, fn: Function, calls: Sequence[Instruction], body: Function, region: Region) -> None:
     """What iterations reserve comes out of memory with a piece for each of them."""
     arena = Argument(ty.PTR, "arena", len(body.args))
     arena.function = body
+    count = len(body.args)
+    for n in range(count):
+        if all(call.args[n] is fn.args[-1] for call in calls):
+            replace_uses(body, {body.args[n]: arena})
+            for call in calls:
+                call.operands[n] = ConstZero(ty.PTR)
     body.args.append(arena)
     body.ftype = ty.function(body.ftype.ret, (*body.ftype.params, ty.PTR))
-    for n, value in enumerate(call.args[: len(body.args) - 1]):
-        if value is fn.args[-1]:
-            replace_uses(body, {body.args[n]: arena})
-            call.operands[n] = ConstZero(ty.PTR)
     adopt_memory(module, body.name or "")
-    asked = [i for i in body.instructions() if i.is_call and i.callee_name == "irgrad.tape.alloc"]
+    region.tape = any(i.is_call and i.callee_name == "irgrad.tape.alloc" for i in body.instructions())
     body.tail = "nounwind"
     for argument in body.args:
         argument.attrs = ""  # what was found out is about other memory
     size = place_tape(module, body.name or "", _TAPE)
-    block = call.block
-    assert block is not None
-    memory: Value = fn.args[-1]
-    if asked:
+    if not region.tape:
+        return
+    region.given.append(ty.PTR)
+    alloc = declare(module, "irgrad.tape.alloc", ty.PTR, (ty.PTR, ty.I64))
+    for call in calls:
+        block = call.block
+        assert block is not None
         at = Builder(block, block.instructions.index(call))
-        count = at.add(call.args[0], ConstInt(ty.I64, 1), ())
-        alloc = declare(module, "irgrad.tape.alloc", ty.PTR, (ty.PTR, ty.I64))
-        memory = at.call(alloc, [fn.args[-1], at.mul(count, ConstInt(ty.I64, size), ())])
-    region.tape = bool(asked)
-    if region.tape:
-        region.given.append(ty.PTR)
-        call.operands.insert(len(region.given) - 1, memory)
+        pieces = at.add(call.args[0], ConstInt(ty.I64, 1), ())
+        memory = at.call(alloc, [fn.args[-1], at.mul(pieces, ConstInt(ty.I64, size), ())])
+        call.operands.insert(count, memory)

@@ -188,15 +188,32 @@ class _Outlined:
                 inside = isinstance(operand, Instruction) and self.loop.contains(operand.block)
                 if inside and operand not in known:
                     return f"what its last iteration leaves in `{operand.name or '?'}` is used behind it"
+        return self._own_memory()
+
+    def _own_memory(self) -> str:
+        """Variables of an iteration: those whose address, with sums that are made of it, is used in the loop alone."""
         uses = uses_of(self.fn.blocks)
-        for value in self._outer():
-            if isinstance(value, Instruction) and value.opcode == "alloca":
-                if not all(self.loop.contains(user.block) for user in uses.get(value, ())):
-                    continue
-                if not isinstance(value.operands[0], ConstInt):
-                    return "an iteration has an array whose length is not constant"
-                self.private.append(value)
+        for memory in [i for i in self.fn.instructions() if i.opcode == "alloca"]:
+            moved, inside, outside = [memory], False, False
+            for value in moved:
+                for user in uses.get(value, ()):
+                    inside = inside or self.loop.contains(user.block)
+                    if self.loop.contains(user.block) or _marks_lifetime(user) or user in moved:
+                        continue
+                    outside = outside or user.opcode != "getelementptr"
+                    moved.append(user)
+            if not inside or (outside and not any(self._begins(u) for u in uses.get(memory, ()))):
+                continue
+            if outside or not isinstance(memory.operands[0], ConstInt):
+                return "memory of an iteration is used outside of it, or has no constant length"
+            order = {i: n for n, i in enumerate(self.fn.instructions())}
+            self.private += sorted(moved, key=order.__getitem__)
         return ""
+
+    def _begins(self, user: Instruction) -> bool:
+        """Whether the life of a variable begins in the loop."""
+        return (user.callee_name or "").startswith("llvm.lifetime.start") if user.is_call and self.loop.contains(
+            user.block) else False  # fmt: skip
 
     def _outer(self) -> list[Value]:
         """Values from outside that the loop uses, without constants."""
@@ -213,7 +230,7 @@ class _Outlined:
         """Move the loop into its two functions of these names, and call the second in its place."""
         loop = self.loop
         assert loop.preheader is not None
-        inner = [v for v in self._outer() if v not in self.private]
+        inner = [v for v in (*self._outer(), *_operands(self.private)) if v not in self.private]
         starts = [c.start for c in self.counters if not isinstance(c.start, Constant)]
         steps = [s for c in self.counters for s in c.step.terms if isinstance(s, Value)]
         inner = list(dict.fromkeys([*inner, *starts, *steps]))
@@ -237,7 +254,8 @@ class _Outlined:
         moved = set(loop.blocks)
         self.fn.blocks = [block for block in self.fn.blocks if block not in moved]
         for block in self.fn.blocks:
-            block.instructions = [i for i in block.instructions if i not in self.private]
+            block.instructions = [i for i in block.instructions if i not in self.private and not (
+                _marks_lifetime(i) and any(o in self.private for o in i.operands))]  # fmt: skip
         replace_uses(self.fn, results)
 
     def _body(self, name: str, inner: Sequence[Value]) -> Function:
@@ -307,6 +325,14 @@ def _outside(loop: Loop, operands: Sequence[Value]) -> Iterator[Value]:
     for value in operands:
         if isinstance(value, Argument) or (isinstance(value, Instruction) and not loop.contains(value.block)):
             yield value
+
+
+def _operands(rows: Sequence[Instruction]) -> list[Value]:
+    return [o for i in rows for o in i.operands if isinstance(o, Argument | Instruction)]
+
+
+def _marks_lifetime(instr: Instruction) -> bool:
+    return instr.is_call and (instr.callee_name or "").startswith("llvm.lifetime.")
 
 
 def _passes(user: Instruction, value: Value) -> bool:

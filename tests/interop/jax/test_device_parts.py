@@ -3,6 +3,7 @@ CPU's own code; what the lowering for CUDA says to XLA, and what XLA makes of it
 
 from __future__ import annotations
 
+import inspect
 import random
 import re
 from collections.abc import Callable
@@ -217,18 +218,21 @@ def test_sums_are_the_same_in_any_order_of_threads(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "planted"),
-    [("'turn'", "'turn'"), ("mul(turn, \"%threads\")", "mul(turn, \"1\")"), ("i64 {number}", "i64 {turn}")],
+    ("function", "found", "planted"),
+    [
+        ("_share_region", "", ""),
+        ("_share_region", 'mul(turn, "%threads")', 'mul(turn, "1")'),
+        ("_share_region", "i64 {number}", "i64 {turn}"),
+        ("_fold_text", "rows.threads - 1", "rows.threads - 2"),
+        ("_fold_text", "rows.folded * rows.bytes", "rows.bytes"),
+    ],
 )
-def test_a_wrong_index_is_caught(found: str, planted: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The generator with another index than the iteration's: the comparison above finds it."""
-    import inspect
-
-    source = inspect.getsource(parts_text._share_region)
-    assert found == "'turn'" or found in source
-    space = dict(vars(parts_text))
+def test_a_wrong_index_is_caught(function: str, found: str, planted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The generator with a wrong index: the comparison above finds it."""
+    source, space = inspect.getsource(getattr(parts_text, function)), dict(vars(parts_text))
+    assert found in source
     exec(source.replace(found, planted), space)
-    monkeypatch.setattr(parts_text, "_share_region", space["_share_region"])
+    monkeypatch.setattr(parts_text, function, space[function])
     f, args = CASES["moments"]
     wanted = jax.jit(f)(*args)
     with on_parts(5):
@@ -334,8 +338,11 @@ def test_xla_copies_nothing_between_launches(name: str) -> None:
     f, args = CASES[name]
     shapes = [jax.ShapeDtypeStruct(np.shape(a), np.asarray(a).dtype) for a in args]
     text = _compiled(_derivative("value and grad", f, len(args)), *shapes).as_text()
-    chains = re.findall(r"= \([^\n]*\) copy[-\w]*\([^\n]*custom-call[^\n]*", text)
-    assert TARGET in text and not chains
+    made = dict(re.findall(r"^\s*(?:ROOT )?(%[-\w.]+) = [^\n]*? ([-a-z]+)\(", text, re.M))
+    source = dict(re.findall(r"^\s*(%[-\w.]+) = [^\n]*? (?:get-tuple-element|copy)\((%[-\w.]+)\)", text, re.M))
+    copied = [source[name] for name, operation in made.items() if operation == "copy" and name in source]
+    assert text.count(f'custom_call_target="{TARGET}"') >= 4
+    assert [name for name in copied if made[source.get(name, name)] in ("custom-call", "while")] == []
 
 
 def test_a_plan_that_many_threads_cannot_run_names_the_line() -> None:
