@@ -17,6 +17,7 @@ from jax.interpreters import mlir
 from irgrad.engine.codegen.jit import compile_module
 from irgrad.engine.grids.grid import Grid
 from irgrad.interop.jax import device_parts, primitive
+from irgrad.interop.jax.by_iterations import with_tape, without_tape
 from irgrad.interop.jax.device import Call, call_of, device_grid
 from irgrad.interop.jax.device_parts import Plan
 from irgrad.interop.jax.primitive import foreign_call
@@ -53,7 +54,7 @@ def on_grid(threads: int) -> Iterator[list[Grid]]:
     def lower(ctx: Any, *operands: Any, spec: Any, sizes: Any, constants: Any, batch: Any) -> Any:
         ctx, operands, spec = primitive._without_tape(ctx, operands, spec)
         full, given = ctx, spec
-        ctx, operands, spec = device_parts.without_tape(ctx, operands, spec)
+        ctx, operands, spec = without_tape(ctx, operands, spec)
         call = call_of(ctx.avals_in, spec, sizes, constants, batch)
         grid = device_grid(spec, call.items, batch, call.axes, tuple(call.aliases), device=False)
         made.append(grid)
@@ -62,7 +63,7 @@ def on_grid(threads: int) -> Iterator[list[Grid]]:
 
         def run(*rows: Any) -> Any:
             made = jax.pure_callback(lambda *arrays: _run(grid, call, count, kinds, *arrays), kinds, *rows)
-            return device_parts.with_tape(given, full.avals_out, made)
+            return with_tape(given, full.avals_out, made)
 
         full = full.replace(avals_in=tuple(ctx.avals_in[n] for n in call.kept))
         return mlir.lower_fun(run, multiple_results=True)(full, *(operands[n] for n in call.kept))
@@ -77,7 +78,7 @@ def on_grid(threads: int) -> Iterator[list[Grid]]:
         jax.clear_caches()
 
 
-# -- one program in parts ------------------------------------------------------------------------------------------------
+# -- one program in parts ---------------------------------------------------------------------------------------------
 
 
 def _launches(plan: Plan, order: Order, workers: int) -> Callable[..., list[Any]]:
@@ -114,7 +115,7 @@ def on_parts(threads: int, order: Order = list, workers: int = 1) -> Iterator[li
     made: list[Plan] = []
 
     def lower(ctx: Any, *operands: Any, spec: Any, sizes: Any, constants: Any, batch: Any) -> Any:
-        inner, rows, own = device_parts.without_tape(ctx, operands, spec)
+        inner, rows, own = without_tape(ctx, operands, spec)
         call = call_of(inner.avals_in, own, sizes, constants, batch)
         shapes = [tuple(aval.shape) for aval in inner.avals_out]
         plan = device_parts.plan_of(own, call.items, shapes, lambda most: threads, device=False)
@@ -128,7 +129,7 @@ def on_parts(threads: int, order: Order = list, workers: int = 1) -> Iterator[li
 
         def run(*given: Any) -> Any:
             results = jax.pure_callback(native, kinds, *given)
-            return device_parts.with_tape(spec, ctx.avals_out, results)
+            return with_tape(spec, ctx.avals_out, results)
 
         full = ctx.replace(avals_in=tuple(inner.avals_in[n] for n in call.kept))
         return mlir.lower_fun(run, multiple_results=True)(full, *(rows[n] for n in call.kept))

@@ -12,14 +12,16 @@ adjoint of such a place is taken by one iteration alone.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
-from irgrad.engine.analyses.evolution.affine import Affine
+from irgrad.engine.analyses.evolution.affine import Affine, Symbol
 from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.locations import locate
 from irgrad.engine.ir.model import Argument, Block, Function, Instruction, Module, Value, is_zero
+from irgrad.engine.ir.opcodes import having
 from irgrad.engine.ir.uses import Uses, uses_of
 from irgrad.engine.normalise.iterations import ITERATION
 from irgrad.rules.effects import facts
@@ -28,11 +30,11 @@ from irgrad.rules.errors import Unsupported
 __all__ = ["UNKNOWN", "make_atomic", "make_plain", "only_added_to", "root_of", "thread_local"]
 
 _ADJOINT = (".rev.", ".vjp.")
-_HANDS_ON = frozenset(("getelementptr", "bitcast", "freeze"))
+_SAME = having("same_memory")
 _ORDER = "monotonic"
 
 
-# -- before anything is optimised ---------------------------------------------------------------------------------------
+# -- before anything is optimised -------------------------------------------------------------------------------------
 
 
 def make_atomic(module: Module) -> None:
@@ -79,7 +81,8 @@ def _added(block: Block, store: Instruction, uses: Uses) -> bool:
         if total.type not in (ty.F32, ty.F64):
             continue
         made = Instruction("atomicrmw", total.type, [pointer, more], pred="fadd", align=ty.size_of(total.type),
-                           ordering=_ORDER, metadata={k: v for k, v in store.metadata.items() if k == "dbg"})  # fmt: skip
+                           ordering=_ORDER)  # fmt: skip
+        made.metadata = {k: v for k, v in store.metadata.items() if k == "dbg"}
         made.block = block
         row[row.index(store)] = made
         block.instructions = [i for i in row if i is not old and i is not total]
@@ -125,10 +128,16 @@ UNKNOWN = Argument(ty.PTR, "unknown", -1)
 """Stands for what nothing is known of."""
 
 
+def _base(instr: Instruction) -> Value | None:
+    """The address that an address is made of, where it is one."""
+    pointers = [o for o in instr.operands if o.type.is_ptr] if instr.opcode in _SAME else []
+    return pointers[0] if len(pointers) == 1 else None
+
+
 def root_of(pointer: Value) -> Value:
     """What an address is an address in: an argument, a variable, an allocation of the function, or `UNKNOWN`."""
-    while isinstance(pointer, Instruction) and pointer.opcode in _HANDS_ON:
-        pointer = pointer.operands[0]
+    while isinstance(pointer, Instruction) and (base := _base(pointer)) is not None:
+        pointer = base
     if not isinstance(pointer, Instruction) or pointer.opcode == "alloca":
         return pointer
     name = (pointer.callee_name or "") if pointer.is_call else ""
@@ -137,7 +146,7 @@ def root_of(pointer: Value) -> Value:
     return pointer if fresh else UNKNOWN
 
 
-# -- when it is known what they are -------------------------------------------------------------------------------------
+# -- when it is known what they are -----------------------------------------------------------------------------------
 
 
 def make_plain(fn: Function, roots: Iterable[Value], number: Value) -> None:
@@ -163,7 +172,7 @@ def only_added_to(fn: Function, root: Value) -> bool:
         for n, operand in enumerate(instr.operands):
             if not operand.type.is_ptr or root_of(operand) is not root:
                 continue
-            if instr.opcode in _HANDS_ON and n == 0:
+            if _base(instr) is operand:
                 continue
             if not (instr.opcode == "atomicrmw" and instr.pred == "fadd" and n == 0):
                 return False
@@ -190,19 +199,18 @@ def _plain(instr: Instruction) -> None:
 
 def _apart(induction: Induction, rows: list[Instruction], number: Value) -> bool:
     """Whether the places that one iteration adds to are those of no other one: within a step of the iteration."""
-    step, rest, low, high = 0, None, 0.0, 0.0
+    step, rest, low, high = 0, None, math.inf, -math.inf
     for instr in rows:
         base, offset = induction.address(instr.operands[0])
         form = Affine(64, offset.const, dict(offset.terms), offset.exact, offset.rising)
         own = form.terms.pop(number, 0)
-        loops = {s: c for s, c in form.terms.items() if s in form.loops()}
+        loops: dict[Symbol, int] = {s: c for s, c in form.terms.items() if s in form.loops()}
         fixed = {s: c for s, c in form.terms.items() if s not in loops} | {base: 1}
         if not own or (step and own != step) or (rest is not None and rest != fixed):
             return False
         if any(not isinstance(s, Argument) for s in fixed):
             return False
-        least, most = induction.bounds(Affine(64, form.const, dict(loops)))
-        step, rest = own, fixed
-        low, high = min(low, least) if instr is not rows[0] else least, max(high, most) if instr is not rows[0] else most
+        least, most = induction.bounds(Affine(64, form.const, loops))
+        step, rest, low, high = own, fixed, min(low, least), max(high, most)
     sizes = [ty.size_of(instr.type) for instr in rows]
     return high + max(sizes) - low <= abs(step)

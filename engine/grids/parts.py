@@ -20,7 +20,7 @@ from irgrad.engine.grids.accumulations import make_atomic
 from irgrad.engine.grids.arena import CARVE, TAPE
 from irgrad.engine.grids.grid_text import GridParameter, GridSlot, sample_text
 from irgrad.engine.grids.heap import adopt_memory
-from irgrad.engine.grids.parts_text import ADDRESSES, Rows, kernels_text, sums_text
+from irgrad.engine.grids.parts_text import Rows, kernels_text, sums_text
 from irgrad.engine.grids.regions import Region, cut_regions, fix_constants, settle
 from irgrad.engine.grids.resume import Stop, resumable
 from irgrad.engine.grids.static_tape import bounds, place_tape

@@ -181,7 +181,8 @@ def _places(columns: Sequence[Column]) -> list[int]:
 
 def _fold_text(name: str, stops: Sequence[tuple[Stop, Region]], rows: Rows) -> str:
     """Thread f of F adds the rows f + F, f + 2 F, ... to row f."""
-    w = Writer(f"define internal void @{quoted(name)}.part.fold(ptr %state, ptr %room, i64 %thread) alwaysinline nounwind")
+    w = Writer(f"define internal void @{quoted(name)}.part.fold"
+               "(ptr %state, ptr %room, i64 %thread) alwaysinline nounwind")  # fmt: skip
     where = w.load("i64", "%state")
     first = w.at("%room", w.add(w.mul("%thread", str(rows.bytes)), str(rows.at)))
     others = w.emit(f"udiv i64 {w.emit(f'sub i64 {rows.threads - 1}, %thread')}, {rows.folded}")

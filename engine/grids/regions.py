@@ -72,7 +72,8 @@ def cut_regions(module: Module, name: str) -> list[str]:
                                   fix="batch over the loop with jax.vmap, or leave its promise out")  # fmt: skip
             _check_variables(module, fn, region)
             runner, body = module.functions[region], module.functions[f"{region}.one"]
-            runner.blocks, runner.head, runner.tail, body.head, body.tail = [], "", "noduplicate nounwind", "", "nounwind"
+            runner.blocks, runner.head, runner.tail = [], "", "noduplicate nounwind"
+            body.head, body.tail = "", "nounwind"
             made.append(region)
     return made
 
@@ -135,7 +136,7 @@ def fix_constants(module: Module, name: str, names: Sequence[str]) -> None:
                 replace_uses(body, {argument: first})
 
 
-# -- in the function of all: its calls of regions ------------------------------------------------------------------------
+# -- in the function of all: its calls of regions ---------------------------------------------------------------------
 
 
 def settle(module: Module, fn: Function, names: Sequence[str], sizes: dict[str, int]) -> dict[Instruction, Region]:

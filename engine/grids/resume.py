@@ -58,7 +58,9 @@ Finish = Callable[[Builder, Stop, Instruction], Value | None]
 """Emits the result of a call where the function goes on behind it, None for a call without one."""
 
 
-def resumable(fn: Function, state: Argument, calls: Sequence[Instruction], finish: Finish, header: int = 0) -> Resumable:
+def resumable(
+    fn: Function, state: Argument, calls: Sequence[Instruction], finish: Finish, header: int = 0
+) -> Resumable:
     """Make `fn` stop at the calls. state: its argument with memory that stays from call to call, whose first word is 0
     before the first; header: bytes behind that word that are somebody else's."""
     room = _State(16 + -(-header // 16) * 16)

@@ -23,7 +23,17 @@ from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.locations import locate
-from irgrad.engine.ir.model import Argument, Block, Constant, ConstInt, Function, Instruction, Module, Value, const_float
+from irgrad.engine.ir.model import (
+    Argument,
+    Block,
+    Constant,
+    ConstInt,
+    Function,
+    Instruction,
+    Module,
+    Value,
+    const_float,
+)
 from irgrad.engine.ir.rewrite import replace_uses
 from irgrad.engine.ir.uses import uses_of
 
@@ -261,7 +271,8 @@ class _Outlined:
     def _body(self, name: str, inner: Sequence[Value]) -> Function:
         """One iteration, of the loop's own blocks."""
         loop = self.loop
-        fn = _function(self.module, name, _together([s.phi.type for s in self.sums]), [ty.I64, *(v.type for v in inner)])
+        result = _together([s.phi.type for s in self.sums])
+        fn = _function(self.module, name, result, [ty.I64, *(v.type for v in inner)])
         arguments: list[Argument] = fn.args
         replaced: dict[Value, Value] = dict(zip(inner, arguments[1:], strict=True))
         start = Block("iteration")
@@ -365,7 +376,8 @@ def _counted(at: Builder, counter: _Counter, number: Value, replaced: dict[Value
     step: Value = ConstInt(unit, counter.step.const)
     for symbol, coefficient in counter.step.terms.items():
         assert isinstance(symbol, Value)
-        step = at.add(step, at.mul(_resized(at, replaced.get(symbol, symbol), unit), ConstInt(unit, coefficient), ()), ())
+        value = _resized(at, replaced.get(symbol, symbol), unit)
+        step = at.add(step, at.mul(value, ConstInt(unit, coefficient), ()), ())
     moved = at.mul(_resized(at, number, unit), step, flags if not kind.is_ptr else ())
     return at.gep(ty.I8, start, moved, flags=()) if kind.is_ptr else at.add(start, moved, flags)
 

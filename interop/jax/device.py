@@ -21,6 +21,7 @@ import numpy as np
 from jax.interpreters import mlir
 
 from irgrad.interop.jax.algebra import Key, Spec, program_of, result_numbers, sizes_of, used_operands
+from irgrad.interop.jax.by_iterations import with_tape, without_tape
 from irgrad.rules.errors import Unsupported
 
 if TYPE_CHECKING:
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
     from irgrad.engine.grids.grid_text import GridSlot
     from irgrad.engine.kernel.programs import Program
 
-__all__ = ["ARCHITECTURE", "BLOCK", "TARGET", "Call", "Launch", "call_of", "device_grid", "launch_of", "lower_on_device"]
+__all__ = [
+    "ARCHITECTURE", "BLOCK", "TARGET", "Call", "Launch", "call_of", "device_grid", "launch_of", "lower_on_device",
+]  # fmt: skip
 
 ARCHITECTURE = "sm_80"
 """What PTX is written for: the driver makes machine code of it for this architecture and all later ones."""
@@ -90,8 +93,6 @@ def lower_on_device(
     ctx: Any, operands: Sequence[Any], spec: Spec, sizes: Any, constants: Any, batch: tuple[Any, ...]
 ) -> Any:
     """The results of a call, lowered for a GPU. Raises Unsupported for what that cannot run."""
-    from irgrad.interop.jax.device_parts import with_tape, without_tape
-
     whole, full = tuple(ctx.avals_out), spec
     ctx, operands, spec = without_tape(ctx, operands, spec)
     call = call_of(ctx.avals_in, spec, sizes, constants, batch)

@@ -22,6 +22,8 @@ from jax.interpreters import mlir
 from irgrad.engine.grids.parts import Parts
 from irgrad.engine.signature.slots import TAPE
 from irgrad.interop.jax.algebra import Key, Spec, program_of, result_numbers
+from irgrad.interop.jax.by_iterations import by_iterations, with_tape, without_tape
+from irgrad.interop.jax.device import ARCHITECTURE, BLOCK, TARGET, call_of, launch_of
 from irgrad.rules.errors import Unsupported
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from irgrad.engine.kernel.kernel import Kernel
     from irgrad.engine.kernel.programs import Program
 
-__all__ = ["Buffer", "OneThread", "Plan", "by_iterations", "loops_of", "lower_in_parts", "plan_of", "run_parts", "with_tape", "without_tape"]
+__all__ = ["Buffer", "OneThread", "Plan", "loops_of", "lower_in_parts", "plan_of", "run_parts"]
 
 _UNROLLED = 4  # loops whose launches stand in the program one by one
 _LOCAL = 256  # bytes of an array that is part of the state
@@ -37,15 +39,6 @@ _LOCAL = 256  # bytes of an array that is part of the state
 
 class OneThread(RuntimeWarning):
     """A call without a batch runs in one thread of a GPU."""
-
-
-@lru_cache(maxsize=256)
-def by_iterations(kernel: Kernel) -> Kernel:
-    """The kernel as devices have it: independent loops call a function for each iteration, none is vectorised. The
-    kernel itself where its source promises nothing of any loop."""
-    from irgrad.engine.normalise.iterations import promises
-
-    return kernel.with_options(iterations=True) if promises(kernel.source.text) else kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,39 +145,12 @@ def run_parts(plan: Plan, operands: Sequence[Any], launch: Any, zeros: Any, repe
     return [made[n] for n in range(len(made))]
 
 
-def without_tape(ctx: Any, operands: Sequence[Any], spec: Spec) -> tuple[Any, list[Any], Spec]:
-    """The call of the kernel `by_iterations`, which neither gets nor gives a tape: each iteration has its own. The call
-    as it is where that is the same kernel."""
-    kernel = by_iterations(spec.kernel)
-    if kernel is spec.kernel:
-        return ctx, list(operands), spec
-    last, avals, rows = len(spec.inputs) - 1, list(ctx.avals_in), list(operands)
-    if spec.reads_tape:
-        del avals[last], rows[last]
-    wanted = [aval for aval, index in zip(ctx.avals_out, spec.results, strict=True) if index != TAPE]
-    ctx = ctx.replace(avals_in=tuple(avals), avals_out=tuple(wanted))
-    return ctx, rows, replace(spec.plain if spec.tape is not None else spec, kernel=kernel)
-
-
-def with_tape(spec: Spec, avals: Sequence[Any], results: Sequence[Any], zeros: Any = None) -> list[Any]:
-    """The results with an array of zeros, `zeros(aval)`, in place of a tape that was not made."""
-    import jax.numpy as jnp
-
-    if len(results) == len(avals):
-        return list(results)
-    made = zeros or (lambda aval: jnp.zeros(aval.shape, aval.dtype))
-    rest = iter(results)
-    return [made(aval) if index == TAPE else next(rest) for aval, index in zip(avals, spec.results, strict=True)]
-
-
-# -- the lowering --------------------------------------------------------------------------------------------------------
+# -- the lowering -----------------------------------------------------------------------------------------------------
 
 
 def lower_in_parts(ctx: Any, operands: Any, spec: Spec, sizes: Any, constants: Any, batch: tuple[Any, ...]) -> Any:
     """The results of a call without a batch, lowered for many threads of a GPU; None where one thread has to do, which
     a `OneThread` warning says. Raises Unsupported for open sizes."""
-    from irgrad.interop.jax.device import call_of
-
     shared, reasons = loops_of(spec.kernel)
     if shared:
         inner, rows, own = without_tape(ctx, operands, spec)
@@ -230,7 +196,6 @@ class _Compiled(NamedTuple):
 def _compiled(spec: Spec, items: Any, results: tuple[tuple[int, ...], ...]) -> _Compiled:
     from irgrad.engine.codegen.cache import default_cache, fingerprint
     from irgrad.engine.codegen.nvptx import identity, ptx
-    from irgrad.interop.jax.device import ARCHITECTURE
 
     key = fingerprint("parts-1", program_of(spec).key, ARCHITECTURE, repr((items, results)), identity())
     store = default_cache()
@@ -252,8 +217,6 @@ _NUMBERS = ("state", "room", "threads", "folded", "steps")
 
 
 def _threads(iterations: float) -> int:
-    from irgrad.interop.jax.device import launch_of
-
     found = launch_of(int(min(iterations, 1 << 40)), 0)
     return found.blocks * found.threads
 
@@ -274,8 +237,6 @@ def _repeat(count: int, step: Any, arrays: Any) -> Any:
 
 
 def _launch(made: _Compiled, word: str, threads: int, given: Any, kinds: Any, aliases: Any) -> Any:
-    from irgrad.interop.jax.device import BLOCK, TARGET
-
     block = min(threads, BLOCK)
     call = jax.ffi.ffi_call(TARGET, kinds, input_output_aliases=aliases, has_side_effect=False)
     return tuple(call(

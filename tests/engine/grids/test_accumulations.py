@@ -73,7 +73,8 @@ def test_what_is_no_addition_is_refused(body: str, what: str) -> None:
 
 
 def test_zeros_may_be_written() -> None:
-    make_atomic(_module("  store double 0.0, ptr %d, align 8\n  call void @llvm.memset.p0.i64(ptr %d, i8 0, i64 8, i1 false)")[0])
+    clear = "  call void @llvm.memset.p0.i64(ptr %d, i8 0, i64 8, i1 false)"
+    make_atomic(_module(f"  store double 0.0, ptr %d, align 8\n{clear}")[0])
 
 
 @pytest.mark.parametrize(
@@ -85,7 +86,8 @@ def test_zeros_may_be_written() -> None:
          .replace("  %p2", "\n  %k2 = add nsw i64 %k, 1\n  %p2"), False),  # that of the next iteration as well
         ("  %j = mul i64 %k, 3\n" + ADD.replace("i64 %k", "i64 %j"), True),
         ("  %j = mul i64 %k, %m\n" + ADD.replace("i64 %k", "i64 %j"), False),  # the step may be 0
-        ("  %g = getelementptr i64, ptr %x, i64 %k\n  %j = load i64, ptr %g, align 8\n" + ADD.replace("i64 %k", "i64 %j"), False),
+        ("  %g = getelementptr i64, ptr %x, i64 %k\n  %j = load i64, ptr %g, align 8\n"
+         + ADD.replace("i64 %k", "i64 %j"), False),
     ],
 )  # fmt: skip
 def test_places_of_one_iteration_alone(body: str, own: bool) -> None:

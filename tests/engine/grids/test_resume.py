@@ -52,7 +52,12 @@ done:
   ret void
 }
 """
-BODY = "define double @stop(i64 %i, double %v) {\n  %f = sitofp i64 %i to double\n  %r = fsub double %v, %f\n  ret double %r\n}\n"
+BODY = """define double @stop(i64 %i, double %v) {
+  %f = sitofp i64 %i to double
+  %r = fsub double %v, %f
+  ret double %r
+}
+"""
 
 
 def _wanted(n: int) -> float:

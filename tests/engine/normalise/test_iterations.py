@@ -38,8 +38,8 @@ BODIES = {
         "double s = 0, t = 2; EACH for (long i = 0; i < n; i++) { s -= x[i]; if (x[i] > 0) t += 1 / x[i]; }"
         " y[0] = s; y[1] = t;",
     "memory of an iteration":
-        "EACH for (long i = 0; i < n; i++) { double w[3] = {x[i], 1, 2}; for (int j = 1; j < 9; j++) w[j % 3] += j * w[(j + 1) % 3];"
-        " y[i] = w[1]; }",
+        "EACH for (long i = 0; i < n; i++) { double w[3] = {x[i], 1, 2};"
+        " for (int j = 1; j < 9; j++) w[j % 3] += j * w[(j + 1) % 3]; y[i] = w[1]; }",
     "neighbours": "EACH for (long i = 1; i < n - 1; i++) y[i] = x[i - 1] - 2 * x[i] + x[i + 1];",
     "in a loop": "for (long t = 0; t < 3; t++) { EACH for (long i = 0; i < n; i++) y[i] = y[i] * .5 + x[i]; }",
 }  # fmt: skip
@@ -61,7 +61,7 @@ def test_the_program_computes_the_same(name: str) -> None:
         ("for (long i = 0; i < n; i++) y[i] = 2 * x[i];", "nothing says that its iterations are independent"),
         ("double s = 1; EACH for (long i = 0; i < n; i++) s = s * .5 + x[i]; y[0] = s;", "goes on with what the one"),
         ("double s = 0; EACH for (long i = 0; i < n; i++) { s += x[i]; y[i] = s; }", "goes on with what the one"),
-        ("double s = 0; EACH for (long i = 0; i < n; i++) y[i] = s = sin(x[i]); y[0] = s;", "what its last iteration leaves in"),
+        ("double s = 0; EACH for (long i = 0; i < n; i++) y[i] = s = sin(x[i]); y[0] = s;", "its last iteration"),
         ("EACH for (long i = 0; i < n; i++) { if (x[i] > 2) break; y[i] = x[i]; }", "it ends in more than one way"),
         ("EACH for (long i = 1; i < n; i *= 2) y[i] = x[i];", "how often it runs is not known before it"),
     ],

@@ -66,7 +66,9 @@ double newton(const double *x, long n) {
     }
     return s;
 }
-void back(const double *x, double *y, long n) { EACH for (long i = n - 1; i >= 0; i -= 2) y[i] = exp(-x[i]) * x[n-1-i]; }
+void back(const double *x, double *y, long n) {
+    EACH for (long i = n - 1; i >= 0; i -= 2) y[i] = exp(-x[i]) * x[n-1-i];
+}
 void moments(const double *x, double *out, long n) {
     double s = 0, q = 0, v = 0;
     EACH for (long i = 0; i < n; i++) { s += x[i]; q += x[i] * x[i]; }
@@ -316,7 +318,12 @@ def test_ptxas_accepts_them(name: str, architecture: str, monkeypatch: pytest.Mo
         pytest.skip("ptxas is not installed")
     made: list[str] = []
     keep = nvptx.ptx
-    monkeypatch.setattr(nvptx, "ptx", lambda text, entries, target: made.append(keep(text, entries, architecture)) or "")
+
+    def ptx(text: str, entries: list[str], _: str) -> str:
+        made.append(keep(text, entries, architecture))
+        return made[-1]
+
+    monkeypatch.setattr(nvptx, "ptx", ptx)
     device_parts._compiled.cache_clear()
     monkeypatch.setenv("IRGRAD_CACHE", "0")
     f, args = CASES[name]
