@@ -21,6 +21,8 @@ from irgrad.interop.jax.by_iterations import with_tape, without_tape
 from irgrad.interop.jax.device import Call, call_of, device_grid
 from irgrad.interop.jax.device_parts import Plan
 from irgrad.interop.jax.primitive import foreign_call
+from irgrad.interop.jax.sums import _lower as _rows_and_sum
+from irgrad.interop.jax.sums import foreign_sums
 
 Order = Callable[[Iterable[int]], Iterable[int]]
 
@@ -51,19 +53,24 @@ def on_grid(threads: int) -> Iterator[list[Grid]]:
     """Inside of it calls of `foreign_call` on the CPU run as kernels of a device would. Gives those that were made."""
     made: list[Grid] = []
 
-    def lower(ctx: Any, *operands: Any, spec: Any, sizes: Any, constants: Any, batch: Any) -> Any:
+    def lower(
+        ctx: Any, *operands: Any, spec: Any, sizes: Any, constants: Any, batch: Any, summed: tuple[bool, ...] = ()
+    ) -> Any:
         ctx, operands, spec = primitive._without_tape(ctx, operands, spec)
         full, given = ctx, spec
         ctx, operands, spec = without_tape(ctx, operands, spec)
         call = call_of(ctx.avals_in, spec, sizes, constants, batch)
-        grid = device_grid(spec, call.items, batch, call.axes, tuple(call.aliases), device=False)
+        sums = [n for n, total in enumerate(summed) if total]
+        grid = device_grid(spec, call.items, batch, call.axes, tuple(call.aliases), sums, device=False)
         made.append(grid)
-        kinds = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in ctx.avals_out]
         count = threads if math.prod(batch) > 1 else 1
+        kinds = [jax.ShapeDtypeStruct((*([count] if n in sums else []), *a.shape), a.dtype)
+                 for n, a in enumerate(ctx.avals_out)]  # fmt: skip
 
         def run(*rows: Any) -> Any:
             made = jax.pure_callback(lambda *arrays: _run(grid, call, count, kinds, *arrays), kinds, *rows)
-            return with_tape(given, full.avals_out, made)
+            totals = [row.sum(axis=0) if n in sums else row for n, row in enumerate(made)]
+            return with_tape(given, full.avals_out, totals)
 
         full = full.replace(avals_in=tuple(ctx.avals_in[n] for n in call.kept))
         return mlir.lower_fun(run, multiple_results=True)(full, *(operands[n] for n in call.kept))
@@ -71,10 +78,12 @@ def on_grid(threads: int) -> Iterator[list[Grid]]:
     usual = primitive._lower
     jax.clear_caches()
     mlir.register_lowering(foreign_call, lower, platform="cpu", cacheable=False)
+    mlir.register_lowering(foreign_sums, lower, platform="cpu", cacheable=False)
     try:
         yield made
     finally:
         mlir.register_lowering(foreign_call, usual, platform="cpu", cacheable=False)
+        mlir.register_lowering(foreign_sums, _rows_and_sum, platform="cpu", cacheable=False)
         jax.clear_caches()
 
 

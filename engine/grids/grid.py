@@ -52,7 +52,8 @@ def grid_of(
         if not slab:
             raise
         kept = own = -(-slab // 16) * 16
-    kernel = kernel_text(name, parameters, str(math.prod(batch)), device=device, slab=own)
+    rows = [slot for slot in slots if slot.per_thread]
+    kernel = kernel_text(name, parameters, str(math.prod(batch)), device=device, slab=own, rows=rows)
     return Grid(name, joined(_with_arena(module) if own else to_text(module), kernel), kept)
 
 

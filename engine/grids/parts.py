@@ -169,12 +169,12 @@ def _counts(fn: Function, calls: Sequence[Instruction]) -> tuple[int, float]:
 
 def _arguments(fn: Function) -> tuple[Argument, Argument]:
     """The sample's number, its tape and thread give way to the state and the room."""
-    sample, tape, thread, threads = fn.args[-4:]
-    first = len(fn.args) - 4
+    sample, row, tape, thread, threads = fn.args[-5:]
+    first = len(fn.args) - 5
     state, room = Argument(ty.PTR, "state", first), Argument(ty.PTR, "room", first + 1)
     state.function = room.function = fn
     zero, one = ConstInt(ty.I64, 0), ConstInt(ty.I64, 1)
-    replace_uses(fn, {sample: zero, tape: room, thread: zero, threads: one})
+    replace_uses(fn, {sample: zero, row: zero, tape: room, thread: zero, threads: one})
     fn.args = [*fn.args[:first], state, room]
     fn.tail = "nounwind"
     for argument in fn.args:

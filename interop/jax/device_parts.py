@@ -10,7 +10,7 @@ import json
 import re
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,7 +20,6 @@ import numpy as np
 from jax.interpreters import mlir
 
 from irgrad.engine.grids.parts import Parts
-from irgrad.engine.signature.slots import TAPE
 from irgrad.interop.jax.algebra import Key, Spec, program_of, result_numbers
 from irgrad.interop.jax.by_iterations import by_iterations, with_tape, without_tape
 from irgrad.interop.jax.device import ARCHITECTURE, BLOCK, TARGET, call_of, launch_of
