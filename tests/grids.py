@@ -20,8 +20,7 @@ from irgrad.interop.jax import device_parts, primitive
 from irgrad.interop.jax.by_iterations import with_tape, without_tape
 from irgrad.interop.jax.device import Call, call_of, device_grid
 from irgrad.interop.jax.device_parts import Plan
-from irgrad.interop.jax.primitive import foreign_call
-from irgrad.interop.jax.sums import _lower as _rows_and_sum
+from irgrad.interop.jax.sums import _lower as rows_and_sum
 from irgrad.interop.jax.sums import foreign_sums
 
 Order = Callable[[Iterable[int]], Iterable[int]]
@@ -50,7 +49,7 @@ def _run(grid: Grid, call: Call, threads: int, kinds: Any, *rows: Any) -> list[A
 
 @contextmanager
 def on_grid(threads: int) -> Iterator[list[Grid]]:
-    """Inside of it calls of `foreign_call` on the CPU run as kernels of a device would. Gives those that were made."""
+    """Inside of it calls on the CPU run as kernels of a device would. Gives those that were made."""
     made: list[Grid] = []
 
     def lower(
@@ -75,15 +74,24 @@ def on_grid(threads: int) -> Iterator[list[Grid]]:
         full = full.replace(avals_in=tuple(ctx.avals_in[n] for n in call.kept))
         return mlir.lower_fun(run, multiple_results=True)(full, *(operands[n] for n in call.kept))
 
-    usual = primitive._lower
+    with _instead(lower):
+        mlir.register_lowering(foreign_sums, lower, cacheable=False)
+        try:
+            yield made
+        finally:
+            mlir.register_lowering(foreign_sums, rows_and_sum, cacheable=False)
+
+
+@contextmanager
+def _instead(lower: Callable[..., Any]) -> Iterator[None]:
+    """Another lowering of calls on the CPU."""
+    usual = primitive.LOWERINGS["cpu"]
     jax.clear_caches()
-    mlir.register_lowering(foreign_call, lower, platform="cpu", cacheable=False)
-    mlir.register_lowering(foreign_sums, lower, platform="cpu", cacheable=False)
+    primitive.LOWERINGS["cpu"] = lower
     try:
-        yield made
+        yield
     finally:
-        mlir.register_lowering(foreign_call, usual, platform="cpu", cacheable=False)
-        mlir.register_lowering(foreign_sums, _rows_and_sum, platform="cpu", cacheable=False)
+        primitive.LOWERINGS["cpu"] = usual
         jax.clear_caches()
 
 
@@ -119,7 +127,7 @@ def _repeat(count: int, step: Any, now: Any) -> Any:
 
 @contextmanager
 def on_parts(threads: int, order: Order = list, workers: int = 1) -> Iterator[list[Plan]]:
-    """Inside of it calls of `foreign_call` without a batch run on the CPU as a device's many threads would. Gives the
+    """Inside of it calls without a batch run on the CPU as a device's many threads would. Gives the
     plans that were made; raises Unsupported where a device would use one thread."""
     made: list[Plan] = []
 
@@ -143,11 +151,5 @@ def on_parts(threads: int, order: Order = list, workers: int = 1) -> Iterator[li
         full = ctx.replace(avals_in=tuple(inner.avals_in[n] for n in call.kept))
         return mlir.lower_fun(run, multiple_results=True)(full, *(rows[n] for n in call.kept))
 
-    usual = primitive._lower
-    jax.clear_caches()
-    mlir.register_lowering(foreign_call, lower, platform="cpu", cacheable=False)
-    try:
+    with _instead(lower):
         yield made
-    finally:
-        mlir.register_lowering(foreign_call, usual, platform="cpu", cacheable=False)
-        jax.clear_caches()

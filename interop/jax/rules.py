@@ -121,7 +121,7 @@ def transpose(cotangents: Any, *operands: Any, spec: Spec, sizes: Any, constants
         part = replace(spec, wanted=tuple(spec.wanted[n] for n in live))
         given = [cotangents[n] for n in live]
         shared = {m: v.aval.shape[: len(batch)] for m, v in zip(members, groups[number], strict=True) if m in wanted}
-        whole = tuple(all(n == 1 for n in shared[m]) and math.prod(batch) > 1 for m in wanted)
+        whole = tuple(bool(batch) and all(n == 1 for n in shared[m]) for m in wanted)
         params = (sizes, constants, batch)
         found = _gradients(part, number, wanted, inputs, groups, given, params, whole)
         gradients = dict(zip(wanted, found, strict=True))
@@ -189,7 +189,7 @@ def _gradients(
     term, order = _transposed(spec, kind, which, spec.wanted, wanted)
     term = term.widened(order, spec.width(number))
     flat = [*inputs, *(value for row in _placed(others, given, order) for value in row)]
-    if any(whole) and not term.lanes and wanted_here(flat):
+    if any(whole) and not term.lanes and wanted_here(flat, batch):
         return bind_sums(term, flat, sizes, constants, batch, whole)
     return bind(term, flat, sizes, constants, batch)
 

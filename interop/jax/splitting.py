@@ -59,7 +59,7 @@ def _sums_later(inputs: Any, spec: Spec, batch: Any) -> bool:
     without them it has a row for each sample."""
     shared = [x for i, x in zip(spec.inputs, inputs, strict=True) if i in spec.directions[0]
               and all(n == 1 for n in jax.typeof(x).shape[: len(batch)])]  # fmt: skip
-    return bool(shared) and math.prod(batch) > 1 and wanted_here(inputs)
+    return bool(shared) and wanted_here(inputs, batch)
 
 
 def value_and_gradient(

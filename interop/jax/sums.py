@@ -18,20 +18,25 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from irgrad.interop.jax.algebra import Spec
-from irgrad.interop.jax.primitive import BINDER, bind, result_avals
+from irgrad.interop.jax.primitive import BINDER, bind, platforms_of, result_avals
 
 __all__ = ["ROWS_OF_THREADS", "bind_sums", "foreign_sums", "wanted_here"]
 
 ROWS_OF_THREADS: list[bool] = []
 """What is said by hand: whether sums are made on the device, in place of asking JAX for its devices."""
 
+ON_DEVICE = "cuda"
+"""The platform where they are."""
+
 foreign_sums = Primitive("foreign_sums")
 foreign_sums.multiple_results = True
 
 
-def wanted_here(operands: Sequence[Any]) -> bool:
-    """Whether gradients of shared arguments are summed by `foreign_sums`: where JAX's default device is a GPU, and the
-    operands are not in parts on several devices."""
+def wanted_here(operands: Sequence[Any], batch: Sequence[Any]) -> bool:
+    """Whether gradients of shared arguments are summed by `foreign_sums`: where JAX's default device is a GPU, the
+    operands are not in parts on several devices, and there are several samples, of a known number."""
+    if not all(isinstance(n, int) for n in batch) or math.prod(batch) < 2:
+        return False
     types = [jax.typeof(x) for x in operands]
     if BINDER.get() is not None or any(getattr(t, "vma", None) or not t.sharding.mesh.empty for t in types):
         return False
@@ -63,12 +68,10 @@ def _avals(spec: Spec, sizes: Any, batch: tuple[Any, ...], summed: tuple[bool, .
             for aval, total in zip(whole, summed, strict=True)]  # fmt: skip
 
 
-@foreign_sums.def_abstract_eval
 def _abstract(*operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Any, summed: Any) -> Any:
     return _avals(spec, sizes, batch, summed)
 
 
-@foreign_sums.def_impl
 def _evaluate(*operands: Any, **params: Any) -> Any:
     return jax.jit(lambda *given: foreign_sums.bind(*given, **params))(*operands)
 
@@ -112,17 +115,19 @@ def _batched(operands: Any, dims: Any, **params: Any) -> tuple[Any, Any]:
     return out, [0] * len(out)
 
 
-def _lower_on_device(ctx: Any, *operands: Any, summed: tuple[bool, ...], batch: Any, **params: Any) -> Any:
+def _lower(ctx: Any, *operands: Any, summed: tuple[bool, ...], batch: Any, **params: Any) -> Any:
+    """Rows of threads on a GPU, and rows of samples everywhere else."""
     from irgrad.interop.jax.device import lower_on_device
 
-    if not all(isinstance(n, int) for n in batch) or math.prod(batch) < 2:
-        return _lower(ctx, *operands, summed=summed, batch=batch, **params)
+    if platforms_of(ctx) != (ON_DEVICE,):
+        rows = mlir.lower_fun(_rows, multiple_results=True)
+        return rows(ctx, *operands, summed=summed, batch=batch, **params)
     return lower_on_device(ctx, operands, params["spec"], params["sizes"], params["constants"], batch, summed)
 
 
-_lower = mlir.lower_fun(_rows, multiple_results=True)
+foreign_sums.def_abstract_eval(_abstract)
+foreign_sums.def_impl(_evaluate)
 ad.primitive_jvps[foreign_sums] = _jvp
 ad.primitive_transposes[foreign_sums] = _transpose
 batching.primitive_batchers[foreign_sums] = _batched
 mlir.register_lowering(foreign_sums, _lower, cacheable=False)
-mlir.register_lowering(foreign_sums, _lower_on_device, platform="cuda", cacheable=False)
