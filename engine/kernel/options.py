@@ -27,6 +27,7 @@ class Options:
     device_tape: bytes for the memory of a sample on a GPU, where no bound of it is known; a launch with too few fails
     preopt: False to differentiate what the compiler wrote as it is, and to optimise only the derivative
 
+    device_block: threads of a block on a GPU, a multiple of 32 up to 1,024; 0 for what the registers allow
     iterations: loops that the source promises independent call a function for each iteration, which a grid of threads
     can run (see `iterations.py`)
 
@@ -42,6 +43,7 @@ class Options:
     preopt: bool = True
     strong_zero: bool = False
     device_tape: int = 0
+    device_block: int = 0
     iterations: bool = False
     cpu: str = "native"
 
@@ -57,6 +59,10 @@ class Options:
         if self.device_tape < 0:
             raise IRGradError(f"device_tape={self.device_tape} is no number of bytes", because="it is negative",
                               fix="device_tape=65536")  # fmt: skip
+
+        if self.device_block % 32 or not 0 <= self.device_block <= 1024:
+            raise IRGradError(f"device_block={self.device_block} is no block of threads",
+                              because="a block has whole warps of 32, at most 1,024 threads", fix="device_block=128")
 
     def __str__(self) -> str:
         words = [f"strict_fp={self.strict_fp}", self.layout, "" if self.preopt else "preopt=False",

@@ -9,24 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from irgrad.engine.normalise.iterations import promises
+from irgrad.engine.grids.threads_of_loops import by_iterations
 from irgrad.engine.signature.slots import TAPE
 from irgrad.interop.jax.algebra import Spec
 
-if TYPE_CHECKING:
-    from irgrad.engine.kernel.kernel import Kernel
-
-__all__ = ["by_iterations", "with_tape", "without_tape"]
-
-
-@lru_cache(maxsize=256)
-def by_iterations(kernel: Kernel) -> Kernel:
-    """The kernel as devices have it: independent loops call a function for each iteration, none is vectorised. The
-    kernel itself where its source promises nothing of any loop."""
-    return kernel.with_options(iterations=True) if promises(kernel.source.text) else kernel
+__all__ = ["with_tape", "without_tape"]
 
 
 def without_tape(ctx: Any, operands: Sequence[Any], spec: Spec) -> tuple[Any, list[Any], Spec]:

@@ -21,6 +21,7 @@ import jax.core
 import numpy as np
 from jax.interpreters import mlir
 
+from irgrad.engine.grids.occupancy import block_of, resident_threads
 from irgrad.interop.jax.algebra import Key, Spec, program_of, result_numbers, sizes_of, used_operands
 from irgrad.interop.jax.by_iterations import with_tape, without_tape
 from irgrad.rules.errors import Unsupported
@@ -38,7 +39,8 @@ ARCHITECTURE = "sm_80"
 """What PTX is written for: the driver makes machine code of it for this architecture and all later ones."""
 TARGET = "__gpu$xla.gpu.ptx"
 """XLA's own call target for a kernel as PTX."""
-BLOCK, _BLOCKS = 128, 1056  # threads of a block; most blocks of a launch
+BLOCK, _BLOCKS = 128, 1056  # threads of a block, most blocks of a launch where registers are not known
+_MULTIPROCESSORS = 132  # of the devices that are filled; smaller ones run the blocks one after the other
 _TAPE = 1 << 31  # bytes of the tapes of all threads
 _ROWS = 8  # how much dearer a byte of a row of sums is than one of the tape: the rows are added up afterwards
 
@@ -50,11 +52,16 @@ class Launch(NamedTuple):
     threads: int
 
 
-def launch_of(samples: int, tape_bytes: int) -> Launch:
+def launch_of(samples: int, tape_bytes: int, registers: int = 0, block: int = 0) -> Launch:
     """How many threads run: one for each sample, up to what the largest devices hold at once and what their tapes take
-    of memory."""
-    most = min(_BLOCKS * BLOCK, _TAPE // max(tape_bytes, 1))
-    threads = min(BLOCK, max(32, -(-min(samples, most) // 32) * 32))
+    of memory.
+
+    registers: of a thread, 0 where they are not known; block: threads of a block, 0 for what registers allow
+    """
+    held = _MULTIPROCESSORS * resident_threads(registers) if registers else _BLOCKS * BLOCK
+    most = min(held, _TAPE // max(tape_bytes, 1))
+    size = block or (block_of(registers) if registers else BLOCK)
+    threads = min(size, max(32, -(-min(samples, most) // 32) * 32))
     return Launch(max(1, min(-(-samples // threads), most // threads)), threads)
 
 
@@ -103,7 +110,8 @@ def lower_on_device(
     sums = tuple(n for n, total in enumerate(summed) if total)
     rows = [aval.size * aval.dtype.itemsize for aval, total in zip(ctx.avals_out, summed, strict=False) if total]
     grid = _compiled(spec, call.items, batch, call.axes, tuple(call.aliases), sums)
-    launch = launch_of(math.prod(batch), grid.tape_bytes + sum(rows) * _ROWS)
+    block = spec.kernel.options.device_block
+    launch = launch_of(math.prod(batch), grid.tape_bytes + sum(rows) * _ROWS, grid.registers, block)
     threads = launch.blocks * launch.threads
     tape = jax.core.ShapedArray((max(1, grid.tape_bytes * threads),), np.dtype(np.uint8))
     given = tuple(ctx.avals_in[n] for n in call.kept)
@@ -132,11 +140,12 @@ def _zeros(ctx: Any, aval: Any) -> Any:
 
 
 class _Compiled(NamedTuple):
-    """A kernel's name, its PTX, the bytes of one thread's tape."""
+    """A kernel's name, its PTX, the bytes of one thread's tape, its registers (0: not known)."""
 
     name: str
     code: str
     tape_bytes: int
+    registers: int
 
 
 @lru_cache(maxsize=256)
@@ -144,19 +153,20 @@ def _compiled(
     spec: Spec, items: Any, batch: Any, axes: Any, shared: tuple[int, ...], sums: tuple[int, ...]
 ) -> _Compiled:
     from irgrad.engine.codegen.cache import default_cache, fingerprint
-    from irgrad.engine.codegen.nvptx import identity, ptx
+    from irgrad.engine.codegen.nvptx import identity, ptx, ptxas, resources
 
     what = (items, batch, axes, shared, sums, result_numbers(spec), spec.kernel.primal.source.options.device_tape)
-    key = fingerprint("ptx-2", program_of(spec).key, ARCHITECTURE, repr(what), identity())
+    key = fingerprint("ptx-3", program_of(spec).key, ARCHITECTURE, repr(what), identity())
     store = default_cache()
     data = store.get("ptx", key)
     if data is None:
         grid = device_grid(spec, items, batch, axes, shared, sums)
         made = ptx(grid.text, [grid.name], ARCHITECTURE)
-        data = f"{grid.name}\n{grid.tape_bytes}\n{made}".encode()
+        used = resources(made, ARCHITECTURE)["registers"] if ptxas() is not None else 0
+        data = f"{grid.name}\n{grid.tape_bytes}\n{used}\n{made}".encode()
         store.put("ptx", key, data)
-    name, kept, code = data.decode().split("\n", 2)
-    return _Compiled(name, code, int(kept))
+    name, kept, registers, code = data.decode().split("\n", 3)
+    return _Compiled(name, code, int(kept), int(registers))
 
 
 def device_grid(

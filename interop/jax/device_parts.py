@@ -20,17 +20,17 @@ import numpy as np
 from jax.interpreters import mlir
 
 from irgrad.engine.grids.parts import Parts
+from irgrad.engine.grids.threads_of_loops import shared_loops
 from irgrad.interop.jax.algebra import Key, Spec, program_of, result_numbers
-from irgrad.interop.jax.by_iterations import by_iterations, with_tape, without_tape
+from irgrad.interop.jax.by_iterations import with_tape, without_tape
 from irgrad.interop.jax.device import ARCHITECTURE, BLOCK, TARGET, call_of, launch_of
 from irgrad.rules.errors import Unsupported
 
 if TYPE_CHECKING:
     from irgrad.engine.grids.grid_text import GridSlot
-    from irgrad.engine.kernel.kernel import Kernel
     from irgrad.engine.kernel.programs import Program
 
-__all__ = ["Buffer", "OneThread", "Plan", "loops_of", "lower_in_parts", "plan_of", "run_parts"]
+__all__ = ["Buffer", "OneThread", "Plan", "lower_in_parts", "plan_of", "run_parts"]
 
 _UNROLLED = 4  # loops whose launches stand in the program one by one
 _LOCAL = 256  # bytes of an array that is part of the state
@@ -150,8 +150,9 @@ def run_parts(plan: Plan, operands: Sequence[Any], launch: Any, zeros: Any, repe
 def lower_in_parts(ctx: Any, operands: Any, spec: Spec, sizes: Any, constants: Any, batch: tuple[Any, ...]) -> Any:
     """The results of a call without a batch, lowered for many threads of a GPU; None where one thread has to do, which
     a `OneThread` warning says. Raises Unsupported for open sizes."""
-    shared, reasons = loops_of(spec.kernel)
-    if shared:
+    loops = shared_loops(spec.kernel)
+    reasons = loops.others
+    if loops.shared:
         inner, rows, own = without_tape(ctx, operands, spec)
         call = call_of(inner.avals_in, own, sizes, constants, batch)
         try:
@@ -172,18 +173,6 @@ def _one_thread(name: str, reasons: Sequence[str]) -> str:
     return (f"`{name}` runs in one thread of the GPU: {'; '.join(reasons[:3])}{' ...' if reasons[3:] else ''}. "
             "Batch it with jax.vmap, or promise that a loop's iterations are independent: "
             "#pragma clang loop vectorize(assume_safety)")  # fmt: skip
-
-
-@lru_cache(maxsize=256)
-def loops_of(kernel: Kernel) -> tuple[bool, tuple[str, ...]]:
-    """Whether a kernel has loops for many threads, and why its other outermost loops are none."""
-    from irgrad.engine.ir.text.reader import read
-    from irgrad.engine.normalise.iterations import apart, outline_iterations
-
-    stage = by_iterations(kernel).primal.stage
-    module = read(stage.text, roots=[stage.name])
-    shared = any(map(apart, module.functions))
-    return shared, tuple(outline_iterations(module, module.functions[stage.name]))
 
 
 class _Compiled(NamedTuple):

@@ -6,12 +6,11 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
-
 import irgrad
+from irgrad.engine.grids.threads_of_loops import by_iterations
 from irgrad.engine.signature.slots import TAPE
 from irgrad.interop.jax.algebra import Kept, Spec
-from irgrad.interop.jax.by_iterations import by_iterations, with_tape, without_tape
+from irgrad.interop.jax.by_iterations import with_tape, without_tape
 
 EACH = "#pragma clang loop vectorize(assume_safety)\n"
 TEXT = """double f(const double *x, long n) {{ double s = 0;
@@ -22,14 +21,6 @@ PLAIN, PROMISED = (irgrad.load(TEXT.format(word)).kernel("f", "f64(f64[n] x, i64
 class _Context(SimpleNamespace):
     def replace(self, **changes: Any) -> Any:
         return _Context(**{**vars(self), **changes})
-
-
-def test_only_promises_need_another_form() -> None:
-    assert by_iterations(PLAIN) is PLAIN
-    made = by_iterations(PROMISED)
-    assert made is not PROMISED and made is by_iterations(PROMISED) and made.options.iterations
-    x = np.arange(5.0)
-    assert made(x) == PROMISED(x)
 
 
 def test_a_tape_stays_behind() -> None:
