@@ -103,6 +103,7 @@ def _parser() -> argparse.ArgumentParser:
                          help="an integer argument: tell the bytes of the tape for such")  # fmt: skip
     explain.add_argument("--html", type=Path, metavar="FILE", help="write a page with the source and the facts")
     explain.add_argument("--passes", action="store_true", help="tell the passes, their times and instructions")
+    explain.add_argument("--target", default="", metavar="ARCHITECTURE", help="what a GPU makes of it, as sm_90")
     explain.add_argument("--no-lanes", action="store_true", help="leave vector lanes out: the derivative is not made")
     _rules_argument(explain)
     explain.set_defaults(run=_explain)
@@ -278,7 +279,8 @@ def _explain(options: argparse.Namespace) -> int:
         _known_size(kernel, name, sizes[name], integers)
     wrt = _names(options.wrt) if options.wrt else None
     with Progress(f"explaining {shown_name(kernel.name)}"):
-        found = explain(kernel, options.derivative, wrt, lanes=not options.no_lanes, passes=options.passes)
+        found = explain(kernel, options.derivative, wrt, lanes=not options.no_lanes, passes=options.passes,
+                        target=options.target)  # fmt: skip
     text = str(found)
     if sizes:
         text += f"\n\n{_tape_bytes(found, sizes)}"

@@ -1,10 +1,12 @@
-"""Kernels of devices on the host: the same text, its threads one after the other, in place of the CPU's lowering."""
+"""Kernels of devices on the host: the same text, its threads one after the other or several at once, in place of the
+CPU's lowering."""
 
 from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,11 +16,16 @@ from jax.interpreters import mlir
 
 from irgrad.engine.codegen.jit import compile_module
 from irgrad.engine.grids.grid import Grid
-from irgrad.interop.jax import primitive
+from irgrad.interop.jax import device_parts, primitive
+from irgrad.interop.jax.by_iterations import with_tape, without_tape
 from irgrad.interop.jax.device import Call, call_of, device_grid
-from irgrad.interop.jax.primitive import foreign_call
+from irgrad.interop.jax.device_parts import Plan
+from irgrad.interop.jax.sums import _lower as rows_and_sum
+from irgrad.interop.jax.sums import foreign_sums
 
-__all__ = ["on_grid", "run_grid"]
+Order = Callable[[Iterable[int]], Iterable[int]]
+
+__all__ = ["on_grid", "on_parts", "run_grid"]
 
 
 def run_grid(grid: Grid, arrays: list[Any], threads: int) -> None:
@@ -42,28 +49,107 @@ def _run(grid: Grid, call: Call, threads: int, kinds: Any, *rows: Any) -> list[A
 
 @contextmanager
 def on_grid(threads: int) -> Iterator[list[Grid]]:
-    """Inside of it calls of `foreign_call` on the CPU run as kernels of a device would. Gives those that were made."""
+    """Inside of it calls on the CPU run as kernels of a device would. Gives those that were made."""
     made: list[Grid] = []
 
-    def lower(ctx: Any, *operands: Any, spec: Any, sizes: Any, constants: Any, batch: Any) -> Any:
+    def lower(
+        ctx: Any, *operands: Any, spec: Any, sizes: Any, constants: Any, batch: Any, summed: tuple[bool, ...] = ()
+    ) -> Any:
         ctx, operands, spec = primitive._without_tape(ctx, operands, spec)
+        full, given = ctx, spec
+        ctx, operands, spec = without_tape(ctx, operands, spec)
         call = call_of(ctx.avals_in, spec, sizes, constants, batch)
-        grid = device_grid(spec, call.items, batch, call.axes, tuple(call.aliases), device=False)
+        sums = [n for n, total in enumerate(summed) if total]
+        grid = device_grid(spec, call.items, batch, call.axes, tuple(call.aliases), sums, device=False)
         made.append(grid)
-        kinds = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in ctx.avals_out]
         count = threads if math.prod(batch) > 1 else 1
+        kinds = [jax.ShapeDtypeStruct((*([count] if n in sums else []), *a.shape), a.dtype)
+                 for n, a in enumerate(ctx.avals_out)]  # fmt: skip
 
         def run(*rows: Any) -> Any:
-            return jax.pure_callback(lambda *given: _run(grid, call, count, kinds, *given), kinds, *rows)
+            made = jax.pure_callback(lambda *arrays: _run(grid, call, count, kinds, *arrays), kinds, *rows)
+            totals = [row.sum(axis=0) if n in sums else row for n, row in enumerate(made)]
+            return with_tape(given, full.avals_out, totals)
 
-        ctx = ctx.replace(avals_in=tuple(ctx.avals_in[n] for n in call.kept))
-        return mlir.lower_fun(run, multiple_results=True)(ctx, *(operands[n] for n in call.kept))
+        full = full.replace(avals_in=tuple(ctx.avals_in[n] for n in call.kept))
+        return mlir.lower_fun(run, multiple_results=True)(full, *(operands[n] for n in call.kept))
 
-    usual = primitive._lower
+    with _instead(lower):
+        mlir.register_lowering(foreign_sums, lower, cacheable=False)
+        try:
+            yield made
+        finally:
+            mlir.register_lowering(foreign_sums, rows_and_sum, cacheable=False)
+
+
+@contextmanager
+def _instead(lower: Callable[..., Any]) -> Iterator[None]:
+    """Another lowering of calls on the CPU."""
+    usual = primitive.LOWERINGS["cpu"]
     jax.clear_caches()
-    mlir.register_lowering(foreign_call, lower, platform="cpu", cacheable=False)
+    primitive.LOWERINGS["cpu"] = lower
     try:
-        yield made
+        yield
     finally:
-        mlir.register_lowering(foreign_call, usual, platform="cpu", cacheable=False)
+        primitive.LOWERINGS["cpu"] = usual
         jax.clear_caches()
+
+
+# -- one program in parts ---------------------------------------------------------------------------------------------
+
+
+def _launches(plan: Plan, order: Order, workers: int) -> Callable[..., list[Any]]:
+    """`launch` of `run_parts` on the host: the threads of a launch in some order, or several at once."""
+    compiled = compile_module(plan.parts.text, plan.parts.kernels, strict_fp=True)
+
+    def launch(word: str, threads: int, given: list[Any], kinds: Any, aliases: dict[int, int]) -> list[Any]:
+        if word == "first":  # what starts from an operand is changed, the operand is not
+            given = [np.array(row) if n in aliases else row for n, row in enumerate(given)]
+        places = {result: operand for operand, result in aliases.items()}
+        results = [given[places[n]] if n in places else np.full(kind.shape, 85, kind.dtype)
+                   for n, kind in enumerate(kinds)]  # fmt: skip
+        arrays = [*given, *results]
+        kind = [ctypes.c_void_p] * len(arrays) + [ctypes.c_int64] * 2
+        function = compiled.function(f"{plan.parts.name}_{word}", None, *kind)
+        addresses = [array.ctypes.data for array in arrays]
+        with ThreadPoolExecutor(workers) as pool:
+            list(pool.map(lambda thread: function(*addresses, thread, threads), order(range(threads))))
+        return results
+
+    return launch
+
+
+def _repeat(count: int, step: Any, now: Any) -> Any:
+    for _ in range(count):
+        now = step(now)
+    return now
+
+
+@contextmanager
+def on_parts(threads: int, order: Order = list, workers: int = 1) -> Iterator[list[Plan]]:
+    """Inside of it calls without a batch run on the CPU as a device's many threads would. Gives the
+    plans that were made; raises Unsupported where a device would use one thread."""
+    made: list[Plan] = []
+
+    def lower(ctx: Any, *operands: Any, spec: Any, sizes: Any, constants: Any, batch: Any) -> Any:
+        inner, rows, own = without_tape(ctx, operands, spec)
+        call = call_of(inner.avals_in, own, sizes, constants, batch)
+        shapes = [tuple(aval.shape) for aval in inner.avals_out]
+        plan = device_parts.plan_of(own, call.items, shapes, lambda most: threads, device=False)
+        made.append(plan)
+        launch = _launches(plan, order, workers)
+        kinds = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in inner.avals_out]
+
+        def native(*given: Any) -> list[Any]:
+            arrays = [np.ascontiguousarray(row) for row in given]
+            return device_parts.run_parts(plan, arrays, launch, np.zeros, _repeat)
+
+        def run(*given: Any) -> Any:
+            results = jax.pure_callback(native, kinds, *given)
+            return with_tape(spec, ctx.avals_out, results)
+
+        full = ctx.replace(avals_in=tuple(inner.avals_in[n] for n in call.kept))
+        return mlir.lower_fun(run, multiple_results=True)(full, *(rows[n] for n in call.kept))
+
+    with _instead(lower):
+        yield made

@@ -348,16 +348,21 @@ def optimise_for_device(code: Code, settings: Settings) -> None:
 
 def inline_memory(code: Code, settings: Settings) -> None:
     """What the roots call, functions that reserve memory or use a variable, and those that call them, become parts of
-    the roots, as far as they do not call themselves: memory is that of a sample."""
+    the roots, as far as they do not call themselves: memory is that of a sample. Functions that are kept stay calls,
+    and are roots in this."""
     code.text = _NO_INLINE.sub(lambda row: row[0].replace(" noinline", "").replace(" optnone", ""), code.text)
     bodies = [function for function in code.llvm.functions if not function.is_declaration]
+    kept = {function.name for function in bodies if settings.keep is not None and settings.keep(function.name)}
+    roots = {*settings.roots, *kept}
     calls = {function.name: set(_NAMED.findall(str(function))) for function in bodies}
-    wanted = {name for root in settings.roots for name in calls.get(root, ())} | set(_VARIABLE.findall(code.text))
+    wanted = {name for root in roots for name in calls.get(root, ())} | set(_VARIABLE.findall(code.text))
     wanted |= {name for name, called in calls.items() if any(map(_reserves, called))}
     while more := {name for name, called in calls.items() if called & wanted} - wanted:
         wanted |= more
     for function in bodies:
-        if function.name in wanted and function.name not in settings.roots:
+        if function.name in kept:
+            function.add_function_attribute("noinline")
+        elif function.name in wanted and function.name not in roots:
             function.add_function_attribute("alwaysinline")
 
 

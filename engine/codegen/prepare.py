@@ -24,7 +24,7 @@ from irgrad.engine.normalise.x86.lower import PREFIX, lower_vector_intrinsics
 from irgrad.rules.errors import LoadError
 from irgrad.rules.lookup import float_intrinsics
 
-__all__ = ["PREPARE", "out_of_line", "prepare", "strip_target"]
+__all__ = ["PREPARE", "TIDY", "out_of_line", "prepare", "strip_target", "tidy"]
 
 # Unrolling in LLVM follows the CPU's loop buffer. This CPU model has none: full unrolling of short loops stays, runtime
 # and partial unrolling (which would multiply the derivative's size) do not happen.
@@ -306,6 +306,36 @@ PREPARE = (
     llvm_pass("drop-personality", drop_personality),
 )
 """From a linked module as a compiler wrote it to the optimised, canonical, still scalar module to differentiate."""
+
+
+def use_registers(code: Code, settings: Settings) -> None:
+    """Variables are values, and what is always inlined is."""
+    llvm = binding()
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
+    passes.add_sroa_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    passes.run(code.llvm, llvm.create_pass_builder(_machine(code), options))
+
+
+_FIRST = [step.name for step in PREPARE].index("expose") + 1
+TIDY = (
+    *PREPARE[:_FIRST],
+    llvm_pass("use-registers", use_registers),
+    next(step for step in PREPARE if step.name == "simplify-loops"),
+)
+"""To canonical loops as the source has them: before anything moves values from one iteration to the next."""
+
+
+def tidy(text: str, roots: Sequence[str], keep: Callable[[str], bool] | None = None) -> str:
+    """A module in canonical form with nothing else optimised: the passes of `TIDY`. Raises what `prepare` raises."""
+    code = Code(text)
+    run_passes(TIDY, code, Settings(tuple(roots), keep))
+    result = code.text
+    code.close()
+    return result
 
 
 def prepare(

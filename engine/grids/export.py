@@ -20,9 +20,9 @@ from irgrad.engine.signature.dtypes import DTYPES
 from irgrad.engine.signature.slots import RETURN, Slot
 from irgrad.rules.errors import SignatureError
 
-__all__ = ["arranged", "gradient_grid", "gradient_header"]
+__all__ = ["ONE", "arranged", "gradient_grid", "gradient_header"]
 
-_ONE = {"f64": 0x3FF0000000000000, "f32": 0x3F800000, "f16": 0x3C00, "bf16": 0x3F80}
+ONE = {"f64": 0x3FF0000000000000, "f32": 0x3F800000, "f16": 0x3C00, "bf16": 0x3F80}
 
 
 def gradient_grid(gradient: Gradient, name: str, shared: Collection[str] = (), *, device: bool = True) -> str:
@@ -62,7 +62,7 @@ def _slot(gradient: Gradient, slot: Slot, shared: Collection[str], parameters: l
     if slot.role == "scratch":
         return GridSlot(slot.name, dtype, "zero", shape)
     if slot.index == gradient.target and slot.steps:
-        return GridSlot(slot.name, dtype, "bits", bits=_ONE[dtype.name])
+        return GridSlot(slot.name, dtype, "bits", bits=ONE[dtype.name])
     name = "value" if p.name == RETURN else f"{p.name}_grad" if slot.steps else p.name
     whole = slot.role == "in" and (p.name in shared or not (p.is_array or dtype.is_float))
     by_value = whole and not p.is_array

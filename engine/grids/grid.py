@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from irgrad.engine.ir.model import Module
     from irgrad.engine.kernel.programs import Program
 
-__all__ = ["Grid", "grid_of", "open_grid"]
+__all__ = ["Grid", "grid_of", "open_grid", "sample_module"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +45,15 @@ def grid_of(
     """
     from irgrad.engine.ir.printer import to_text
 
-    module = _sample_module(program, name, parameters, slots, [str(size) for size in batch])
+    module = sample_module(program, name, parameters, slots, [str(size) for size in batch])
     try:
         kept, own = place_tape(module, f"{name}.sample"), 0
     except Unsupported:
         if not slab:
             raise
         kept = own = -(-slab // 16) * 16
-    kernel = kernel_text(name, parameters, str(math.prod(batch)), device=device, slab=own)
+    rows = [slot for slot in slots if slot.per_thread]
+    kernel = kernel_text(name, parameters, str(math.prod(batch)), device=device, slab=own, rows=rows)
     return Grid(name, joined(_with_arena(module) if own else to_text(module), kernel), kept)
 
 
@@ -61,7 +62,7 @@ def open_grid(
 ) -> str:
     """The module of a kernel for any number of samples, `NAME(parameters, i64 samples, ptr tape, i64 tape_bytes)`: each
     thread has a slab of `tape_bytes`, and the kernel traps where one is too small. See `grid_of`."""
-    module = _sample_module(program, name, parameters, slots, [""])
+    module = sample_module(program, name, parameters, slots, [""])
     return joined(_with_arena(module), kernel_text(name, parameters, "", device=device, slab=None))
 
 
@@ -73,7 +74,7 @@ def _with_arena(module: Module) -> str:
     return joined(to_text(module), ARENA)
 
 
-def _sample_module(
+def sample_module(
     program: Program, name: str, parameters: Sequence[GridParameter], slots: Sequence[GridSlot], batch: Sequence[str]
 ) -> Module:
     """`NAME.sample` with all that it calls inside, memory from its arena, and nothing that a device cannot run."""

@@ -3,7 +3,8 @@
 Thread t of T runs the samples t, t + T, t + 2 T, ...: what it needs beside the samples' own arrays (its tape, scratch
 memory) does not grow with their number. Three functions, the later ones around the earlier:
 
-    NAME.sample(parameters, i64 sample, ptr arena)       one sample: the program's pointers, and its call
+    NAME.sample(parameters, i64 sample, i64 row, ptr arena)     one sample: the program's pointers, and its call; row:
+                                                                the number of the thread
     NAME.thread(i64 thread, i64 threads, parameters, i64 samples, ptr tape, i64 tape_bytes)
     NAME                                                 the kernel; on the host the threads, one after the other
 """
@@ -59,6 +60,7 @@ class GridSlot:
     target: the parameter with a row for each sample that its values go to, "" for none
     start:  "keep" (what is in the target), "copy" (the source), "zero", "bits" (a number), or "in place": the program
             only reads the source
+    per_thread: whether the target has a row for each thread instead, to which it adds what its samples give
     """
 
     name: str
@@ -69,6 +71,7 @@ class GridSlot:
     axes: tuple[bool, ...] = ()
     target: str = ""
     bits: int = 0
+    per_thread: bool = False
 
 
 def sample_text(
@@ -82,15 +85,16 @@ def sample_text(
 
     Raises Unsupported for an array whose size no parameter says.
     """
-    w = Writer(f"define void @{quoted(name)}.sample({', '.join(p.text for p in parameters)}, i64 %sample, ptr %arena)")
+    given = ", ".join(p.text for p in parameters)
+    w = Writer(f"define void @{quoted(name)}.sample({given}, i64 %sample, i64 %row, ptr %arena)")
     sizes = _Sizes(w, parameters)
     digits = _digits(w, batch)
-    given = {p.name: p for p in parameters}
+    held = {p.name: p for p in parameters}
     pointers, staged = [], []
     for slot in slots:
         count, width = sizes.count(slot), slot.dtype.size
         source = ""
-        if slot.source and given[slot.source].by_value:
+        if slot.source and held[slot.source].by_value:
             source = w.alloca(slot.dtype.memory, align=16)
             w.do(f"store {slot.dtype.memory} %{quoted(slot.source)}, ptr {source}, align {width}")
         elif slot.source:
@@ -98,7 +102,8 @@ def sample_text(
             source = w.at(source, w.mul(row, w.mul(count, str(width)))) if row else source
         target = ""
         if slot.target:
-            target = w.at(f"%{quoted(slot.target)}", w.mul("%sample", w.mul(count, str(width))))
+            number = "%row" if slot.per_thread else "%sample"
+            target = w.at(f"%{quoted(slot.target)}", w.mul(number, w.mul(count, str(width))))
         if slot.start == "in place":
             pointers.append(source)
             continue
@@ -139,21 +144,23 @@ _NAN = {"f64": "0x7FF8000000000000", "f32": "0x7FF8000000000000", "f16": "0xH7E0
 
 
 def kernel_text(
-    name: str, parameters: Sequence[GridParameter], samples: str, *, device: bool, slab: int | None = 0
-) -> str:
+    name: str, parameters: Sequence[GridParameter], samples: str, *, device: bool, slab: int | None = 0,
+    rows: Sequence[GridSlot] = (),
+) -> str:  # fmt: skip
     """`NAME.thread` around `NAME.sample`, and `NAME` around that, a kernel of a device; without one a function of the
     host that runs the threads one after the other and takes their number as one more argument.
 
     samples: their number, "" where the launch says it (`i64 samples` behind the other parameters)
     slab:    bytes of the part of `tape` that is a thread's own, None where the launch says it (`tape_bytes`); 0: the
              sample takes what it needs of `tape` by the thread's number (`static_tape.py`)
+    rows:    slots whose target has a row for each thread
     """
     rest = [] if samples else [("i64", "%samples")]
     rest += [("ptr", "%tape"), ("i64", "%tape_bytes")] if slab is None else [("ptr", "%tape")]
     declared = ", ".join([*(p.text for p in parameters), *(f"{kind} {word}" for kind, word in rest)])
     numbers = [f"{kind} {word}" for kind, word in rest]
     passed = ", ".join([*(f"{p.ir} %{quoted(p.name)}" for p in parameters), *numbers])
-    text = _thread_text(name, parameters, declared, samples or "%samples", slab=slab)
+    text = _thread_text(name, parameters, declared, samples or "%samples", slab=slab, rows=rows)
     thread = f"call void @{quoted(name)}.thread"
     if not device:
         w = Writer(f"define void @{quoted(name)}({declared}, i64 %threads)")
@@ -169,8 +176,9 @@ def kernel_text(
 
 
 def _thread_text(
-    name: str, parameters: Sequence[GridParameter], declared: str, samples: str, *, slab: int | None
-) -> str:
+    name: str, parameters: Sequence[GridParameter], declared: str, samples: str, *, slab: int | None,
+    rows: Sequence[GridSlot],
+) -> str:  # fmt: skip
     w = Writer(f"define internal void @{quoted(name)}.thread(i64 %thread, i64 %threads, {declared}) alwaysinline")
     given = ", ".join(f"{p.ir} %{quoted(p.name)}" for p in parameters)
     above = w.emit(f"sub i64 {samples}, %thread")
@@ -179,11 +187,16 @@ def _thread_text(
     count = w.emit(f"select i1 {some}, i64 {up}, i64 0")
     own = slab != 0
     place = _slab(w, "%tape_bytes" if slab is None else str(slab)) if own else "ptr %tape, i64 %thread, i64 %threads"
+    sizes = _Sizes(w, parameters)
+    for slot in rows:
+        size = sizes.count(slot)
+        row = w.at(f"%{quoted(slot.target)}", w.mul("%thread", w.mul(size, str(slot.dtype.size))))
+        _fill(w, slot.dtype, row, size, "zeroinitializer")
     with w.loop(count) as turn:
         sample = w.add("%thread", w.mul(turn, "%threads"))
         if own:
             w.do(f"store ptr %slab, {place}, align 8")
-        w.do(f"call void @{quoted(name)}.sample({given}, i64 {sample}, {place})")
+        w.do(f"call void @{quoted(name)}.sample({given}, i64 {sample}, i64 %thread, {place})")
     return w.text()
 
 

@@ -21,7 +21,7 @@ from irgrad.engine.ir.rewrite import replace_uses
 from irgrad.engine.ir.uses import Uses, uses_of
 from irgrad.rules.errors import Unsupported
 
-__all__ = ["place_tape"]
+__all__ = ["bounds", "place_tape"]
 
 _ALLOC = ("irgrad.tape.alloc",)
 _LARGEST = 1 << 26  # bytes: more is no bound
@@ -29,16 +29,18 @@ _BOUND = 'a bound in bytes: lib.kernel("name", signature, device_tape=65536)'
 _NOTES = ("irgrad.tape.finish", "irgrad.tape.at")
 
 
-def place_tape(module: Module, name: str) -> int:
+def place_tape(module: Module, name: str, largest: int = _LARGEST) -> int:
     """Place the tape of the function `name`, whose last argument is an arena; in its place it gets the tape of all
     threads, the number of its thread, and how many there are. Returns the bytes of one thread's tape.
+
+    largest: bytes of an array; a bound above that is none
 
     Raises Unsupported for an array whose size, or how often it is made, has no bound that is a constant.
     """
     fn = module.functions[name]
     calls = [i for i in fn.instructions() if i.is_call and i.callee_name in _ALLOC]
     induction = Induction(fn)
-    rooms = [_room(module, fn, call, induction) for call in calls]
+    rooms = [_room(module, fn, call, induction, largest) for call in calls]
     arena = fn.args[-1]
     for instr in fn.instructions():
         if arena in instr.operands and not (instr.is_call and instr.callee_name in (*_ALLOC, *_NOTES)):
@@ -68,8 +70,10 @@ def place_tape(module: Module, name: str) -> int:
     gone = (*_ALLOC, *_NOTES)
     for block in fn.blocks:
         block.instructions = [i for i in block.instructions if not (i.is_call and i.callee_name in gone)]
+    called = {i.callee_name for f in module.functions.values() for i in f.instructions() if i.is_call}
     for word in gone:
-        module.functions.pop(word, None)
+        if word not in called:
+            module.functions.pop(word, None)
     return offset
 
 
@@ -97,35 +101,35 @@ def _before(instr: Instruction) -> Builder:
     return Builder(block, block.instructions.index(instr))
 
 
-def _room(module: Module, fn: Function, call: Instruction, induction: Induction) -> int:
+def _room(module: Module, fn: Function, call: Instruction, induction: Induction, largest: int) -> int:
     """Bytes for all arrays that a call makes."""
     loop = get(Loops, fn).of(call.block) if call.block is not None else None
-    most = _bounds(induction, call.operands[1])[1]
-    most = math.ceil(most / 16) * 16 if most < _LARGEST else most
+    most = bounds(induction, call.operands[1], largest)[1]
+    most = math.ceil(most / 16) * 16 if most < largest else most
     why = "the length of an array has no bound that is a constant of the call"
-    while loop is not None and most < _LARGEST:
+    while loop is not None and most < largest:
         count = induction.max_trip_count(loop)
         if count is None or count.const is None:
             most, why = math.inf, "how often a loop runs is no constant of the call"
         else:
             most *= count.const + 1
         loop = loop.parent
-    if most >= _LARGEST:
+    if most >= largest:
         raise Unsupported("a GPU cannot run this: how much memory a sample needs is not known beforehand",
                           where=_place(module, fn, call), because=why,
                           fix=f"give lengths of loops and arrays as Python ints, or {_BOUND}")  # fmt: skip
     return int(most)
 
 
-def _bounds(induction: Induction, value: Value) -> tuple[float, float]:
+def bounds(induction: Induction, value: Value, largest: int) -> tuple[float, float]:
     """Least and greatest number of a size: an affine form in the counters of loops, or a product of such."""
     low, high = induction.bounds(induction.form(value))
-    if high < _LARGEST or not isinstance(value, Instruction):
+    if high < largest or not isinstance(value, Instruction):
         return low, high
     sums, products = ("add", "sub"), ("mul", "shl")
     if value.opcode not in sums + products:
         return low, high
-    (a, b), (c, d) = (_bounds(induction, operand) for operand in value.operands)
+    (a, b), (c, d) = (bounds(induction, operand, largest) for operand in value.operands)
     if value.opcode in sums:
         return (a + c, b + d) if value.opcode == "add" else (a - d, b - c)
     if value.opcode == "shl":

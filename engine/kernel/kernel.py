@@ -7,6 +7,7 @@ import inspect
 import keyword
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -130,6 +131,12 @@ class Kernel:
     def options(self) -> Options:
         """Options that change the code."""
         return self.source.options
+
+    def with_options(self, **changes: Any) -> Kernel:
+        """The same function with other options (see `Options`)."""
+        other = object.__new__(type(self))
+        other._hold(replace(self.source, options=replace(self.options, **changes)))
+        return other
 
     @property
     def primal(self) -> Program:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from irgrad.engine.kernel.options import Options
 from irgrad.engine.signature.prototype import quoted
 from irgrad.engine.signature.signature import Signature
 
@@ -112,19 +113,34 @@ def entry_text(name: str, slots: int, *, tape: bool = False) -> str:
 
 
 def prepared_text(
-    name: str, signature: Signature, module: str, kept: Callable[[str], bool] | None = None, *, preopt: bool = True
-) -> str:
+    name: str, signature: Signature, module: str, kept: Callable[[str], bool] | None = None,
+    options: Options | None = None,
+) -> str:  # fmt: skip
     """The normal form of a function of a module, optimised for differentiation; inputs that it may write are copied.
 
-    kept: functions that stay calls, since a rule is registered for them; preopt: False to optimise nothing
+    kept: functions that stay calls, since a rule is registered for them
+    options: `preopt` says whether anything is optimised, `iterations` whether independent loops are outlined
     """
     from irgrad.engine.codegen.prepare import prepare
     from irgrad.engine.kernel.writes import perhaps_written
 
+    options = options or Options()
     normal, inline = normal_name(name), kept is None
-    text = prepare(module + normal_text(name, signature, inline=inline), [normal], kept, preopt=preopt)
+
+    def prepared(text: str) -> str:
+        text = _by_iterations(text, normal, kept) if options.iterations else text
+        return prepare(text, [normal], kept, preopt=options.preopt)
+
+    text = prepared(module + normal_text(name, signature, inline=inline))
     copied = perhaps_written(text, normal, signature)
     if copied:
-        whole = module + normal_text(name, signature, copied, module, inline=inline)
-        text = prepare(whole, [normal], kept, preopt=preopt)
+        text = prepared(module + normal_text(name, signature, copied, module, inline=inline))
     return text
+
+
+def _by_iterations(text: str, normal: str, kept: Callable[[str], bool] | None) -> str:
+    """Independent loops outlined: before LLVM optimises, which moves values from one iteration to the next."""
+    from irgrad.engine.codegen.prepare import tidy
+    from irgrad.engine.normalise.iterations import scalar_loops, with_iterations
+
+    return with_iterations(tidy(scalar_loops(text), [normal], kept), normal)

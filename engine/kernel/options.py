@@ -27,6 +27,10 @@ class Options:
     device_tape: bytes for the memory of a sample on a GPU, where no bound of it is known; a launch with too few fails
     preopt: False to differentiate what the compiler wrote as it is, and to optimise only the derivative
 
+    device_block: threads of a block on a GPU, a multiple of 32 up to 1,024; 0 for what the registers allow
+    iterations: loops that the source promises independent call a function for each iteration, which a grid of threads
+    can run (see `iterations.py`)
+
     cpu: "native" for machine code with all that this machine's CPU can do, "baseline" for what every CPU of its
     architecture can: values are those of a compiler without -m options
 
@@ -39,6 +43,8 @@ class Options:
     preopt: bool = True
     strong_zero: bool = False
     device_tape: int = 0
+    device_block: int = 0
+    iterations: bool = False
     cpu: str = "native"
 
     def __post_init__(self) -> None:
@@ -54,8 +60,12 @@ class Options:
             raise IRGradError(f"device_tape={self.device_tape} is no number of bytes", because="it is negative",
                               fix="device_tape=65536")  # fmt: skip
 
+        if self.device_block % 32 or not 0 <= self.device_block <= 1024:
+            raise IRGradError(f"device_block={self.device_block} is no block of threads",
+                              because="a block has whole warps of 32, at most 1,024 threads", fix="device_block=128")
+
     def __str__(self) -> str:
         words = [f"strict_fp={self.strict_fp}", self.layout, "" if self.preopt else "preopt=False",
-                 "strong_zero" if self.strong_zero else "",
+                 "strong_zero" if self.strong_zero else "", "iterations" if self.iterations else "",
                  "" if self.cpu == "native" else f"cpu={self.cpu}"]  # fmt: skip
         return " ".join(filter(None, words))

@@ -270,7 +270,7 @@ class Program:
         module = _read(text, name)
         validate(module)  # before LLVM sees it: what LLVM accepts may still end the process
         check_elements(module, name, source.signature)
-        return _Stage.of(name, (), prepared_text(source.name, source.signature, own, preopt=source.options.preopt))
+        return _Stage.of(name, (), prepared_text(source.name, source.signature, own, options=source.options))
 
     def _derived_stage(self, parent: Program) -> _Stage:
         if self.word[-1].derivative == "reverse_from_tape":
@@ -307,7 +307,7 @@ class Program:
         fresh = parent.parent is not None or inside  # a derivative is optimised before it is differentiated again
         if kept and parent.parent is None:
             source = parent.source
-            text = prepared_text(source.name, source.signature, source.text + "\n", keep, preopt=options.preopt)
+            text = prepared_text(source.name, source.signature, source.text + "\n", keep, options)
         text = constructed(text, name) if inside else text
         text, _ = ready(text, name, keep, preopt=options.preopt, fresh=fresh)
         module = _read(text, name)

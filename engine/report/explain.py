@@ -10,6 +10,7 @@ from irgrad.engine.ir.text.outline import outline
 from irgrad.engine.report.activity_facts import active_values, argument_facts
 from irgrad.engine.report.calls import rule_uses
 from irgrad.engine.report.derivation import Derivation, derivation_of, question_of
+from irgrad.engine.report.device_facts import device_facts
 from irgrad.engine.report.facts import Report
 from irgrad.engine.report.lane_facts import lane_facts
 from irgrad.engine.report.loop_facts import function_facts
@@ -48,8 +49,9 @@ class Explanation(Report):
 
 
 def explain(
-    kernel: Kernel, derivative: str = "vjp", wrt: Wrt = None, *, lanes: bool = True, passes: bool = False
-) -> Explanation:
+    kernel: Kernel, derivative: str = "vjp", wrt: Wrt = None, *, lanes: bool = True, passes: bool = False,
+    target: str = "",
+) -> Explanation:  # fmt: skip
     """What irgrad knows about a derivative of a kernel before it runs; nothing runs here.
 
     kernel:     of `lib.kernel(...)`; of a function with structs or trees, its attribute `kernel`
@@ -58,6 +60,7 @@ def explain(
                 arguments, for "grad" and "value_and_grad" the first argument
     lanes:      tell too whether samples and directions share runs, for which the derivative is made
     passes:     tell the passes with their times, for which the derivative is made anew
+    target:     tell what a GPU makes of it, an architecture as "sm_90"; ptxas says registers where it is installed
 
     The result tells which values are active and why, how often loops run, what is kept on the tape, reloaded and
     recomputed in them and how many bytes that takes, as formulas over the integer arguments, which rules are used, and
@@ -66,10 +69,14 @@ def explain(
     locations there are no lines, the rest is the same.
 
     A derivative that is refused where it is made (a call without a rule) is explained as far as it goes, with the error
-    as `refusal`; what the analyses refuse is raised. Raises SignatureError (unknown argument or derivative) and
-    ActivityError (no floating-point argument, no scalar output).
+    as `refusal`; what the analyses refuse is raised. Raises LoadError (no such target), SignatureError (unknown
+    argument or derivative) and ActivityError (no floating-point argument, no scalar output).
     """
     asked = question_of(kernel, derivative, wrt)
+    if target:
+        from irgrad.engine.codegen.nvptx import nvidia
+
+        nvidia(target)
     found = derivation_of(asked)
     words = Words(asked.kernel, found.module, found.unit.root)
     parts = _parts(found, words)
@@ -77,6 +84,7 @@ def explain(
     try:
         parts["lanes"] = lane_facts(asked) if lanes else ()
         parts["passes"] = passes_of(asked) if passes else ()
+        parts["device"] = device_facts(asked, target) if target else None
     except IRGradError as error:  # after all that is known of it: told with it
         parts["refusal"] = error.render()
     parts["sources"] = source_texts(asked.kernel, _places(parts))

@@ -12,8 +12,8 @@ from irgrad.engine.report.formulas import Formula
 from irgrad.engine.report.sizes import Size, total_of
 
 __all__ = [
-    "ActiveValue", "ArgumentFacts", "FunctionFacts", "KeptValue", "LaneFacts", "LoopFacts", "PassTime", "Place",
-    "RecalledValue", "Report", "RuleUse", "SourceText", "Step",
+    "ActiveValue", "ArgumentFacts", "DeviceFacts", "FunctionFacts", "KeptValue", "LaneFacts", "LoopFacts", "PassTime",
+    "Place", "RecalledValue", "Report", "RuleUse", "SourceText", "Step",
 ]  # fmt: skip
 
 
@@ -188,6 +188,34 @@ class FunctionFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceFacts:
+    """A derivative on a GPU, one sample a thread.
+
+    target:    the architecture; registers, stack, spilled: of a thread, the last two in bytes; resident: threads that a
+               multiprocessor holds at once by their registers; None where ptxas is not installed
+    loads, stores, atomics: instructions of the kernel on memory of the device; bytes_once: of the first two, each run
+               once; stack_accesses: instructions on the thread's own stack
+    divergent: lines with a branch that samples may decide in different ways
+    shared_loops, other_loops: in a call without a batch: loops that many threads share, and why the other outermost
+               loops run in one thread
+    """
+
+    target: str
+    registers: int | None
+    stack: int | None
+    spilled: int | None
+    resident: int | None
+    loads: int
+    stores: int
+    atomics: int
+    stack_accesses: int
+    bytes_once: int
+    divergent: tuple[str, ...]
+    shared_loops: tuple[str, ...]
+    other_loops: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RuleUse:
     """Where the derivative of the calls of a function comes from.
 
@@ -269,6 +297,7 @@ class Report:
     arguments: with outputs, in order; functions: the kernel first; active: values by function and line;
     sources: texts that are known; passes: empty where they were not measured;
     refusal: the error with which the derivative is refused, "" where there is none (or it was not made: `lanes=False`)
+    device: what a GPU makes of it, None where none was asked for
     """
 
     kernel: str
@@ -284,6 +313,7 @@ class Report:
     sources: tuple[SourceText, ...]
     passes: tuple[PassTime, ...]
     refusal: str = ""
+    device: DeviceFacts | None = None
 
     @property
     def loops(self) -> tuple[LoopFacts, ...]:

@@ -25,7 +25,8 @@ _VALUES = 6  # named of a line
 
 def to_text(report: Report) -> str:
     """The whole report."""
-    parts = [_head(report), _active(report), _functions(report), _rules(report), _lanes(report), _passes(report)]
+    parts = [_head(report), _active(report), _functions(report), _rules(report), _lanes(report), _device(report),
+             _passes(report)]
     return "\n\n".join("\n".join(part) for part in map(list, parts) if part)
 
 
@@ -214,6 +215,25 @@ def lanes_text(facts: LaneFacts) -> str:
     if facts.refused:
         return "one after the other"
     return f"{facts.lanes} side by side" if facts.lanes else "a loop over samples, which LLVM turns into vector code"
+
+
+def _device(report: Report) -> Iterator[str]:
+    facts = report.device
+    if facts is None:
+        return
+    yield f"on {facts.target}, one sample a thread"
+    if facts.registers is None:
+        yield "  registers are not known: ptxas is not installed"
+    else:
+        yield (f"  {facts.registers} registers, {facts.stack} bytes of stack, {facts.spilled} bytes spilled; a "
+               f"multiprocessor holds {facts.resident} threads")  # fmt: skip
+    yield f"  the kernel has {facts.loads} loads and {facts.stores} stores of device memory ({facts.bytes_once} bytes"
+    yield f"    where each runs once), {facts.atomics} atomic additions, {facts.stack_accesses} accesses to the stack"
+    if report.derivative != "jvp":
+        yield f"  tape of a sample: {memory_text(report)}, for each thread of a launch"
+    yield f"  samples part at: {', '.join(facts.divergent) or 'no branch'}"
+    yield f"  without a batch many threads share the loops at: {', '.join(facts.shared_loops) or 'none'}"
+    yield from (f"    one thread runs {row}" for row in facts.other_loops)
 
 
 def _passes(report: Report) -> Iterator[str]:

@@ -12,14 +12,18 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.core
 import numpy as np
+from jax.interpreters import mlir
 
+from irgrad.engine.grids.occupancy import block_of, resident_threads
 from irgrad.interop.jax.algebra import Key, Spec, program_of, result_numbers, sizes_of, used_operands
+from irgrad.interop.jax.by_iterations import with_tape, without_tape
 from irgrad.rules.errors import Unsupported
 
 if TYPE_CHECKING:
@@ -27,14 +31,18 @@ if TYPE_CHECKING:
     from irgrad.engine.grids.grid_text import GridSlot
     from irgrad.engine.kernel.programs import Program
 
-__all__ = ["ARCHITECTURE", "TARGET", "Call", "Launch", "call_of", "device_grid", "launch_of", "lower_on_device"]
+__all__ = [
+    "ARCHITECTURE", "BLOCK", "TARGET", "Call", "Launch", "call_of", "device_grid", "launch_of", "lower_on_device",
+]  # fmt: skip
 
 ARCHITECTURE = "sm_80"
 """What PTX is written for: the driver makes machine code of it for this architecture and all later ones."""
 TARGET = "__gpu$xla.gpu.ptx"
 """XLA's own call target for a kernel as PTX."""
-_BLOCK, _BLOCKS = 128, 1056  # threads of a block; most blocks of a launch
+BLOCK, _BLOCKS = 128, 1056  # threads of a block, most blocks of a launch where registers are not known
+_MULTIPROCESSORS = 132  # of the devices that are filled; smaller ones run the blocks one after the other
 _TAPE = 1 << 31  # bytes of the tapes of all threads
+_ROWS = 8  # how much dearer a byte of a row of sums is than one of the tape: the rows are added up afterwards
 
 
 class Launch(NamedTuple):
@@ -44,11 +52,16 @@ class Launch(NamedTuple):
     threads: int
 
 
-def launch_of(samples: int, tape_bytes: int) -> Launch:
+def launch_of(samples: int, tape_bytes: int, registers: int = 0, block: int = 0) -> Launch:
     """How many threads run: one for each sample, up to what the largest devices hold at once and what their tapes take
-    of memory."""
-    most = min(_BLOCKS * _BLOCK, _TAPE // max(tape_bytes, 1))
-    threads = min(_BLOCK, max(32, -(-min(samples, most) // 32) * 32))
+    of memory.
+
+    registers: of a thread, 0 where they are not known; block: threads of a block, 0 for what registers allow
+    """
+    held = _MULTIPROCESSORS * resident_threads(registers) if registers else _BLOCKS * BLOCK
+    most = min(held, _TAPE // max(tape_bytes, 1))
+    size = block or (block_of(registers) if registers else BLOCK)
+    threads = min(size, max(32, -(-min(samples, most) // 32) * 32))
     return Launch(max(1, min(-(-samples // threads), most // threads)), threads)
 
 
@@ -86,55 +99,84 @@ def call_of(avals: Sequence[Any], spec: Spec, sizes: Any, constants: Any, batch:
 
 
 def lower_on_device(
-    ctx: Any, operands: Sequence[Any], spec: Spec, sizes: Any, constants: Any, batch: tuple[Any, ...]
-) -> Any:
-    """The results of a call, lowered for a GPU. Raises Unsupported for what that cannot run."""
+    ctx: Any, operands: Sequence[Any], spec: Spec, sizes: Any, constants: Any, batch: tuple[Any, ...],
+    summed: tuple[bool, ...] = (),
+) -> Any:  # fmt: skip
+    """The results of a call, lowered for a GPU; summed: results that are summed over the whole batch. Raises
+    Unsupported for what that cannot run."""
+    whole, full = tuple(ctx.avals_out), spec
+    ctx, operands, spec = without_tape(ctx, operands, spec)
     call = call_of(ctx.avals_in, spec, sizes, constants, batch)
-    grid = _compiled(spec, call.items, batch, call.axes, tuple(call.aliases))
-    launch = launch_of(math.prod(batch), grid.tape_bytes)
-    tape = jax.core.ShapedArray((max(1, grid.tape_bytes * launch.blocks * launch.threads),), np.dtype(np.uint8))
-    ctx = ctx.replace(avals_in=tuple(ctx.avals_in[n] for n in call.kept), avals_out=(*ctx.avals_out, tape))
-    rows = jax.ffi.ffi_lowering(TARGET, operand_output_aliases=call.aliases)(
-        ctx, *(operands[n] for n in call.kept), name=grid.name, kernel_type="ptx", kernel_data=grid.code,
+    sums = tuple(n for n, total in enumerate(summed) if total)
+    rows = [aval.size * aval.dtype.itemsize for aval, total in zip(ctx.avals_out, summed, strict=False) if total]
+    grid = _compiled(spec, call.items, batch, call.axes, tuple(call.aliases), sums)
+    block = spec.kernel.options.device_block
+    launch = launch_of(math.prod(batch), grid.tape_bytes + sum(rows) * _ROWS, grid.registers, block)
+    threads = launch.blocks * launch.threads
+    tape = jax.core.ShapedArray((max(1, grid.tape_bytes * threads),), np.dtype(np.uint8))
+    given = tuple(ctx.avals_in[n] for n in call.kept)
+    made = [aval.update(shape=(threads, *aval.shape)) if n in sums else aval for n, aval in enumerate(ctx.avals_out)]
+    inner = ctx.replace(avals_in=given, avals_out=(*made, tape))
+    found = jax.ffi.ffi_lowering(TARGET, operand_output_aliases=call.aliases)(
+        inner, *(operands[n] for n in call.kept), name=grid.name, kernel_type="ptx", kernel_data=grid.code,
         grid_x=np.int32(launch.blocks), grid_y=np.int32(1), grid_z=np.int32(1),
         block_x=np.int32(launch.threads), block_y=np.int32(1), block_z=np.int32(1), shared_mem_bytes=np.int32(0),
     )  # fmt: skip
-    return rows[:-1]
+    results = [_total(ctx, row, made[n], ctx.avals_out[n]) if n in sums else row for n, row in enumerate(found[:-1])]
+    return with_tape(full, whole, results, lambda aval: _zeros(ctx, aval))
+
+
+def _total(ctx: Any, rows: Any, given: Any, aval: Any) -> Any:
+    """The sum over the rows of threads."""
+    (total,) = mlir.lower_fun(lambda x: [jax.numpy.sum(x, axis=0)], multiple_results=True)(
+        ctx.replace(avals_in=(given,), avals_out=(aval,)), rows)  # fmt: skip
+    return total
+
+
+def _zeros(ctx: Any, aval: Any) -> Any:
+    rows = mlir.lower_fun(lambda: [jax.numpy.zeros(aval.shape, aval.dtype)], multiple_results=True)(
+        ctx.replace(avals_in=(), avals_out=(aval,)))  # fmt: skip
+    return rows[0]
 
 
 class _Compiled(NamedTuple):
-    """A kernel's name, its PTX, the bytes of one thread's tape."""
+    """A kernel's name, its PTX, the bytes of one thread's tape, its registers (0: not known)."""
 
     name: str
     code: str
     tape_bytes: int
+    registers: int
 
 
 @lru_cache(maxsize=256)
-def _compiled(spec: Spec, items: Any, batch: Any, axes: Any, shared: tuple[int, ...]) -> _Compiled:
+def _compiled(
+    spec: Spec, items: Any, batch: Any, axes: Any, shared: tuple[int, ...], sums: tuple[int, ...]
+) -> _Compiled:
     from irgrad.engine.codegen.cache import default_cache, fingerprint
-    from irgrad.engine.codegen.nvptx import identity, ptx
+    from irgrad.engine.codegen.nvptx import identity, ptx, ptxas, resources
 
-    what = (items, batch, axes, shared, result_numbers(spec), spec.kernel.primal.source.options.device_tape)
-    key = fingerprint("ptx-1", program_of(spec).key, ARCHITECTURE, repr(what), identity())
+    what = (items, batch, axes, shared, sums, result_numbers(spec), spec.kernel.primal.source.options.device_tape)
+    key = fingerprint("ptx-3", program_of(spec).key, ARCHITECTURE, repr(what), identity())
     store = default_cache()
     data = store.get("ptx", key)
     if data is None:
-        grid = device_grid(spec, items, batch, axes, shared)
+        grid = device_grid(spec, items, batch, axes, shared, sums)
         made = ptx(grid.text, [grid.name], ARCHITECTURE)
-        data = f"{grid.name}\n{grid.tape_bytes}\n{made}".encode()
+        used = resources(made, ARCHITECTURE)["registers"] if ptxas() is not None else 0
+        data = f"{grid.name}\n{grid.tape_bytes}\n{used}\n{made}".encode()
         store.put("ptx", key, data)
-    name, kept, code = data.decode().split("\n", 2)
-    return _Compiled(name, code, int(kept))
+    name, kept, registers, code = data.decode().split("\n", 3)
+    return _Compiled(name, code, int(kept), int(registers))
 
 
 def device_grid(
     spec: Spec, items: Any, batch: Sequence[int], axes: Sequence[tuple[bool, ...]], shared: Sequence[int] = (),
-    *, device: bool = True,
+    sums: Sequence[int] = (), *, device: bool = True,
 ) -> Grid:  # fmt: skip
     """The kernel of a call.
 
-    items, axes: see `Call`; shared: operands that have the memory of a result; device: False for a function of the
+    items, axes: see `Call`; shared: operands that have the memory of a result; sums: results of which each thread has
+    a row, to which it adds what its samples give; device: False for a function of the
     host (see `grid_of`)
     """
     from irgrad.engine.grids.grid import grid_of
@@ -147,6 +189,8 @@ def device_grid(
     order = [f"operand{n}" for n in range(len(axes))] + [f"result{n}" for n in range(len(results))]
     held = {word: GridParameter(word, DTYPES["f64"]) for word in order}  # as it stays for what no slot uses
     slots = [_slot(program, n, operands, results, sizes, constants, axes) for n in range(len(program.slots))]
+    slots = [replace(slot, per_thread=True, start="keep") if slot.target in {f"result{n}" for n in sums} else slot
+             for slot in slots]  # fmt: skip
     for slot, own in zip(slots, program.slots, strict=True):
         number = operands.get((own.index, own.steps))
         if slot.source:

@@ -19,6 +19,7 @@ from typing import Any
 import jax
 import jax.export
 
+from irgrad.interop.jax.device import TARGET as PTX
 from irgrad.interop.jax.handler import TARGETS, register_text
 from irgrad.rules.errors import LoadError
 
@@ -27,17 +28,20 @@ __all__ = ["deserialize", "export", "serialize"]
 _TARGET = re.compile(r"stablehlo\.custom_call @(irgrad\.[\w.$]+|\"irgrad\.[^\"]+\")")
 
 
-def export(fun: Any, *, disabled_checks: Sequence[Any] = ()) -> Callable[..., jax.export.Exported]:
+def export(
+    fun: Any, *, disabled_checks: Sequence[Any] = (), platforms: Sequence[str] = ("cpu",)
+) -> Callable[..., jax.export.Exported]:
     """`jax.export.export` for jitted functions that call kernels.
 
-    fun: what `jax.jit` returned. The result is called with arguments or `jax.ShapeDtypeStruct`s, also with symbolic
-    sizes of batch axes, and returns a `jax.export.Exported` for the CPU. Raises what tracing raises.
+    fun: what `jax.jit` returned. The result is called with arguments or `jax.ShapeDtypeStruct`s, for the CPU also with
+    symbolic sizes of batch axes, and returns a `jax.export.Exported`. Raises what tracing raises.
+    platforms: "cpu", "cuda", or both, of which the one is chosen where the program runs
     """
 
     def exported(*args: Any, **kwargs: Any) -> jax.export.Exported:
         def attempt() -> jax.export.Exported:
             checks = [*disabled_checks, *_allowed()]
-            made = jax.export.export(fun, platforms=["cpu"], disabled_checks=checks)
+            made = jax.export.export(fun, platforms=list(platforms), disabled_checks=checks)
             return made(*args, **kwargs)
 
         return _until_known(attempt)
@@ -46,7 +50,7 @@ def export(fun: Any, *, disabled_checks: Sequence[Any] = ()) -> Callable[..., ja
 
 
 def _allowed() -> list[jax.export.DisabledSafetyCheck]:
-    return [jax.export.DisabledSafetyCheck.custom_call(name) for name in TARGETS]
+    return [jax.export.DisabledSafetyCheck.custom_call(name) for name in (*TARGETS, PTX)]
 
 
 def _until_known(attempt: Callable[[], Any]) -> Any:

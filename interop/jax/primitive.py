@@ -34,7 +34,7 @@ from irgrad.interop.jax.sharding import alike, call_target, cut, several, varyin
 from irgrad.interop.jax.status import on_own_thread
 from irgrad.rules.errors import IRGradError, Unsupported
 
-__all__ = ["BINDER", "bind", "foreign_call", "result_avals"]
+__all__ = ["BINDER", "LOWERINGS", "bind", "foreign_call", "platforms_of", "result_avals"]
 
 Shape = tuple[int, ...]
 
@@ -107,7 +107,12 @@ def _evaluate(*operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Sha
 
 def _lower_on_device(ctx: Any, *operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Shape) -> Any:
     from irgrad.interop.jax.device import lower_on_device
+    from irgrad.interop.jax.device_parts import lower_in_parts
 
+    if all(n == 1 for n in batch):
+        rows = lower_in_parts(ctx, operands, spec, sizes, constants, batch)
+        if rows is not None:
+            return rows
     ctx, operands, spec = _without_tape(ctx, operands, spec)
     return lower_on_device(ctx, operands, spec, sizes, constants, batch)
 
@@ -182,7 +187,45 @@ def _sampled(spec: Spec, batch: Shape, avals: Any) -> int:
     return sum(1 << k for k, row in enumerate(sizes) if any(not isinstance(n, int) or n != 1 for n in row))
 
 
-def _refuse(ctx: Any, *operands: Any, spec: Spec, **params: Any) -> Any:
+LOWERINGS: dict[str, Callable[..., Any]] = {"cpu": _lower, "cuda": _lower_on_device}
+"""How a call is lowered, by platform."""
+
+
+def platforms_of(ctx: Any) -> tuple[str, ...]:
+    """The platforms that an equation is lowered for: several in an export for several."""
+    where = getattr(ctx, "jaxpr_eqn_ctx", None)
+    if getattr(where, "compute_type", None) == "device_host":
+        return ("cpu",)
+    return tuple(getattr(ctx, "platforms", None) or ctx.module_context.platforms)
+
+
+def _lower_anywhere(ctx: Any, *operands: Any, spec: Spec, **params: Any) -> Any:
+    """One rule for all platforms: JAX makes no choice between rules that it may not cache, and this one looks at what
+    made an operand."""
+    platforms = platforms_of(ctx)
+    if not set(platforms) <= set(LOWERINGS):
+        _refuse(spec)
+    if len(platforms) == 1:
+        return LOWERINGS[platforms[0]](ctx, *operands, spec=spec, **params)
+
+    def chosen(*given: Any) -> Any:
+        def on(platform: str) -> Callable[..., Any]:
+            return lambda *rows: _on_platform.bind(*rows, platform=platform, spec=spec, **params)
+
+        return jax.lax.platform_dependent(*given, **{name: on(name) for name in platforms})
+
+    return mlir.lower_fun(chosen, multiple_results=True)(ctx, *operands)
+
+
+_on_platform = Primitive("foreign_call_on_platform")
+_on_platform.multiple_results = True
+
+
+def _lower_on_platform(ctx: Any, *operands: Any, platform: str, **params: Any) -> Any:
+    return LOWERINGS[platform](ctx, *operands, **params)
+
+
+def _refuse(spec: Spec) -> None:
     names = ", ".join(p.name for p in spec.kernel.signature.parameters) or RETURN
     raise Unsupported(f"`{spec.kernel.name}` cannot run on this platform", which=f"arguments {names}",
                       because="kernels are compiled for CPUs and for NVIDIA's GPUs",
@@ -191,6 +234,6 @@ def _refuse(ctx: Any, *operands: Any, spec: Spec, **params: Any) -> Any:
 
 foreign_call.def_abstract_eval(_abstract)
 foreign_call.def_impl(_evaluate)
-mlir.register_lowering(foreign_call, _refuse)
-mlir.register_lowering(foreign_call, _lower, platform="cpu", cacheable=False)  # it looks at what made an operand
-mlir.register_lowering(foreign_call, _lower_on_device, platform="cuda", cacheable=False)
+_on_platform.def_abstract_eval(lambda *operands, platform, **params: _abstract(*operands, **params))
+mlir.register_lowering(_on_platform, _lower_on_platform, cacheable=False)
+mlir.register_lowering(foreign_call, _lower_anywhere, cacheable=False)

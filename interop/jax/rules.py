@@ -18,6 +18,7 @@ from irgrad.engine.kernel.linearity import values_read
 from irgrad.interop.jax.algebra import Spec, operand_groups
 from irgrad.interop.jax.lanes import best_width, takes_one_lane, widened
 from irgrad.interop.jax.primitive import bind, foreign_call
+from irgrad.interop.jax.sums import bind_sums, wanted_here
 from irgrad.rules.errors import Unsupported
 from irgrad.rules.layers import using
 
@@ -119,8 +120,11 @@ def transpose(cotangents: Any, *operands: Any, spec: Spec, sizes: Any, constants
     if live:
         part = replace(spec, wanted=tuple(spec.wanted[n] for n in live))
         given = [cotangents[n] for n in live]
-        gradients = dict(zip(wanted, _gradients(part, number, wanted, inputs, groups, given, (sizes, constants, batch)),
-                             strict=True))  # fmt: skip
+        shared = {m: v.aval.shape[: len(batch)] for m, v in zip(members, groups[number], strict=True) if m in wanted}
+        whole = tuple(bool(batch) and all(n == 1 for n in shared[m]) for m in wanted)
+        params = (sizes, constants, batch)
+        found = _gradients(part, number, wanted, inputs, groups, given, params, whole)
+        gradients = dict(zip(wanted, found, strict=True))
     out: list[Any] = [None] * len(inputs)
     for n, (_, _, names) in enumerate(spec.groups):
         for name, value in zip(names, groups[n], strict=True):
@@ -164,10 +168,11 @@ def _of_linear(cotangents: Any, operands: Any, spec: Spec, params: tuple[Any, An
 
 def _gradients(
     spec: Spec, number: int, wanted: tuple[int, ...], inputs: list[Any], groups: list[list[Any]], given: list[Any],
-    params: tuple[Any, Any, Any],
+    params: tuple[Any, Any, Any], whole: tuple[bool, ...] = (),
 ) -> list[Any]:  # fmt: skip
     """Gradients of the members `wanted` of group `number`. Lanes of the other groups are in the cotangents as well:
-    they become batch axes, over which the gradients are summed."""
+    they become batch axes, over which the gradients are summed. whole: which of them will be summed over the whole
+    batch, and may be here."""
     sizes, constants, batch = params
     other = next((n for n in range(len(groups)) if n != number and spec.width(n) > 1), None)
     if other is not None:
@@ -184,6 +189,8 @@ def _gradients(
     term, order = _transposed(spec, kind, which, spec.wanted, wanted)
     term = term.widened(order, spec.width(number))
     flat = [*inputs, *(value for row in _placed(others, given, order) for value in row)]
+    if any(whole) and not term.lanes and wanted_here(flat, batch):
+        return bind_sums(term, flat, sizes, constants, batch, whole)
     return bind(term, flat, sizes, constants, batch)
 
 

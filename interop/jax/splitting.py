@@ -4,8 +4,9 @@ jvp makes one call `D1+values` of a call `D0`: the primal and its tangent. Three
 
 - Partial evaluation with unknown tangents (`linearize`, `grad`, `vjp`, reverse mode over `scan`). A kernel with one
   scalar result computes its value and its gradient now, in one call `G0+values`; the gradient is the residual, and what
-  is left to do is an inner product. For other kernels the values are computed now, and the residuals are the arguments
-  and the tape (see `engine/tapes`), or the arguments alone where there is none.
+  is left to do is an inner product (on a GPU not where samples share an argument: see `sums`). For other kernels the
+  values are computed now, and the residuals are the arguments and the tape (see `engine/tapes`), or the arguments alone
+  where there is none.
 - `jax.checkpoint`: values now, and what its policy does not save is computed again with the tangents.
 - Dead code: results that nobody reads are not computed.
 """
@@ -26,6 +27,7 @@ from irgrad.engine.signature.slots import TAPE
 from irgrad.interop.jax.algebra import Kept, Spec
 from irgrad.interop.jax.primitive import bind, foreign_call, result_avals
 from irgrad.interop.jax.sharding import varying
+from irgrad.interop.jax.sums import wanted_here
 from irgrad.rules.layers import using
 
 __all__ = ["inner", "is_scalar", "used_part", "value_and_gradient"]
@@ -38,8 +40,9 @@ def _partial_eval(trace: Any, *tracers: Any, spec: Spec, sizes: Any, constants: 
     if all(known) or not spec.values or not all(known[:count]):
         return trace.default_process_primitive(foreign_call, tracers, params)
     inputs = [t.pval.get_known() for t in tracers[:count]]
-    if not is_scalar(spec, sizes):
-        tape = None if any(map(_is_mapped, inputs)) else tape_for(spec, sizes, constants)
+    late = is_scalar(spec, sizes) and _sums_later(inputs, spec, batch)
+    if late or not is_scalar(spec, sizes):
+        tape = None if late or any(map(_is_mapped, inputs)) else tape_for(spec, sizes, constants)
         first, params["spec"] = _halves(spec, tape)
         *values, last = bind(first, inputs, sizes, constants, batch)
         kept = [] if tape is None else [last]
@@ -49,6 +52,14 @@ def _partial_eval(trace: Any, *tracers: Any, spec: Spec, sizes: Any, constants: 
     values, gradients = value_and_gradient(inputs, **params)
     with set_current_trace(trace):
         return [*values, inner(gradients, tracers[count:], spec, len(batch))]
+
+
+def _sums_later(inputs: Any, spec: Spec, batch: Any) -> bool:
+    """Whether the gradient waits for the cotangents: with them it is summed over samples where it is made (see `sums`),
+    without them it has a row for each sample."""
+    shared = [x for i, x in zip(spec.inputs, inputs, strict=True) if i in spec.directions[0]
+              and all(n == 1 for n in jax.typeof(x).shape[: len(batch)])]  # fmt: skip
+    return bool(shared) and wanted_here(inputs, batch)
 
 
 def value_and_gradient(

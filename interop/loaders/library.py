@@ -100,17 +100,20 @@ class Library:
     def kernel(
         self, name: str, signature: str | Signature | None = None, *, errors: Mapping[int, str] | None = None,
         tape: str = "auto", strict_fp: bool = False, strong_zero: bool = False, device_tape: int = 0,
+        device_block: int = 0,
     ) -> Kernel: ...
 
     @overload
     def kernel(
         self, name: str, signature: Any, *, errors: Mapping[int, str] | None = None, tape: str = "auto",
         strict_fp: bool = False, strong_zero: bool = False, device_tape: int = 0,
+        device_block: int = 0,
     ) -> Any: ...
 
     def kernel(
         self, name: str, signature: Any = None, *, errors: Mapping[int, str] | None = None, tape: str = "auto",
         strict_fp: bool = False, strong_zero: bool = False, device_tape: int = 0,
+        device_block: int = 0,
     ) -> Any:
         """The function `name` as a Kernel; `signature` is its prototype with shapes (see `irgrad.Signature`).
 
@@ -128,6 +131,7 @@ class Library:
 
         device_tape: bytes for the memory of a sample on a GPU, where no bound of it is known beforehand (a loop that
                 ends by what it computes); a launch with too few fails
+        device_block: threads of a block on a GPU, where a batch runs; by default what the registers of a thread allow
 
         A signature that declares structs, `"struct body { f64[3] pos; f64 mass; }; f64(body[n] bodies, i64 n)"`, makes
         a `StructKernel`, called with dicts of arrays or structured arrays (see `irgrad.engine.signature.structs`).
@@ -139,7 +143,7 @@ class Library:
         from irgrad.engine.kernel.programs import Options
 
         options = Options(strict_fp=strict_fp, tape=tape, preopt=self.preopt, strong_zero=strong_zero,
-                          device_tape=device_tape, cpu=self.cpu)  # fmt: skip
+                          device_tape=device_tape, device_block=device_block, cpu=self.cpu)  # fmt: skip
         if isinstance(signature, str) and "struct" in signature:
             from irgrad.engine.kernel.packing import struct_kernel
             from irgrad.engine.signature.structs import has_structs

@@ -37,6 +37,7 @@ from irgrad.engine.ir.model import (
     Value,
 )
 from irgrad.engine.ir.types import Type, may_hold_pointer
+from irgrad.engine.normalise.iterations import apart
 from irgrad.rules.errors import Unsupported
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ class Unit:
             name += "_"
         fn = Function(name, ftype)
         fn.head = "internal"
-        fn.tail = "nounwind"
+        fn.tail = "noinline nounwind" if apart(name) else "nounwind"
         self.module.functions[name] = fn
         return fn
 

@@ -28,3 +28,14 @@ def test_the_memory_of_a_sample_on_a_device_is_no_negative_number() -> None:
     assert str(Options(device_tape=4096)) == str(Options()), "the derivative itself is the same"
     with pytest.raises(IRGradError, match="device_tape=-1 is no number of bytes"):
         Options(device_tape=-1)
+
+
+@pytest.mark.parametrize("block", [-32, 100, 2048])
+def test_a_block_of_a_device_has_whole_warps(block: int) -> None:
+    assert str(Options(device_block=64)) == str(Options()), "the derivative itself is the same"
+    with pytest.raises(IRGradError, match=f"device_block={block} is no block of threads"):
+        Options(device_block=block)
+
+
+def test_iterations_make_another_derivative() -> None:
+    assert "iterations" in str(Options(iterations=True)) != str(Options())

@@ -142,6 +142,22 @@ def test_launches() -> None:
     assert launch_of(10, 1 << 40) == Launch(1, 32)
 
 
+def test_launches_by_registers() -> None:
+    """Devices of 132 multiprocessors are filled, in blocks that use what the registers allow; or in blocks by hand."""
+    assert launch_of(10**9, 0, registers=255) == Launch(132 * 256 // 128, 128)
+    assert launch_of(10**9, 0, registers=200) == Launch(132 * 320 // 64, 64)
+    assert launch_of(10**9, 0, registers=32) == Launch(132 * 2048 // 128, 128)
+    assert launch_of(10**9, 0, registers=200, block=256) == Launch(132 * 320 // 256, 256)
+    assert launch_of(100, 0, block=1024) == Launch(1, 128), "no more threads than samples"
+
+
+@needs_library
+def test_a_block_by_hand() -> None:
+    kernel = irgrad.load(SOURCE).kernel("swing", "f64(f64[2] x, f64[2] p, i64 n)", device_block=64)
+    text = _lowered(jax.vmap(lambda x, p: kernel(x, p, 10), (0, None)), X, P)
+    assert "block_x = 64 : i32" in text and "grid_x = 64 : i32" in text
+
+
 def _lowered(function: Any, *shapes: Any) -> str:
     return str(jax.jit(function).trace(*shapes).lower(lowering_platforms=("cuda",)).as_text())
 

@@ -17,7 +17,9 @@ import numpy as np
 import pytest
 
 import irgrad
+from irgrad.engine.codegen import nvptx
 from irgrad.interop.jax import deserialize, export, serialize
+from irgrad.interop.jax.device import TARGET as PTX
 
 jax.config.update("jax_enable_x64", True)
 
@@ -120,3 +122,36 @@ def test_damaged_bytes_are_refused_or_do_not_matter() -> None:
         read += 1
         np.testing.assert_allclose(program.call(jnp.ones(3), 1.5), wanted, rtol=1e-12)
     assert read < 40  # dates and such
+
+
+@pytest.mark.long
+@pytest.mark.skipif(nvptx._library() is None, reason="libdevice is not installed")
+@pytest.mark.parametrize("batch", [True, False], ids=["a batch", "one sample"])
+def test_one_export_for_the_cpu_and_for_cuda(tmp_path: Path, batch: bool) -> None:
+    """Which of the two a program runs is chosen where it runs: here, and in another process, the CPU's."""
+    text = SOURCE.replace("  for", '  _Pragma("clang loop vectorize(assume_safety)") for')
+    kernel = irgrad.load(SOURCE if batch else text).kernel("waves", "f64(f64[n] x, f64 a, i64 n)")
+    function = jax.value_and_grad(kernel)
+    function, x = (jax.vmap(function, (0, None)), jnp.ones((2, 4))) if batch else (function, jnp.ones(4))
+    program = export(jax.jit(function), platforms=("cpu", "cuda"))(x, 1.5)
+    module = program.mlir_module()
+    assert program.platforms == ("cpu", "cuda") and "stablehlo.case" in module
+    assert "irgrad." in module and module.count(f"@{PTX}(") == (1 if batch else 7)
+    again = deserialize(serialize(program))
+    for got, wanted in zip(again.call(x, 1.5), jax.jit(function)(x, 1.5), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+    if batch:
+        path = tmp_path / "program"
+        path.write_bytes(serialize(program, vjp_order=1))
+        command = [sys.executable, "-c", READ, str(path)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+        assert done.stdout.split() == ["True"] * 3, done.stderr
+
+
+@pytest.mark.long
+@pytest.mark.skipif(nvptx._library() is None, reason="libdevice is not installed")
+def test_an_export_for_cuda_alone_has_no_code_of_the_cpu() -> None:
+    kernel = irgrad.load(SOURCE).kernel("waves", "f64(f64[n] x, f64 a, i64 n)")
+    rows = jax.jit(jax.vmap(jax.grad(kernel), (0, None)))
+    module = export(rows, platforms=("cuda",))(jnp.ones((2, 4)), 1.5).mlir_module()
+    assert "irgrad." not in module.replace("irgrad_", "") and f"@{PTX}(" in module

@@ -1,0 +1,56 @@
+"""Loops whose iterations may run in any order and at once.
+
+What is asked here is what the source promises: `#pragma omp simd`, `#pragma clang loop vectorize(assume_safety)`, which
+LLVM keeps as access groups. A loop is promised independent where every instruction in it that may touch memory belongs
+to a group that the loop's metadata names (`llvm.loop.parallel_accesses`, LLVM's language reference).
+"""
+
+from __future__ import annotations
+
+import re
+
+from irgrad.engine.analyses.control.loops import Loop
+from irgrad.engine.ir.model import Instruction, Module
+from irgrad.engine.ir.opcodes import having
+from irgrad.rules.effects import facts
+
+__all__ = ["dependence"]
+
+_NODE = re.compile(r"!\d+")
+_PROMISE = '!{!"llvm.loop.parallel_accesses"'
+_SILENT = ("llvm.lifetime.", "llvm.dbg.", "llvm.assume", "llvm.experimental.noalias.scope.decl")
+_TOUCHES = having("reads") | having("writes")
+
+
+def dependence(module: Module, loop: Loop) -> str:
+    """Why the iterations of a loop are not known to be independent, "" where they are."""
+    promised = _promised(module, loop)
+    if not promised:
+        return "nothing says that its iterations are independent"
+    for block in loop.blocks:
+        for instr in block.instructions:
+            if _touches(instr) and not _groups(module, instr.metadata.get("llvm.access.group", "")) & promised:
+                return "an access in it is not among those that the source promises to be independent"
+    return ""
+
+
+def _promised(module: Module, loop: Loop) -> set[str]:
+    """The groups of accesses that the loop's metadata names."""
+    latch = loop.latch
+    node = "" if latch is None else latch.terminator.metadata.get("llvm.loop", "")
+    said = [module.metadata.get(name, "") for name in _NODE.findall(module.metadata.get(node, ""))]
+    return {name for text in said if text.startswith(_PROMISE) for name in _NODE.findall(text)}
+
+
+def _groups(module: Module, node: str) -> set[str]:
+    """The groups of an access: one (a node without operands), or a list of such."""
+    listed = _NODE.findall(module.metadata.get(node, ""))
+    return set(listed) if listed else {node} - {""}
+
+
+def _touches(instr: Instruction) -> bool:
+    if not instr.is_call:
+        return instr.opcode in _TOUCHES
+    name = instr.callee_name or ""
+    known = facts(name) if name else None
+    return not name.startswith(_SILENT) and not (known is not None and known.kind == "pure" and not known.writes)

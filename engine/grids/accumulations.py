@@ -1,0 +1,216 @@
+"""What the iterations of a loop add to memory that they share, in an order of their own: by class.
+
+    own           an address that moves with the iteration: load, add, store
+    same for all  small memory to which iterations only add: each thread has a row, and the rows are added up in order
+    indirect      all others: atomic additions, whose order, and so whose last bits, differ from run to run
+
+Before anything is optimised every addition to memory in the derivative of an iteration becomes atomic, which is right
+in any case (`make_atomic`); those of the first two classes become plain again when it is known what they are. The
+primal's own stores are to places that no other iteration touches: that is what the source promises, and with it the
+adjoint of such a place is taken by one iteration alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from irgrad.engine.analyses.evolution.affine import Affine, Symbol
+from irgrad.engine.analyses.evolution.induction import Induction
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.builder import Builder
+from irgrad.engine.ir.locations import locate
+from irgrad.engine.ir.model import Argument, Block, Function, Instruction, Module, Value, is_zero
+from irgrad.engine.ir.opcodes import having
+from irgrad.engine.ir.uses import Uses, uses_of
+from irgrad.engine.normalise.iterations import ITERATION
+from irgrad.rules.effects import facts
+from irgrad.rules.errors import Unsupported
+
+__all__ = ["UNKNOWN", "make_atomic", "make_plain", "only_added_to", "root_of", "thread_local"]
+
+_ADJOINT = (".rev.", ".vjp.")
+_SAME = having("same_memory")
+_ORDER = "monotonic"
+
+
+# -- before anything is optimised -------------------------------------------------------------------------------------
+
+
+def make_atomic(module: Module) -> None:
+    """Additions to memory in reverse derivatives of iterations become atomic. Raises Unsupported for what such a
+    derivative writes otherwise, except to memory of its own, and zeros."""
+    for fn in _reached(module):
+        uses = uses_of(fn.blocks)
+        for block in fn.blocks:
+            for instr in list(block.instructions):
+                if instr.opcode == "store" and not isinstance(root_of(instr.operands[1]), Instruction):
+                    if not _added(block, instr, uses) and not is_zero(instr.operands[0]):
+                        raise _refused(module, instr, "an iteration's derivative writes what is no sum to memory")
+                elif instr.is_call:
+                    _check_call(module, instr)
+
+
+def _reached(module: Module) -> list[Function]:
+    """The reverse derivatives of iterations, and what they call."""
+    work = [f for name, f in module.functions.items() if ITERATION in name and any(w in name for w in _ADJOINT)]
+    found: dict[Function, None] = {}
+    while work:
+        fn = work.pop()
+        if fn in found or not fn.blocks:
+            continue
+        found[fn] = None
+        work += [i.callee for i in fn.instructions() if i.is_call and isinstance(i.callee, Function)]
+    return list(found)
+
+
+def _added(block: Block, store: Instruction, uses: Uses) -> bool:
+    """Make `*p = *p + x` atomic, if that is what a store does."""
+    total, pointer = store.operands
+    if not isinstance(total, Instruction) or total.opcode != "fadd" or total.block is not block:
+        return False
+    for old, more in (total.operands, total.operands[::-1]):
+        if not isinstance(old, Instruction) or old.opcode != "load" or old.operands[0] is not pointer:
+            continue
+        if old.block is not block or len(uses.get(old, ())) != 1 or len(uses.get(total, ())) != 1:
+            continue
+        row = block.instructions
+        between = row[row.index(old) + 1 : row.index(store)]
+        if any(_meets(i, pointer) for i in between) or old.ordering or old.volatile:
+            continue
+        if total.type not in (ty.F32, ty.F64):
+            continue
+        made = Instruction("atomicrmw", total.type, [pointer, more], pred="fadd", align=ty.size_of(total.type),
+                           ordering=_ORDER)  # fmt: skip
+        made.metadata = {k: v for k, v in store.metadata.items() if k == "dbg"}
+        made.block = block
+        row[row.index(store)] = made
+        block.instructions = [i for i in row if i is not old and i is not total]
+        return True
+    return False
+
+
+def _meets(instr: Instruction, pointer: Value) -> bool:
+    """Whether an instruction may write to the array that an address is in. What two arguments lead to are two arrays,
+    or parts of one that the function adds to each for itself."""
+    if instr.opcode not in ("store", "atomicrmw"):
+        return instr.is_call and not _quiet(instr.callee_name or "")
+    own, other = root_of(pointer), root_of(instr.operands[1 if instr.opcode == "store" else 0])
+    return own is other or UNKNOWN in (own, other)
+
+
+def _quiet(name: str) -> bool:
+    known = facts(name) if name else None
+    return known is not None and known.kind == "pure" and not known.writes
+
+
+def _check_call(module: Module, call: Instruction) -> None:
+    name, callee = call.callee_name or "", call.callee
+    if isinstance(callee, Function) and callee.blocks:
+        return
+    if name.startswith("llvm.memset.") and is_zero(call.operands[1]):
+        return
+    known = facts(name)
+    if name.startswith(("llvm.lifetime.", "llvm.assume", "irgrad.tape.")) or (known is not None and not known.writes):
+        return
+    if known is not None and known.pointer >= 0 and isinstance(root_of(call.operands[known.pointer]), Instruction):
+        return
+    raise _refused(module, call, f"an iteration's derivative calls `{name or 'through a pointer'}`")
+
+
+def _refused(module: Module, instr: Instruction, what: str) -> Unsupported:
+    return Unsupported(f"a loop cannot run on many threads: {what}", where=locate(module, instr),
+                       because="other iterations may do the same to the same memory",
+                       fix="batch over the loop with jax.vmap, or leave its promise out")  # fmt: skip
+
+
+UNKNOWN = Argument(ty.PTR, "unknown", -1)
+"""Stands for what nothing is known of."""
+
+
+def _base(instr: Instruction) -> Value | None:
+    """The address that an address is made of, where it is one."""
+    pointers = [o for o in instr.operands if o.type.is_ptr] if instr.opcode in _SAME else []
+    return pointers[0] if len(pointers) == 1 else None
+
+
+def root_of(pointer: Value) -> Value:
+    """What an address is an address in: an argument, a variable, an allocation of the function, or `UNKNOWN`."""
+    while isinstance(pointer, Instruction) and (base := _base(pointer)) is not None:
+        pointer = base
+    if not isinstance(pointer, Instruction) or pointer.opcode == "alloca":
+        return pointer
+    name = (pointer.callee_name or "") if pointer.is_call else ""
+    known = facts(name) if name else None
+    fresh = name == "irgrad.tape.alloc" or (known is not None and known.kind == "allocator")
+    return pointer if fresh else UNKNOWN
+
+
+# -- when it is known what they are -----------------------------------------------------------------------------------
+
+
+def make_plain(fn: Function, roots: Iterable[Value], number: Value) -> None:
+    """Atomic additions to a thread's own memory, and to arrays of which each iteration has its own part, become loads,
+    additions and stores.
+
+    roots: arguments that are addresses of arrays which no other argument leads to; number: the iteration
+    """
+    induction, found = Induction(fn), dict[Value, list[Instruction]]()
+    for instr in fn.instructions():
+        if instr.opcode == "atomicrmw" and instr.pred == "fadd" and instr.ordering == _ORDER:
+            found.setdefault(root_of(instr.operands[0]), []).append(instr)
+    alone = set(roots)
+    for root, rows in found.items():
+        own = isinstance(root, Instruction) or (root in alone and _apart(induction, rows, number))
+        for instr in rows if own else ():
+            _plain(instr)
+
+
+def only_added_to(fn: Function, root: Value) -> bool:
+    """Whether a function only adds to the memory that an argument leads to, one float a time."""
+    for instr in fn.instructions():
+        for n, operand in enumerate(instr.operands):
+            if not operand.type.is_ptr or root_of(operand) is not root:
+                continue
+            if _base(instr) is operand:
+                continue
+            if not (instr.opcode == "atomicrmw" and instr.pred == "fadd" and n == 0):
+                return False
+    return True
+
+
+def thread_local(fn: Function, root: Value) -> None:
+    """Additions to memory that a thread has alone become plain."""
+    for instr in list(fn.instructions()):
+        if instr.opcode == "atomicrmw" and root_of(instr.operands[0]) is root:
+            _plain(instr)
+
+
+def _plain(instr: Instruction) -> None:
+    block = instr.block
+    assert block is not None
+    at = Builder(block, block.instructions.index(instr))
+    pointer, more = instr.operands
+    total = at.binary("fadd", at.load(instr.type, pointer, instr.align), more, ("reassoc", "nsz", "contract"))
+    store = at.store(total, pointer, instr.align)
+    store.metadata = dict(instr.metadata)
+    block.instructions.remove(instr)
+
+
+def _apart(induction: Induction, rows: list[Instruction], number: Value) -> bool:
+    """Whether the places that one iteration adds to are those of no other one: within a step of the iteration."""
+    step, rest, low, high = 0, None, math.inf, -math.inf
+    for instr in rows:
+        base, offset = induction.address(instr.operands[0])
+        form = Affine(64, offset.const, dict(offset.terms), offset.exact, offset.rising)
+        own = form.terms.pop(number, 0)
+        loops: dict[Symbol, int] = {s: c for s, c in form.terms.items() if s in form.loops()}
+        fixed = {s: c for s, c in form.terms.items() if s not in loops} | {base: 1}
+        if not own or (step and own != step) or (rest is not None and rest != fixed):
+            return False
+        if any(not isinstance(s, Argument) for s in fixed):
+            return False
+        least, most = induction.bounds(Affine(64, form.const, loops))
+        step, rest, low, high = own, fixed, min(low, least), max(high, most)
+    sizes = [ty.size_of(instr.type) for instr in rows]
+    return high + max(sizes) - low <= abs(step)

@@ -1,0 +1,54 @@
+"""What the source promises of a loop, in metadata as LLVM keeps it."""
+
+from __future__ import annotations
+
+import pytest
+
+from irgrad.engine.analyses.control.cache import get
+from irgrad.engine.analyses.control.independent import dependence
+from irgrad.engine.analyses.control.loops import Loops
+from irgrad.engine.ir.text.reader import read
+
+TEXT = """
+define void @f(ptr %x, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %p = getelementptr double, ptr %x, i64 %i
+  %v = load double, ptr %p, align 8, !llvm.access.group GROUP
+  %s = call double @llvm.sin.f64(double %v)
+  store double %s, ptr %p, align 8, !llvm.access.group !1
+  %next = add nuw nsw i64 %i, 1
+  %more = icmp eq i64 %next, %n
+  br i1 %more, label %done, label %loop, !llvm.loop !3
+done:
+  ret void
+}
+declare double @llvm.sin.f64(double)
+!1 = distinct !{}
+!2 = distinct !{}
+!3 = distinct !{!3, !4}
+!4 = !{!"llvm.loop.parallel_accesses", !1}
+!5 = !{!1, !2}
+"""
+OTHER = "an access in it is not among those that the source promises to be independent"
+NOTHING = "nothing says that its iterations are independent"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (TEXT.replace("GROUP", "!1"), ""),
+        (TEXT.replace("GROUP", "!5"), ""),  # of two groups, one of which is the loop's
+        (TEXT.replace("GROUP", "!2"), OTHER),
+        (TEXT.replace(", !llvm.access.group GROUP", ""), OTHER),
+        (TEXT.replace("GROUP", "!1").replace("@llvm.sin.f64", "@other"), OTHER),  # a call that may write anything
+        (TEXT.replace("GROUP", "!1").replace(", !llvm.loop !3", ""), NOTHING),
+        (TEXT.replace("GROUP", "!1").replace("parallel_accesses", "mustprogress"), NOTHING),
+    ],
+)
+def test_every_access_has_to_be_promised(text: str, why: str) -> None:
+    module = read(text)
+    (loop,) = get(Loops, module.functions["f"]).all
+    assert dependence(module, loop) == why

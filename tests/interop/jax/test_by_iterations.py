@@ -1,0 +1,43 @@
+"""Kernels as devices have them: the second form only where a source promises something, and calls without a tape."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import irgrad
+from irgrad.engine.grids.threads_of_loops import by_iterations
+from irgrad.engine.signature.slots import TAPE
+from irgrad.interop.jax.algebra import Kept, Spec
+from irgrad.interop.jax.by_iterations import with_tape, without_tape
+
+EACH = "#pragma clang loop vectorize(assume_safety)\n"
+TEXT = """double f(const double *x, long n) {{ double s = 0;
+{}for (long i = 0; i < n; i++) s += x[i] * x[i] * x[i]; return s; }}"""
+PLAIN, PROMISED = (irgrad.load(TEXT.format(word)).kernel("f", "f64(f64[n] x, i64 n)") for word in ("", EACH))
+
+
+class _Context(SimpleNamespace):
+    def replace(self, **changes: Any) -> Any:
+        return _Context(**{**vars(self), **changes})
+
+
+def test_a_tape_stays_behind() -> None:
+    """That of the first form is neither an operand nor a result of the second one."""
+    kept = Kept((0,), (2,), 64)
+    makes = Spec(PROMISED, (0,), wanted=(2, TAPE), tape=kept)
+    context = _Context(avals_in=("x",), avals_out=("value", "tape"))
+    ctx, rows, spec = without_tape(context, ["x"], makes)
+    assert (ctx.avals_out, rows, spec.wanted, spec.kernel) == (("value",), ["x"], (2,), by_iterations(PROMISED))
+    assert with_tape(makes, ("value", "tape"), ["v"], lambda aval: f"zeros of {aval}") == ["v", "zeros of tape"]
+    takes = Spec(PROMISED, (0, TAPE), cotangents=(2,), wanted=(0,), tape=kept)
+    ctx, rows, spec = without_tape(_Context(avals_in=("x", "tape", "w"), avals_out=("g",)), ["x", "t", "w"], takes)
+    assert (ctx.avals_in, rows, spec.inputs, spec.tape) == (("x", "w"), ["x", "w"], (0,), None)
+
+
+def test_other_calls_stay_as_they_are() -> None:
+    spec = replace(Spec(PLAIN, (0,), wanted=(2,)))
+    context = _Context(avals_in=("x",), avals_out=("value",))
+    assert without_tape(context, ["x"], spec) == (context, ["x"], spec)
+    assert with_tape(spec, ("value",), ["v"]) == ["v"]
