@@ -11,16 +11,12 @@ Algorithms, 2002, sections 2.2 and 3.1), propagated by the partial derivatives o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from irgrad.engine.differentiate.primitives.emit import Emitter
 from irgrad.engine.differentiate.primitives.rows import Application
 from irgrad.engine.differentiate.shared.refuse import refuse
+from irgrad.engine.differentiate.shared.sweeps import PrimalCopy
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Instruction, Value
-
-if TYPE_CHECKING:
-    from irgrad.engine.differentiate.forward.sweep import Sweep
 
 __all__ = ["error_of_cast", "error_of_row"]
 
@@ -30,7 +26,7 @@ _DIGITS = {"half": 11, "bfloat": 8, "float": 24, "double": 53, "x86_fp80": 64, "
 """Binary digits of a significand."""
 
 
-def error_of_row(sweep: Sweep, instr: Instruction, applied: Application) -> Value:
+def error_of_row(sweep: PrimalCopy, instr: Instruction, applied: Application) -> Value:
     """The relative error of the result of an operation."""
     unit, b = sweep.unit, sweep.b
     if applied.row.outputs != ("ret",) or not applied.type.is_fp:
@@ -53,7 +49,7 @@ def error_of_row(sweep: Sweep, instr: Instruction, applied: Application) -> Valu
     return emitter.where(emitter.cmp("eq", size, emitter.const(0.0)), total, relative)
 
 
-def _alone(sweep: Sweep, applied: Application, operands: list[Value], at: int) -> Value:
+def _alone(sweep: PrimalCopy, applied: Application, operands: list[Value], at: int) -> Value:
     """How far the error of one operand moves the result."""
     b, shadow, value = sweep.b, sweep.shadow(applied.operands[at]), operands[at]
     emitter = Emitter(sweep.unit, b, value.type)
@@ -63,7 +59,7 @@ def _alone(sweep: Sweep, applied: Application, operands: list[Value], at: int) -
     return applied.tangent(sweep.unit, b, operands, sweep.values[applied.instr], alone)
 
 
-def error_of_cast(sweep: Sweep, instr: Instruction, moved: Value) -> Value:
+def error_of_cast(sweep: PrimalCopy, instr: Instruction, moved: Value) -> Value:
     """The relative error of a value in a wider or a narrower type, of which `moved` is that of the operand."""
     if instr.opcode != "fptrunc":
         return moved

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from irgrad.engine.analyses.activity.activity import Activity
 from irgrad.engine.differentiate.shared.unit import Unit
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Block, Function, Instruction, Value
@@ -16,6 +17,7 @@ class PrimalCopy(Protocol):
 
     unit: Unit
     b: Builder
+    activity: Activity
     tangents: bool
     values: dict[Value, Value]
     shadows: dict[Value, Value]
