@@ -25,8 +25,11 @@ from irgrad.rules.errors import CompileError, LimitExceeded, LoadError
 if TYPE_CHECKING:
     import subprocess
 
-__all__ = ["NEWEST_LLVM", "TYPES", "Compilation", "Compiler", "Options", "compile_source", "find_compiler",
-           "libstdcxx_headers", "own_headers", "precompile", "standard_library", "zig_words"]
+__all__ = [
+    "NEWEST_LLVM", "TYPES", "Compilation", "Compiler", "Options", "cached_compilation", "compile_source",
+    "find_compiler", "libstdcxx_headers", "own_headers", "packed", "precompile", "run_compiler", "standard_library",
+    "wheel", "zig_words",
+]  # fmt: skip
 
 NEWEST_LLVM = 22
 _HEADER_LINE = re.compile(r"^\.+ (.+)$")
@@ -98,13 +101,11 @@ def find_compiler() -> Compiler:
     named = os.environ.get("IRGRAD_CC")
     if named:
         return _named_compiler(named)
-    spec = util.find_spec("ziglang")
-    for folder in (spec.submodule_search_locations or ()) if spec else ():
-        zig = Path(folder, "zig")
-        if os.access(zig, os.X_OK):
-            status = zig.stat()
-            command = {"c": (str(zig), "cc"), "c++": (str(zig), "c++")}
-            return Compiler("ziglang", command, f"zig {status.st_size} {status.st_mtime_ns}", _ZIG_FLAGS)
+    zig = wheel()
+    if zig is not None:
+        status = zig.stat()
+        command = {"c": (str(zig), "cc"), "c++": (str(zig), "c++")}
+        return Compiler("ziglang", command, f"zig {status.st_size} {status.st_mtime_ns}", _ZIG_FLAGS)
     import shutil
 
     clang = shutil.which("clang")
@@ -115,6 +116,13 @@ def find_compiler() -> Compiler:
         because="neither the `ziglang` wheel nor a `clang` on PATH is installed, and IRGRAD_CC is not set",
         fix="pip install 'ziglang>=0.17,<0.18'   or   export IRGRAD_CC=/path/to/clang",
     )
+
+
+def wheel() -> Path | None:
+    """The program of the `ziglang` wheel, None where it is not installed."""
+    spec = util.find_spec("ziglang")
+    programs = (Path(folder, "zig") for folder in (spec.submodule_search_locations if spec else None) or ())
+    return next((zig for zig in programs if os.access(zig, os.X_OK)), None)
 
 
 @cache
@@ -131,7 +139,7 @@ def _named_compiler(named: str) -> Compiler:
             fix="unset IRGRAD_CC   or   set it to a clang of LLVM <= 22",
         )
     command = (program, *words[1:])
-    version = _run([*command, "--version"]).stdout
+    version = run_compiler([*command, "--version"]).stdout
     found = re.search(r"clang version (\d+)", version)
     if not found or int(found[1]) > NEWEST_LLVM:
         raise LoadError(
@@ -155,7 +163,7 @@ def compile_source(path: Path, language: str, options: Options, *, display: str 
     store = default_cache()
     key = fingerprint("ir-3", compiler.identity, display or str(path.resolve()), str(Path.cwd()), path.read_bytes(),
                       language, *command, *_environment())
-    hit = _from_cache(store.get("ir", key))
+    hit = cached_compilation(store.get("ir", key))
     if hit is not None:
         return hit
     from irgrad.engine.support.progress import Progress
@@ -167,9 +175,9 @@ def compile_source(path: Path, language: str, options: Options, *, display: str 
         unit = str(_with_suffix(path, language, Path(scratch)))
         unit = f"./{unit}" if unit.startswith("-") else unit
         words = [unit, "-c" if compiler.bitcode else "-S", "-emit-llvm", "-o", str(output)]
-        done = _run([*command, *words], scratch)
+        done = run_compiler([*command, *words], scratch)
         if done.returncode != 0 and language == "c++" and _MISSING.search(done.stderr):
-            again = _run([*command, *_BY_WAY, *words], scratch)
+            again = run_compiler([*command, *_BY_WAY, *words], scratch)
             done = again if again.returncode == 0 else done
         needs, messages = _split_report(done.stderr, {unit, str(path), str(path.resolve())})
         needs = tuple(sorted({*needs, *_precompiled(options.flags)}))
@@ -186,7 +194,7 @@ def compile_source(path: Path, language: str, options: Options, *, display: str 
 
             text = text.replace(", !tbaa !", f", !{TYPE_TAG} !")
     result = Compilation(text, messages, needs, cached=False)
-    store.put("ir", key, _packed(result))
+    store.put("ir", key, packed(result))
     return result
 
 
@@ -201,7 +209,7 @@ def precompile(path: Path, language: str, options: Options, output: Path) -> Com
     with scratch_folder("pch") as scratch:
         made = Path(scratch, "header.pch")
         words = ["-x", f"{language}-header", str(path), "-o", str(made)]
-        done = _run([*_command(compiler, language, options), *words], scratch)
+        done = run_compiler([*_command(compiler, language, options), *words], scratch)
         needs, messages = _split_report(done.stderr, {str(path), str(path.resolve())})
         if done.returncode != 0 or not made.exists():
             raise CompileError(f"`{path}` does not compile",
@@ -311,7 +319,7 @@ def _environment() -> list[str]:
     return [f"{name}={os.environ[name]}" for name in names if name in os.environ]
 
 
-def _run(command: Sequence[str], zig_cache: str | None = None) -> subprocess.CompletedProcess[str]:
+def run_compiler(command: Sequence[str], zig_cache: str | None = None) -> subprocess.CompletedProcess[str]:
     import subprocess
 
     seconds = limit("SECONDS")
@@ -344,13 +352,13 @@ def _content_hash(path: str) -> str:
         return "missing"
 
 
-def _packed(made: Compilation) -> bytes:
+def packed(made: Compilation) -> bytes:
     """A compilation as bytes: a line for each header with its digest, warnings, text. (`json` is slow to import.)"""
     head = "\n".join(f"{_content_hash(need)} {need}" for need in made.dependencies)
     return "\0".join((head, made.warnings, made.text)).encode("utf-8", "surrogateescape")
 
 
-def _from_cache(data: bytes | None) -> Compilation | None:
+def cached_compilation(data: bytes | None) -> Compilation | None:
     """A cached compilation whose headers are all unchanged."""
     if data is None:
         return None

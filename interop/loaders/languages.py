@@ -39,6 +39,12 @@ def _compiled(name: str) -> Compile:
     return lambda path, options, display: compile_source(path, name, options, display=display)
 
 
+def _zig(path: Path, options: Options, display: str | None) -> Compilation:
+    from irgrad.interop.loaders.zig import compile_zig
+
+    return compile_zig(path, options, display)
+
+
 def _text(path: Path, options: Options, display: str | None) -> Compilation:
     from irgrad.interop.loaders.link import read_text
 
@@ -62,6 +68,7 @@ _LINE = '#line 1 "{name}"\n'
 LANGUAGES: tuple[Language, ...] = (
     Language("c", (".c",), _compiled("c"), header=_LINE),
     Language("c++", (".cc", ".cpp", ".cxx", ".C", ".c++"), _compiled("c++"), header=_LINE, complete=_with_libcxx),
+    Language("zig", (".zig",), _zig),
     Language("ll", (".ll",), _text, trusted=False),
     Language("bc", (".bc",), _bitcode, trusted=False, text=False),
 )
