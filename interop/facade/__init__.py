@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         vjp,
     )
     from irgrad.interop.loaders import Library, load
+    from irgrad.interop.loaders.numba_functions import from_numba, jit
     from irgrad.rules import inactive, opt_out, rule
     from irgrad.rules.errors import (
         ActivityError,
@@ -107,6 +108,7 @@ _HOMES: dict[str, tuple[str, str]] = {
     "interop": ("irgrad.interop", ""),
     "rules": ("irgrad.rules", ""),
     "load": ("irgrad.interop.loaders", "load"),
+    **{name: ("irgrad.interop.loaders.numba_functions", name) for name in ("from_numba", "jit")},
     "Library": ("irgrad.interop.loaders", "Library"),
     **{name: ("irgrad.engine", name) for name in _ENGINE},
     **{name: ("irgrad.rules", name) for name in ("inactive", "opt_out", "rule")},
@@ -150,6 +152,7 @@ __all__ = [
     "explain_rules",
     "explain_tape",
     "fixed_point",
+    "from_numba",
     "grad",
     "hessian",
     "hessian_sparse",
@@ -159,6 +162,7 @@ __all__ = [
     "jac_sparse",
     "jacfwd",
     "jacrev",
+    "jit",
     "jvp",
     "linear_solve",
     "load",

@@ -1,0 +1,277 @@
+"""Python functions that Numba compiles, as kernels.
+
+Numba's IR of a function for given types is taken before LLVM's passes, and called by a function with a C prototype,
+which makes of each pointer the parts of Numba's arrays. Numba's calling convention: `i32 f(ptr result, ptr exception,
+parts of the arguments...)`, 0 for success; an array is its owner, its parent, the number of its elements, their size,
+the address, extents and strides. What Numba's runtime does for arrays that the function makes is given as IR, so that
+it is differentiated as well.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from irgrad.interop.loaders.library import Library
+from irgrad.rules.errors import CompileError, LoadError, SignatureError
+
+if TYPE_CHECKING:
+    from irgrad.engine.kernel.kernel import Kernel
+    from irgrad.engine.signature.parameter import Parameter
+    from irgrad.engine.signature.signature import Signature
+
+__all__ = ["from_numba", "jit"]
+
+_OTHER, _FIRST = 1, 2  # statuses: an exception that is made when it is raised; the first that is known beforehand
+_RESULT = "result"
+_BUFFER = re.compile(r"^@(\.const\.picklebuf\.\w+) = [^\n]*?\{ ptr @(\.const\.pickledata\.\w+), i32", re.M)
+_OF_RUNTIME = re.compile(
+    r"^(?:define|declare) [^\n]*@(?:NRT_\w+|nrt_atomic_\w+)\((?:[^\n]*\{\n.*?^\}|[^\n]*)\n", re.M | re.S,
+)  # fmt: skip
+_OF_PYTHON = re.compile(r"^define [^\n]*@(?:_ZN7cpython|cfunc\.)[^\n]*\{\n.*?^\}\n", re.M | re.S)
+_RUNTIME = """
+define internal noalias ptr @NRT_MemInfo_alloc(i64 %size) alwaysinline {
+  %info = call ptr @malloc(i64 40)
+  %data = call ptr @malloc(i64 %size)
+  store i64 1, ptr %info
+  %at = getelementptr { i64, ptr, ptr, ptr, i64 }, ptr %info, i64 0, i32 3
+  store ptr %data, ptr %at
+  ret ptr %info
+}
+define internal noalias ptr @NRT_MemInfo_alloc_safe(i64 %size) alwaysinline {
+  %info = call ptr @NRT_MemInfo_alloc(i64 %size)
+  ret ptr %info
+}
+define internal noalias ptr @NRT_MemInfo_alloc_aligned(i64 %size, i32 %align) alwaysinline {
+  %info = call ptr @NRT_MemInfo_alloc(i64 %size)
+  ret ptr %info
+}
+define internal noalias ptr @NRT_MemInfo_alloc_safe_aligned(i64 %size, i32 %align) alwaysinline {
+  %info = call ptr @NRT_MemInfo_alloc(i64 %size)
+  ret ptr %info
+}
+define internal ptr @NRT_MemInfo_data_fast(ptr %info) alwaysinline {
+  %at = getelementptr { i64, ptr, ptr, ptr, i64 }, ptr %info, i64 0, i32 3
+  %data = load ptr, ptr %at
+  ret ptr %data
+}
+define internal void @NRT_incref(ptr %info) alwaysinline {
+  %none = icmp eq ptr %info, null
+  br i1 %none, label %done, label %held
+held:
+  %count = load i64, ptr %info
+  %more = add i64 %count, 1
+  store i64 %more, ptr %info
+  br label %done
+done:
+  ret void
+}
+define internal void @NRT_decref(ptr %info) alwaysinline {
+  %none = icmp eq ptr %info, null
+  br i1 %none, label %done, label %held
+held:
+  %count = load i64, ptr %info
+  %less = sub i64 %count, 1
+  store i64 %less, ptr %info
+  %last = icmp eq i64 %less, 0
+  br i1 %last, label %free, label %done
+free:
+  %at = getelementptr { i64, ptr, ptr, ptr, i64 }, ptr %info, i64 0, i32 3
+  %data = load ptr, ptr %at
+  call void @free(ptr %data)
+  call void @free(ptr %info)
+  br label %done
+done:
+  ret void
+}
+define internal noalias ptr @NRT_Allocate(i64 %size) alwaysinline {
+  %data = call ptr @malloc(i64 %size)
+  ret ptr %data
+}
+define internal void @NRT_Free(ptr %data) alwaysinline {
+  call void @free(ptr %data)
+  ret void
+}
+"""
+
+
+def from_numba(function: Any, signature: str | Signature, **options: Any) -> Kernel:
+    """A Python function that Numba can compile, as a kernel: everything that a kernel of C can do.
+
+    function:  a function, or what `numba.njit` made of one (its `fastmath`, `error_model` and `boundscheck` hold)
+    signature: its parameters in their order, as `"f64(f64[n,3] pos, f64[n] mass, f64 dt)"`; arrays are C-contiguous,
+               `inout` and `out` ones are written; `void` where it returns nothing
+    options:   of `Library.kernel`
+
+    An exception of the function is a `KernelError` with its message. Raises LoadError where numba is not installed,
+    CompileError with Numba's diagnostics, SignatureError for parameters that are not those of the function.
+    """
+    from irgrad.engine.signature.signature import Signature
+
+    given = Signature(signature) if isinstance(signature, str) else signature
+    name, text = _compiled(function, given)
+    prototype = _prototype(given)
+    inner = _inner(text, name)
+    exceptions = _exceptions(text)
+    wrapper = _wrapper(given, prototype, _plain(function), inner, [buffer for buffer, _ in exceptions])
+    text = _OF_PYTHON.sub("", _OF_RUNTIME.sub("", text)) + _RUNTIME + _allocation(text) + wrapper
+    messages = {_OTHER: "an exception of the Python function", **{_FIRST + n: m for n, (_, m) in enumerate(exceptions)}}
+    library = Library(text, [f"{_plain(function)} by numba"])
+    kernel: Kernel = library.kernel(_plain(function), prototype, errors=messages, **options)
+    return kernel
+
+
+def jit(signature: str | Signature, **options: Any) -> Callable[[Any], Kernel]:
+    """A decorator that makes a kernel of a Python function by Numba: `@irgrad.jit("f64(f64[n] x)")`.
+
+    The arguments are those of `from_numba`, which also says what it raises.
+    """
+    return lambda function: from_numba(function, signature, **options)
+
+
+def _plain(function: Any) -> str:
+    name = getattr(function, "__name__", "function")
+    return name if re.fullmatch(r"\w+", name) else "function"  # `<lambda>`
+
+
+def _compiled(function: Any, signature: Signature) -> tuple[str, str]:
+    """The symbol that Numba gives the function for these types, and the module."""
+    try:
+        import numba
+        from numba.core import config
+        from numba.core.errors import NumbaError
+    except ImportError as error:
+        raise LoadError("numba is not installed", because=str(error), fix='pip install "irgrad[numba]"') from None
+
+    options = {"nopython": True, **getattr(function, "targetoptions", {}), "parallel": False}
+    dispatcher: Any = numba.jit(**options)(getattr(function, "py_func", function))
+    types = tuple(_type(numba.types, p) for p in signature.parameters)
+    level = config.OPT
+    config.OPT = type(level)(0) if not isinstance(level, int) else 0
+    try:
+        dispatcher.compile(types)
+    except (NumbaError, TypeError, NotImplementedError) as error:
+        raise CompileError(f"`{_plain(function)}` does not compile", because=f"numba says:\n{error}",
+                           fix="mend the function   or   the types in the signature") from None
+    finally:
+        config.OPT = level
+    made = dispatcher.overloads[types]
+    _check_result(numba.types, made.signature.return_type, signature)
+    return made.fndesc.llvm_func_name, dispatcher.inspect_llvm(types)
+
+
+def _type(types: Any, p: Parameter) -> Any:
+    scalar = getattr(types, {"f": "float", "i": "int", "u": "uint"}.get(p.dtype.kind, "") + str(8 * p.dtype.size), None)
+    scalar = types.boolean if p.dtype.kind == "b" else scalar
+    if scalar is None or p.is_status or (p.dtype.is_float and p.dtype.size < 4):
+        raise SignatureError(f"`{p}` is no type of Numba",
+                             because="kernels of Numba take floats, integers and arrays of them",
+                             fix="f32, f64, or an integer type; exceptions take the place of statuses")
+    if not p.shape:
+        if p.shape == ():
+            raise SignatureError(f"`{p}` is a pointer to one number", because="Python functions take numbers by value",
+                                 fix=f"`{p.dtype} {p.name}`, or an array of one element")
+        return scalar
+    return types.Array(scalar, len(p.shape), "C", readonly=not p.is_output)
+
+
+def _check_result(types: Any, returned: Any, signature: Signature) -> None:
+    wanted = types.none if signature.returns is None else getattr(types, signature.returns.numpy_name, None)
+    if returned != wanted:
+        raise SignatureError(f"the function returns `{returned}`", where=f"`{signature}`",
+                             because=f"the signature says `{signature.returns or 'void'}`",
+                             fix="numbers are returned; write arrays into `out` parameters")
+
+
+def _prototype(given: Signature) -> Signature:
+    """The C prototype: extents that are no parameters are handed on too, and the result is written."""
+    from irgrad.engine.signature.dtypes import DTYPES
+    from irgrad.engine.signature.parameter import Parameter
+    from irgrad.engine.signature.signature import Signature
+
+    known = {p.name for p in given.parameters}
+    names = sorted({name for p in given.parameters for extent in p.shape or () for name in extent.names()} - known)
+    sizes = [Parameter(name, DTYPES["i64"]) for name in names]
+    result = [Parameter(_RESULT, given.returns, (), "out")] if given.returns is not None else []
+    return Signature([*result, *given.parameters, *sizes], DTYPES["i32"])
+
+
+def _inner(text: str, name: str) -> str:
+    found = re.search(rf'^define [^\n]*@("?){re.escape(name)}\1\(', text, re.M)
+    if found is None:
+        raise LoadError("the function of Numba is not in its module", which=name, fix="report this: Numba has changed")
+    return f"@{found[1]}{name}{found[1]}"
+
+
+def _exceptions(text: str) -> list[tuple[str, str]]:
+    """The exceptions that the module holds: the name of the variable, and what it says."""
+    return [(buffer, _message(text, data)) for buffer, data in _BUFFER.findall(text)]
+
+
+def _message(text: str, data: str) -> str:
+    import pickle
+
+    found = re.search(rf'^@{re.escape(data)} = [^\n]*?\bc"([^\n]*)"', text, re.M)
+    raw = re.sub(rb"\\([0-9A-Fa-f]{2})", lambda m: bytes([int(m[1], 16)]), found[1].encode("latin-1")) if found else b""
+    try:
+        kind, arguments = pickle.loads(raw)[:2]  # written by Numba in this process
+    except Exception:  # an exception of a class that cannot be imported again
+        return "an exception of the Python function"
+    said = ", ".join(map(str, arguments or ()))
+    return f"{kind.__name__}: {said}".split("\0")[0].strip() if said else kind.__name__
+
+
+def _allocation(text: str) -> str:
+    rows = {"malloc": "declare noalias ptr @malloc(i64)\n", "free": "declare void @free(ptr)\n"}
+    return "".join(row for name, row in rows.items() if not re.search(rf"^declare [^\n]*@{name}\(", text, re.M))
+
+
+def _wrapper(given: Signature, prototype: Signature, name: str, inner: str, exceptions: Sequence[str]) -> str:
+    """The function with the C prototype."""
+    parameters = ", ".join(f"{'ptr' if p.is_array else p.dtype.ir} %a.{p.name}" for p in prototype.parameters)
+    rows = ["  %exception = alloca ptr, align 8", "  store ptr null, ptr %exception, align 8"]
+    result = f"%a.{_RESULT}" if given.returns is not None else "%nothing"
+    if given.returns is None:
+        rows.append("  %nothing = alloca ptr, align 8")
+    widths = {p.name: p.dtype for p in prototype.parameters if p.shape is None and p.dtype.kind in "iu"}
+    for size, dtype in widths.items():
+        wide = "zext" if dtype.kind == "u" else "sext"
+        same = f"add i64 %a.{size}, 0"
+        rows.append(f"  %n.{size} = {same if dtype.size == 8 else f'{wide} {dtype.ir} %a.{size} to i64'}")
+    arguments = []
+    for p in given.parameters:
+        arguments += _parts(p, rows.append) if p.is_array else [f"{p.dtype.ir} %a.{p.name}"]
+    rows.append(f"  %status = call i32 {inner}(ptr {result}, ptr %exception, {', '.join(arguments)})")
+    rows += ["  %good = icmp eq i32 %status, 0", "  %none = icmp eq i32 %status, -2", "  %fine = or i1 %good, %none",
+             "  br i1 %fine, label %done, label %raised", "done:", "  ret i32 0", "raised:",
+             "  %which = load ptr, ptr %exception, align 8"]  # fmt: skip
+    last = str(_OTHER)
+    for n, buffer in enumerate(exceptions):
+        rows += [f"  %is.{n} = icmp eq ptr %which, @{buffer}",
+                 f"  %code.{n} = select i1 %is.{n}, i32 {_FIRST + n}, i32 {last}"]  # fmt: skip
+        last = f"%code.{n}"
+    return "\n".join(["", f"define i32 @{name}({parameters}) {{", *rows, f"  ret i32 {last}", "}", ""])
+
+
+def _parts(p: Parameter, write: Callable[[str], None]) -> list[str]:
+    """The parts of an array that Numba's functions take."""
+    from irgrad.engine.signature.extents import ConstExtent, NameExtent
+
+    extents = []
+    for extent in p.shape or ():
+        if isinstance(extent, ConstExtent):
+            extents.append(str(extent.number))
+        elif isinstance(extent, NameExtent):
+            extents.append(f"%n.{extent.name}")
+        else:
+            raise SignatureError(f"the extent `{extent}` is a product or a sum", where=f"`{p}`",
+                                 because="Numba is handed each extent", fix="a name or a number")
+    stride, strides = str(p.dtype.size), list[str]()
+    for axis in reversed(range(len(extents))):
+        strides.insert(0, f"i64 {stride}")
+        write(f"  %s.{p.name}.{axis} = mul i64 {stride}, {extents[axis]}")
+        stride = f"%s.{p.name}.{axis}"
+    write(f"  %count.{p.name} = udiv exact i64 {stride}, {p.dtype.size}")
+    return ["ptr null", "ptr null", f"i64 %count.{p.name}", f"i64 {p.dtype.size}", f"ptr %a.{p.name}",
+            *(f"i64 {extent}" for extent in extents), *strides]  # fmt: skip
