@@ -20,7 +20,7 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Instruction, Value
 
 if TYPE_CHECKING:
-    from irgrad.engine.differentiate.forward.sweep import Sweep
+    from irgrad.engine.differentiate.shared.sweeps import PrimalCopy
 
 __all__ = ["error_of_cast", "error_of_row"]
 
@@ -30,7 +30,7 @@ _DIGITS = {"half": 11, "bfloat": 8, "float": 24, "double": 53, "x86_fp80": 64, "
 """Binary digits of a significand."""
 
 
-def error_of_row(sweep: Sweep, instr: Instruction, applied: Application) -> Value:
+def error_of_row(sweep: PrimalCopy, instr: Instruction, applied: Application) -> Value:
     """The relative error of the result of an operation."""
     unit, b = sweep.unit, sweep.b
     if applied.row.outputs != ("ret",) or not applied.type.is_fp:
@@ -40,7 +40,7 @@ def error_of_row(sweep: Sweep, instr: Instruction, applied: Application) -> Valu
     operands = [sweep.value(o) for o in applied.operands]
     total: Value | None = None
     for i, operand in enumerate(applied.operands):
-        if not sweep.activity.value(operand):
+        if not unit.activity.value(operand):
             continue
         moved = _alone(sweep, applied, operands, i)
         part = emitter.op("fabs", moved)
@@ -53,7 +53,7 @@ def error_of_row(sweep: Sweep, instr: Instruction, applied: Application) -> Valu
     return emitter.where(emitter.cmp("eq", size, emitter.const(0.0)), total, relative)
 
 
-def _alone(sweep: Sweep, applied: Application, operands: list[Value], at: int) -> Value:
+def _alone(sweep: PrimalCopy, applied: Application, operands: list[Value], at: int) -> Value:
     """How far the error of one operand moves the result."""
     b, shadow, value = sweep.b, sweep.shadow(applied.operands[at]), operands[at]
     emitter = Emitter(sweep.unit, b, value.type)
@@ -63,7 +63,7 @@ def _alone(sweep: Sweep, applied: Application, operands: list[Value], at: int) -
     return applied.tangent(sweep.unit, b, operands, sweep.values[applied.instr], alone)
 
 
-def error_of_cast(sweep: Sweep, instr: Instruction, moved: Value) -> Value:
+def error_of_cast(sweep: PrimalCopy, instr: Instruction, moved: Value) -> Value:
     """The relative error of a value in a wider or a narrower type, of which `moved` is that of the operand."""
     if instr.opcode != "fptrunc":
         return moved
