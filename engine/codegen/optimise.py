@@ -50,16 +50,22 @@ def _switches() -> None:
         llvm.set_option("irgrad", "-hoist-runtime-checks=false")
 
 
-def _run_pipeline(module: Any, machine: Any, level: int, scattered: bool) -> None:
+LARGE = 50_000
+"""Lines of a module from which on LLVM is kept from making it larger. What is inlined and unrolled at -O3 grows the
+derivative of a library of 3,000 lines by two thirds, and with it the time of all that follows; its loops are short and
+called from many places, so that nothing is gained (measured: 104 us a gradient with it, 100 without)."""
+
+
+def _run_pipeline(module: Any, machine: Any, level: int, scattered: bool, large: bool = False) -> None:
     # Adjoint code adds to neighbouring elements that the iteration before has just written one by one. Loaded as one
     # vector they miss store forwarding (measured: 3x on a stencil's reverse sweep), so SLP vectorisation stays off
     # there.
     llvm = binding()
     _switches()
-    options = llvm.create_pipeline_tuning_options(speed_level=level)
+    options = llvm.create_pipeline_tuning_options(speed_level=min(level, 1) if large else level)
     options.loop_vectorization = level >= 2
     options.slp_vectorization = level >= 2 and not scattered
-    options.loop_interleaving = options.loop_unrolling = level >= 2
+    options.loop_interleaving = options.loop_unrolling = level >= 2 and not large
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
 
@@ -73,8 +79,9 @@ def is_adjoint(text: str) -> bool:
 
 
 def note_adjoint(code: Code, settings: Settings) -> None:
-    """Whether the module is adjoint code decides about vectorisation."""
+    """Whether the module is adjoint code decides about vectorisation, its size about what makes it larger."""
     code.note("adjoint", is_adjoint(code.text))
+    code.note("large", code.text.count("\n") > LARGE)
 
 
 def annotate_math(code: Code, settings: Settings) -> None:
@@ -90,8 +97,8 @@ def internalise(code: Code, settings: Settings) -> None:
 
 
 def optimise_for_machine(code: Code, settings: Settings) -> None:
-    """LLVM's pipeline of the level, with loop and SLP vectorisation."""
-    _run_pipeline(code.llvm, settings.machine, settings.level, "adjoint" in code.notes)
+    """LLVM's pipeline of the level, with loop and SLP vectorisation; of very large modules, without what adds code."""
+    _run_pipeline(code.llvm, settings.machine, settings.level, "adjoint" in code.notes, "large" in code.notes)
 
 
 def rewrite_math(code: Code, settings: Settings) -> None:

@@ -118,11 +118,17 @@ def _takes_flags(value: Instruction) -> bool:
 
 def _part_of_pointer(unit: Unit, load: Instruction, tbaa: Tbaa) -> bool:
     size = ty.store_size(load.type)
-    if size >= _SIZE or _is_number(load, tbaa):
+    if _is_number(load, tbaa):
         return False
-    found = {bit for bit, _, _ in _pointers_at(unit, load.operands[0], size, load.align)}
+    found = {bit for bit, _, distance in _pointers_at(unit, load.operands[0], size, load.align)
+             if size < _SIZE or _cut(unit, load, bit, distance, size)}  # fmt: skip
     contents = unit.pointers.contents
     return any(_leads_to_floats(unit, contents(unit.pointers.objects[bit])) for bit in found)
+
+
+def _cut(unit: Unit, load: Instruction, bit: int, distance: int, size: int) -> bool:
+    """A load of many bytes is known to begin or end inside of a pointer."""
+    return unit.types.ranges.places(load.operands[0])[bit].exact and not 0 <= distance <= size - _SIZE
 
 
 def _leads_to_floats(unit: Unit, objects: int) -> bool:

@@ -29,7 +29,7 @@ from irgrad.engine.normalise.exceptions.unwinding import lower_exceptions
 from irgrad.engine.normalise.library import expand_library
 from irgrad.engine.normalise.reducible import canonicalise, make_reducible
 from irgrad.engine.normalise.reinterpret.elements import separate_elements
-from irgrad.engine.normalise.reinterpret.mixed import split_mixed_vectors
+from irgrad.engine.normalise.reinterpret.mixed import load_members, split_mixed_vectors
 from irgrad.engine.normalise.reinterpret.packed import unpack
 from irgrad.engine.normalise.reinterpret.unions import move_unions
 from irgrad.engine.normalise.unify_returns import unify_returns
@@ -72,6 +72,7 @@ NORMALISE = (
     model_pass("expand-library", expand_library),
     function_pass("desugar", desugar),
     function_pass("split-mixed-vectors", _alone(split_mixed_vectors)),
+    function_pass("load-members", _alone(load_members)),
     function_pass("unpack", unpack),
     function_pass("move-unions", _alone(move_unions)),
     function_pass("separate-elements", _alone(separate_elements)),

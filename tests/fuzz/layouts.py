@@ -21,7 +21,8 @@ X = np.array([0.5, 0.3, 1.2, 0.7, 0.9, 0.4])
 V = np.array([0.3, -0.2, 0.5, 0.1, -0.4, 0.6])
 LEVELS = (None, "O0", "O1", "O2", "O3")
 
-HEAD = """#include <math.h>
+SPARE, POOL = 512, 1 << 20
+HEAD = f"#define SPARE {SPARE}\n#define POOL {POOL}\n" + """#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +43,7 @@ static void by_words(void *to, const void *from, size_t n) {
   for (size_t i = 0; i < n / sizeof *t; i++) t[i] = f[i];
 }
 static void swap(void *a, void *b, size_t n) {
-  char spare[512]; memcpy(spare, a, n); memcpy(a, b, n); memcpy(b, spare, n);
+  char spare[SPARE]; memcpy(spare, a, n); memcpy(a, b, n); memcpy(b, spare, n);
 }
 """
 
@@ -96,6 +97,10 @@ class Heap:
                 name = f"{place}.{f.name}{at}"
                 found += self.leaves(name, f.kind) if isinstance(f.kind, int) else [(name, f.kind)]
         return found
+
+    def size(self, number: int) -> int:
+        """At most as many bytes as a struct has."""
+        return 8 * len(self.leaves("", number))
 
     def numbers(self, place: str, number: int, depth: int = 1) -> list[str]:
         """Lvalues of floats in a struct, behind its pointers as well."""
@@ -206,7 +211,7 @@ class Heap:
             self.lines.append(f"memcpy(&{a}, &{b}, {size});")
         elif choice == 2 and a != b:
             self.lines.append(f"{r.choice(['by_bytes', 'by_words'])}(&{a}, &{b}, {size});")
-        elif choice == 3 and a != b:
+        elif choice == 3 and a != b and self.size(number) <= SPARE:
             self.lines.append(f"swap(&{a}, &{b}, {size});")
         elif choice == 4:
             name, kind = r.choice(whole)
@@ -271,7 +276,7 @@ class Heap:
         sums += [f"s += 0.01 * {p};" for p in self.integers()[:6]]
         return "\n".join([
             HEAD, *(self.declaration(i) for i in range(len(self.structs))), *self.functions,
-            "double loss(const double *x, long n) {", "arena pool = {malloc(4096), 0, 4096}; double s = 0;",
+            "double loss(const double *x, long n) {", "arena pool = {malloc(POOL), 0, POOL}; double s = 0;",
             *self.lines, *sums, "free(pool.base);", "return s;", "}", "",
         ])  # fmt: skip
 

@@ -2,8 +2,8 @@
 
 From a first, field-insensitive solution and the offsets of its accesses: an object is split when every place where
 pointers are loaded or stored is known modulo one period (for a single record: exactly), and the places do not overlap.
-Initial values, very wide values and copies at other places go to all cells: the second solution is as sound as the
-first.
+What lies at other places (a copy of the whole object takes it along) has one cell more. Initial values, very wide
+values and copies at other places go to all cells: the second solution is as sound as the first.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _WHOLE = 1 << 40  # the period of a record that does not repeat
 _MAX_CELLS = 64
+REST = -1
+"""The cell of all places that no load or store names: copies of the whole object may bring pointers there."""
 MOST_PLACES = 8
 """Values with more pointers than that are in no cell of their own: they go to all cells."""
 
@@ -73,18 +75,17 @@ class Cells:
         if len(periods) != 1:
             return None
         (period,) = periods
-        if any(residues(p, period, None) is None or len(p.expand()) != 1 for _, _, p in found):
+        if any(residues(p, period) is None or len(p.expand()) != 1 for _, _, p in found):
             return None
         return tuple(sorted({(at - p.start) % period for _, cells, p in found for at in cells}))
 
 
-def residues(places: Offsets, period: int, known: tuple[int, ...] | None) -> set[int] | None:
-    """The cells at `places`; None when they are not known modulo the period."""
+def residues(places: Offsets, period: int) -> set[int] | None:
+    """The places modulo the period; None when they are not known."""
     stride = places.stride
     if (stride and period == _WHOLE) or (stride % period if stride else 0) or places.below:
         return None
-    found = {x % period for x in places.expand()}
-    return found if known is None else found & set(known)
+    return {x % period for x in places.expand()}
 
 
 def _pointer_accesses(instr: Instruction) -> list[tuple[Value, int]]:

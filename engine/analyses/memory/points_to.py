@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Literal
 
 from irgrad.engine.analyses.memory.call_effects import OPAQUE, Effect, effect_of, of_unknown
-from irgrad.engine.analyses.memory.fields import MOST_PLACES, Cells, residues
+from irgrad.engine.analyses.memory.fields import MOST_PLACES, REST, Cells, residues
 from irgrad.engine.analyses.memory.inclusion import Inclusion
 from irgrad.engine.analyses.memory.objects import (
     COPIES,
@@ -56,7 +56,7 @@ from irgrad.engine.ir.model import (
 from irgrad.engine.ir.opcodes import CALLS
 from irgrad.engine.ir.types import may_hold_pointer
 
-Where = tuple[Value, int]  # an address and a distance from it
+Where = tuple[Value, int | None]  # an address and a distance from it; None: the cell of the rest
 Sort = Literal["pointer", "number", "bits"]  # what a load takes its bytes for
 
 class Pointers(Solution):
@@ -131,7 +131,7 @@ class Pointers(Solution):
         split = None if self._cells is None or site is None else self._cells.of.get(site)
         if split is not None and kind in ("alloca", "heap", "global"):
             period, places = split
-            every, nodes = self._new_node(), {at: self._new_node() for at in places}
+            every, nodes = self._new_node(), {at: self._new_node() for at in (*places, REST)}
             self._edge(every, self._content[obj.index])
             for node in nodes.values():
                 self._edge(every, node)
@@ -312,7 +312,10 @@ class Pointers(Solution):
             return None
         period, nodes, _ = self._split[bit]
         places = self._cells.places(where[0], self.objects[bit].site)
-        return set() if places is None else residues(places.shift(where[1]), period, tuple(nodes))
+        if places is None or where[1] is None:
+            return set() if places is None else {REST}
+        found = residues(places.shift(where[1]), period)
+        return found and {at if at in nodes else REST for at in found}
 
     def _copy_memory(self, target: Value, source: Value) -> None:
         """memcpy: cell by cell where both sides are known, else everything to everywhere."""
@@ -322,7 +325,7 @@ class Pointers(Solution):
             self._load(self.node(source), middle, "bits")
             self._store(self.node(target), middle)
             return
-        for step in steps:
+        for step in (*steps, None):  # None: what lies beside the cells on both sides
             middle = self._new_node()
             self._load(self.node(source), middle, "bits", (source, step))
             self._store(self.node(target), middle, (target, step))

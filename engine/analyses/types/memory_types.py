@@ -426,8 +426,9 @@ class MemoryTypes:
                 continue
             for other, goal in goals.items():
                 there = add(goal, relative)
-                if there.below:  # both ways from any of them is the same
-                    there = Offsets(there.start % there.stride, there.terms, True)
+                if there.below:  # both ways from any of them is the same; where the target begins tells `reach`
+                    begin = goal.start + relative.start % there.stride
+                    there = Offsets(begin, there.terms, True)
                 changed |= self.record(other).add(there, kind, length, strength, item in record.concluded)
         return changed
 

@@ -21,6 +21,7 @@ from irgrad.engine.differentiate.layout.leaves import add, has_float, has_pointe
 from irgrad.engine.differentiate.layout.shadow_types import shadow_type
 from irgrad.engine.differentiate.shadow import persistent_memory, runtime_activity, tagged_words
 from irgrad.engine.differentiate.shadow.accumulate import accumulate
+from irgrad.engine.differentiate.shadow.beside_pointers import divided
 from irgrad.engine.differentiate.shadow.carried import BITS, add_bits, adjoint_of_bits, kinds_of
 from irgrad.engine.differentiate.shadow.copies import clear_shadow, floats_ended, layout_of_copy, move_fields, only_ends
 from irgrad.engine.differentiate.shadow.tagged_words import Either
@@ -243,9 +244,7 @@ def _add_lanes(r: ReverseState, instr: Instruction, x: Value, y: Value) -> Value
 
 def load(r: ReverseState, instr: Instruction) -> None:
     """The adjoint is added to shadow memory."""
-    if not r.active(instr):
-        return
-    amount = r.take(instr)
+    amount = r.take(instr) if r.active(instr) else None
     if amount is None:
         return
     if tagged_words.reverse_load(r, instr, amount) or r.neighbours.give(instr, amount):
@@ -315,8 +314,9 @@ def store(r: ReverseState, instr: Instruction) -> None:
         pointer = r.recall.shadow(target)
         nothing: Value = zero_of(r.unit.wide(value.type))
         if r.active(value):
-            amount = load_shadow(r, instr, value.type, pointer)
-            store_shadow(r, instr, value.type, pointer, _kept(r, target, pointer, value.type, nothing, amount))
+            before = load_shadow(r, instr, value.type, pointer)
+            amount, nothing = divided(r.unit, r.b, value, before)
+            store_shadow(r, instr, value.type, pointer, _kept(r, target, pointer, value.type, nothing, before))
             if r.unit.runtime_activity:
                 amount = runtime_activity.read(r.unit, r.b, value.type, r.recall.value(target), pointer, amount)
             r.give(value, amount)

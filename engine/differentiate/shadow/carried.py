@@ -8,15 +8,15 @@ by as much as the pointer does.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from irgrad.engine.analyses.memory.byte_kinds import INT, Layout, kind_size
+from irgrad.engine.analyses.memory.byte_kinds import INT
 from irgrad.engine.differentiate.layout.lanes import shuffle
 from irgrad.engine.differentiate.layout.leaves import add as add_floats
 from irgrad.engine.differentiate.layout.leaves import fields_of, has_float, zero_of
 from irgrad.engine.differentiate.layout.separate_shadows import join, lane
+from irgrad.engine.differentiate.shadow.beside_pointers import add_placed, placed
 from irgrad.engine.differentiate.shared.refuse import refuse
 from irgrad.engine.differentiate.shared.sweeps import AdjointSweep, PrimalCopy
 from irgrad.engine.ir import types as ty
@@ -62,10 +62,10 @@ def add(unit: Unit, b: Builder, value: Value, x: Value, y: Value) -> Value:
 
 def _add_integers(unit: Unit, b: Builder, value: Value, x: Value, y: Value) -> Value:
     if value.type.scalar.is_int:
-        kinds, layout = kinds_of(unit, value), unit.types.carriers.layout(value)
-        if len(kinds) > 1 and kinds == {kind for _, kind in layout if isinstance(kind, ty.FloatType)} and apart(layout):
-            return _add_placed(b, layout, unit.width, x, y)
-        return add_bits(b, kinds, x, y)
+        layout = placed(unit, value)
+        if layout:
+            return add_placed(b, layout, 1 if unit.memory.separate else unit.width, x, y)
+        return add_bits(b, kinds_of(unit, value), x, y)
     return _add_parts(unit, b, value.type, value.type, (), x, y)
 
 
@@ -130,31 +130,6 @@ def add_bits(b: Builder, kinds: frozenset[Type], x: Value, y: Value) -> Value:
     result = b.cast("bitcast", b.select(first, other, b.select(second, one, every)), x.type)
     b.flags = flags
     return result
-
-
-def apart(layout: Layout) -> bool:
-    """Whether no part of a layout begins inside of another."""
-    return all(at + kind_size(kind) <= following for (at, kind), (following, _) in itertools.pairwise(layout))
-
-
-def _add_placed(b: Builder, layout: Layout, lanes: int, x: Value, y: Value) -> Value:
-    """The sum of two integers full of floats of different size, each at a place of its own."""
-    whole = ty.int_(8 * ty.store_size(x.type))
-    total: Value = ConstInt(whole, 0)
-    flags, b.flags = b.flags, ()
-    for at, kind in layout:
-        if not isinstance(kind, ty.FloatType):
-            continue
-        view = kind if lanes == 1 else ty.vector(lanes, kind)
-        part, by = ty.int_(8 * ty.store_size(view)), ConstInt(whole, 8 * at * lanes)
-        one, other = (
-            b.cast("bitcast", b.cast("trunc", b.binary("lshr", b.cast("bitcast", v, whole), by), part), view)
-            for v in (x, y)
-        )
-        added = b.cast("zext", b.cast("bitcast", b.binary("fadd", one, other), part), whole)
-        total = b.binary("or", total, b.binary("shl", added, by), flags=("disjoint",))
-    b.flags = flags
-    return b.cast("bitcast", total, x.type)
 
 
 # -- the primal sweep and forward mode -------------------------------------------------------------------------------

@@ -9,9 +9,18 @@ LLVM puts the members of a struct that it splits into one variable of a vector t
 
 So each lane has the type of its use before the analyses ask what the memory holds. A vector that is used in any other
 way stays whole.
+
+A struct that is copied by words is loaded as a vector of integers, and a member that is asked for afterwards is taken
+out of that. It is loaded from its own place, so that what is known of the place, and of no other, is known of it:
+
+    v = load <2 x i64>, p                                  v = load <2 x i64>, p
+    store v, q                                   ->        store v, q
+    x = bitcast (extractelement v, 1) to double            x = load double, p + 8
 """
 
 from __future__ import annotations
+
+from math import gcd
 
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
@@ -19,8 +28,9 @@ from irgrad.engine.ir.model import Block, ConstInt, ConstUndef, ConstZero, Funct
 from irgrad.engine.ir.rewrite import replace_uses
 from irgrad.engine.ir.uses import Uses, uses_of
 
-__all__ = ["lanes_read", "split_mixed_vectors"]
+__all__ = ["lanes_read", "load_members", "split_mixed_vectors"]
 
+_MEMBERS = (ty.I32, ty.I64, ty.F32, ty.F64)
 
 
 def split_mixed_vectors(fn: Function) -> bool:
@@ -42,6 +52,54 @@ def split_mixed_vectors(fn: Function) -> bool:
                 _split(block, instr, users, numbers, replaced)
     replace_uses(fn, replaced)
     return bool(replaced)
+
+
+def load_members(fn: Function) -> bool:
+    """Elements of vectors of integers that are loaded are loaded from their own places. Returns whether anything
+    changed."""
+    users: Uses | None = None
+    replaced: dict[Value, Value] = {}
+    for block in fn.blocks:
+        old = block.instructions
+        if not any(map(_is_whole, old)):
+            continue
+        users = users or uses_of(fn.blocks)
+        block.instructions = []
+        for instr in old:
+            block.instructions.append(instr)
+            if _is_whole(instr):
+                _load_members(block, instr, users, replaced)
+    replace_uses(fn, replaced)
+    gone = {view for pick in replaced if isinstance(pick, Instruction) for view in pick.operands[:1]
+            if isinstance(view, Instruction) and view.opcode == "bitcast"
+            and all(user in replaced for user in (users or {}).get(view, ()))}  # fmt: skip
+    for block in fn.blocks if replaced else ():
+        block.instructions = [instr for instr in block.instructions if instr not in replaced and instr not in gone]
+    return bool(replaced)
+
+
+def _is_whole(instr: Instruction) -> bool:
+    type_ = instr.type
+    return (instr.opcode == "load" and isinstance(type_, ty.VectorType) and type_.elem.is_int
+            and not instr.volatile and not instr.ordering)  # fmt: skip
+
+
+def _load_members(block: Block, load: Instruction, users: Uses, replaced: dict[Value, Value]) -> None:
+    b, loaded = Builder(block), dict[tuple[int, ty.Type], Value]()
+    b.metadata = {"dbg": load.metadata["dbg"]} if "dbg" in load.metadata else {}
+    for view in (load, *(u for u in users.get(load, ()) if u.opcode == "bitcast")):
+        if not isinstance(view.type, ty.VectorType) or view.type.elem not in _MEMBERS:
+            continue
+        for pick in users.get(view, ()):
+            if pick.opcode != "extractelement" or not isinstance(pick.operands[1], ConstInt):
+                continue
+            casts = [u for u in users.get(pick, ()) if u.opcode == "bitcast" and u.type.is_float]
+            for value in (pick, *casts):
+                at, type_ = ty.store_size(pick.type) * pick.operands[1].value, value.type
+                if (at, type_) not in loaded:
+                    place = b.gep(ty.I8, load.operands[0], at)
+                    loaded[at, type_] = b.load(type_, place, gcd(load.align or 1, at))
+                replaced[value] = loaded[at, type_]
 
 
 def lanes_read(vector: Value, users: Uses) -> set[int] | None:

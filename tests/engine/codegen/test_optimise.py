@@ -40,6 +40,15 @@ def test_loops_are_vectorised_and_helpers_inlined() -> None:
     assert "target-cpu" not in text
 
 
+def test_of_a_very_large_module_nothing_is_unrolled(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = optimise(SCALE, ["scale"])
+    monkeypatch.setattr("irgrad.engine.codegen.optimise.LARGE", 10)
+    text = optimise(SCALE, ["scale"])
+    assert "x double>" in text
+    assert "@helper" not in text
+    assert len(text.splitlines()) < len(usual.splitlines())
+
+
 def test_levels() -> None:
     assert "x double>" not in optimise(SCALE, ["scale"], level=1)
     assert "@helper" in optimise(SCALE, ["scale", "helper"])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -112,3 +115,30 @@ def test_lengths_and_flags_in_the_place_of_a_pointer_are_no_pieces(level: str) -
     x = np.array([0.7, 1.3, -0.4, 0.9])
     for jacobian in (jacfwd, jacrev):
         np.testing.assert_allclose(jacobian(kernel)(x), [1.4, 2, -0.8, 4], rtol=1e-14)
+
+ACROSS = """
+#include <stdlib.h>
+typedef char eight __attribute__((vector_size(8), aligned(2), may_alias));
+struct two { double *p, *q; };
+double f(double *x, long n) {
+  double *w = malloc(16);
+  w[0] = x[0] * 2; w[1] = x[1];
+  struct two *a = malloc(sizeof *a), *b = malloc(sizeof *b);
+  a->p = w; a->q = w + 1;
+  char *to = (char *)b, *from = (char *)a;
+  for (int i = 0; i < 6; i++) to[i] = from[i];
+  *(eight *)(to + 6) = *(eight *)(from + 6);
+  for (int i = 14; i < 16; i++) to[i] = from[i];
+  double r = b->p[0] * b->q[0];
+  free(w); free(a); free(b);
+  return r;
+}
+"""
+
+
+@pytest.mark.parametrize("derivative", [jacfwd, jacrev])
+@pytest.mark.parametrize("level", [None, "O0", "O2"])
+def test_a_load_that_ends_inside_of_a_pointer(level: str | None, derivative: Callable[..., Any]) -> None:
+    kernel = irgrad.load(ACROSS, opt=level).kernel("f", "f64(f64[2] x, i64 n)")
+    with pytest.raises(Unsupported, match="a pointer is copied in pieces"):
+        derivative(kernel)(np.array([3.0, 5.0]), 2)

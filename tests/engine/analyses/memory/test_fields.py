@@ -73,3 +73,42 @@ def test_two_pointers_in_one_vector_have_cells_of_their_own() -> None:
     assert pointers.of(named(facts.root, "p")) == x
     assert pointers.of(named(facts.root, "q")) == z
     assert facts.types.ranges.places(named(facts.root, "p")) == {x.bit_length() - 1: Offsets(0)}
+
+
+PASSED_ON = """
+declare ptr @malloc(i64)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+define void @f(ptr noalias %x, ptr noalias %out) {
+  %from = alloca [3 x ptr], align 8
+  %middle = alloca [3 x ptr], align 8
+  %to = alloca [3 x ptr], align 8
+  %a = call ptr @malloc(i64 8)
+  %b = call ptr @malloc(i64 8)
+  %c = call ptr @malloc(i64 8)
+  %from1 = getelementptr i8, ptr %from, i64 8
+  %from2 = getelementptr i8, ptr %from, i64 16
+  store ptr %a, ptr %from
+  store ptr %b, ptr %from1
+  store ptr %c, ptr %from2
+  call void @llvm.memcpy.p0.p0.i64(ptr %middle, ptr %from, i64 24, i1 false)
+  %middle1 = getelementptr i8, ptr %middle, i64 8
+  %p = load ptr, ptr %middle
+  %q = load ptr, ptr %middle1
+  %v = load double, ptr %x
+  store double %v, ptr %q
+  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %middle, i64 24, i1 false)
+  %to2 = getelementptr i8, ptr %to, i64 16
+  %r = load ptr, ptr %to2
+  store double %v, ptr %r
+  %w = load double, ptr %r
+  store double %w, ptr %out
+  ret void
+}
+"""
+
+
+def test_a_copy_takes_along_what_nobody_asks_for_on_the_way() -> None:
+    facts = facts_of(PASSED_ON, "f", {0, 1})
+    heap = [facts.pointers.object_of[named(facts.root, name)].index for name in "abc"]
+    assert [facts.pointers.of(named(facts.root, name)) for name in "pq"] == [1 << heap[0], 1 << heap[1]]
+    assert facts.pointers.of(named(facts.root, "r")) >> heap[2] & 1

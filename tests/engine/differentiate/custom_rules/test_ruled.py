@@ -10,7 +10,7 @@ import pytest
 import irgrad
 from irgrad.engine import grad, hessian, hvp, jvp, value_and_grad
 from irgrad.rules import Active, current, f32, f64, layer, linear, opcode, opt_out, rule, stop_gradient
-from irgrad.rules.errors import MissingRuleError, RuleError
+from irgrad.rules.errors import MissingRuleError, RuleError, Unsupported
 
 SOURCE = """
 double square(double x) { return x * x; }
@@ -320,3 +320,21 @@ extern "C" double entry(double x) { return model::curve(x); }
             return 100 * x
 
         assert grad(library.kernel("entry"))(2.0) == 200.0
+
+
+ONTO_ITSELF = """
+void cblas_dcopy(int, const double *, int, double *, int);
+double f(const double *x, long n) {
+  double w[8], s = 0;
+  for (long i = 0; i < n; i++) w[i] = x[i] * x[i];
+  cblas_dcopy((int)n, w, 1, w, 1);
+  for (long i = 0; i < n; i++) s += w[i];
+  return s;
+}
+"""
+
+
+def test_a_routine_of_blas_that_writes_onto_its_input_is_refused() -> None:
+    kernel = irgrad.load(ONTO_ITSELF).kernel("f", "f64(f64[n] x, i64 n)")
+    with pytest.raises(Unsupported, match="`x` and `y` are the same memory"):
+        grad(kernel)(X)

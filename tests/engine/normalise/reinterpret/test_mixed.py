@@ -10,7 +10,7 @@ from irgrad import engine
 from irgrad.engine.ir.model import Instruction
 from irgrad.engine.ir.text.reader import read
 from irgrad.engine.ir.uses import uses_of
-from irgrad.engine.normalise.reinterpret.mixed import lanes_read, split_mixed_vectors
+from irgrad.engine.normalise.reinterpret.mixed import lanes_read, load_members, split_mixed_vectors
 
 STRUCT = """
 define double @f(double %x, ptr %p, i64 %n) {
@@ -83,3 +83,44 @@ def test_the_gradient_reaches_the_float_and_the_memory_behind_the_pointer() -> N
     assert dx == p[2] + p[5]
     np.testing.assert_array_equal(dp, [0, 0, 0.5, 0, 0, 0.5, 0, 0])
     assert engine.check(kernel, 0.5, p, 2)
+
+
+WORDS = """
+define double @f(ptr %p, ptr %q, i64 %n) {
+  %v = load <2 x i64>, ptr %p, align 8
+  store <2 x i64> %v, ptr %q, align 8
+  %row = extractelement <2 x i64> %v, i64 0
+  %at = inttoptr i64 %row to ptr
+  %bits = extractelement <2 x i64> %v, i64 1
+  %x = bitcast i64 %bits to double
+  %floats = bitcast <2 x i64> %v to <4 x float>
+  %last = extractelement <4 x float> %floats, i64 3
+  %y = load double, ptr %at, align 8
+  %wide = fpext float %last to double
+  %s = fadd double %x, %y
+  %z = fadd double %s, %wide
+  ret double %z
+}
+"""
+
+
+def members(text: str) -> list[str]:
+    """Types of the loads of @f after its members are loaded."""
+    fn = read(text, roots=["f"]).functions["f"]
+    load_members(fn)
+    return [str(i.type) for i in fn.instructions() if i.opcode == "load"]
+
+
+def test_a_member_of_a_copied_struct_is_loaded_from_its_own_place() -> None:
+    assert members(WORDS) == ["<2 x i64>", "i64", "i64", "double", "float", "double"]
+
+
+@pytest.mark.parametrize("old", ["i64> %v, i64 0", "i64> %v, i64 1"])
+def test_a_member_that_is_chosen_when_the_program_runs_is_not(old: str) -> None:
+    kept = members(WORDS.replace(old, "i64> %v, i64 %n"))
+    assert len(kept) < 6
+    assert kept[0] == "<2 x i64>"
+
+
+def test_memory_that_others_may_change_is_read_once() -> None:
+    assert members(WORDS.replace("load <2", "load volatile <2")) == ["<2 x i64>", "double"]
