@@ -13,7 +13,7 @@ adjoint of such a place is taken by one iteration alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from irgrad.engine.analyses.evolution.affine import Affine, Symbol
 from irgrad.engine.analyses.evolution.induction import Induction
@@ -27,10 +27,11 @@ from irgrad.engine.normalise.iterations import ITERATION
 from irgrad.rules.effects import facts
 from irgrad.rules.errors import Unsupported
 
-__all__ = ["UNKNOWN", "make_atomic", "make_plain", "only_added_to", "root_of", "thread_local"]
+__all__ = ["UNKNOWN", "handed_on", "make_atomic", "make_plain", "only_added_to", "root_of", "thread_local"]
 
 _ADJOINT = (".rev.", ".vjp.")
 _SAME = having("same_memory")
+_ACCESSES = (having("reads") | having("writes")) - having("calls")
 _ORDER = "monotonic"
 
 
@@ -177,6 +178,25 @@ def only_added_to(fn: Function, root: Value) -> bool:
             if not (instr.opcode == "atomicrmw" and instr.pred == "fadd" and n == 0):
                 return False
     return True
+
+
+def handed_on(fn: Function, root: Value, silent: Collection[str] = ()) -> bool:
+    """Whether an address in the memory that a value leads to may come from somewhere else: it is stored, chosen, made a
+    number, or given to a call. silent: functions that do nothing of that with it."""
+    uses, work = uses_of(fn.blocks), [root]
+    while work:
+        value = work.pop()
+        for user in uses.get(value, ()):
+            name = user.callee_name or "" if user.is_call else ""
+            if _base(user) is value:
+                work.append(user)
+            elif user.opcode == "store" and user.operands[0] is value:
+                return True
+            elif user.opcode in _ACCESSES or name in silent or name.startswith(("llvm.mem", "llvm.lifetime.")):
+                continue
+            else:
+                return True
+    return False
 
 
 def thread_local(fn: Function, root: Value) -> None:

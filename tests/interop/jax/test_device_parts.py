@@ -104,6 +104,7 @@ double line(const double *x) { return x[0] * x[1]; }
 LIBRARY = irgrad.load(SOURCE, flags=["-fopenmp-simd"])
 RNG = np.random.default_rng(1)
 X, AT = RNG.uniform(0.5, 1.5, size=40), RNG.integers(0, 40, size=33)
+FIELD, FAR = RNG.uniform(0.5, 1.5, size=1000), RNG.integers(0, 9, size=700) ** 3  # 8 kB, and places that many meet
 A, B = RNG.normal(size=(7, 9)), RNG.uniform(0.5, 1.2, size=9)
 
 Made = tuple[Callable[..., Any], tuple[Any, ...]]
@@ -126,6 +127,7 @@ def _cases() -> dict[str, Made]:
     clauses = _kernel("clauses", "f64(f64[n] x, f64 a, i64 n)")
     return {
         "gather": (lambda x: gather(x, AT), (X,)),
+        "large gather": (lambda x: gather(x, FAR), (FIELD,)),
         "heat": (lambda x, a: (heat(x, a, steps=6)[0] ** 2).sum(), (X, 0.1)),
         "twice": (lambda x, p: (twice(x, p) * x).sum(), (X, np.array([0.3, 0.4]))),
         "rows": (rows, (A, B)),
@@ -205,6 +207,20 @@ def test_values_of_arrays_are_bitwise_those_of_the_cpu() -> None:
             got = jax.jit(function)(*args)
         for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(wanted), strict=True):
             assert np.array_equal(np.asarray(a).view(np.int64), np.asarray(b).view(np.int64))
+
+
+@pytest.mark.parametrize(
+    ("name", "atomic"),
+    [("newton", False), ("moments", False), ("gather", False), ("twice", False),
+     ("heat", True), ("large gather", True)],
+)
+def test_additions_by_class(name: str, atomic: bool) -> None:
+    """Atomic where iterations may meet in large memory: the neighbours of a stencil, the reverse of a gather. Not where
+    each has its own place, nor in small memory, of which each thread has a row."""
+    f, args = CASES[name]
+    with on_parts(5) as made:
+        jax.jit(_derivative("grad", f, len(args)))(*args)
+    assert any("atomicrmw" in plan.parts.text for plan in made) == atomic
 
 
 @pytest.mark.parametrize("name", ["rows", "moments", "clauses"])
