@@ -130,8 +130,11 @@ def on_parts(threads: int, order: Order = list, workers: int = 1) -> Iterator[li
     """Inside of it calls without a batch run on the CPU as a device's many threads would. Gives the
     plans that were made; raises Unsupported where a device would use one thread."""
     made: list[Plan] = []
+    usual = primitive.LOWERINGS["cpu"]
 
     def lower(ctx: Any, *operands: Any, spec: Any, sizes: Any, constants: Any, batch: Any) -> Any:
+        if any(n != 1 for n in batch):
+            return usual(ctx, *operands, spec=spec, sizes=sizes, constants=constants, batch=batch)
         inner, rows, own = without_tape(ctx, operands, spec)
         call = call_of(inner.avals_in, own, sizes, constants, batch)
         shapes = [tuple(aval.shape) for aval in inner.avals_out]

@@ -13,7 +13,7 @@ adjoint of such a place is taken by one iteration alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from irgrad.engine.analyses.evolution.affine import Affine, Symbol
 from irgrad.engine.analyses.evolution.induction import Induction
@@ -27,11 +27,13 @@ from irgrad.engine.normalise.iterations import ITERATION
 from irgrad.rules.effects import facts
 from irgrad.rules.errors import Unsupported
 
-__all__ = ["UNKNOWN", "make_atomic", "make_plain", "only_added_to", "root_of", "thread_local"]
+__all__ = ["UNKNOWN", "handed_on", "make_atomic", "make_plain", "only_added_to", "root_of", "thread_local"]
 
 _ADJOINT = (".rev.", ".vjp.")
 _SAME = having("same_memory")
+_ACCESSES = (having("reads") | having("writes")) - having("calls")
 _ORDER = "monotonic"
+_LINKS = 6  # additions in a row
 
 
 # -- before anything is optimised -------------------------------------------------------------------------------------
@@ -65,29 +67,56 @@ def _reached(module: Module) -> list[Function]:
 
 
 def _added(block: Block, store: Instruction, uses: Uses) -> bool:
-    """Make `*p = *p + x` atomic, if that is what a store does."""
+    """Make `*p = *p + x` atomic, if that is what a store does; x may be several terms, and vectors of such."""
     total, pointer = store.operands
-    if not isinstance(total, Instruction) or total.opcode != "fadd" or total.block is not block:
+    found = _terms(block, total, pointer, uses)
+    if found is None or total.type.scalar not in (ty.F32, ty.F64):
         return False
-    for old, more in (total.operands, total.operands[::-1]):
-        if not isinstance(old, Instruction) or old.opcode != "load" or old.operands[0] is not pointer:
+    old, terms, links = found
+    row = block.instructions
+    between = row[row.index(old) + 1 : row.index(store)]
+    if any(_meets(i, pointer) for i in between) or old.ordering or old.volatile or not terms:
+        return False
+    at = Builder(block, row.index(store))
+    at.metadata = {k: v for k, v in store.metadata.items() if k == "dbg"}
+    more: Value | None = None
+    for term, less in terms:
+        if more is None:
+            more = at.fneg(term) if less else term
+        else:
+            more = at.binary("fsub" if less else "fadd", more, term, ("reassoc", "nsz", "contract"))
+    assert more is not None
+    lanes = total.type.count if isinstance(total.type, ty.VectorType) else 1
+    for lane in range(lanes):
+        value = more if lanes == 1 else at.extractelement(more, lane)
+        place = pointer if lanes == 1 else at.gep(total.type.scalar, pointer, lane, flags=())
+        at.insert(Instruction("atomicrmw", value.type, [place, value], pred="fadd", align=ty.size_of(value.type),
+                              ordering=_ORDER))  # fmt: skip
+    gone = {store, old, *links}
+    block.instructions = [i for i in block.instructions if i not in gone]
+    return True
+
+
+def _terms(
+    block: Block, total: Value, pointer: Value, uses: Uses
+) -> tuple[Instruction, list[tuple[Value, bool]], list[Instruction]] | None:
+    """A sum that has what was at an address as one term: that, the other terms and whether they are subtracted, and the
+    instructions of the sum; None where it is no such sum, or used otherwise."""
+    terms: list[tuple[Value, bool]] = []
+    links: list[Instruction] = []
+    work = [(total, terms, links)]
+    while work:
+        value, terms, links = work.pop()
+        if not isinstance(value, Instruction) or value.block is not block or len(uses.get(value, ())) != 1:
             continue
-        if old.block is not block or len(uses.get(old, ())) != 1 or len(uses.get(total, ())) != 1:
-            continue
-        row = block.instructions
-        between = row[row.index(old) + 1 : row.index(store)]
-        if any(_meets(i, pointer) for i in between) or old.ordering or old.volatile:
-            continue
-        if total.type not in (ty.F32, ty.F64):
-            continue
-        made = Instruction("atomicrmw", total.type, [pointer, more], pred="fadd", align=ty.size_of(total.type),
-                           ordering=_ORDER)  # fmt: skip
-        made.metadata = {k: v for k, v in store.metadata.items() if k == "dbg"}
-        made.block = block
-        row[row.index(store)] = made
-        block.instructions = [i for i in row if i is not old and i is not total]
-        return True
-    return False
+        if value.opcode == "load" and value.operands[0] is pointer:
+            return value, terms, links
+        if value.opcode in ("fadd", "fsub") and len(links) < _LINKS:
+            left, right = value.operands
+            work.append((left, [*terms, (right, value.opcode == "fsub")], [*links, value]))
+            if value.opcode == "fadd":
+                work.append((right, [*terms, (left, False)], [*links, value]))
+    return None
 
 
 def _meets(instr: Instruction, pointer: Value) -> bool:
@@ -177,6 +206,25 @@ def only_added_to(fn: Function, root: Value) -> bool:
             if not (instr.opcode == "atomicrmw" and instr.pred == "fadd" and n == 0):
                 return False
     return True
+
+
+def handed_on(fn: Function, root: Value, silent: Collection[str] = ()) -> bool:
+    """Whether an address in the memory that a value leads to may come from somewhere else: it is stored, chosen, made a
+    number, or given to a call. silent: functions that do nothing of that with it."""
+    uses, work = uses_of(fn.blocks), [root]
+    while work:
+        value = work.pop()
+        for user in uses.get(value, ()):
+            name = user.callee_name or "" if user.is_call else ""
+            if _base(user) is value:
+                work.append(user)
+            elif user.opcode == "store" and user.operands[0] is value:
+                return True
+            elif user.opcode in _ACCESSES or name in silent or name.startswith(("llvm.mem", "llvm.lifetime.")):
+                continue
+            else:
+                return True
+    return False
 
 
 def thread_local(fn: Function, root: Value) -> None:

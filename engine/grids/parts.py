@@ -131,6 +131,8 @@ def _module(
     rows = link_runtime(program.stage.text, arena=False).splitlines()
     rows = [row for row in rows if not (row.startswith("declare ") and "@irgrad.tape.carve(" in row)]
     module = read(joined("\n".join([*rows, CARVE]), body), roots=[inner])
+    whole = module.functions[inner]
+    replace_uses(whole, dict.fromkeys(whole.args[-3:-1], ConstInt(ty.I64, 0)))  # the one sample, in the one row
     make_atomic(module)
     with LLVM_LOCK:
         settings = Settings((inner,), apart, level=2, machine=HOST.machine())

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.loops import Loop, Loops
 from irgrad.engine.analyses.evolution.induction import Induction
-from irgrad.engine.grids.accumulations import UNKNOWN, make_plain, only_added_to, root_of, thread_local
+from irgrad.engine.grids.accumulations import UNKNOWN, handed_on, make_plain, only_added_to, root_of, thread_local
 from irgrad.engine.grids.heap import adopt_memory
 from irgrad.engine.grids.static_tape import place_tape
 from irgrad.engine.ir import types as ty
@@ -147,25 +147,41 @@ def settle(module: Module, fn: Function, names: Sequence[str], sizes: dict[str, 
     """
     rows = [i for i in fn.instructions() if i.is_call and i.callee_name in names]
     made: dict[str, Region] = {}
+    handed = _handed_on(module, fn, rows)
     for name in dict.fromkeys(call.callee_name or "" for call in rows):
         calls = [call for call in rows if call.callee_name == name]
         body = module.functions[f"{name}.one"]
         count = len(body.args)
         region = Region(name, [a.type for a in calls[0].args[:count]])
         region.columns = [Column(value.type) for value in calls[0].args[count:]]
-        _classify(calls, body, region, sizes)
+        _classify(calls, body, region, sizes, handed)
         _keep(module, fn, calls, body, region)
         made[name] = region
     return {call: made[call.callee_name or ""] for call in rows}
 
 
-def _classify(calls: Sequence[Instruction], body: Function, region: Region, sizes: dict[str, int]) -> None:
-    """Which memory is a row of the thread, and of which arrays an iteration has its own part: in all of the calls."""
+def _handed_on(module: Module, fn: Function, rows: Sequence[Instruction]) -> set[Value]:
+    """Arrays whose addresses may come from elsewhere as well (out of memory), in the function or in its regions."""
+    names = {call.callee_name or "" for call in rows}
+    roots = {root_of(v) for call in rows for v in call.args if v.type.is_ptr}
+    found = {root for root in roots if handed_on(fn, root, names)}
+    for call in rows:
+        body = module.functions[f"{call.callee_name}.one"]
+        for value, argument in zip(call.args, body.args, strict=False):
+            if value.type.is_ptr and root_of(value) not in found and handed_on(body, argument):
+                found.add(root_of(value))
+    return found
+
+
+def _classify(
+    calls: Sequence[Instruction], body: Function, region: Region, sizes: dict[str, int], handed: set[Value]
+) -> None:
+    """Which memory is a row of the thread, and of which arrays an iteration has its own part: in all of the calls.
+    handed: arrays that an address of unknown origin may lead to."""
     roots = [{n: root_of(v) for n, v in enumerate(call.args[: len(body.args)]) if v.type.is_ptr} for call in calls]
-    if any(UNKNOWN in found.values() for found in roots):
-        return
     whole = [n for n in roots[0] if all(
         found[n] is call.args[n] and list(found.values()).count(found[n]) == 1
+        and not (UNKNOWN in found.values() and found[n] in handed)
         for call, found in zip(calls, roots, strict=True))]  # fmt: skip
     make_plain(body, [body.args[n] for n in whole], body.args[0])
     for n in whole:

@@ -179,6 +179,13 @@ REFUSED: dict[str, tuple[str, str]] = {
         "declare void @g()\ndeclare i32 @p(...)\ndefine void @f() personality ptr @p {\n"
         "  invoke void @g() to label %a unwind label %b\na:\n  ret void\nb:\n  %l = landingpad { ptr, i32 } cleanup\n"
         "  resume { ptr, i32 } %l\n}", "an exception"),
+    "a variable argument": (
+        "define double @f(ptr %l) {\n  %v = va_arg ptr %l, double\n  ret double %v\n}", "a variable argument"),
+    "a computed jump": (
+        "define void @f(ptr %p) {\n  indirectbr ptr %p, [label %a]\na:\n  ret void\n}", "a computed jump"),
+    "a remainder of vectors": (
+        "define <2 x double> @f(<2 x double> %x) {\n  %r = frem <2 x double> %x, %x\n  ret <2 x double> %r\n}",
+        "a remainder of vectors or short floats"),
     "a fence": ("define void @f() {\n  fence seq_cst\n  ret void\n}", "a fence between threads"),
 }  # fmt: skip
 

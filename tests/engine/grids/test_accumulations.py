@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
+
+import numpy as np
 import pytest
 
+from irgrad.engine.codegen.jit import compile_module
 from irgrad.engine.grids.accumulations import UNKNOWN, make_atomic, make_plain, only_added_to, root_of, thread_local
 from irgrad.engine.ir.model import Function, Module
+from irgrad.engine.ir.printer import to_text
 from irgrad.engine.ir.text.reader import read
+from irgrad.engine.ir.verify import verify_module
 from irgrad.rules.errors import Unsupported
 
 
@@ -49,6 +55,41 @@ def test_an_addition_behind_a_store_elsewhere_becomes_atomic() -> None:
   store double %t, ptr %x, align 8""")
     make_atomic(module)
     assert _opcodes(fn) == ["atomicrmw", "atomicrmw", "ret"]
+
+
+@pytest.mark.parametrize("row", ["fsub double %o, %v", "fadd double %w, %o", "fadd double %o, 1.0"])
+def test_sums_of_several_terms(row: str) -> None:
+    """What is added is put together before: `*d = (*d - v) + w`, in any order."""
+    module, fn = _module(f"""  %o = load double, ptr %d, align 8
+  %w = fmul double %v, 3.0
+  %a = {row}
+  %b = fadd double %a, %v
+  store double %b, ptr %d, align 8""")
+    make_atomic(module)
+    assert [op for op in _opcodes(fn) if op in ("load", "store", "atomicrmw")] == ["atomicrmw"]
+    kinds = [ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_double]
+    name = fn.name or ""
+    function = compile_module(to_text(module), [name], strict_fp=True).function(name, None, *kinds)
+    d = np.array([10.0])
+    function(0, None, d.ctypes.data, 0, 2.0)
+    assert d[0] == {"%v": 10.0, "%o": 18.0, "1.0": 13.0}[row.rsplit(maxsplit=1)[-1]]
+
+
+def test_what_was_there_may_stand_once() -> None:
+    body = """  %o = load double, ptr %d, align 8
+  %a = fadd double %o, %o
+  store double %a, ptr %d, align 8"""
+    with pytest.raises(Unsupported, match="writes what is no sum"):
+        make_atomic(_module(body)[0])
+
+
+def test_a_vector_is_added_lane_by_lane() -> None:
+    module, fn = _module("""  %o = load <2 x double>, ptr %d, align 8
+  %w = insertelement <2 x double> <double 1.0, double 2.0>, double %v, i64 0
+  %a = fadd <2 x double> %o, %w
+  store <2 x double> %a, ptr %d, align 8""")
+    make_atomic(module)
+    assert _opcodes(fn).count("atomicrmw") == 2 and verify_module(module) == []
 
 
 def test_memory_of_its_own_stays_as_it_is() -> None:

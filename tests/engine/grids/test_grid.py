@@ -149,6 +149,16 @@ REFUSED = {
               "`s` is a variable of the program"),
     "unbounded": ("double f(const double *x, const double *p, long n) { double s = x[0]; while (s > 0.1) s *= p[0] * s;"
                   " return s; }", "how much memory a sample needs is not known beforehand"),
+    "BLAS": ("double cblas_ddot(int n, const double *x, int i, const double *y, int j);\n"
+             "double f(const double *x, const double *p, long n) { return cblas_ddot(2, x, 1, p, 1); }",
+             "a call of `cblas_ddot`"),
+    "a pointer to a function": (
+        "#include <math.h>\ntypedef double (*G)(double);\ndouble f(const double *x, const double *p, long n) {"
+        " volatile G table[2] = {sin, cos}; return table[n & 1](x[0]); }", "a call through a pointer"),
+    "memory of unknown length": (
+        "#include <stdlib.h>\ndouble f(const double *x, const double *p, long n) { long m = (long)x[0]; double s = 0;"
+        " double *t = malloc(m * 8); for (long i = 0; i < m; i++) t[i] = x[0] * i; for (long i = 0; i < m; i++)"
+        " s += t[i] * t[m - 1 - i]; free(t); return s; }", "how much memory a sample needs is not known beforehand"),
     "recursion": ("__attribute__((noinline))\n"
                   "static double g(double s, long n) { return n ? s * g(s * s, n - 1) * s : s; }\n"
                   "double f(const double *x, const double *p, long n) { return g(x[0], n); }",

@@ -104,6 +104,7 @@ double line(const double *x) { return x[0] * x[1]; }
 LIBRARY = irgrad.load(SOURCE, flags=["-fopenmp-simd"])
 RNG = np.random.default_rng(1)
 X, AT = RNG.uniform(0.5, 1.5, size=40), RNG.integers(0, 40, size=33)
+FIELD, FAR = RNG.uniform(0.5, 1.5, size=1000), RNG.integers(0, 9, size=700) ** 3  # 8 kB, and places that many meet
 A, B = RNG.normal(size=(7, 9)), RNG.uniform(0.5, 1.2, size=9)
 
 Made = tuple[Callable[..., Any], tuple[Any, ...]]
@@ -126,6 +127,7 @@ def _cases() -> dict[str, Made]:
     clauses = _kernel("clauses", "f64(f64[n] x, f64 a, i64 n)")
     return {
         "gather": (lambda x: gather(x, AT), (X,)),
+        "large gather": (lambda x: gather(x, FAR), (FIELD,)),
         "heat": (lambda x, a: (heat(x, a, steps=6)[0] ** 2).sum(), (X, 0.1)),
         "twice": (lambda x, p: (twice(x, p) * x).sum(), (X, np.array([0.3, 0.4]))),
         "rows": (rows, (A, B)),
@@ -139,8 +141,6 @@ def _cases() -> dict[str, Made]:
 
 
 CASES = _cases()
-SECOND = ("gather", "heat", "twice", "newton", "single", "clauses")
-"""Those whose second derivatives run on many threads as well."""
 
 
 def _derivative(word: str, f: Any, count: int) -> Callable[..., Any]:
@@ -168,7 +168,7 @@ def _shuffled(numbers: Any) -> list[int]:
 
 
 CELLS = [(name, word) for name in CASES for word in ("value", "grad", "value and grad", "jvp")]
-CELLS += [(name, "hvp") for name in SECOND]
+CELLS += [(name, "hvp") for name in CASES if name not in ("rows", "scratch")]  # see below
 
 
 @pytest.mark.parametrize(("name", "word"), CELLS)
@@ -194,6 +194,17 @@ def test_threads_at_once(name: str) -> None:
     _compared(got, wanted, 2e-6 if name == "single" else 1e-13)
 
 
+def test_directions_at_once() -> None:
+    """Additions of several tangents are additions of each."""
+    heat = _kernel("heat", "void(f64[n] u, out f64[n] v, out f64[n] w, f64 a, i64 n, i64 steps)")
+    function = jax.jacrev(jax.grad(lambda x: (heat(x, 0.1, steps=2)[0] ** 3).sum()))
+    wanted = jax.jit(function)(X[:8])
+    with on_parts(5, _shuffled) as made:
+        got = jax.jit(function)(X[:8])
+    assert any("extractelement" in plan.parts.text for plan in made)
+    _compared(got, wanted, 1e-13)
+
+
 def test_values_of_arrays_are_bitwise_those_of_the_cpu() -> None:
     """No sum over iterations: every iteration computes what it computes on the CPU."""
     heat = _kernel("heat", "void(f64[n] u, out f64[n] v, out f64[n] w, f64 a, i64 n, i64 steps)")
@@ -205,6 +216,20 @@ def test_values_of_arrays_are_bitwise_those_of_the_cpu() -> None:
             got = jax.jit(function)(*args)
         for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(wanted), strict=True):
             assert np.array_equal(np.asarray(a).view(np.int64), np.asarray(b).view(np.int64))
+
+
+@pytest.mark.parametrize(
+    ("name", "atomic"),
+    [("newton", False), ("moments", False), ("gather", False), ("twice", False),
+     ("heat", True), ("large gather", True)],
+)
+def test_additions_by_class(name: str, atomic: bool) -> None:
+    """Atomic where iterations may meet in large memory: the neighbours of a stencil, the reverse of a gather. Not where
+    each has its own place, nor in small memory, of which each thread has a row."""
+    f, args = CASES[name]
+    with on_parts(5) as made:
+        jax.jit(_derivative("grad", f, len(args)))(*args)
+    assert any("atomicrmw" in plan.parts.text for plan in made) == atomic
 
 
 @pytest.mark.parametrize("name", ["rows", "moments", "clauses"])
@@ -247,8 +272,8 @@ def test_what_runs_in_one_thread_says_so() -> None:
     for name, why in (("carried", "goes on with what the one before it left"), ("silent", "nothing says that")):
         with pytest.warns(OneThread, match=rf"`{name}` runs in one thread of the GPU: <string>:\d+:\d+: .*{why}"):
             _lowered(_kernel(name, "f64(f64[n] x, i64 n)"), shape)
-    with pytest.warns(OneThread, match=r"`back` runs in one thread of the GPU: <string>:\d+:\d+: other iterations"):
-        _lowered(_derivative("hvp", CASES["back"][0], 1), shape)
+    with pytest.warns(OneThread, match=r"`scratch` runs in one thread of the GPU: <string>:\d+:\d+: other iterations"):
+        _lowered(_derivative("hvp", CASES["scratch"][0], 1), shape)
 
 
 def test_a_kernel_without_a_loop_says_nothing(recwarn: pytest.WarningsRecorder) -> None:
@@ -353,7 +378,7 @@ def test_xla_copies_nothing_between_launches(name: str) -> None:
 
 
 def test_a_plan_that_many_threads_cannot_run_names_the_line() -> None:
-    f, args = CASES["back"]
+    f, args = CASES["rows"]
     with pytest.raises(Unsupported, match="a loop cannot run on many threads") as caught, on_parts(5):
         jax.jit(_derivative("hvp", f, len(args)))(*args)
     assert caught.value.where.startswith("<string>:") and "jax.vmap" in caught.value.fix

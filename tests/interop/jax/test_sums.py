@@ -16,7 +16,7 @@ from grids import on_grid
 import irgrad
 from irgrad.interop.jax import sums
 
-from .test_device import needs_library
+from .test_device import _device, needs_library, needs_plugin
 
 pytestmark = pytest.mark.long
 jax.config.update("jax_enable_x64", True)
@@ -126,6 +126,22 @@ def test_memory_does_not_grow_with_samples(samples: int) -> None:
     made = [re.findall(r"tensor<([0-9x]+)xf64>", line.rpartition("->")[2]) for line in calls]
     assert made[-1] == ["135168x1x2"], "rows of all threads"
     assert not [shape for row in made for shape in row if shape.startswith(str(samples)) and shape.endswith("x2")]
+
+
+@needs_plugin
+@pytest.mark.usefixtures("summed")
+def test_what_xla_reserves_does_not_grow_with_samples() -> None:
+    """But for the cotangents of the samples, a number for each."""
+
+    def reserved(samples: int) -> int:
+        sharding = jax.sharding.SingleDeviceSharding(_device())
+        shapes = jax.ShapeDtypeStruct((samples, 2), np.float64), jax.ShapeDtypeStruct((2,), np.float64)
+        traced = jax.jit(jax.grad(_swings, 1), in_shardings=sharding).trace(*shapes)
+        memory = traced.lower(lowering_platforms=("cuda",)).compile().memory_analysis()
+        return int(memory.temp_size_in_bytes)
+
+    few, many = reserved(10**6), reserved(2 * 10**6)
+    assert many - few <= 8 * 10**6 + 4096 < 24 * 10**6
 
 
 @pytest.mark.usefixtures("summed")
