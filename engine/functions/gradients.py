@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -28,10 +29,11 @@ Array = np.ndarray[Any, Any]
 class Gradient:
     """The gradient of a scalar-valued kernel, callable like the kernel. Made by `grad` and `value_and_grad`."""
 
-    def __init__(self, kernel: Kernel, wrt: Wrt, argnums: Wrt, with_value: bool) -> None:
+    def __init__(self, kernel: Kernel, wrt: Wrt, argnums: Wrt, with_value: bool, of: str | None = None) -> None:
         self.kernel = kernel
         self.positions, self.single = selected(kernel, wrt, argnums)
-        self.target = scalar_output(kernel)
+        self.target = scalar_output(kernel, of)
+        self.of = of
         self.with_value = with_value
         self.__name__ = f"{'value_and_' if with_value else ''}grad_{kernel.name}"
         self.__doc__ = f"Gradient of `{kernel.signature}`."
@@ -46,7 +48,7 @@ class Gradient:
 
     def valued(self) -> Gradient:
         """The same gradient together with the value."""
-        return self if self.with_value else Gradient(self.kernel, None, self.positions, with_value=True)
+        return self if self.with_value else Gradient(self.kernel, None, self.positions, with_value=True, of=self.of)
 
     @property
     def tape_bytes(self) -> int:
@@ -117,55 +119,66 @@ class Gradient:
 
 
 @overload
-def grad(kernel: Kernel, wrt: Wrt = None, *, argnums: Wrt = None) -> Gradient: ...
+def grad(kernel: Kernel, wrt: Wrt = None, *, argnums: Wrt = None, of: str | None = None) -> Gradient: ...
 
 
 @overload
-def grad(kernel: TreeKernel[Kernel], wrt: Wrt = None, *, argnums: Wrt = None) -> TreeGradient: ...
+def grad(
+    kernel: TreeKernel[Kernel], wrt: Wrt = None, *, argnums: Wrt = None, of: str | None = None
+) -> TreeGradient: ...
 
 
-def grad(kernel: Kernel | TreeKernel[Kernel], wrt: Wrt = None, *, argnums: Wrt = None) -> Gradient | TreeGradient:
+def grad(
+    kernel: Kernel | TreeKernel[Kernel], wrt: Wrt = None, *, argnums: Wrt = None, of: str | None = None
+) -> Gradient | TreeGradient:
     """The gradient of a scalar-valued kernel (reverse mode) as a function of the kernel's arguments.
 
     kernel: returns a float, or has a single float output of shape () or [1]; also `kernel.tree(...)`, and kernels of
             functions with structs
     wrt:    argument names or positions, one or several; argument 0 by default (`argnums` is the same by position)
+    of:     the name of the output to differentiate, where there are several ("return" for the returned value)
 
     Returns a function that gives one array, or a tuple of arrays when `wrt` is a tuple; of trees and structs it gives
     trees (None for integers). Source of the method: reverse accumulation on optimised IR (Moses and Churavy, NeurIPS
     2020). Raises ActivityError when the kernel is not scalar-valued or an argument is not floating-point,
     SignatureError for an unknown argument.
     """
-    return _over_trees(kernel, grad, wrt, argnums) or Gradient(plain_kernel(kernel), wrt, argnums, with_value=False)
+    made = _over_trees(kernel, grad, wrt, argnums, of)
+    return made or Gradient(plain_kernel(kernel), wrt, argnums, with_value=False, of=of)
 
 
 @overload
-def value_and_grad(kernel: Kernel, wrt: Wrt = None, *, argnums: Wrt = None) -> Gradient: ...
+def value_and_grad(kernel: Kernel, wrt: Wrt = None, *, argnums: Wrt = None, of: str | None = None) -> Gradient: ...
 
 
 @overload
-def value_and_grad(kernel: TreeKernel[Kernel], wrt: Wrt = None, *, argnums: Wrt = None) -> TreeGradient: ...
+def value_and_grad(
+    kernel: TreeKernel[Kernel], wrt: Wrt = None, *, argnums: Wrt = None, of: str | None = None
+) -> TreeGradient: ...
 
 
 def value_and_grad(
-    kernel: Kernel | TreeKernel[Kernel], wrt: Wrt = None, *, argnums: Wrt = None
+    kernel: Kernel | TreeKernel[Kernel], wrt: Wrt = None, *, argnums: Wrt = None, of: str | None = None
 ) -> Gradient | TreeGradient:
     """The value and the gradient of a scalar-valued kernel, from one native call.
 
     Arguments as of `grad`. Returns a function that gives `(value, gradient)`: the value is a scalar of the kernel's
     dtype, the gradient is what `grad` gives. Raises as `grad` does.
     """
-    made = _over_trees(kernel, value_and_grad, wrt, argnums)
-    return made or Gradient(plain_kernel(kernel), wrt, argnums, with_value=True)
+    made = _over_trees(kernel, value_and_grad, wrt, argnums, of)
+    return made or Gradient(plain_kernel(kernel), wrt, argnums, with_value=True, of=of)
 
 
-def _over_trees(kernel: Any, function: Callable[..., Any], wrt: Wrt, argnums: Wrt) -> TreeGradient | None:
+def _over_trees(
+    kernel: Any, function: Callable[..., Any], wrt: Wrt, argnums: Wrt, of: str | None
+) -> TreeGradient | None:
     """The gradient of a kernel over trees; None for every other kernel, which then imports nothing about them."""
     if isinstance(kernel, Kernel):
         return None
     from irgrad.engine.kernel.trees import TreeGradient, TreeKernel
 
-    return TreeGradient(kernel, function, wrt, argnums) if isinstance(kernel, TreeKernel) else None
+    make = function if of is None else partial(function, of=of)
+    return TreeGradient(kernel, make, wrt, argnums) if isinstance(kernel, TreeKernel) else None
 
 
 def jvp(kernel: Kernel, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:

@@ -81,19 +81,27 @@ def active_outputs(kernel: Kernel) -> tuple[int, ...]:
     return tuple(i for i in kernel.output_positions if slots[i].differentiable)
 
 
-def scalar_output(kernel: Kernel) -> int:
-    """The slot of the scalar that `grad` differentiates: a float return value, or else the single float output, which
-    must be of shape () or [1]. Raises ActivityError when there is no such scalar."""
+def scalar_output(kernel: Kernel, of: str | None = None) -> int:
+    """The slot of the scalar that `grad` differentiates: the output of that name, else a float return value, or else
+    the single float output; it must be of shape () or [1]. Raises ActivityError when there is no such scalar,
+    SignatureError when no output has the name."""
     slots = kernel.primal.slots
     floats = active_outputs(kernel)
-    if kernel.signature.returns is not None and kernel.signature.returns.is_float:
+    if of is not None:
+        if of not in kernel.output_names:
+            raise unknown_name(of, list(kernel.output_names), f"`{kernel.signature}`", kernel.signature)
+        chosen = kernel.output_positions[kernel.output_names.index(of)]
+        floats = (chosen,) if chosen in floats else ()
+        if floats == (len(slots) - 1,) and kernel.signature.returns is not None:
+            return chosen
+    elif kernel.signature.returns is not None and kernel.signature.returns.is_float:
         return len(slots) - 1
     scalars = [i for i in floats if all(str(e) == "1" for e in slots[i].parameter.shape or ())]
     if len(floats) == 1 and scalars:
         return scalars[0]
     names = ", ".join(f"`{slots[i].parameter}`" for i in floats) or "no floating-point output"
     raise ActivityError("`grad` needs a scalar-valued function", where=f"`{kernel.signature}`",
-                        because=f"it returns {names}",
+                        because=f"it returns {names}" if of is None else f"`{of}` is no floating-point number",
                         fix="vjp(kernel, *args) with a cotangent   or   jacrev(kernel)   or   jacfwd(kernel)")
 
 

@@ -68,3 +68,27 @@ def test_tangents_that_do_not_fit() -> None:
 def test_not_a_kernel() -> None:
     with pytest.raises(irgrad.SignatureError, match="not a kernel"):
         engine.grad(len)  # type: ignore[arg-type]
+
+
+def test_of_names_one_of_several_outputs() -> None:
+    source = """
+    double both(const double *x, double *square, double *pair, long n) {
+        double s = 0, q = 0;
+        for (long i = 0; i < n; i++) { s += x[i]; q += x[i] * x[i]; }
+        *square = q; pair[0] = s; pair[1] = q;
+        return s * q;
+    }
+    """
+    kernel = irgrad.load(source).kernel("both", "f64(f64[n] x, out f64 square, out f64[2] pair, i64 n)")
+    x = np.array([1.0, -2, 3])
+    np.testing.assert_allclose(engine.grad(kernel, of="square")(x), 2 * x)
+    np.testing.assert_allclose(engine.grad(kernel, of="return")(x), engine.grad(kernel)(x))
+    value, gradient = engine.value_and_grad(kernel, of="square")(x)
+    assert value == 14
+    np.testing.assert_allclose(gradient, 2 * x)
+    tree = kernel.tree({"x": "x"})
+    np.testing.assert_allclose(engine.grad(tree, of="square")({"x": x})["x"], 2 * x)
+    with pytest.raises(irgrad.SignatureError, match="squares"):
+        engine.grad(kernel, of="squares")
+    with pytest.raises(irgrad.ActivityError, match="`pair` is no floating-point number"):
+        engine.grad(kernel, of="pair")
