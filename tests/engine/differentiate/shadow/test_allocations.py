@@ -23,7 +23,7 @@ declare ptr @aligned_alloc(i64, i64)
 declare ptr @memalign(i64, i64)
 declare ptr @_Znwm(i64)
 declare ptr @_ZnwmSt11align_val_t(i64, i64)
-declare ptr @irgrad.kept.new(ptr, i64, i64)
+declare ptr @irgrad.kept.new(ptr, ptr, i64, i64)
 declare ptr @mystery(i64)
 define void @f(i64 %n, i64 %m, i32 %k, ptr %p) {
   %malloc = call ptr @malloc(i64 %n)
@@ -34,7 +34,7 @@ define void @f(i64 %n, i64 %m, i32 %k, ptr %p) {
   %memalign = call ptr @memalign(i64 %m, i64 %n)
   %new = call ptr @_Znwm(i64 %n)
   %over = call ptr @_ZnwmSt11align_val_t(i64 %n, i64 32)
-  %kept = call ptr @irgrad.kept.new(ptr %p, i64 %n, i64 128)
+  %kept = call ptr @irgrad.kept.new(ptr %p, ptr %p, i64 %n, i64 128)
   %mystery = call ptr @mystery(i64 %n)
   %through = call ptr %p(i64 %n)
   ret void
