@@ -66,6 +66,7 @@ class Entries:
     """
 
     def __init__(self, call: Call) -> None:
+        from irgrad.engine.kernel.frames import MISSED, Calls
         from irgrad.engine.kernel.programs import Program
 
         ran: list[tuple[Any, list[Any]]] = []
@@ -75,11 +76,16 @@ class Entries:
             ran.append((program, list(buffers)))
             return original(program, frame, buffers)
 
+        ready = Calls.__call__  # calls of small kernels enter by frames of their own
         Program.enter = recording  # type: ignore[method-assign]
+        Calls.__call__ = lambda *_: MISSED  # type: ignore[method-assign]
         try:
             call()
         finally:
             Program.enter = original  # type: ignore[method-assign]
+            Calls.__call__ = ready  # type: ignore[method-assign]
+        if not ran:
+            raise RuntimeError("the call entered no native code, so there is nothing to time")
         self.programs = [program for program, _ in ran]
         self._buffers = [full for _, full in ran]
         self._frames = [(ctypes.c_void_p * len(full))(*(a.ctypes.data for a in full)) for _, full in ran]
