@@ -126,7 +126,7 @@ def test_every_pass_has_a_name_of_its_own_and_says_what_it_does() -> None:
 
 
 def test_names_of_passes_and_stages() -> None:
-    assert find_passes("unify-returns,close-loops") == (NORMALISE[7], NORMALISE[10])
+    assert find_passes("unify-returns,close-loops") == (NORMALISE[7], NORMALISE[11])
     assert find_passes("prepare") == STAGES["prepare"]
     with pytest.raises(IRGradError, match="no pass `unify-return`") as caught:
         find_passes("unify-return")
