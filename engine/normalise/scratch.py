@@ -34,6 +34,8 @@ from irgrad.rules.effects import facts
 
 __all__ = ["normal_form", "reuse_scratch"]
 
+_OTHERS = ("__cxa", "irgrad.")  # freed by those who catch, and with the tape
+_SIZED = ("_ZdlPvm", "_ZdaPvm")  # operator delete with the bytes
 _DEEPEST = 8  # levels of a nest that an allocation leaves
 
 
@@ -87,7 +89,9 @@ def _candidates(fn: Function) -> list[tuple[Instruction, Loop]]:
 
 def _allocates(call: Instruction) -> bool:
     name = call.callee_name
-    known = facts(name) if name is not None else None
+    if name is None or name.startswith(_OTHERS):
+        return False
+    known = facts(name)
     return known is not None and known.allocates and bool(known.sizes) and not known.noreturn
 
 
@@ -152,15 +156,16 @@ def _releases(pointers: Pointers, fn: Function, loop: Loop, obj: Object) -> list
             if other is not fn or instr.opcode != "call" or effect.moves is not None:
                 return None
             if loop.contains(instr.block):
-                if mask != bit or freed != 0 or not all(_known(arg, loop) for arg in instr.args[1:]):
+                if mask != bit or freed != 0 or not _plain(instr):
                     return None
                 found.append(instr)
     return found
 
 
-def _known(arg: Value, loop: Loop) -> bool:
-    """A further argument of a release: an alignment, or the bytes of the memory."""
-    return isinstance(arg, ConstInt) or arg.type is ty.I64
+def _plain(release: Instruction) -> bool:
+    """A release of which it is known what it wants besides the address: nothing, the bytes, or a constant alignment."""
+    more = release.args[1:]
+    return not more or release.callee_name in _SIZED or (len(more) == 1 and isinstance(more[0], ConstInt))
 
 
 def _move(module: Module, fn: Function, one: _Scratch, pointers: Pointers) -> None:
@@ -208,7 +213,7 @@ def _release(fn: Function, one: _Scratch, obj: Object, pointers: Pointers, size:
         if any(pointers.of(phi) >> obj.index & 1 for phi in exit_.phis):
             continue
         place = Builder(exit_, len(exit_.phis))
-        args = [one.call, *(arg if isinstance(arg, ConstInt) else size for arg in first.args[1:])]
+        args = [one.call, *((size,) if first.callee_name in _SIZED else first.args[1:])]
         info = first.call
         assert info is not None
         new = Instruction("call", ty.VOID, [*args, first.callee], call=CallInfo(info.fn_type, fn_attrs=info.fn_attrs),

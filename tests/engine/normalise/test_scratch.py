@@ -139,3 +139,43 @@ def test_only_functions_in_normal_form() -> None:
     module = read("define void @f(ptr %a, ptr noalias %b) {\n  ret void\n}\n")
     root = module.functions["f"]
     assert not normal_form(root) and reuse_scratch(module, root) == 0
+
+
+RELEASES = """declare noalias ptr @_Znwm(i64)
+declare void @_ZdlPvm(ptr, i64)
+declare void @__rust_dealloc(ptr, i64, i64)
+define void @f(ptr noalias %n, i1 %some) {
+entry:
+  %count = load i64, ptr %n
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %latch ]
+  br i1 %some, label %work, label %latch
+work:
+  %p = call ptr @_Znwm(i64 24)
+  store double 1.0, ptr %p
+  call void RELEASE
+  br label %latch
+latch:
+  %next = add i64 %i, 1
+  %end = icmp eq i64 %next, %count
+  br i1 %end, label %out, label %loop
+out:
+  ret void
+}
+"""
+
+
+def test_a_release_with_the_bytes_gets_those_of_the_allocation() -> None:
+    module = read(RELEASES.replace("RELEASE", "@_ZdlPvm(ptr %p, i64 24)"))
+    root = module.functions["f"]
+    assert reuse_scratch(module, root) == 1
+    entry, out = root.entry.instructions, root.blocks[-1].instructions
+    call = next(i for i in entry if i.callee_name == "_Znwm") if any(i.is_call for i in entry) else None
+    assert call is not None and getattr(call.args[0], "opcode", "") == "select"
+    assert out[0].callee_name == "_ZdlPvm" and out[0].args == [call, call.args[0]]
+
+
+def test_a_release_with_other_arguments_stays() -> None:
+    module = read(RELEASES.replace("RELEASE", "@__rust_dealloc(ptr %p, i64 24, i64 8)"))
+    assert reuse_scratch(module, module.functions["f"]) == 0
