@@ -18,7 +18,7 @@ from collections.abc import Callable
 from functools import wraps
 
 from irgrad.engine.codegen.optimise import LOWER
-from irgrad.engine.codegen.passes import Code, Pass, Settings, _about, function_pass, model_pass, text_pass
+from irgrad.engine.codegen.passes import Code, Pass, Settings, about, function_pass, model_pass, text_pass
 from irgrad.engine.codegen.prepare import PREPARE
 from irgrad.engine.ir.assembly import link_assembly
 from irgrad.engine.ir.model import Function, Module
@@ -79,7 +79,7 @@ def _rooted(name: str, function: Callable[[Module, Function], object]) -> Pass:
         if len(settings.roots) == 1 and settings.roots[0] in module.functions:
             function(module, module.functions[settings.roots[0]])
 
-    return Pass(name, run, "model", _about(function))
+    return Pass(name, run, "model", about(function))
 
 
 NORMALISE = (
