@@ -139,7 +139,7 @@ def _ours(case: Case, data: dict[str, Any], wanted: list[Any], row: Row, quick: 
             return
         row.gradient = measure(call, quick=quick)
         entries = ours.Entries(call)
-        row.gradient_native = measure(entries, quick=quick) if entries.programs else None
+        row.gradient_native = measure(entries, quick=quick)
         row.tape_bytes = entries.tape_bytes() if ours.tape_bytes(made) is None else ours.tape_bytes(made)
         inputs = native.inputs_of(case.signature, data)
         row.primal_irgrad = measure(lambda: function(*inputs), quick=quick)

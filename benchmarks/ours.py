@@ -70,18 +70,22 @@ class Entries:
         from irgrad.engine.kernel.programs import Program
 
         ran: list[tuple[Any, list[Any]]] = []
-        original, ready_frames = Program.enter, Calls.__call__
+        original = Program.enter
 
         def recording(program: Any, frame: Any, buffers: list[Any]) -> Any:
             ran.append((program, list(buffers)))
             return original(program, frame, buffers)
 
+        ready = Calls.__call__  # calls of small kernels enter by frames of their own
         Program.enter = recording  # type: ignore[method-assign]
-        Calls.__call__ = lambda self, args: MISSED  # type: ignore[method-assign]  # every call goes through `enter`
+        Calls.__call__ = lambda *_: MISSED  # type: ignore[method-assign]
         try:
             call()
         finally:
-            Program.enter, Calls.__call__ = original, ready_frames  # type: ignore[method-assign]
+            Program.enter = original  # type: ignore[method-assign]
+            Calls.__call__ = ready  # type: ignore[method-assign]
+        if not ran:
+            raise RuntimeError("the call entered no native code, so there is nothing to time")
         self.programs = [program for program, _ in ran]
         self._buffers = [full for _, full in ran]
         self._frames = [(ctypes.c_void_p * len(full))(*(a.ctypes.data for a in full)) for _, full in ran]

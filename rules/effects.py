@@ -99,6 +99,7 @@ _PRINTS = CallFacts("inactive", reads=None, inactive=True, writes_errno=True)
 _STOPS = CallFacts("inactive", reads=None, inactive=True, noreturn=True)
 _CONSTANT = CallFacts("inactive", reads=None, writes=None, inactive=True)
 _STREAM = CallFacts("inactive", reads=None, returns=0, inactive=True)
+_MESSAGE = CallFacts("inactive", reads=(0, 1), writes=(0,), inactive=True)
 _METHOD = CallFacts("inactive", reads=None, writes=(0, 1), inactive=True)
 
 
@@ -229,6 +230,10 @@ _CXX_OBJECT = re.compile(
     r"|_ZNK?St(?:3__1)?(?:9exception|9bad_alloc|8bad_cast|10bad_typeid|1[0-9](?:runtime|logic|range|length|domain)_error"
     r"|1[0-9](?:out_of_range|invalid_argument|overflow_error|underflow_error)|[12][0-9]bad_[a-z_]+)(?:[CD]\dE|4what)"
 )
+_CXX_MESSAGE = re.compile(  # constructors of exceptions from a string of C: they copy it
+    r"_ZNSt(?:3__1)?1[0-9](?:(?:runtime|logic|range|length|domain|overflow|underflow)_error|out_of_range"
+    r"|invalid_argument)C[12]EPKc"
+)
 _CXX_INIT = re.compile(r"_ZNSt8ios_base4Init[CD]\dEv|_ZNSt6chrono\w*3nowEv|_ZNSt3__16chrono\w*3nowEv")
 
 
@@ -319,6 +324,8 @@ def _by_pattern(symbol: str) -> CallFacts | None:
         return _STOPS
     if _CXX_STREAM.match(symbol):
         return _STREAM
+    if _CXX_MESSAGE.fullmatch(symbol):
+        return _MESSAGE
     if _CXX_OBJECT.match(symbol):
         return _METHOD
     return _SILENT if _CXX_INIT.match(symbol) else None

@@ -30,7 +30,7 @@ from irgrad.engine.ir.verify import verify_module
 from irgrad.rules.errors import IRInvalid
 
 __all__ = [
-    "Code", "Pass", "PassRun", "Settings", "function_pass", "llvm_pass", "model_pass", "observed", "recorded",
+    "Code", "Pass", "PassRun", "Settings", "about", "function_pass", "llvm_pass", "model_pass", "observed", "recorded",
     "run_passes", "table", "text_pass",
 ]  # fmt: skip
 
@@ -159,7 +159,8 @@ class Pass:
     about: str
 
 
-def _about(function: Callable[..., object]) -> str:
+def about(function: Callable[..., object]) -> str:
+    """The first paragraph of a function's docstring, in one line."""
     return (function.__doc__ or "").strip().partition("\n\n")[0].replace("\n", " ")
 
 
@@ -171,7 +172,7 @@ def text_pass(name: str, function: Callable[[str], str]) -> Pass:
         if changed is not code.text:
             code.text = changed
 
-    return Pass(name, run, "text", _about(function))
+    return Pass(name, run, "text", about(function))
 
 
 def model_pass(name: str, function: Callable[[Module], object]) -> Pass:
@@ -181,7 +182,7 @@ def model_pass(name: str, function: Callable[[Module], object]) -> Pass:
         made = function(code.model)
         code.changes += made if isinstance(made, int) else 0
 
-    return Pass(name, run, "model", _about(function))
+    return Pass(name, run, "model", about(function))
 
 
 def function_pass(name: str, function: Callable[[Module, Function], object]) -> Pass:
@@ -193,12 +194,12 @@ def function_pass(name: str, function: Callable[[Module, Function], object]) -> 
             if settings.functions is None or fn.name in settings.functions:
                 function(module, fn)
 
-    return Pass(name, run, "model", _about(function))
+    return Pass(name, run, "model", about(function))
 
 
 def llvm_pass(name: str, function: Callable[[Code, Settings], object]) -> Pass:
     """A pass over a module of LLVM's own; the function asks for it by `code.llvm`, or leaves the code alone."""
-    return Pass(name, function, "llvm", _about(function))
+    return Pass(name, function, "llvm", about(function))
 
 
 # -- running and watching ----------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from functools import wraps
 
 from irgrad.engine.codegen.optimise import LOWER
-from irgrad.engine.codegen.passes import Code, Pass, Settings, function_pass, model_pass, text_pass
+from irgrad.engine.codegen.passes import Code, Pass, Settings, about, function_pass, model_pass, text_pass
 from irgrad.engine.codegen.prepare import PREPARE
 from irgrad.engine.ir.assembly import link_assembly
 from irgrad.engine.ir.model import Function, Module
@@ -32,6 +32,7 @@ from irgrad.engine.normalise.reinterpret.elements import separate_elements
 from irgrad.engine.normalise.reinterpret.mixed import load_members, split_mixed_vectors
 from irgrad.engine.normalise.reinterpret.packed import unpack
 from irgrad.engine.normalise.reinterpret.unions import move_unions
+from irgrad.engine.normalise.scratch import reuse_scratch
 from irgrad.engine.normalise.unify_returns import unify_returns
 from irgrad.engine.runtime.approximations import link_approximations
 from irgrad.engine.runtime.helpers import link_arena
@@ -68,6 +69,19 @@ def _lower_exceptions(code: Code, settings: Settings) -> None:
 
 EXCEPTIONS = (Pass("lower-exceptions", _lower_exceptions, "model", "Exceptions become ordinary control flow."),)
 
+
+def _rooted(name: str, function: Callable[[Module, Function], object]) -> Pass:
+    """A pass over the module of one root, whose arguments are what the analyses of memory take them for."""
+
+    @wraps(function)
+    def run(code: Code, settings: Settings) -> None:
+        module = code.model
+        if len(settings.roots) == 1 and settings.roots[0] in module.functions:
+            function(module, module.functions[settings.roots[0]])
+
+    return Pass(name, run, "model", about(function))
+
+
 NORMALISE = (
     model_pass("expand-library", expand_library),
     function_pass("desugar", desugar),
@@ -80,6 +94,7 @@ NORMALISE = (
     function_pass("unify-returns", _alone(unify_returns)),
     function_pass("make-reducible", _alone(make_reducible)),
     function_pass("canonical-loops", _alone(canonicalise)),
+    _rooted("reuse-scratch", reuse_scratch),
     function_pass("close-loops", _alone(close_loops)),
 )
 

@@ -126,6 +126,8 @@ class LoopFacts:
     bytes:      of the tape in an iteration of this loop itself, those of inner loops left out
     sizes:      the tape of a call for this loop itself; None where its bytes are not known before it runs
     kept, recalled: what is saved, reloaded and computed again of an iteration, inner loops left out
+    kind:       "independent", "reduction", "scan", "time steps" or "sequential": what iterations hand to one another;
+                carries: the same with the lines that make it so, in words
     """
 
     function: str
@@ -139,6 +141,8 @@ class LoopFacts:
     sizes: tuple[Size, ...] | None
     kept: tuple[KeptValue, ...]
     recalled: tuple[RecalledValue, ...]
+    kind: str = ""
+    carries: str = ""
 
     @property
     def trips(self) -> str:

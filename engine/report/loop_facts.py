@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
+from irgrad.engine.analyses.evolution.dependence import Dependence
+from irgrad.engine.analyses.evolution.loop_classes import classify
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Block, Instruction
 from irgrad.engine.report.counts import Counts
@@ -37,6 +39,7 @@ class _Reader:
         self.root = root
         self.reverse = planned.facts
         self.loops = planned.facts.loops.all
+        self.dependence = Dependence(planned.fn, planned.facts.unit.pointers, planned.facts.induction)
         self.counts = Counts(planned.facts, words.scalar, self._iteration)
 
     def _iteration(self, loop: Loop) -> str:
@@ -69,8 +72,23 @@ class _Reader:
         return LoopFacts(
             self.words.function(self.planned.fn), self.loops.index(loop), parent, loop.depth, place, last,
             self.counts.iterations(loop), own + record, tuple(sizes) if sizes is not None else None, kept,
-            self._recalled(loop),
+            self._recalled(loop), *self._class(loop),
         )  # fmt: skip
+
+    def _class(self, loop: Loop) -> tuple[str, str]:
+        """What the iterations hand to one another: the class, and in words."""
+        found = classify(self.dependence, loop)
+        said: str = found.name
+        if found.carried:
+            first = found.carried[0]
+            lines = dict.fromkeys(str(self.words.value_place(i, loop)) for i in (first.first, first.second))
+            said += f": {' and '.join(lines)}, {first.relation.because}"
+            more = len(found.carried) - 1
+            said += f" (and {more} more)" if more else ""
+        elif found.recurrences or found.reductions:
+            values = found.recurrences or found.reductions
+            said += f" over {', '.join(dict.fromkeys(str(self.words.value_place(v, loop)) for v in values))}"
+        return found.name, said
 
     # -- what is kept --------------------------------------------------------------------------------------------
 

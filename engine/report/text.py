@@ -107,6 +107,7 @@ def _functions(report: Report) -> Iterator[str]:
             pad = "  " * loop.depth
             code = _quoted(report, loop.place)
             yield f"{pad}{loop_text(loop)}{':  ' + code if code else ''}"
+            yield f"{pad}  {loop.carries}"
             if reverse:
                 yield f"{pad}  {_bytes(loop)}"
                 yield from (f"{pad}  {row}" for row in _rows(loop.kept, loop.recalled))

@@ -136,3 +136,12 @@ def test_lanewise_intrinsics(name: str) -> None:
                                     "llvm.sadd.sat.i32", "llvm.arithmetic.fence.f64"])  # fmt: skip
 def test_intrinsics_whose_vector_form_is_another(symbol: str) -> None:
     assert not lanewise(symbol)
+
+
+def test_exceptions_copy_their_message() -> None:
+    """Nothing of the program's memory changes when one is made: what was read before a throw need not be saved."""
+    for name in ("_ZNSt11logic_errorC2EPKc", "_ZNSt13runtime_errorC1EPKc", "_ZNSt12out_of_rangeC1EPKc"):
+        found = facts(name)
+        assert found is not None and (found.reads, found.writes) == ((0, 1), (0,))
+    other = facts("_ZNSt11logic_errorD1Ev")
+    assert other is not None and other.reads is None

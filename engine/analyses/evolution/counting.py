@@ -11,6 +11,9 @@ each of them allows:
     < and <=      over the integers, ceil((b - a) / s): needs that the reading compared does not wrap in the loop
                   (`exact` for signed, `rising` for unsigned; a wrap would be poison and branching on it undefined)
 
+An exit that is decided outside of the loop is taken in the first iteration or never, and one behind which the function
+does not return ends no count: the others have to be certain then.
+
 Quotients and differences are taken in unsigned 64-bit arithmetic as max(b, a) - a, which cannot overflow.
 """
 
@@ -18,6 +21,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from irgrad.engine.analyses.control.decisions import decisions
 from irgrad.engine.analyses.control.loops import Loop, Loops
 from irgrad.engine.analyses.evolution.affine import Affine, constant_value, width
 from irgrad.engine.analyses.evolution.trips import Expr, TripCount, const, evaluate, from_form, make, signed
@@ -47,7 +51,14 @@ def solve(induction: LinearForms, loop: Loop) -> tuple[TripCount | None, TripCou
     dom = induction.loops.dom
     exact = True
     bounds: list[TripCount] = []
+    sudden: list[Expr] = []
     for block in loop.exiting:
+        if _never_returns(induction.loops, loop, block):
+            continue
+        at_once = _at_once(induction.loops, loop, block)
+        if at_once is not None:
+            sudden.append(at_once)
+            continue
         steady = induction.loops.of(block) is loop and all(dom.dominates(block, latch) for latch in loop.latches)
         found, all_solved = _exit_counts(induction, loop, block) if steady else ([], False)
         exact = exact and all_solved
@@ -60,10 +71,52 @@ def solve(induction: LinearForms, loop: Loop) -> tuple[TripCount | None, TripCou
     if not bounds:
         return None, None
     expr = bounds[0].expr
-    for other in bounds[1:]:
-        expr = make("umin", expr, other.expr)
+    for more in (*(other.expr for other in bounds[1:]), *sudden):
+        expr = make("umin", expr, more)
     most = TripCount(expr, all(count.certain for count in bounds))
     return (most if exact else None), most
+
+
+def _never_returns(loops: Loops, loop: Loop, block: Block) -> bool:
+    """An exit behind which the function does not return (it throws, aborts, or a check failed): nothing in reverse runs
+    for iterations that ended there."""
+    work = [succ for succ in loops.cfg.succs(block) if not loop.contains(succ)]
+    seen = set(work)
+    while work:
+        item = work.pop()
+        if item.terminator.opcode == "ret" or loop.contains(item):
+            return False
+        fresh = [succ for succ in loops.cfg.succs(item) if succ not in seen]
+        seen.update(fresh)
+        work += fresh
+    return True
+
+
+def _at_once(loops: Loops, loop: Loop, block: Block) -> Expr | None:
+    """The count of an exit that conditions from outside of the loop decide: it is taken in the first iteration, or
+    never (all bits set). None for other exits."""
+    last = block.terminator
+    outside = [not loop.contains(target) for target in last.blocks]
+    if last.opcode != "br" or sum(outside) != 1:
+        return None
+    ways = decisions(loops, loop, block)
+    if ways is None or not all(_from_outside(c, loop) for c in (last.operands[0], *(way.condition for way in ways))):
+        return None
+    stays = _truth(last.operands[0], holds=outside[1])
+    for way in ways:
+        stays = make("umax", stays, _truth(way.condition, holds=not way.holds))
+    return stays
+
+
+def _from_outside(cond: Value, loop: Loop) -> bool:
+    return not isinstance(cond, ConstUndef) and not (isinstance(cond, Instruction) and loop.contains(cond.block))
+
+
+def _truth(cond: Value, *, holds: bool) -> Expr:
+    """All bits set where the condition holds (or where it does not), else none."""
+    known = constant_value(cond)
+    yes: Expr = ("value", cond) if known is None else const(known)
+    return yes if holds else make("sub", const(-1), yes)
 
 
 def _exit_counts(induction: LinearForms, loop: Loop, block: Block) -> tuple[list[TripCount], bool]:

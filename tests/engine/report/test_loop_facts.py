@@ -28,6 +28,19 @@ def _fresh(name: str) -> Kernel:
     return load(SOURCE).kernel(name, SIGNATURES[name])
 
 
+def test_each_loop_has_its_class_and_the_reason() -> None:
+    source = """void steps(double *u, const double *w, long n, long t) {
+    for (long k = 0; k < t; k++)
+        for (long i = 0; i < n; i++)
+            u[i] = u[i] * w[i] + 1;
+}
+"""
+    found = explain(load(source).kernel("steps", "void(inout f64[n] u, f64[n] w, i64 n, i64 t)"), "vjp", lanes=False)
+    outer, inner = found.loops
+    assert (outer.kind, inner.kind, inner.carries) == ("time steps", "independent", "independent")
+    assert outer.carries.startswith("time steps: line 4, ") and outer.carries in str(found)
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "sizes"),
     [

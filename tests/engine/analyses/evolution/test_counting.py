@@ -304,3 +304,67 @@ def test_a_count_that_relies_on_this_exit_says_so(step: str, pred: str, certain:
     induction = Induction(fn)
     count = induction.trip_count(induction.loops.all[0])
     assert count is not None and count.certain == certain
+
+
+CHECKED = """declare void @abort()
+define i64 @f(i64 %n, i64 %m, i1 %bad, i1 %worse) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %latch ]
+  br i1 %bad, label %look, label %check
+look:
+  br i1 %worse, label %early, label %check
+check:
+  %inside = icmp ult i64 %i, %m
+  br i1 %inside, label %latch, label %stop
+stop:
+  call void @abort()
+  unreachable
+latch:
+  %next = add i64 %i, 1
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %loop, label %out
+early:
+  ret i64 -1
+out:
+  ret i64 %i
+}
+"""
+
+
+@pytest.mark.parametrize(("bad", "worse"), [(0, 0), (0, 1), (1, 0), (1, 1)])
+def test_exits_that_are_decided_before_the_loop_or_never_return(bad: int, worse: int) -> None:
+    """The bounds check ends no count; the other early exit is taken at once or never."""
+    fn = read(CHECKED).functions["f"]
+    induction = Induction(fn)
+    count = induction.trip_count(induction.loops.top[0])
+    assert count is not None
+    values = {fn.args[0]: 9, fn.args[2]: bad, fn.args[3]: worse}
+    assert count.evaluate({value: values[value] for value in count.uses}) == (0 if bad and worse else 8)
+    emitted = read(CHECKED)
+    counted = emitted.functions["f"]
+    found = Induction(counted).trip_count(Induction(counted).loops.top[0])
+    assert found is not None
+    place = Builder(counted.entry, 0)
+    total = found.emit(place)
+    for block in counted.blocks:
+        if block.terminator.opcode == "ret":
+            block.terminator.operands = [total]
+    call = compile_module(to_text(emitted), ["f"], cache=False).function(
+        "f", ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_bool, ctypes.c_bool)  # fmt: skip
+    assert call(9, 100, bad, worse) == (0 if bad and worse else 8)
+
+
+def test_an_exit_decided_before_an_endless_loop_is_no_count() -> None:
+    text = CHECKED.replace("br i1 %more, label %loop, label %out", "br label %loop").replace(
+        "br i1 %inside, label %latch, label %stop", "br label %latch")  # fmt: skip
+    induction = Induction(read(text).functions["f"])
+    assert induction.trip_count(induction.loops.top[0]) is None
+
+
+def test_a_count_that_may_miss_its_end_is_none_beside_a_check() -> None:
+    """With a step of two the loop may pass its bound and run until the check stops it."""
+    text = CHECKED.replace("add i64 %i, 1", "add i64 %i, 2").replace("icmp slt i64 %next, %n", "icmp ne i64 %next, %n")
+    induction = Induction(read(text).functions["f"])
+    assert induction.trip_count(induction.loops.top[0]) is None

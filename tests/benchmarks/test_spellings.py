@@ -1,0 +1,40 @@
+"""The spellings of a kernel: each is right at a reduced size, and a wrong one is noticed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.cases import CASES
+from benchmarks.spellings import __main__ as spellings
+
+
+@pytest.mark.long
+def test_every_spelling_of_a_kernel_gives_the_same_gradient(capsys: pytest.CaptureFixture[str]) -> None:
+    assert spellings.main(["kmeans", "--quick", "--rounds", "1"]) == 0
+    head, row = capsys.readouterr().out.splitlines()
+    assert head.split()[2:] == ["(a)", "(b)", "(c)", "(d)", "(e)", "(f)", "worst", "mean"]
+    assert row.split()[0] == "kmeans"
+
+
+def test_a_spelling_of_other_data_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = next(case for case in CASES if case.name == "nbody")
+    data = case.inputs(True)
+    true = spellings.Spelling.shadow
+    monkeypatch.setattr(spellings.Spelling, "shadow", lambda self, name: 1.0001 * true(self, name))
+    with pytest.raises(ValueError, match="nbody \\(b\\) is WRONG"):
+        spellings.entries_of(case, data, "b", tmp_path)
+
+
+def test_the_spread_judges_a_slow_value_against_itself() -> None:
+    worst, mean = spellings.spread({"a": (2.0, 1.0), "b": (3.0, 1.1), "c": (8.0, 2.0)})
+    assert worst == pytest.approx(2.0)
+    assert mean == pytest.approx(3.0 ** (1 / 3))
+
+
+def test_every_kernel_has_a_source_with_all_spellings() -> None:
+    folder = Path(spellings.__file__).parent
+    for name in spellings.KERNELS:
+        text = (folder / f"{name.split('-')[0]}.cpp").read_text(encoding="utf-8")
+        assert all(f"SPELLING == {word}" in text for word in ("PLAIN", "VECTORS", "STRUCTS", "ROWS", "CELLS"))

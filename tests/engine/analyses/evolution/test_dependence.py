@@ -1,0 +1,113 @@
+"""Dependence against brute force: random nests whose every access is listed, iteration by iteration."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from dataclasses import dataclass, field
+
+import pytest
+from nests import analysed
+
+
+def test_a_step_of_the_whole_address_space_is_none() -> None:
+    nest = Nest(1, [(("a", (0, 1, 0)), ("b", (0, 1, 0)))])
+    text = nest.source().replace("%w0.i = mul nsw i64 %i, 1", "%w0.i = shl i64 %i, 61").replace(
+        "%w0.c = add nsw i64 %w0.i, 0", "%w0.c = add i64 %w0.i, 0").replace(
+        "%w0 = getelementptr inbounds", "%w0 = getelementptr")  # fmt: skip
+    dependence, (loop,) = analysed(text)
+    assert [relation.carried for _, _, relation in dependence.pairs(loop)] == [True]
+
+
+# -- random nests ------------------------------------------------------------------------------------------------------
+
+SIZES = (5, 4)
+
+
+@dataclass
+class Nest:
+    """Up to two loops around statements `x[p] = y[q] ...`, each subscript (c, coefficient of i, of j) or through ix."""
+
+    depth: int
+    statements: list[tuple[tuple[str, tuple[int, int, int]], ...]] = field(default_factory=list)
+
+    def source(self) -> str:
+        """The nest in LLVM IR, as it stands: clang would move accesses."""
+        lines = ["declare double @llvm.fabs.f64(double)",
+                 "define void @f(ptr noalias %a, ptr noalias %b, ptr noalias %c, ptr noalias %n, ptr noalias %ix) {",
+                 "entry:", "  %count = load i64, ptr %n", "  br label %li", "li:",
+                 f"  %i = phi i64 [ 0, %entry ], [ %i1, %{'li' if self.depth == 1 else 'out'} ]"]  # fmt: skip
+        if self.depth == 2:
+            lines += ["  br label %lj", "lj:", "  %j = phi i64 [ 0, %li ], [ %j1, %lj ]"]
+        for number, (target, *reads) in enumerate(self.statements):
+            values = []
+            for position, access in enumerate(reads):
+                lines += _address(f"r{number}_{position}", *access)
+                lines.append(f"  %v{number}_{position} = load double, ptr %r{number}_{position}")
+                values.append(f"%v{number}_{position}")
+            lines.append(f"  %s{number} = fadd double {values[0]}, {values[-1]}")
+            lines += [*_address(f"w{number}", *target), f"  store double %s{number}, ptr %w{number}"]
+        if self.depth == 2:
+            lines += ["  %j1 = add nuw nsw i64 %j, 1", f"  %ej = icmp eq i64 %j1, {SIZES[1]}",
+                      "  br i1 %ej, label %out, label %lj", "out:"]  # fmt: skip
+        lines += ["  %i1 = add nuw nsw i64 %i, 1", "  %ei = icmp eq i64 %i1, %count",
+                  "  br i1 %ei, label %end, label %li", "end:", "  ret void", "}"]  # fmt: skip
+        return "\n".join(lines) + "\n"
+
+    def distances(self, level: int, ix: list[int]) -> set[int]:
+        """Distances of iterations of one loop that touch the same element, one of them writing."""
+        ranges = [range(size) for size in SIZES[: self.depth]]
+        touched: dict[tuple[object, ...], list[tuple[int, bool]]] = {}
+        for point in itertools.product(*ranges):
+            i, j = (*point, 0)[:2]
+            for target, *reads in self.statements:
+                touches = [(target, True), *((read, False) for read in reads)]
+                for (name, (const, by_i, by_j)), writes in touches:
+                    at = ix[i] + const if by_i == 99 else const + by_i * i + by_j * j
+                    key = (name, at, *point[:level])
+                    touched.setdefault(key, []).append((point[level], writes))
+        return {abs(p - q) for rows in touched.values() for (p, w), (q, v) in itertools.combinations(rows, 2) if w or v}
+
+
+def _address(to: str, name: str, subscript: tuple[int, int, int]) -> list[str]:
+    const, by_i, by_j = subscript
+    if by_i == 99:
+        return [f"  %{to}.at = getelementptr i64, ptr %ix, i64 %i", f"  %{to}.held = load i64, ptr %{to}.at",
+                f"  %{to}.sum = add nsw i64 %{to}.held, {const}",
+                f"  %{to} = getelementptr inbounds double, ptr %{name}, i64 %{to}.sum"]  # fmt: skip
+    lines = [f"  %{to}.i = mul nsw i64 %i, {by_i}", f"  %{to}.c = add nsw i64 %{to}.i, {const}"]
+    if by_j:
+        lines += [f"  %{to}.j = mul nsw i64 %j, {by_j}", f"  %{to}.s = add nsw i64 %{to}.c, %{to}.j"]
+    return [*lines, f"  %{to} = getelementptr inbounds double, ptr %{name}, i64 %{to}.{'s' if by_j else 'c'}"]
+
+
+def random_nest(rng: random.Random) -> Nest:
+    nest = Nest(rng.choice((1, 2)))
+
+    def access() -> tuple[str, tuple[int, int, int]]:
+        by_i = rng.choice((0, 1, 1, 2, 4, 8, -1, 99))
+        by_j = rng.choice((0, 1, 1, 2, -1)) if nest.depth == 2 else 0
+        return rng.choice("abc"), (rng.randint(0, 9) + 40 * (by_i < 0 or by_j < 0), by_i, by_j)
+
+    for _ in range(rng.choice((1, 2))):
+        nest.statements.append((access(), *(access() for _ in range(rng.choice((1, 2))))))
+    return nest
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_nests_are_never_called_independent_when_they_are_not(seed: int) -> None:
+    rng = random.Random(seed)
+    carried = free = 0
+    for _ in range(60):
+        nest = random_nest(rng)
+        ix = [rng.randrange(6) for _ in range(SIZES[0])]
+        dependence, loops = analysed(nest.source())
+        for level, loop in enumerate(loops):
+            real = nest.distances(level, ix) - {0}
+            relations = [relation for _, _, relation in dependence.pairs(loop)]
+            for distance in real:
+                found = any(r.low <= d <= r.high for r in relations for d in (distance, -distance))
+                assert found, nest.source()
+            carried += bool(real)
+            free += not relations
+    assert carried and free
