@@ -139,7 +139,8 @@ def _compiled(function: Any, signature: Signature) -> tuple[str, str]:
     """The symbol that Numba gives the function for these types, and the module."""
     try:
         import numba
-        from numba.core import config
+        from numba.core import config as settings
+        from numba.core.compiler_lock import global_compiler_lock
         from numba.core.errors import NumbaError
     except ImportError as error:
         raise LoadError("numba is not installed", because=str(error), fix='pip install "irgrad[numba]"') from None
@@ -147,15 +148,16 @@ def _compiled(function: Any, signature: Signature) -> tuple[str, str]:
     options = {"nopython": True, **getattr(function, "targetoptions", {}), "parallel": False}
     dispatcher: Any = numba.jit(**options)(getattr(function, "py_func", function))
     types = tuple(_type(numba.types, p) for p in signature.parameters)
-    level = config.OPT
-    config.OPT = type(level)(0) if not isinstance(level, int) else 0
-    try:
-        dispatcher.compile(types)
-    except (NumbaError, TypeError, NotImplementedError) as error:
-        raise CompileError(f"`{_plain(function)}` does not compile", because=f"numba says:\n{error}",
-                           fix="mend the function   or   the types in the signature") from None
-    finally:
-        config.OPT = level
+    config: Any = settings
+    with global_compiler_lock:
+        level, config.OPT = config.OPT, 0
+        try:
+            dispatcher.compile(types)
+        except (NumbaError, TypeError, NotImplementedError) as error:
+            raise CompileError(f"`{_plain(function)}` does not compile", because=f"numba says:\n{error}",
+                               fix="mend the function   or   the types in the signature") from None
+        finally:
+            config.OPT = level
     made = dispatcher.overloads[types]
     _check_result(numba.types, made.signature.return_type, signature)
     return made.fndesc.llvm_func_name, dispatcher.inspect_llvm(types)
