@@ -406,9 +406,8 @@ class Program:
                         from irgrad.engine.kernel.host import register
 
                         register(self.rules)
-                    options = self.source.options
-                    unit = compile_known(self.key, lambda: self.ir, [self.entry_symbol], [PEAK, DRAIN],
-                                         options.strict_fp, options.cpu)  # fmt: skip
+                    strict, cpu = self.source.options.strict_fp, self.source.options.cpu
+                    unit = compile_known(self.key, lambda: self.ir, [self.entry_symbol], [PEAK, DRAIN], strict, cpu)
                     self._peak = _READ(unit.address(PEAK)) if unit.has(PEAK) else None
                     self._compiled = unit
         return self._compiled
@@ -480,8 +479,7 @@ class Program:
     def check_status(self, buffers: Sequence[Array]) -> None:
         """Look at the status after a call. Raises KernelError."""
         slot, source = self.status_slot, self.source
-        status = 0 if slot is None else int(buffers[slot].item())
-        if status:
+        if slot is not None and (status := int(buffers[slot].item())):
             from irgrad.engine.signature.status import failure
 
             raise failure(source.name, source.signature, source.errors, status)
