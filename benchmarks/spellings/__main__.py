@@ -123,7 +123,6 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--json", help="write the seconds to this file")
     options = parser.parse_args(words)
-    os.environ.setdefault("IRGRAD_CACHE", "0")
     letters = "a" + options.only
     print(f"{'':11}{'primal ms':>10}" + "".join(f"{f'({x})':>14}" for x in letters) + f"{'worst':>8}{'mean':>6}")
     found, wrong = {}, 0
@@ -145,4 +144,5 @@ def main(words: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    os.environ.setdefault("IRGRAD_CACHE", "0")
     sys.exit(main())

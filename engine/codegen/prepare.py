@@ -20,7 +20,6 @@ from irgrad.engine.codegen.self_references import hold_self_references
 from irgrad.engine.ir.assembly import plain_assembly
 from irgrad.engine.ir.text.outline import outline
 from irgrad.engine.normalise.variadic import fixed_arguments
-from irgrad.engine.normalise.widen_indices import widen_indices
 from irgrad.engine.normalise.x86.lower import PREFIX, lower_vector_intrinsics
 from irgrad.rules.errors import LoadError
 from irgrad.rules.lookup import float_intrinsics
@@ -297,7 +296,6 @@ PREPARE = (
     llvm_pass("lower-masked", lower_masked),
     llvm_pass("keep-out-of-line", keep_out_of_line),
     text_pass("pure-libm", _pure_libm),
-    text_pass("widen-indices", widen_indices),
     llvm_pass("expose", expose),
     llvm_pass("optimise-scalar", optimise_scalar),
     llvm_pass("lower-late-masked", lower_late_masked),
