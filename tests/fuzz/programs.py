@@ -98,14 +98,16 @@ class Case:
 
     def _moved_by_errors(self, outputs: list[str]) -> Any:
         """What the first direction, taken as relative errors of the arguments, moves each output by, relative to it: each
-        estimate adds rounding to that, and takes each path through the program by its absolute value."""
+        estimate adds rounding to that, and takes each path through the program by its absolute value. Nothing is said
+        of outputs that cancel to rounding errors, whose relative errors are those of the compiler's choice."""
         jacobian, values = self._right
         parts = []
         for o in outputs:
             at = {n: flat(self.inputs[n]) for n in self.directions[0]}
             moves = {n: np.where(at[n] == 0, flat(d), flat(d) * at[n]) for n, d in self.directions[0].items()}
             size, total = np.abs(flat(values[o])), sum(np.abs(jacobian[o, n]) @ np.abs(m) for n, m in moves.items())
-            parts.append(total / np.where(size == 0, 1, size))
+            lost = size <= tolerance_of(self.kernel) * max(1.0, *(float(np.abs(v).max()) for v in values.values()))
+            parts.append(np.where(lost, 0, total / np.where(lost, 1, size)))
         return np.concatenate(parts)
 
     def compared(self, numbers: Any) -> Iterator[tuple[str, Any, Any]]:
