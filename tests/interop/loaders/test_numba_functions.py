@@ -167,6 +167,11 @@ def test_options_of_the_decorator_hold_and_loops_run_on_one_thread() -> None:
     np.testing.assert_allclose(engine.grad(kernel)(np.array([2.0, 4])), [-0.25, -0.0625])
 
 
+def test_the_decorator_wants_a_signature() -> None:
+    with pytest.raises(irgrad.SignatureError, match=r"(?s)wants a signature.*`nested` without one"):
+        irgrad.jit(nested)  # type: ignore[arg-type]
+
+
 def test_single_precision() -> None:
     kernel = irgrad.from_numba(nested, "f64(f32[n] x)")
     x = np.array([0.5, -1.5], np.float32)
