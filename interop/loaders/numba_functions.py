@@ -128,7 +128,8 @@ def jit(signature: str | Signature, **options: Any) -> Callable[[Any], Kernel]:
     The arguments are those of `from_numba`, which also says what it raises.
     """
     if callable(signature):
-        raise SignatureError("`irgrad.jit` wants a signature", because=f"it decorates `{_plain(signature)}` without one",
+        raise SignatureError("`irgrad.jit` wants a signature",
+                             because=f"it decorates `{_plain(signature)}` without one",
                              fix='@irgrad.jit("f64(f64[n] x)")')
     return lambda function: from_numba(function, signature, **options)
 
