@@ -17,7 +17,7 @@ from typing import Literal
 from irgrad.engine.analyses.control.loops import Loop
 from irgrad.engine.analyses.evolution.dependence import Access, Dependence, Relation
 from irgrad.engine.ir.model import Instruction, Value
-from irgrad.engine.ir.opcodes import PURE
+from irgrad.engine.ir.opcodes import PURE, having
 from irgrad.engine.ir.uses import Uses, uses_of
 from irgrad.rules.effects import facts
 
@@ -26,7 +26,7 @@ __all__ = ["Carried", "LoopClass", "classify"]
 Name = Literal["independent", "reduction", "scan", "time steps", "sequential"]
 _FOLDS = ("llvm.fmuladd.", "llvm.fma.", "llvm.maxnum.", "llvm.minnum.", "llvm.maximum.", "llvm.minimum.",
           "llvm.smax.", "llvm.smin.", "llvm.umax.", "llvm.umin.")  # fmt: skip
-_OPERATIONS = {"fadd", "fmul", "add", "mul", "and", "or", "xor"}
+_OPERATIONS = having("commutes")
 _LONGEST = 64
 
 
