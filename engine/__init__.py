@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         hvp,
         jac_sparse,
         jacfwd,
+        jacobian,
         jacrev,
         jvp,
         multi_jvp,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     )
     from irgrad.engine.functions.implicit import fixed_point, linear_solve, root
     from irgrad.engine.kernel.kernel import Kernel
+    from irgrad.engine.kernel.memory import release
     from irgrad.engine.kernel.tapes import explain_tape
     from irgrad.engine.report.calls import explain_rules
     from irgrad.engine.report.derivation import explain_plan
@@ -58,11 +60,13 @@ __all__ = [
     "hvp",
     "jac_sparse",
     "jacfwd",
+    "jacobian",
     "jacrev",
     "jvp",
     "linear_solve",
     "multi_jvp",
     "multi_vjp",
+    "release",
     "root",
     "value_and_grad",
     "vjp",
@@ -74,7 +78,7 @@ _HOMES: dict[str, str] = {
     "Kernel": "irgrad.engine.kernel.kernel",
     "Signature": "irgrad.engine.signature.signature",
     **dict.fromkeys(("grad", "hvp", "jvp", "value_and_grad", "vjp"), "irgrad.engine.functions.gradients"),
-    **dict.fromkeys(("hessian", "jacfwd", "jacrev"), "irgrad.engine.functions.jacobians"),
+    **dict.fromkeys(("hessian", "jacfwd", "jacobian", "jacrev"), "irgrad.engine.functions.jacobians"),
     **dict.fromkeys(("hessian_sparse", "jac_sparse"), "irgrad.engine.functions.sparse"),
     **dict.fromkeys((name for name in __all__ if "batch" in name), "irgrad.engine.batches.batched"),
     **dict.fromkeys(("multi_jvp", "multi_vjp"), "irgrad.engine.functions.directions"),
@@ -84,6 +88,7 @@ _HOMES: dict[str, str] = {
     "explain_plan": "irgrad.engine.report.derivation",
     "explain_rules": "irgrad.engine.report.calls",
     "explain_tape": "irgrad.engine.kernel.tapes",
+    "release": "irgrad.engine.kernel.memory",
     "check_rule": "irgrad.engine.rulecheck.check",
 }
 

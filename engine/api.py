@@ -6,7 +6,7 @@ from irgrad.engine.batches.batched import batch, batch_grad, batch_jvp, batch_va
 from irgrad.engine.functions.checking import CheckReport, check
 from irgrad.engine.functions.directions import multi_jvp, multi_vjp
 from irgrad.engine.functions.gradients import grad, hvp, jvp, value_and_grad, vjp
-from irgrad.engine.functions.jacobians import hessian, jacfwd, jacrev
+from irgrad.engine.functions.jacobians import hessian, jacfwd, jacobian, jacrev
 from irgrad.engine.functions.sparse import hessian_sparse, jac_sparse
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "hvp",
     "jac_sparse",
     "jacfwd",
+    "jacobian",
     "jacrev",
     "jvp",
     "multi_jvp",

@@ -19,13 +19,13 @@ from irgrad.engine.ir.text.outline import outline
 from irgrad.engine.kernel.host import refuse_hosted
 from irgrad.engine.kernel.programs import Program
 from irgrad.engine.kernel.serialised_calls import shared_state
+from irgrad.engine.runtime.arena import DRAIN, TRIM
 from irgrad.engine.runtime.batch_driver import WORK, driver_text
 from irgrad.rules.errors import IRGradError, Unsupported
 
 __all__ = ["Strategy", "Unit", "block_ir", "strategy_of", "unit_of", "varying", "work"]
 
 _WORK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-_DRAIN = "irgrad_tape_drain"
 _NO_INLINE = re.compile(r"^attributes #\d+ = \{[^\n]* noinline[^\n]*$", re.M)
 _INLINED = 1 << 20  # characters of a module whose functions are not inlined: they might multiply
 _TWICE = 1 << 18  # characters of a derivative that is not made a second time, as that of a widened function
@@ -79,7 +79,7 @@ class Unit:
         self.tables: dict[Any, Any] = {}  # plans by shapes (see `plan`)
         self.turn = threading.Lock() if strategy.serial else nullcontext()
         text, name = block_ir(program, strategy, uses), BLOCK
-        entries = [name, _DRAIN] if _DRAIN in outline(text).functions else [name]
+        entries = [name, *(row for row in (DRAIN, TRIM) if row in outline(text).functions)]
         self.compiled: Any = compile_module(text, entries, strict_fp=options.strict_fp, target=CPUS[options.cpu])
         self.address = int(self.compiled.address(name))
 

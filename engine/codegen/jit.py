@@ -26,15 +26,25 @@ from irgrad.rules.errors import IRInvalid, LoadError, Unsupported
 if TYPE_CHECKING:
     from irgrad.engine.codegen.target import Target
 
-__all__ = ["LLVM_LOCK", "Compiled", "compile_known", "compile_module", "compile_object", "link_object"]
+__all__ = [
+    "LLVM_LOCK",
+    "Compiled",
+    "compile_known",
+    "compile_module",
+    "compile_object",
+    "link_object",
+    "release_tapes",
+]
 
 _STARTS = b".init_array\0"  # among the names of sections
 _UNIT = "irgrad"
 # an entry of this name gives the unit's idle tape memory back (engine/runtime/helpers.py)
 _DRAIN = "irgrad_tape_drain"
+_TRIM = "irgrad_tape_trim"  # and one of this name that which no call uses
 # Engine, tracker and drain of each unit that is open, by a number. They are kept here, not in `Compiled`, because the
 # garbage collector finalises the members of a cycle in any order: the code must still be there when it is drained.
 _OPEN: dict[int, tuple[Any, Any, Callable[[], Any] | None]] = {}
+_TRIMS: dict[int, Callable[[], int]] = {}  # of units that are open
 _NUMBERS = count()
 # One compilation at a time: LLVM holds a process-wide lock anyway, and llvmlite's objects are not thread-safe.
 LLVM_LOCK = threading.RLock()
@@ -56,6 +66,8 @@ class Compiled:
         drain = self._addresses.get(_DRAIN)
         self._number = next(_NUMBERS)
         _OPEN[self._number] = (engine, tracker, None if drain is None else ctypes.CFUNCTYPE(None)(drain))
+        if _TRIM in self._addresses:
+            _TRIMS[self._number] = ctypes.CFUNCTYPE(ctypes.c_int64)(self._addresses[_TRIM])
         self.image = image
         self.cached = cached
 
@@ -93,12 +105,19 @@ class Compiled:
 def _end(number: int) -> None:
     """Free the machine code of a unit. The lock is held."""
     engine, tracker, drain = _OPEN.pop(number, (None, None, None))
+    _TRIMS.pop(number, None)
     if drain is not None:
         drain()
     if tracker is not None:
         tracker.close()
     if engine is not None:
         engine.close()
+
+
+def release_tapes() -> int:
+    """Free the tape memory that units keep between calls, but for what calls of other threads use now; its bytes."""
+    with LLVM_LOCK:
+        return sum(trim() for trim in list(_TRIMS.values()))
 
 
 def _end_unused() -> None:

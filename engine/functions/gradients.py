@@ -181,16 +181,29 @@ def _over_trees(
     return TreeGradient(kernel, make, wrt, argnums) if isinstance(kernel, TreeKernel) else None
 
 
-def jvp(kernel: Kernel, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+@overload
+def jvp(kernel: Kernel) -> Callable[[Sequence[Any], Sequence[Any]], tuple[Any, Any]]: ...
+
+
+@overload
+def jvp(kernel: Kernel, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]: ...
+
+
+def jvp(kernel: Kernel, primals: Sequence[Any] | None = None, tangents: Sequence[Any] | None = None) -> Any:
     """Outputs and their directional derivative (forward mode): `(out, tangent of out)`.
 
     primals:  the kernel's arguments
     tangents: one per argument, of its shape and dtype; None (or anything, for integer arguments) for no perturbation
 
+    `jvp(kernel)` is the function of `(primals, tangents)`.
+
     Outputs that are not floating-point have the tangent None. Raises as the kernel does, and ShapeError or DTypeError
     for a tangent that does not fit.
     """
     kernel = plain_kernel(kernel)
+    if primals is None or tangents is None:
+        _both_or_none(primals, tangents, f"`{kernel.signature}`")
+        return partial(jvp, kernel)
     bound = kernel.bind(tuple(primals), {})
     arguments = kernel.signature.arguments
     if len(tangents) != len(arguments):
@@ -210,10 +223,10 @@ def jvp(kernel: Kernel, primals: Sequence[Any], tangents: Sequence[Any]) -> tupl
     return _outputs(kernel, program, full), _outputs(kernel, program, full, 0)
 
 
-def vjp(kernel: Kernel, *primals: Any, wrt: Wrt = None) -> tuple[Any, Callable[[Any], Any]]:
+def vjp(kernel: Kernel, *primals: Any, wrt: Wrt = None) -> Any:
     """Outputs and the pullback (reverse mode): `(out, pullback)`; `pullback(cotangent)` gives the gradients.
 
-    primals: the kernel's arguments (or one tuple of them)
+    primals: the kernel's arguments (or one tuple of them); without any, `vjp(kernel)` is the function of them
     wrt:     arguments to differentiate; all floating-point ones by default, then the pullback returns a tuple
 
     The pullback takes one cotangent, or a tuple of them when there are several outputs (None for an output that is
@@ -227,6 +240,8 @@ def vjp(kernel: Kernel, *primals: Any, wrt: Wrt = None) -> tuple[Any, Callable[[
     if len(primals) == 1 and isinstance(primals[0], tuple) and len(kernel.signature.arguments) != 1:
         primals = primals[0]
     positions, single = selected(kernel, wrt, None, all_floats=True)
+    if not primals:
+        return partial(vjp, kernel, wrt=wrt)
     bound = kernel.bind(primals, {})
     kept = Bound([None if b is None else b.copy() for b in bound.buffers], bound.sizes)
     out = kernel(*primals)
@@ -275,17 +290,25 @@ def reverse_of_scalar(kernel: Kernel, positions: Sequence[int]) -> tuple[Program
     return reverse, moving, target
 
 
-def hvp(kernel: Kernel, primals: Sequence[Any], tangents: Any, wrt: Wrt = None, *, argnums: Wrt = None) -> Any:
+def hvp(
+    kernel: Kernel, primals: Sequence[Any] | None = None, tangents: Any = None, wrt: Wrt = None, *,
+    argnums: Wrt = None,
+) -> Any:  # fmt: skip
     """Hessian-vector product of a scalar-valued kernel: forward over reverse, one native call.
 
     primals:  the kernel's arguments;  wrt: arguments of the Hessian, argument 0 by default
     tangents: the vector: one array of the shape of the argument, or a tuple when `wrt` is one
+
+    `hvp(kernel, wrt=...)` is the function of `(primals, tangents)`.
 
     Returns an array of the shape of the argument, or a tuple of them when `wrt` is one. Raises as `grad` does, and
     SignatureError, ShapeError or DTypeError for a vector that does not fit.
     """
     kernel = plain_kernel(kernel)
     positions, single = selected(kernel, wrt, argnums)
+    if primals is None or tangents is None:
+        _both_or_none(primals, tangents, f"`{kernel.signature}`")
+        return partial(hvp, kernel, wrt=wrt, argnums=argnums)
     bound = kernel.bind(tuple(primals), {})
     program, cotangent = forward_over_reverse(kernel, positions)
     rows = [tangents] if single else list(tangents)
@@ -299,6 +322,14 @@ def hvp(kernel: Kernel, primals: Sequence[Any], tangents: Any, wrt: Wrt = None, 
             start[_slot(program, position, 1)] = like(row, primal, f"tangent of `{arguments_name(kernel, position)}`")
     full = Run(program, bound, start)()
     return structured([plain(full[_slot(program, i, 0, 1)]) for i in positions], single)
+
+
+def _both_or_none(primals: Any, tangents: Any, where: str) -> None:
+    """Raises SignatureError where one of them is missing."""
+    if (primals is None) != (tangents is None):
+        missing = "primals" if primals is None else "tangents"
+        raise SignatureError(f"`{missing}` is missing", where=where, because="primals and tangents come together",
+                             fix="jvp(kernel, primals, tangents), or jvp(kernel) for a function of both; hvp likewise")
 
 
 def arguments_name(kernel: Kernel, position: int) -> str:

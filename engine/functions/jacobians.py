@@ -1,4 +1,4 @@
-"""`jacfwd`, `jacrev`, `hessian`: derivatives as arrays, a strip of directions in one native call."""
+"""`jacfwd`, `jacrev`, `jacobian`, `hessian`: derivatives as arrays, a strip of directions in one native call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from irgrad.engine.kernel.programs import Program
 from irgrad.engine.kernel.select import active_outputs, selected
 from irgrad.engine.signature.parameter import Wrt
 
-__all__ = ["hessian", "jacfwd", "jacrev", "lane_bytes"]
+__all__ = ["hessian", "jacfwd", "jacobian", "jacrev", "lane_bytes"]
 
 Array = np.ndarray[Any, Any]
 
@@ -54,6 +54,24 @@ def jacrev(kernel: Kernel, wrt: Wrt = None, *, argnums: Wrt = None, width: Width
     program = lambda w: kernel.primal.pullback((*positions, *outputs), w)  # noqa: E731
     made = partial(_strips, kernel, program, outputs, positions, width)
     return _function(kernel, made, _rows, partial(_nested, single=single))
+
+
+def jacobian(kernel: Kernel, wrt: Wrt = None, *, argnums: Wrt = None, width: Width = "auto") -> Callable[..., Any]:
+    """The Jacobian by the mode that has fewer directions at the arguments of the call: `jacfwd` or `jacrev`.
+
+    Arguments, result and errors are those of `jacfwd`.
+    """
+    positions, _ = selected(kernel, wrt, argnums)
+    forward = jacfwd(kernel, wrt, argnums=argnums, width=width)
+    reverse = jacrev(kernel, wrt, argnums=argnums, width=width)
+
+    def derivative(*args: Any, **kwargs: Any) -> Any:
+        """The Jacobian at these arguments."""
+        bound = kernel.bind(args, kwargs)
+        inputs, outputs = (sum(_size(kernel, bound, p) for p in ps) for ps in (positions, active_outputs(kernel)))
+        return (forward if inputs <= outputs else reverse)(*args, **kwargs)
+
+    return derivative
 
 
 def hessian(kernel: Kernel, wrt: Wrt = None, *, argnums: Wrt = None, width: Width = "auto") -> Callable[..., Any]:

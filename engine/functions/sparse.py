@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from irgrad.engine.functions.colouring import Pattern, colours, count
 from irgrad.engine.functions.jacobians import hessian_strips, lane_bytes
 from irgrad.engine.functions.strips import Strips, Width, choose_width
 from irgrad.engine.kernel.binding import Bound
@@ -29,7 +30,7 @@ from irgrad.engine.kernel.select import active_outputs, selected
 from irgrad.engine.signature.parameter import Wrt
 from irgrad.rules.errors import ActivityError, IRGradError, ShapeError, SignatureError
 
-__all__ = ["Coo", "colours", "hessian_sparse", "jac_sparse"]
+__all__ = ["Coo", "SparseDerivative", "hessian_sparse", "jac_sparse"]
 
 Array = np.ndarray[Any, Any]
 Make = Callable[[int], Strips]
@@ -49,44 +50,10 @@ class Coo(NamedTuple):
     shape: tuple[int, int]
 
 
-class Pattern:
-    """Places of entries, sorted by row, then column, without repetition; and the colours of its columns and rows."""
-
-    __slots__ = ("_by_column", "_by_row", "cols", "rows")
-
-    def __init__(self, rows: Array, cols: Array) -> None:
-        self.rows = rows
-        self.cols = cols
-        self._by_column: Array | None = None
-        self._by_row: Array | None = None
-
-    def by_column(self, columns: int) -> Array:
-        """Colours of the columns."""
-        if self._by_column is None:
-            self._by_column = colours(self.rows, self.cols, columns)
-        return self._by_column
-
-    def by_row(self, rows: int) -> Array:
-        """Colours of the rows."""
-        if self._by_row is None:
-            self._by_row = colours(self.cols, self.rows, rows)
-        return self._by_row
-
-    def joined(self, other: Pattern, shape: tuple[int, int]) -> Pattern:
-        """The places of both."""
-        return Pattern.of(np.append(self.rows, other.rows), np.append(self.cols, other.cols), shape)
-
-    @staticmethod
-    def of(rows: Any, cols: Any, shape: tuple[int, int]) -> Pattern:
-        """Sorted and without repetition."""
-        flat = np.unique(np.asarray(rows, np.int64) * shape[1] + np.asarray(cols, np.int64))
-        return Pattern(flat // max(1, shape[1]), flat % max(1, shape[1]))
-
-
 def jac_sparse(
     kernel: Kernel, pattern: Any = None, *, wrt: Wrt = None, argnums: Wrt = None, of: str | None = None,
     mode: str = "auto", width: Width = "auto",
-) -> Callable[..., Any]:  # fmt: skip
+) -> SparseDerivative:  # fmt: skip
     """The Jacobian of one output by one argument as a sparse matrix.
 
     pattern: which entries may differ from zero: a boolean array or SciPy sparse array of shape [output size, argument
@@ -96,20 +63,17 @@ def jac_sparse(
     width:   directions in one native call, as in `jacfwd`
 
     Returns a function of the kernel's arguments that gives a `scipy.sparse.csr_array` with arrays flattened in C order;
-    without SciPy a `Coo` (rows, cols, values, shape). Raises SignatureError for unknown names, ShapeError for a pattern
-    of another shape, IRGradError for a pattern that misses an entry.
+    without SciPy a `Coo` (rows, cols, values, shape). It also has `pattern`, `colours` and `aslinearoperator`, which
+    take the same arguments. Raises SignatureError for unknown names, ShapeError for a pattern of another shape,
+    IRGradError for a pattern that misses an entry.
     """
     position, output = _single(kernel, wrt, argnums), _output(kernel, of)
     if mode not in ("auto", "forward", "reverse"):
         raise SignatureError(f"there is no mode {mode!r}", fix='mode="forward", "reverse" or "auto"')
     choose_width(width, 1, 0)
     active = (position, output)
-    patterns = _Patterns(pattern)
 
-    def jacobian(*args: Any, **kwargs: Any) -> Any:
-        """The sparse Jacobian at these arguments."""
-        bound = kernel.bind(args, kwargs)
-
+    def problem(bound: Bound) -> _Problem:
         def forward(at: Bound) -> Make:
             return lambda w: Strips(lambda v: kernel.primal.jvp_only(active, v), at, [(position, 0)], [(output, 0)], w)
 
@@ -119,14 +83,14 @@ def jac_sparse(
         shapes = kernel.primal.shapes(bound.sizes)
         shape = (_product(shapes[output]), _product(shapes[position]))
         sizes = _Sizes(shape, width, lane_bytes(kernel, bound, active), position, f"`{kernel.signature}`")
-        return _matrix(patterns, bound, sizes, forward, reverse, mode)
+        return _Problem(sizes, forward, reverse, mode)
 
-    return jacobian
+    return SparseDerivative(kernel, _Patterns(pattern), problem)
 
 
 def hessian_sparse(
     kernel: Kernel, pattern: Any = None, *, wrt: Wrt = None, argnums: Wrt = None, width: Width = "auto"
-) -> Callable[..., Any]:
+) -> SparseDerivative:
     """The Hessian of a scalar-valued kernel by one argument as a sparse matrix: compressed Hessian-vector products.
 
     Arguments, result and errors are those of `jac_sparse`; the matrix is [argument size, argument size]. Raises
@@ -134,11 +98,8 @@ def hessian_sparse(
     """
     position = _single(kernel, wrt, argnums)
     choose_width(width, 1, 0)
-    patterns = _Patterns(pattern)
 
-    def second(*args: Any, **kwargs: Any) -> Any:
-        """The sparse Hessian at these arguments."""
-        bound = kernel.bind(args, kwargs)
+    def problem(bound: Bound) -> _Problem:
         size = _product(kernel.primal.shapes(bound.sizes)[position])
         bytes_ = 2 * lane_bytes(kernel, bound, (position,))
         sizes = _Sizes((size, size), width, bytes_, position, f"`{kernel.signature}`")
@@ -146,9 +107,71 @@ def hessian_sparse(
         def forward(at: Bound) -> Make:
             return lambda w: hessian_strips(kernel, at, (position,), w)
 
-        return _matrix(patterns, bound, sizes, forward, None, "forward")
+        return _Problem(sizes, forward, None, "forward")
 
-    return second
+    return SparseDerivative(kernel, _Patterns(pattern), problem)
+
+
+class SparseDerivative:
+    """A sparse Jacobian or Hessian as a function of the kernel's arguments. Made by `jac_sparse`, `hessian_sparse`.
+
+    `J(*args)` is the matrix, `J.pattern(*args)` where it may have entries, `J.colours(*args)` how many directions it
+    takes, `J.aslinearoperator(*args)` the matrix as products alone. All take the kernel's arguments and raise as it
+    does.
+    """
+
+    def __init__(self, kernel: Kernel, patterns: _Patterns, problem: Callable[[Bound], _Problem]) -> None:
+        self.kernel = kernel
+        self._patterns = patterns
+        self._problem = problem
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The sparse matrix at these arguments."""
+        bound = self.kernel.bind(args, kwargs)
+        return _matrix(self._patterns, bound, self._problem(bound))
+
+    def pattern(self, *args: Any, **kwargs: Any) -> Any:
+        """The entries that may differ from zero, as a sparse matrix of True: the pattern that was given, or the one
+        that calls with arguments of these sizes have found so far (it is probed if there was none)."""
+        found, problem = self._known(args, kwargs)
+        return _result(found, np.ones(len(found.rows), bool), problem.sizes.shape)
+
+    def colours(self, *args: Any, **kwargs: Any) -> int:
+        """How many directions give all entries: the colours of columns, or of rows in reverse mode."""
+        found, problem = self._known(args, kwargs)
+        return count(problem.direction(found)[1])
+
+    def aslinearoperator(self, *args: Any, **kwargs: Any) -> Any:
+        """A `scipy.sparse.linalg.LinearOperator` at these arguments, which are copied: products by forward mode, those
+        with the transpose by reverse mode, and no matrix. Raises IRGradError without SciPy."""
+        try:
+            import scipy.sparse.linalg as linalg  # noqa: PLR0402
+        except ImportError:
+            raise IRGradError("`aslinearoperator` needs SciPy", fix="pip install scipy") from None
+        bound = self.kernel.bind(args, kwargs)
+        bound = Bound([None if b is None else b.copy() for b in bound.buffers], bound.sizes)
+        problem = self._problem(bound)
+        forward = problem.forward(bound)
+
+        def products(make: Make, vectors: Any) -> Array:
+            rows = np.asarray(vectors).reshape(len(vectors), -1)
+            lanes: list[Lane] = [(np.arange(len(rows)), column) for column in rows.T]
+            return _apply(make, lanes, problem.sizes.chosen(len(lanes)))
+
+        made: Any = linalg.LinearOperator
+        return made(problem.sizes.shape, matvec=lambda v: products(forward, v)[:, 0],
+                    rmatvec=lambda v: products(problem.reverse or forward, v)[:, 0],
+                    matmat=lambda v: products(forward, v), dtype=forward(1).dtype(0))  # fmt: skip
+
+    def _known(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Pattern, _Problem]:
+        bound = self.kernel.bind(args, kwargs)
+        problem = self._problem(bound)
+        sizes = problem.sizes
+        found = self._patterns.get(bound, sizes.shape, sizes.where)
+        if found is None:
+            found = _found(problem.forward, bound, sizes)
+            self._patterns.keep(bound, sizes.shape, found)
+        return found, problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +184,25 @@ class _Sizes:
 
     def chosen(self, lanes: int) -> int:
         return choose_width(self.width, lanes, self.lane_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    """A matrix at some arguments: products forward (for other arguments as well), and reverse where there are such."""
+
+    sizes: _Sizes
+    forward: Callable[[Bound], Make]
+    reverse: Make | None
+    mode: str
+
+    def direction(self, pattern: Pattern) -> tuple[Make | None, Array]:
+        """The reverse products and colours of rows where they are fewer or asked for; else None and columns'."""
+        by_column = pattern.by_column(self.sizes.shape[1])
+        if self.mode != "forward" and self.reverse is not None:
+            by_row = pattern.by_row(self.sizes.shape[0])
+            if self.mode == "reverse" or 2 * count(by_row) < count(by_column):
+                return self.reverse, by_row
+        return None, by_column
 
 
 class _Patterns:
@@ -206,24 +248,25 @@ def _given(pattern: Any, shape: tuple[int, int], where: str) -> Pattern:
 # -- one matrix --------------------------------------------------------------------------------------------------------
 
 
-def _matrix(
-    patterns: _Patterns, bound: Bound, sizes: _Sizes, forward: Callable[[Bound], Make], reverse: Make | None, mode: str
-) -> Any:  # fmt: skip
-    pattern, make = patterns.get(bound, sizes.shape, sizes.where), forward(bound)
-    probed = pattern is None
+def _matrix(patterns: _Patterns, bound: Bound, problem: _Problem) -> Any:
+    sizes, forward = problem.sizes, problem.forward
+    pattern = patterns.get(bound, sizes.shape, sizes.where)
+    probed, lacking = pattern is None, "does not account for a product with a random vector"
     if pattern is None:
         pattern = _found(forward, bound, sizes)
-    values, gap = _entries(pattern, sizes, make, reverse, mode)
+    values, gap = _entries(pattern, bound, problem)
     if gap > np.sqrt(np.finfo(values.dtype).eps) and not probed:  # other branches than in the calls before, or rounding
         joined = pattern.joined(_found(forward, bound, sizes), sizes.shape)
         probed = patterns.given is None or len(joined.rows) == len(pattern.rows)
-        if probed:
-            values, gap = _entries(pattern := joined, sizes, make, reverse, mode)
+        if not probed:
+            lacking = f"lacks {joined.beyond(pattern, sizes.shape)}"
+        else:
+            values, gap = _entries(pattern := joined, bound, problem)
     if gap > (_ROUNDED if probed else np.sqrt(np.finfo(values.dtype).eps)):
         how = "the pattern that was given" if patterns.given is not None else "the pattern that was found by probing"
         raise IRGradError("a sparse matrix has entries outside of its pattern", where=sizes.where,
-                          because=f"{how} does not account for a product with a random vector",
-                          fix="pass a pattern with all entries, or use jacfwd, jacrev or hessian")  # fmt: skip
+                          because=f"{how} {lacking}",
+                          fix="pass a pattern with all entries, or none; or use jacfwd, jacrev or hessian")  # fmt: skip
     if patterns.given is None:
         patterns.keep(bound, sizes.shape, pattern)
     return _result(pattern, values, sizes.shape)
@@ -238,27 +281,23 @@ def _result(pattern: Pattern, values: Array, shape: tuple[int, int]) -> Any:
     return csr_array((values, pattern.cols, ends), shape=shape)
 
 
-def _entries(
-    pattern: Pattern, sizes: _Sizes, forward: Make, reverse: Make | None, mode: str
-) -> tuple[Array, float]:
+def _entries(pattern: Pattern, bound: Bound, problem: _Problem) -> tuple[Array, float]:
     """The values at the places of the pattern, and how far they are from accounting for a product, relatively."""
-    by_column = pattern.by_column(sizes.shape[1])
-    if mode != "forward" and reverse is not None:
-        by_row = pattern.by_row(sizes.shape[0])
-        if mode == "reverse" or 2 * _count(by_row) < _count(by_column):
-            return _compressed(reverse, pattern.rows, pattern.cols, by_row, sizes)
-    return _compressed(forward, pattern.cols, pattern.rows, by_column, sizes)
+    reverse, colour = problem.direction(pattern)
+    if reverse is not None:
+        return _compressed(reverse, pattern.rows, pattern.cols, colour, problem.sizes)
+    return _compressed(problem.forward(bound), pattern.cols, pattern.rows, colour, problem.sizes)
 
 
 def _compressed(make: Make, seeded: Array, read: Array, colour: Array, sizes: _Sizes) -> tuple[Array, float]:
     """Entries that lie at (seeded element, read element), the seeded elements summed up by colour."""
-    count = _count(colour)
+    needed = count(colour)
     check = np.random.default_rng(0).uniform(0.5, 1.5, len(colour))
-    lanes: list[Lane] = [(np.flatnonzero(colour == c), 1.0) for c in range(count)]
+    lanes: list[Lane] = [(np.flatnonzero(colour == c), 1.0) for c in range(needed)]
     lanes.append((np.arange(len(colour)), check))
     products = _apply(make, lanes, sizes.chosen(len(lanes)))
     values = products[read, colour[seeded]]
-    want, total, size = products[:, count], np.zeros(len(products)), np.zeros(len(products))
+    want, total, size = products[:, needed], np.zeros(len(products)), np.zeros(len(products))
     with np.errstate(invalid="ignore"):
         terms = values * check.astype(values.dtype)[seeded]
         np.add.at(total, read, terms)
@@ -281,35 +320,7 @@ def _apply(make: Make, lanes: Sequence[Lane], width: int) -> Array:
     return out
 
 
-# -- colours and patterns ----------------------------------------------------------------------------------------------
-
-
-def colours(rows: Array, cols: Array, size: int) -> Array:
-    """A colour for each of `size` columns, -1 for empty ones: columns of one colour share no row.
-
-    Greedy colouring, columns with the most rows first.
-    """
-    order = np.argsort(cols, kind="stable")
-    ends = np.searchsorted(cols[order], np.arange(size + 1))
-    by_column = rows[order].tolist()
-    found = np.full(size, -1, np.int64)
-    used: dict[int, int] = {}  # row -> colours in it, as bits
-    for column in np.argsort(-(ends[1:] - ends[:-1]), kind="stable").tolist():
-        members = by_column[ends[column] : ends[column + 1]]
-        if not members:
-            break
-        taken = 0
-        for row in members:
-            taken |= used.get(row, 0)
-        bit = ~taken & (taken + 1)
-        found[column] = bit.bit_length() - 1
-        for row in members:
-            used[row] = used.get(row, 0) | bit
-    return found
-
-
-def _count(colour: Array) -> int:
-    return int(colour.max(initial=-1)) + 1
+# -- patterns by probing ----------------------------------------------------------------------------------------------
 
 
 def _found(forward: Callable[[Bound], Make], bound: Bound, sizes: _Sizes) -> Pattern:
@@ -383,7 +394,7 @@ def _halved(make: Make, coarse: Pattern, step: int, sizes: _Sizes) -> Pattern:
     half, columns = step // 2, sizes.shape[1]
     colour = colours(coarse.rows, coarse.cols, -(-columns // step))
     lanes: list[Lane] = []
-    for c in range(_count(colour)):
+    for c in range(count(colour)):
         first = np.flatnonzero(colour == c) * step
         for start in (first, first + half):
             elements = (start[:, None] + np.arange(half)).reshape(-1)

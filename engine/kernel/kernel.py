@@ -202,6 +202,26 @@ class Kernel:
                 reset.append((buffers[number], 0.0))
         return Prepared(self._primal, buffers, reset, [buffers[i] for i in self._outputs])
 
+    def tape_bytes(self, *args: Any, **kwargs: Any) -> int:
+        """The bytes of tape that a reverse sweep at these arguments takes (`grad`, `vjp`); it runs once to tell.
+
+        All floating-point arguments are differentiated. Memory is taken in chunks, so that a little more may be
+        allocated. `explain(kernel).tape_bytes` computes it from sizes without a run, where it is known, and says which
+        loops and values it is for. Raises as the kernel does.
+
+            >>> import irgrad, numpy as np
+            >>> lib = irgrad.load('''double f(double x, long n) {
+            ...     for (long i = 0; i < n; i++) x = x * x - 0.5;
+            ...     return x;
+            ... }''')
+            >>> lib.kernel("f", "f64(f64 x, i64 n)").tape_bytes(0.3, 1000) >= 8000
+            True
+        """
+        from irgrad.engine.kernel.memory import tape_of_call
+
+        program = self._primal.pullback([n for n, slot in enumerate(self._primal.slots) if slot.differentiable])
+        return tape_of_call(program, self.bind(args, kwargs), self._outputs)
+
     def tree(self, *templates: Any, returns: Any = None, fixed: Mapping[str, Any] | None = None) -> TreeKernel[Kernel]:
         """The kernel as a function of trees: nested dicts, lists, tuples, named tuples and dataclasses of arguments.
 

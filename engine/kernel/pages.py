@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["LEAST", "MOST_KEPT", "zeros"]
+__all__ = ["LEAST", "MOST_KEPT", "release_pages", "zeros"]
 
 Array = np.ndarray[Any, Any]
 LEAST = 1 << 19
@@ -44,3 +44,15 @@ def zeros(shape: tuple[int, ...], dtype: Any) -> Array:
 
     _given[id(memory)] = weakref.ref(owner, back)
     return np.ndarray(shape, dtype, owner)
+
+
+def release_pages() -> int:
+    """Free the memory that no array uses; its bytes."""
+    freed = 0
+    while _free:
+        try:
+            size, rows = _free.popitem()
+        except KeyError:  # another thread was faster
+            break
+        freed += size * len(rows)
+    return freed

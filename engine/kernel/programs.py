@@ -23,7 +23,7 @@ from irgrad.engine.kernel.normal_form import entry_name, entry_text, normal_name
 from irgrad.engine.kernel.options import Options
 from irgrad.engine.kernel.pages import zeros
 from irgrad.engine.kernel.serialised_calls import in_turn
-from irgrad.engine.runtime.arena import DRAIN, PEAK, PEAK_TEXT
+from irgrad.engine.runtime.arena import PEAK, PEAK_TEXT, WANTED
 from irgrad.engine.signature.slots import Slot, Step, derived_slots, only_again, primal_slots, word_text
 from irgrad.engine.support.pause import no_collections
 from irgrad.rules.errors import ActivityError, IRGradError
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["Options", "Program", "Source"]
 
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
-_READ = ctypes.CFUNCTYPE(ctypes.c_int64)
+_READ = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 _FUNCTION = re.compile(r'^(?:define|declare)\b[^\n@]*@(?:"([^"\n]*)"|([-a-zA-Z$._0-9]+))', re.M)
 _TOKENS = 64  # states of the rules that a program remembers
 Array = np.ndarray[Any, Any]
@@ -407,7 +407,7 @@ class Program:
 
                         register(self.rules)
                     strict, cpu = self.source.options.strict_fp, self.source.options.cpu
-                    unit = compile_known(self.key, lambda: self.ir, [self.entry_symbol], [PEAK, DRAIN], strict, cpu)
+                    unit = compile_known(self.key, lambda: self.ir, [self.entry_symbol], WANTED, strict, cpu)
                     self._peak = _READ(unit.address(PEAK)) if unit.has(PEAK) else None
                     self._compiled = unit
         return self._compiled
@@ -435,7 +435,7 @@ class Program:
     def tape_bytes(self) -> int:
         """The most tape memory that one call has used so far, in bytes; 0 for a program without a tape."""
         _ = self.compiled
-        return int(self._peak()) if self._peak is not None else 0
+        return int(self._peak(0)) if self._peak is not None else 0
 
     # -- running it ----------------------------------------------------------------------------------------------
 

@@ -553,6 +553,34 @@ out:
   ret void
 }
 
+; gives the memory of the arenas that no call uses back, and returns how many bytes that were
+define i64 @irgrad_tape_trim() noinline optnone nounwind {
+entry:
+  br label %scan
+scan:
+  %i = phi i64 [ 0, %entry ], [ %next, %again ]
+  %sum = phi i64 [ 0, %entry ], [ %bytes, %again ]
+  %cell = getelementptr [64 x ptr], ptr @irgrad.tape.pool, i64 0, i64 %i
+  %got = atomicrmw xchg ptr %cell, ptr null acq_rel, align 8
+  %empty = icmp eq ptr %got, null
+  br i1 %empty, label %again, label %drop
+drop:
+  %totalp = getelementptr i8, ptr %got, i64 32
+  %total = load i64, ptr %totalp, align 8
+  call void @irgrad.tape.drop(ptr %got)
+  %freed = add i64 %sum, %total
+  %guardp = getelementptr i8, ptr %got, i64 64
+  store atomic ptr inttoptr (i64 1 to ptr), ptr %guardp release, align 8
+  br label %again
+again:
+  %bytes = phi i64 [ %sum, %scan ], [ %freed, %drop ]
+  %next = add i64 %i, 1
+  %more = icmp ult i64 %next, 64
+  br i1 %more, label %scan, label %out
+out:
+  ret i64 %bytes
+}
+
 ; the largest tape of one call since the last time this was asked
 define i64 @irgrad_tape_bytes() noinline nounwind {
   %old = atomicrmw xchg ptr @irgrad_tape_peak, i64 0 monotonic, align 8

@@ -6,19 +6,24 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-__all__ = ["DRAIN", "PEAK", "PEAK_TEXT", "arena_text", "guarded_text", "run_name"]
+__all__ = ["DRAIN", "PEAK", "PEAK_TEXT", "RESET", "TRIM", "WANTED", "arena_text", "guarded_text", "run_name"]
 
 _GUARD_BYTES = 576  # see `arena.ll`
 DRAIN = "irgrad_tape_drain"
 """Closing the unit frees the tape memory that it keeps between calls."""
+TRIM = "irgrad_tape_trim"
+"""Frees the tape memory that no call uses."""
 PEAK = "irgrad.tape_bytes"
 PEAK_TEXT = f"""
-define i64 @{PEAK}() {{
-  %peak = load atomic i64, ptr @irgrad_tape_peak monotonic, align 8
+define i64 @{PEAK}(i64 %least) {{
+  %peak = atomicrmw umax ptr @irgrad_tape_peak, i64 %least monotonic, align 8
   ret i64 %peak
 }}
 """
-"""Tells how much tape memory was in use at most."""
+"""Tells how much tape memory was in use at most since the last `RESET`; it is at least `least` from now on."""
+RESET = "irgrad_tape_bytes"
+"""Tells the same, and begins anew."""
+WANTED = (PEAK, RESET, DRAIN, TRIM)
 
 
 @cache

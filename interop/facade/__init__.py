@@ -38,11 +38,13 @@ if TYPE_CHECKING:
         hvp,
         jac_sparse,
         jacfwd,
+        jacobian,
         jacrev,
         jvp,
         linear_solve,
         multi_jvp,
         multi_vjp,
+        release,
         root,
         value_and_grad,
         vjp,
@@ -97,8 +99,8 @@ _ERRORS = (
 _ENGINE = (
     "Kernel", "Signature", "batch", "batch_grad", "batch_jvp", "batch_value_and_grad", "batch_vjp", "check",
     "check_rule", "explain", "explain_batch", "explain_plan", "explain_rules", "explain_tape", "fixed_point",
-    "grad", "hessian", "hessian_sparse", "hvp", "jac_sparse", "jacfwd", "jacrev", "jvp", "linear_solve",
-    "multi_jvp", "multi_vjp", "root", "value_and_grad", "vjp",
+    "grad", "hessian", "hessian_sparse", "hvp", "jac_sparse", "jacfwd", "jacobian", "jacrev", "jvp",
+    "linear_solve", "multi_jvp", "multi_vjp", "release", "root", "value_and_grad", "vjp",
 )  # fmt: skip
 """All of `irgrad.engine`: a test compares the two."""
 
@@ -161,6 +163,7 @@ __all__ = [
     "interop",
     "jac_sparse",
     "jacfwd",
+    "jacobian",
     "jacrev",
     "jit",
     "jvp",
@@ -169,6 +172,7 @@ __all__ = [
     "multi_jvp",
     "multi_vjp",
     "opt_out",
+    "release",
     "root",
     "rule",
     "rules",

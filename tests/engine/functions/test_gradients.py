@@ -56,6 +56,22 @@ def test_hvp() -> None:
     np.testing.assert_allclose(engine.hvp(sample("cubes"), (X, 2.0), v), 12 * X * v, rtol=1e-14)
 
 
+def test_functions_of_functions() -> None:
+    """`jvp`, `vjp` and `hvp` of a kernel alone are functions, as `grad` of it is."""
+    kernel, v = sample("cubes"), np.array([1.0, 2.0, 3.0])
+    for got, want in zip(engine.jvp(kernel)((X, 2.0), (v, None)), engine.jvp(kernel, (X, 2.0), (v, None)), strict=True):
+        assert got == want
+    np.testing.assert_array_equal(engine.hvp(kernel, wrt="x")((X, 2.0), v), engine.hvp(kernel, (X, 2.0), v))
+    value, pullback = engine.vjp(kernel, wrt="a")(X, 2.0)
+    assert value == kernel(X, 2.0) and pullback(1.0) == kernel(X, 1.0)
+    with pytest.raises(irgrad.SignatureError, match="`tangents` is missing"):
+        engine.hvp(kernel, (X, 2.0))
+    with pytest.raises(irgrad.SignatureError, match="`primals` is missing"):
+        engine.jvp(kernel, tangents=(v, None))
+    with pytest.raises(irgrad.SignatureError, match="there is no argument `y`"):
+        engine.hvp(kernel, wrt="y")  # before it is called
+
+
 def test_tangents_that_do_not_fit() -> None:
     with pytest.raises(irgrad.ShapeError, match="tangent of `x` has shape"):
         engine.jvp(sample("cubes"), (X, 2.0), (np.ones(2), None))

@@ -8,6 +8,7 @@ from samples import sample
 
 import irgrad
 from irgrad import engine
+from irgrad.engine.functions import jacobians
 
 X = np.array([0.5, -1.0, 2.0])
 
@@ -72,3 +73,19 @@ def test_a_jacobian_of_nothing() -> None:
     (moved, square) = engine.jacfwd(sample("scale"), wrt="x")(np.empty(0), 3.0)
     assert moved.shape == square.shape == (0, 0)
     assert engine.jacrev(sample("scale"), wrt="x")(np.empty(0), 3.0)[0].shape == (0, 0)
+
+
+def test_jacobian_takes_the_mode_with_fewer_directions(monkeypatch: pytest.MonkeyPatch) -> None:
+    few, many = sample("cubes"), sample("scale")
+    x = np.array([0.5, -1.0, 2.0])
+    np.testing.assert_allclose(engine.jacobian(few)(x, 2.0), engine.jacfwd(few)(x, 2.0), rtol=1e-15)
+    wide, tall = engine.jacobian(many, wrt="x")(x, 3.0), engine.jacfwd(many, wrt="x")(x, 3.0)
+    np.testing.assert_allclose(wide[0], tall[0], rtol=1e-15)
+    used: list[str] = []
+    for name in ("jacfwd", "jacrev"):
+        made = getattr(jacobians, name)
+        noted = lambda *a, made=made, name=name, **k: lambda *x: (used.append(name), made(*a, **k)(*x))[1]  # noqa: E731
+        monkeypatch.setattr(jacobians, name, noted)
+    engine.jacobian(few)(x, 2.0)
+    engine.jacobian(few, wrt="a")(x, 2.0)
+    assert used == ["jacrev", "jacfwd"]

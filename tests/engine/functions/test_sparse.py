@@ -190,15 +190,43 @@ def test_single_precision_inside(given: bool) -> None:
         engine.jac_sparse(kernel, pattern)(x)
 
 
-def test_greedy_colours() -> None:
-    """Columns that share a row differ; empty columns have none."""
-    rows, cols = np.array([0, 0, 1, 2, 2]), np.array([0, 1, 1, 3, 0])
-    colour = sparse.colours(rows, cols, 5)
-    assert colour[0] != colour[1] and colour[0] != colour[3] and colour[2] == colour[4] == -1
-    assert colour.max() == 1
+def test_pattern_and_colours_of_a_derivative() -> None:
+    kernel = _kernel("arrow")
+    x = np.arange(1.0, 7.0)
+    found = engine.jac_sparse(kernel)
+    np.testing.assert_array_equal(found.pattern(x).toarray(), found(x).toarray() != 0)
+    by_column = engine.jac_sparse(kernel, mode="forward")
+    assert (found.colours(x), by_column.colours(x)) == (2, 6)  # two rows that share no column, and a full first row
+    given = scipy.sparse.csr_array(np.ones((6, 6), bool))
+    assert engine.jac_sparse(kernel, given).colours(x) == 6
+    second = engine.hessian_sparse(_kernel("rosenbrock", "f64(f64[n] x, i64 n)"))
+    assert second.colours(np.ones(50)) == 3 and second.pattern(np.ones(50)).nnz == 148
+
+
+@pytest.mark.parametrize("name", ["arrow", "rosenbrock"])
+def test_linear_operators_are_the_matrices(name: str) -> None:
+    scalar = name == "rosenbrock"
+    kernel = _kernel(name, "f64(f64[n] x, i64 n)") if scalar else _kernel(name)
+    derivative = (engine.hessian_sparse if scalar else engine.jac_sparse)(kernel)
+    x, v = np.array([0.5, -1.0, 2.0, 1.5]), np.array([1.0, -2.0, 0.5, 3.0])
+    made, dense = derivative.aslinearoperator(x), derivative(x).toarray()
+    x[:] = 0  # the operator has its own copy
+    np.testing.assert_allclose(made @ v, dense @ v, rtol=1e-13)
+    np.testing.assert_allclose(made.T @ v, dense.T @ v, rtol=1e-13)
+    np.testing.assert_allclose(made @ np.eye(4), dense, rtol=1e-13)
+    assert made.shape == (4, 4) and made.dtype == np.float64
+
+
+def test_entries_that_a_pattern_lacks_are_named() -> None:
+    with pytest.raises(irgrad.IRGradError, match=r"lacks \(0, 1\), \(0, 2\), \(0, 3\) and 2 more") as caught:
+        engine.jac_sparse(_kernel("arrow"), (np.arange(6), np.arange(6)))(np.arange(1.0, 7.0))
+    assert "or none" in str(caught.value)
 
 
 def test_without_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy.sparse.linalg", None)
+    with pytest.raises(irgrad.IRGradError, match="needs SciPy"):
+        engine.jac_sparse(_kernel("arrow")).aslinearoperator(np.ones(2))
     monkeypatch.setitem(sys.modules, "scipy.sparse", None)
     rows, cols, values, shape = engine.jac_sparse(_kernel("arrow"), mode="forward")(np.array([1.0, 2.0]))
     assert rows.tolist() == [0, 0, 1] and cols.tolist() == [0, 1, 1] and shape == (2, 2)

@@ -1,0 +1,50 @@
+"""Memory of derivatives: what the tape of a call takes, and what stays allocated between calls."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Iterable
+
+from irgrad.engine.codegen.jit import release_tapes
+from irgrad.engine.kernel.binding import Bound
+from irgrad.engine.kernel.pages import release_pages
+from irgrad.engine.kernel.programs import Program
+from irgrad.engine.kernel.run import Run
+from irgrad.engine.runtime.arena import PEAK, RESET
+
+__all__ = ["release", "tape_of_call"]
+
+_LOCK = threading.Lock()
+
+
+def release() -> int:
+    """Free the memory that is kept for the next call: tapes, and large arrays that nobody holds any more.
+
+    Tapes keep their largest size until the kernel goes, because fresh pages of the system are slow. Returns how many
+    bytes were freed; memory that calls of other threads use stays theirs. The next call allocates again.
+
+        >>> import irgrad, numpy as np
+        >>> lib = irgrad.load("double f(double x, long n) { for (long i = 0; i < n; i++) x = x * x - 0.5; return x; }")
+        >>> f = lib.kernel("f", "f64(f64 x, i64 n)")
+        >>> gradient = irgrad.grad(f)
+        >>> _ = gradient(0.3, 100_000), gradient(0.3, 100_000)
+        >>> irgrad.release() > 100_000
+        True
+    """
+    return release_tapes() + release_pages()
+
+
+def tape_of_call(program: Program, bound: Bound, outputs: Iterable[int]) -> int:
+    """The bytes of tape of one run of a pullback whose cotangents are ones."""
+    unit = program.compiled
+    if not unit.has(PEAK):
+        return 0
+    reset = unit.function(RESET, ctypes.c_int64)
+    peak = unit.function(PEAK, ctypes.c_int64, ctypes.c_int64)
+    seeds = (program.find(output, 0) for output in outputs)
+    run = Run(program, bound, {seed: 1.0 for seed in seeds if seed is not None})
+    with _LOCK:
+        before = reset()
+        run()
+        return int(peak(before))
