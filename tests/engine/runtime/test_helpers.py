@@ -116,3 +116,4 @@ def test_several_programs_with_an_arena_may_be_linked_together() -> None:
     whole = link_runtime(text, whole=True)
     assert "\ndefine internal void @irgrad_tape_drain()" in whole
     assert "\ndefine internal i64 @irgrad_tape_bytes()" in whole
+    assert "\ndefine internal i64 @irgrad_tape_trim()" in whole
