@@ -218,6 +218,7 @@ def _device_grad(options: argparse.Namespace, gradient: Any, name: str) -> int:
     from irgrad.engine.codegen import nvptx
     from irgrad.engine.codegen.objects import write_whole
     from irgrad.engine.grids.export import gradient_grid, gradient_header
+    from irgrad.engine.grids.threads_of_loops import for_device
     from irgrad.engine.report.explain import explain
     from irgrad.rules.errors import LoadError
 
@@ -228,7 +229,7 @@ def _device_grad(options: argparse.Namespace, gradient: Any, name: str) -> int:
     nvptx.nvidia(options.target)
     shared = _names(options.shared) if options.shared else ()
     code = nvptx.ptx(gradient_grid(gradient, name, shared), [name], options.target)
-    tape = explain(gradient.kernel, "grad", options.wrt.split(","), lanes=False).total
+    tape = explain(for_device(gradient.kernel), "grad", options.wrt.split(","), lanes=False).total
     header = gradient_header(gradient, name, options.target, shared, tape)
     data = nvptx.cubin(code, options.target) if output.suffix == ".cubin" else code.encode()
     write_whole(output, data)

@@ -17,9 +17,9 @@ from jax.interpreters import mlir
 from irgrad.engine.codegen.jit import compile_module
 from irgrad.engine.grids.grid import Grid
 from irgrad.interop.jax import device_parts, primitive
-from irgrad.interop.jax.by_iterations import with_tape, without_tape
 from irgrad.interop.jax.device import Call, call_of, device_grid
 from irgrad.interop.jax.device_parts import Plan
+from irgrad.interop.jax.for_device import with_tape, without_tape
 from irgrad.interop.jax.sums import _lower as rows_and_sum
 from irgrad.interop.jax.sums import foreign_sums
 

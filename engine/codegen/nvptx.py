@@ -19,7 +19,7 @@ from irgrad.engine.codegen.llvm import binding, parse
 from irgrad.engine.codegen.optimise import internalise_except
 from irgrad.engine.codegen.passes import Code, Settings, llvm_pass, model_pass, run_passes, text_pass
 from irgrad.engine.codegen.prepare import strip_target
-from irgrad.engine.codegen.target import Target
+from irgrad.engine.codegen.target import GPU_TAPE_COST, Target
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.locations import locate
@@ -72,7 +72,7 @@ def nvidia(architecture: str = "sm_90") -> Target:
         raise LoadError(f"`{architecture}` is no architecture of a GPU",
                         because="NVIDIA's are sm_80, sm_90, sm_100, ...", fix='architecture="sm_90"')  # fmt: skip
     return Target(architecture, lambda: _TRIPLE, lambda: architecture, lambda: "", vector_math=False,
-                  initialise=_all_targets, code_model="default", reloc="default")  # fmt: skip
+                  initialise=_all_targets, code_model="default", reloc="default", tape_cost=GPU_TAPE_COST)  # fmt: skip
 
 
 @cache
@@ -122,9 +122,17 @@ def ptxas() -> Path | None:
 
 @cache
 def _symbols(path: Path) -> dict[str, str]:
-    """The functions of a library with their types."""
+    """The functions of a library with their types, as the disk cache has them."""
+    from irgrad.engine.codegen.cache import default_cache, fingerprint
+
+    store, key = default_cache(), fingerprint("libdevice", str(path), identity())
+    kept = store.get("libdevice", key)
+    if kept is not None:
+        return dict(row.split("\t") for row in kept.decode().splitlines())
     module = binding().parse_bitcode(path.read_bytes(), context=binding().create_context())
-    return {f.name: str(f.global_value_type) for f in module.functions if not f.is_declaration}
+    found = {f.name: str(f.global_value_type) for f in module.functions if not f.is_declaration}
+    store.put("libdevice", key, "\n".join("\t".join(row) for row in found.items()).encode())
+    return found
 
 
 # -- what a device cannot run ---------------------------------------------------------------------------------------
@@ -138,7 +146,9 @@ def refuse_host_code(module: Module, known: Collection[str] = ()) -> None:
             raise _refused(f"`{variable.name}` is a variable of the program", "", "samples would see what others wrote")
     for fn in module.functions.values():
         for instr in fn.instructions():
-            _check(module, fn, instr, known)
+            refusal = _refusal(instr, known)
+            if refusal is not None:
+                raise _refused(refusal[0], locate(module, instr) or f"@{fn.name}", refusal[1])
 
 
 def _refused(what: str, where: str, because: str) -> Unsupported:
@@ -146,25 +156,26 @@ def _refused(what: str, where: str, because: str) -> Unsupported:
                        fix="leave it out of the function, or keep the kernel on the CPU")  # fmt: skip
 
 
-def _check(module: Module, fn: Function, instr: Instruction, known: Collection[str]) -> None:
-    where = locate(module, instr) or f"@{fn.name}"
+def _refusal(instr: Instruction, known: Collection[str]) -> tuple[str, str] | None:
+    """What a device cannot run of an instruction, and why; None where it can."""
     if instr.opcode in _REFUSED:
-        raise _refused(_REFUSED[instr.opcode], where, "device code has nothing to do it with")
+        return _REFUSED[instr.opcode], "device code has nothing to do it with"
     if instr.opcode == "alloca" and not hasattr(instr.operands[0], "value"):
-        raise _refused("an array on the stack without a constant length", where, "devices reserve the stack beforehand")
+        return "an array on the stack without a constant length", "devices reserve the stack beforehand"
     if any(str(value.type.scalar) in _NO_FLOATS for value in (instr, *instr.operands)):
-        raise _refused("a number of 80 or 128 bits", where, "devices have f32, f64 and shorter ones")
+        return "a number of 80 or 128 bits", "devices have f32, f64 and shorter ones"
     if instr.opcode == "frem" and instr.type not in (ty.F32, ty.F64):
-        raise _refused("a remainder of vectors or short floats", where, "libdevice has those of f32 and f64")
+        return "a remainder of vectors or short floats", "libdevice has those of f32 and f64"
     if not instr.is_call:
-        return
+        return None
     if isinstance(instr.callee, InlineAsm):
-        raise _refused("assembly", where, "it is that of another machine")
+        return "assembly", "it is that of another machine"
     if not isinstance(instr.callee, Function):
-        raise _refused("a call through a pointer", where, "which function it calls is known when it runs")
+        return "a call through a pointer", "which function it calls is known when it runs"
     callee = instr.callee
     if callee.is_declaration and callee.name not in known and not _runs(callee):
-        raise _refused(f"a call of `{callee.name}`", where, "it has no body in this module and is none of libdevice")
+        return f"a call of `{callee.name}`", "it has no body in this module and is none of libdevice"
+    return None
 
 
 def _runs(fn: Function) -> bool:
@@ -379,8 +390,8 @@ SAMPLE = (
 """A function of one sample with all that it calls inside, its sizes as constants where they are."""
 DEVICE = (
     text_pass("strip-target", strip_target),
-    model_pass("refuse-host-code", refuse_host_code),
     text_pass("write-intrinsics", write_intrinsics),
+    model_pass("refuse-host-code", refuse_host_code),
     model_pass("call-fmod", call_fmod),
     model_pass("use-libdevice", use_libdevice),
     text_pass("drop-debug-information", drop_debug_information),

@@ -16,6 +16,7 @@ from collections.abc import Collection
 from irgrad.engine.functions.gradients import Gradient
 from irgrad.engine.grids.grid import open_grid
 from irgrad.engine.grids.grid_text import GridParameter, GridSlot
+from irgrad.engine.grids.threads_of_loops import for_device
 from irgrad.engine.signature.dtypes import DTYPES
 from irgrad.engine.signature.slots import RETURN, Slot
 from irgrad.rules.errors import SignatureError
@@ -32,7 +33,8 @@ def gradient_grid(gradient: Gradient, name: str, shared: Collection[str] = (), *
 
     Raises SignatureError for a name that is no argument, Unsupported for what a device cannot run.
     """
-    gradient = gradient.valued()
+    kernel = for_device(gradient.kernel)
+    gradient = type(gradient)(kernel, None, gradient.positions, with_value=True, of=gradient.of)
     parameters, slots = arranged(gradient, shared)
     return open_grid(gradient.program, name, parameters, slots, device=device)
 

@@ -7,12 +7,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from irgrad.engine.ir.locations import locate
-from irgrad.engine.normalise.iterations import LOOP, outline_iterations, promises
+from irgrad.engine.normalise.iterations import LOOP, outline_iterations
 
 if TYPE_CHECKING:
     from irgrad.engine.kernel.kernel import Kernel
 
-__all__ = ["SharedLoops", "by_iterations", "shared_loops"]
+__all__ = ["SharedLoops", "for_device", "shared_loops"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +24,10 @@ class SharedLoops:
 
 
 @lru_cache(maxsize=256)
-def by_iterations(kernel: Kernel) -> Kernel:
-    """The kernel as devices have it: independent loops call a function for each iteration, none is vectorised. The
-    kernel itself where its source promises nothing of any loop."""
-    return kernel.with_options(iterations=True) if promises(kernel.source.text) else kernel
+def for_device(kernel: Kernel) -> Kernel:
+    """The kernel as devices have it: its tape is planned with their costs, independent loops call a function for each
+    iteration, and where the source promises something of a loop none is vectorised."""
+    return kernel.with_options(device=True)
 
 
 @lru_cache(maxsize=256)
@@ -35,7 +35,7 @@ def shared_loops(kernel: Kernel) -> SharedLoops:
     """The loops of a kernel."""
     from irgrad.engine.ir.text.reader import read
 
-    stage = by_iterations(kernel).primal.stage
+    stage = for_device(kernel).primal.stage
     module = read(stage.text, roots=[stage.name])
     root = module.functions[stage.name]
     calls = [i for i in root.instructions() if i.is_call and LOOP in (i.callee_name or "")]

@@ -119,7 +119,7 @@ def prepared_text(
     """The normal form of a function of a module, optimised for differentiation; inputs that it may write are copied.
 
     kept: functions that stay calls, since a rule is registered for them
-    options: `preopt` says whether anything is optimised, `iterations` whether independent loops are outlined
+    options: `preopt` says whether anything is optimised, `device` whether independent loops are outlined
     """
     from irgrad.engine.codegen.prepare import prepare
     from irgrad.engine.kernel.writes import perhaps_written
@@ -128,7 +128,7 @@ def prepared_text(
     normal, inline = normal_name(name), kept is None
 
     def prepared(text: str) -> str:
-        text = _by_iterations(text, normal, kept) if options.iterations else text
+        text = _by_iterations(text, normal, kept) if options.device else text
         return prepare(text, [normal], kept, preopt=options.preopt)
 
     text = prepared(module + normal_text(name, signature, inline=inline))
@@ -141,6 +141,8 @@ def prepared_text(
 def _by_iterations(text: str, normal: str, kept: Callable[[str], bool] | None) -> str:
     """Independent loops outlined: before LLVM optimises, which moves values from one iteration to the next."""
     from irgrad.engine.codegen.prepare import tidy
-    from irgrad.engine.normalise.iterations import scalar_loops, with_iterations
+    from irgrad.engine.normalise.iterations import promises, scalar_loops, with_iterations
 
+    if not promises(text):
+        return text
     return with_iterations(tidy(scalar_loops(text), [normal], kept), normal)

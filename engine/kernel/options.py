@@ -28,8 +28,8 @@ class Options:
     preopt: False to differentiate what the compiler wrote as it is, and to optimise only the derivative
 
     device_block: threads of a block on a GPU, a multiple of 32 up to 1,024; 0 for what the registers allow
-    iterations: loops that the source promises independent call a function for each iteration, which a grid of threads
-    can run (see `iterations.py`)
+    device: as GPUs have it: the tape is planned with their costs, and loops that the source promises independent call a
+    function for each iteration, which a grid of threads can run (see `iterations.py`)
 
     cpu: "native" for machine code with all that this machine's CPU can do, "baseline" for what every CPU of its
     architecture can: values are those of a compiler without -m options
@@ -44,7 +44,7 @@ class Options:
     strong_zero: bool = False
     device_tape: int = 0
     device_block: int = 0
-    iterations: bool = False
+    device: bool = False
     cpu: str = "native"
 
     def __post_init__(self) -> None:
@@ -64,8 +64,15 @@ class Options:
             raise IRGradError(f"device_block={self.device_block} is no block of threads",
                               because="a block has whole warps of 32, at most 1,024 threads", fix="device_block=128")
 
+    @property
+    def tape_cost(self) -> int:
+        """That of the machine whose code is made (see `Target`)."""
+        from irgrad.engine.codegen.target import GPU_TAPE_COST, HOST
+
+        return GPU_TAPE_COST if self.device else HOST.tape_cost
+
     def __str__(self) -> str:
         words = [f"strict_fp={self.strict_fp}", self.layout, "" if self.preopt else "preopt=False",
-                 "strong_zero" if self.strong_zero else "", "iterations" if self.iterations else "",
+                 "strong_zero" if self.strong_zero else "", "device" if self.device else "",
                  "" if self.cpu == "native" else f"cpu={self.cpu}"]  # fmt: skip
         return " ".join(filter(None, words))

@@ -314,12 +314,11 @@ class Program:
         status = parent.status_slot
         outputs = [n for n, s in enumerate(parent.slots) if s.role != "in"]
         request = Request(
-            name, step.derivative,
+            name, step.derivative, width=step.width, outputs=tuple(outputs),
             activity=tuple("dup" if number in step.active else "const" for number in range(len(parent.slots))),
             elements=tuple(slot.dtype.memory if slot.dtype.is_float else "" for slot in parent.slots),
-            width=step.width,
             discard=tuple(n for n in outputs if n != status) if step.derivative in ("jvp_only", "pullback") else (),
-            outputs=tuple(outputs), strict_fp=options.strict_fp, strong_zero=options.strong_zero,
+            strict_fp=options.strict_fp, tape_cost=options.tape_cost, strong_zero=options.strong_zero,
             zero_slopes=options.strong_zero, followed=only_again(self.source.signature, self.word, parent.slots),
         )  # fmt: skip
         rules = None

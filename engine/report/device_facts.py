@@ -30,9 +30,9 @@ def device_facts(asked: Question, target: str) -> DeviceFacts:
     from irgrad.engine.codegen import nvptx
     from irgrad.engine.grids.grid import open_grid
     from irgrad.engine.grids.occupancy import resident_threads
-    from irgrad.engine.grids.threads_of_loops import by_iterations, shared_loops
+    from irgrad.engine.grids.threads_of_loops import for_device, shared_loops
 
-    program = asked.of(by_iterations(asked.kernel).primal)
+    program = asked.of(for_device(asked.kernel).primal)
     nvptx.nvidia(target)
     parameters, slots = _arranged(asked, program)
     code = nvptx.ptx(open_grid(program, "explained", parameters, slots), ["explained"], target)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from irgrad.engine.grids.threads_of_loops import for_device
 from irgrad.engine.ir.text.outline import outline
 from irgrad.engine.report.activity_facts import active_values, argument_facts
 from irgrad.engine.report.calls import rule_uses
@@ -60,7 +61,8 @@ def explain(
                 arguments, for "grad" and "value_and_grad" the first argument
     lanes:      tell too whether samples and directions share runs, for which the derivative is made
     passes:     tell the passes with their times, for which the derivative is made anew
-    target:     tell what a GPU makes of it, an architecture as "sm_90"; ptxas says registers where it is installed
+    target:     tell what a GPU makes of it, an architecture as "sm_90", with the tape as it is planned for one; ptxas
+                says registers where it is installed
 
     The result tells which values are active and why, how often loops run, what is kept on the tape, reloaded and
     recomputed in them and how many bytes that takes, as formulas over the integer arguments, which rules are used, and
@@ -77,7 +79,7 @@ def explain(
         from irgrad.engine.codegen.nvptx import nvidia
 
         nvidia(target)
-    found = derivation_of(asked)
+    found = derivation_of(replace(asked, kernel=for_device(asked.kernel)) if target else asked)
     words = Words(asked.kernel, found.module, found.unit.root)
     parts = _parts(found, words)
     parts["lanes"], parts["passes"] = (), ()

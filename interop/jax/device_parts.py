@@ -22,8 +22,8 @@ from jax.interpreters import mlir
 from irgrad.engine.grids.parts import Parts
 from irgrad.engine.grids.threads_of_loops import shared_loops
 from irgrad.interop.jax.algebra import Key, Spec, program_of, result_numbers
-from irgrad.interop.jax.by_iterations import with_tape, without_tape
 from irgrad.interop.jax.device import ARCHITECTURE, BLOCK, TARGET, call_of, launch_of
+from irgrad.interop.jax.for_device import with_tape, without_tape
 from irgrad.rules.errors import Unsupported
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Plan(NamedTuple):
 def plan_of(spec: Spec, items: Any, results: Sequence[Any], threads: Any, *, device: bool = True) -> Plan:
     """How a call without a batch runs on many threads.
 
-    spec: of a kernel `by_iterations`; items: see `device.Call`; results: shapes of its results; threads: see `parts_of`
+    spec: of a kernel `for_device`; items: see `device.Call`; results: shapes of its results; threads: see `parts_of`
 
     Raises Unsupported where it cannot.
     """

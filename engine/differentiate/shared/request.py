@@ -45,6 +45,7 @@ class Request:
         zero slope
     followed: the function is a derivative, of one whose pointers to the same active arguments were followed already
     rounding: shadows are bounds of relative rounding errors, in place of tangents ("jvp")
+    tape_cost: what 8 bytes of tape cost, in additions of floats: values that cost less are computed again
     runtime_activity: a shadow that is its argument's own memory means that it has no derivative
     """
 
@@ -64,6 +65,7 @@ class Request:
     zero_slopes: bool = False
     followed: bool = False
     rounding: bool = False
+    tape_cost: int = 28
     runtime_activity: bool = False
 
     @property

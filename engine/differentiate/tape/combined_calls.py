@@ -17,7 +17,6 @@ from irgrad.engine.analyses.control.loops import Loops
 from irgrad.engine.analyses.memory.objects import resolve
 from irgrad.engine.differentiate.primitives.rows import libm_cost, pure_call
 from irgrad.engine.differentiate.shared.reverse_facts import ReverseFacts
-from irgrad.engine.differentiate.tape.recomputation import LIMIT
 from irgrad.engine.ir.model import Function, Instruction
 from irgrad.engine.ir.opcodes import PURE, TERMINATORS
 
@@ -69,7 +68,7 @@ class CombinedCalls:
         if found is None:
             unit = self.facts.unit
             kept = self.kept(ReverseFacts(unit, fn, unit.abis[fn], split=True))
-            found = self.bodies.pays[fn] = self.bodies.work(fn) * 8 <= LIMIT * (kept + 8)
+            found = self.bodies.pays[fn] = self.bodies.work(fn) * 8 <= unit.request.tape_cost * (kept + 8)
         return found
 
 

@@ -2,8 +2,9 @@
 
 Nodes are values that the reverse sweep needs, directly or to compute others again, and that cannot be had for
 nothing. A value that can be computed again hangs on its operands; one that cannot hangs on the source. Cutting a
-node means saving it. Its capacity is its size in bytes, times a weight for each loop around it. Any set of saved
-values that separates the source from the demands is enough; the cut finds the cheapest.
+node means saving it. Its capacity is its size in bytes, times a weight for each loop around it. An arc from the source
+to a value that can be computed again has the cost of doing so. Any set of saved values that separates the source from
+the demands is enough; the cut finds the cheapest.
 
 Source of the method: rematerialisation as a graph cut, as for checkpointing joint graphs; here weighted by bytes and
 loop depth.
@@ -109,11 +110,13 @@ def choose(
     demands: Iterable[Instruction],
     operands: Callable[[Instruction], list[Instruction] | None],
     price: Callable[[Instruction], int],
+    again: Callable[[Instruction], int] = lambda _: 0,
 ) -> tuple[set[Instruction], set[Instruction]]:
     """(values to save, values to compute again).
 
     operands(v)  what computing v again needs besides what is free; None when v must be saved
     price(v)     the cost of saving v
+    again(v)     the cost of computing v again
     """
     wanted = list(dict.fromkeys(demands))
     needs: dict[Instruction, list[Instruction] | None] = {}
@@ -134,6 +137,8 @@ def choose(
         net.add(2 * i, 2 * i + 1, price(value))
         if parts is None:
             net.add(source, 2 * i, INFINITE)
+        elif cost := again(value):
+            net.add(source, 2 * i, cost)
         for part in parts or ():
             net.add(2 * number[part] + 1, 2 * i, INFINITE)
     for value in wanted:

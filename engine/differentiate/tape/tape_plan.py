@@ -17,7 +17,7 @@ from irgrad.engine.differentiate.tape.demands import Demands, Why
 from irgrad.engine.differentiate.tape.liveness import at_one_level, computed_anyway
 from irgrad.engine.differentiate.tape.min_cut import LOOP_WEIGHT, choose
 from irgrad.engine.differentiate.tape.reads import Reads
-from irgrad.engine.differentiate.tape.recomputation import Recomputation
+from irgrad.engine.differentiate.tape.recomputation import NEVER, Recomputation
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.locations import locate
 from irgrad.engine.ir.model import Block, Instruction
@@ -176,7 +176,8 @@ def _cut(demands: Demands) -> set[Instruction]:
     asked = [*demands.direct, *(v for v in demands.values if facts.level(v) is None)]
     calls = at_one_level(facts) - computed_anyway(facts, asked)
     while True:
-        saved, again = choose(wanted, partial(rules.missing, calls=calls), partial(_price, demands))
+        again_cost = partial(_again_price, demands, calls)
+        saved, again = choose(wanted, partial(rules.missing, calls=calls), partial(_price, demands), again_cost)
         twice = again & calls
         if twice:
             twice &= computed_anyway(facts, [*asked, *saved])
@@ -187,9 +188,22 @@ def _cut(demands: Demands) -> set[Instruction]:
 
 def _price(demands: Demands, value: Instruction) -> int:
     """Bytes to save a value, times a weight for each loop around it."""
-    level = demands.facts.level(value)
-    runs = LOOP_WEIGHT ** min(level.depth if level is not None else 0, 8)
+    runs = _runs(demands, value)
     cells: Cells | None = demands.cells.get(value)
     if cells is not None and cells.entering is None:  # the group shares one array
         return int(8 * runs) // len(cells.keys)
     return int(ty.store_size(value.type) * runs)
+
+
+def _again_price(demands: Demands, calls: set[Instruction], value: Instruction) -> int:
+    """What making a call again costs, as bytes of tape. Arithmetic costs nothing here: chains of it are short. calls:
+    those that cost nothing either."""
+    cost = demands.rules.call_cost(value)
+    if value in calls or cost >= NEVER:
+        return 0
+    return 8 * _runs(demands, value) * cost // demands.rules.limit
+
+
+def _runs(demands: Demands, value: Instruction) -> int:
+    level = demands.facts.level(value)
+    return int(LOOP_WEIGHT ** min(level.depth if level is not None else 0, 8))

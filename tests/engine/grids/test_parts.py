@@ -18,7 +18,7 @@ EACH = '_Pragma("clang loop vectorize(assume_safety)")'
 
 def _parts(body: str, n: int = 50, **options: Any) -> Parts:
     source = f"#include <math.h>\nvoid f(const double *x, double *y, long n) {{ {body.replace('EACH', EACH)} }}\n"
-    kernel = irgrad.load(source).kernel("f", "void(f64[n] x, out f64[n] y, i64 n)").with_options(iterations=True)
+    kernel = irgrad.load(source).kernel("f", "void(f64[n] x, out f64[n] y, i64 n)").with_options(device=True)
     f64, shape = DTYPES["f64"], (ConstExtent(n),)
     slots = [GridSlot("x", f64, "in place", shape, "x", (False,)), GridSlot("y", f64, "keep", shape, target="y"),
              GridSlot("n", DTYPES["i64"], "bits", bits=n)]  # fmt: skip

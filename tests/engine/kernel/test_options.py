@@ -38,4 +38,4 @@ def test_a_block_of_a_device_has_whole_warps(block: int) -> None:
 
 
 def test_iterations_make_another_derivative() -> None:
-    assert "iterations" in str(Options(iterations=True)) != str(Options())
+    assert "device" in str(Options(device=True)) != str(Options())

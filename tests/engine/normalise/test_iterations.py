@@ -21,7 +21,7 @@ def _kernel(body: str, *, promise: bool = True) -> Kernel:
 
 
 def _outlined(kernel: Kernel) -> Kernel:
-    return kernel.with_options(iterations=True)
+    return kernel.with_options(device=True)
 
 
 def _functions(kernel: Kernel) -> list[str]:

@@ -44,6 +44,32 @@ def test_no_cheaper_choice_exists(seed: int) -> None:
                 assert cost <= sum(price[v] for v in other)
 
 
+@pytest.mark.parametrize("seed", range(25))
+def test_no_cheaper_choice_exists_where_computing_again_costs(seed: int) -> None:
+    nodes, parts, price = _graph(seed)
+    rng = random.Random(seed + 2)
+    again_cost = {node: rng.choice((0, 1, 20)) for node in nodes}
+    demands = rng.sample(nodes, 3)
+    saved, again = choose(demands, parts.__getitem__, price.__getitem__, again_cost.__getitem__)
+    assert all(_available(saved, d, parts) for d in demands)
+
+    def whole(kept: set[Instruction]) -> int:
+        made, work = set(kept), [d for d in demands if d not in kept]
+        total = sum(price[v] for v in kept)
+        for node in work:
+            if node not in made:
+                made.add(node)
+                total += again_cost[node]
+                work += [p for p in parts[node] or () if p not in made]
+        return total
+
+    assert whole(saved) == sum(price[v] for v in saved) + sum(again_cost[v] for v in again)
+    for count in range(len(nodes) + 1):
+        for other in itertools.combinations(nodes, count):
+            if all(_available(set(other), d, parts) for d in demands):
+                assert whole(saved) <= whole(set(other))
+
+
 def test_long_chains_are_broken() -> None:
     chain = [Instruction("fadd", ty.F64) for _ in range(5 * MAX_DEPTH)]
     below = {v: [chain[i - 1]] if i else None for i, v in enumerate(chain)}

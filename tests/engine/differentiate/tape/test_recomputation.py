@@ -31,6 +31,22 @@ def test_cheap_values_are_computed_again(term: str, opcode: str, computed: bool)
     assert (rules.cost(value) < NEVER) == computed
 
 
+@pytest.mark.parametrize(("term", "opcode", "computed", "missing"), [
+    ("sin(cos(x[i]))", "llvm.sin", True, 0),  # of values that are there: two calls cost less than eight bytes
+    ("sin(s)", "llvm.sin", False, 1),  # of a value that has to be saved for it
+])  # fmt: skip
+def test_a_dear_tape_has_calls_made_again(term: str, opcode: str, computed: bool, missing: int) -> None:
+    """On a device 8 bytes of tape cost as much as six calls."""
+    facts = facts_of(LOOP % term, "dccd", tape_cost=125)
+    rules = rules_of(facts)
+    last = find(facts, opcode, -1)
+    assert rules.computes(last) == computed
+    assert len(rules.missing(last, set()) or ()) == missing
+    cheap = rules_of(facts_of(LOOP % term, "dccd"))
+    value = find(cheap.facts, opcode, -1)
+    assert not cheap.computes(value) and cheap.missing(value, set()) is None
+
+
 def test_memory_that_is_overwritten_is_not_read_again() -> None:
     source = "void f(double *x, double *o) { for (long i = 0; i < 9; i++) { o[i] = sin(x[i] * x[i]); %s } }"
     for change, computed in (("", True), ("x[i] = 1;", False)):

@@ -1,4 +1,4 @@
-"""Kernels as devices have them: the second form only where a source promises something, and calls without a tape."""
+"""Calls of kernels as devices have them: without a tape, but for `tape="store"`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import irgrad
-from irgrad.engine.grids.threads_of_loops import by_iterations
+from irgrad.engine.grids.threads_of_loops import for_device
 from irgrad.engine.signature.slots import TAPE
 from irgrad.interop.jax.algebra import Kept, Spec
-from irgrad.interop.jax.by_iterations import with_tape, without_tape
+from irgrad.interop.jax.for_device import with_tape, without_tape
 
 EACH = "#pragma clang loop vectorize(assume_safety)\n"
 TEXT = """double f(const double *x, long n) {{ double s = 0;
@@ -29,15 +29,22 @@ def test_a_tape_stays_behind() -> None:
     makes = Spec(PROMISED, (0,), wanted=(2, TAPE), tape=kept)
     context = _Context(avals_in=("x",), avals_out=("value", "tape"))
     ctx, rows, spec = without_tape(context, ["x"], makes)
-    assert (ctx.avals_out, rows, spec.wanted, spec.kernel) == (("value",), ["x"], (2,), by_iterations(PROMISED))
+    assert (ctx.avals_out, rows, spec.wanted, spec.kernel) == (("value",), ["x"], (2,), for_device(PROMISED))
     assert with_tape(makes, ("value", "tape"), ["v"], lambda aval: f"zeros of {aval}") == ["v", "zeros of tape"]
     takes = Spec(PROMISED, (0, TAPE), cotangents=(2,), wanted=(0,), tape=kept)
     ctx, rows, spec = without_tape(_Context(avals_in=("x", "tape", "w"), avals_out=("g",)), ["x", "t", "w"], takes)
     assert (ctx.avals_in, rows, spec.inputs, spec.tape) == (("x", "w"), ["x", "w"], (0,), None)
 
 
-def test_other_calls_stay_as_they_are() -> None:
-    spec = replace(Spec(PLAIN, (0,), wanted=(2,)))
+def test_other_calls_have_another_kernel_alone() -> None:
+    spec = Spec(PLAIN, (0,), wanted=(2,))
     context = _Context(avals_in=("x",), avals_out=("value",))
-    assert without_tape(context, ["x"], spec) == (context, ["x"], spec)
+    assert without_tape(context, ["x"], spec) == (context, ["x"], replace(spec, kernel=for_device(PLAIN)))
     assert with_tape(spec, ("value",), ["v"]) == ["v"]
+
+
+def test_a_tape_that_is_to_be_stored_stays() -> None:
+    context = _Context(avals_in=("x",), avals_out=("value", "tape"))
+    for kernel, stays in ((PLAIN, True), (PROMISED, False)):
+        spec = Spec(kernel.with_options(tape="store"), (0,), wanted=(2, TAPE), tape=Kept((0,), (2,), 64))
+        assert (without_tape(context, ["x"], spec) == (context, ["x"], spec)) == stays

@@ -1,8 +1,9 @@
 """Calls of kernels as devices have them: independent loops stay apart, and no tape goes from call to call.
 
-A kernel whose source promises something of its loops has a second form, in which independent loops call a function for
-each iteration and nothing is vectorised before it is differentiated. Its tape is not that of the first form, which JAX
-has sized when it traced the call; each sweep makes its own.
+A kernel has a second form for devices (see `engine/grids/threads_of_loops.py`). Its tape is not that of the first form,
+which JAX has sized when it traced the call. So each sweep makes its own, interleaved by thread; its size does not grow
+with the number of samples. `tape="store"` keeps the first form, but for kernels whose source promises something of
+their loops.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from irgrad.engine.grids.threads_of_loops import by_iterations
+from irgrad.engine.grids.threads_of_loops import for_device
+from irgrad.engine.normalise.iterations import promises
 from irgrad.engine.signature.slots import TAPE
 from irgrad.interop.jax.algebra import Spec
 
@@ -19,11 +21,12 @@ __all__ = ["with_tape", "without_tape"]
 
 
 def without_tape(ctx: Any, operands: Sequence[Any], spec: Spec) -> tuple[Any, list[Any], Spec]:
-    """The call of the kernel `by_iterations`, which neither gets nor gives a tape: each iteration has its own. The call
-    as it is where that is the same kernel."""
-    kernel = by_iterations(spec.kernel)
-    if kernel is spec.kernel:
+    """The call of the kernel `for_device`, which neither gets nor gives a tape. The call as it is where its tape has to
+    be stored."""
+    taped = spec.tape is not None or spec.reads_tape
+    if taped and spec.kernel.options.tape == "store" and not promises(spec.kernel.source.text):
         return ctx, list(operands), spec
+    kernel = for_device(spec.kernel)
     last, avals, rows = len(spec.inputs) - 1, list(ctx.avals_in), list(operands)
     if spec.reads_tape:
         del avals[last], rows[last]
