@@ -25,31 +25,56 @@ from irgrad.interop.jax.sums import foreign_sums
 
 Order = Callable[[Iterable[int]], Iterable[int]]
 
-__all__ = ["on_grid", "on_parts", "run_grid"]
+__all__ = ["on_grid", "on_parts", "poison", "run_grid"]
 
 
-def run_grid(grid: Grid, arrays: list[Any], threads: int) -> None:
-    """Run a kernel that was made for the host: all threads, with a tape that holds NaNs."""
+def run_grid(grid: Grid, arrays: list[Any], threads: int, order: Order = list, workers: int = 1) -> None:
+    """Run a kernel that was made for the host, with a tape of NaNs: its threads in some order, or several at once.
+
+    One after the other, each finds the tape as it was before the first, and may not write what another one has written.
+    """
     compiled = compile_module(grid.text, [grid.name], strict_fp=True)
-    function = compiled.function(grid.name, None, *[ctypes.c_void_p] * (len(arrays) + 1), ctypes.c_int64)
-    tape = np.full(threads * grid.tape_bytes // 8 + 2, np.nan)
-    guard = tape[-1:].copy()
-    function(*(a.ctypes.data for a in arrays), tape.ctypes.data, threads)
-    assert np.array_equal(tape[-1:].view(np.int64), guard.view(np.int64)), "a thread wrote behind the tape"
+    kinds = [*[ctypes.c_void_p] * (len(arrays) + 1), *[ctypes.c_int64] * 2]
+    function = compiled.function(grid.name, None, *kinds)
+    addresses, size = [a.ctypes.data for a in arrays], threads * grid.tape_bytes
+    tape = poison(size + 16)
+    fresh, owned = tape.copy(), np.zeros(size + 16, bool)
+    owned[size:] = True  # nobody may write behind it
+
+    def alone(thread: int) -> None:
+        tape[:] = fresh
+        function(*addresses, tape.ctypes.data, thread, threads)
+        written = tape != fresh
+        assert not (written & owned).any(), f"thread {thread} writes to the tape of another thread, or behind all"
+        owned[:] |= written
+
+    if workers == 1:
+        for thread in order(range(threads)):
+            alone(thread)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(lambda thread: function(*addresses, tape.ctypes.data, thread, threads), order(range(threads))))
+    assert np.array_equal(tape[size:], fresh[size:]), "a thread writes behind the tape"
 
 
-def _run(grid: Grid, call: Call, threads: int, kinds: Any, *rows: Any) -> list[Any]:
+def poison(size: int) -> Any:
+    """Bytes of NaNs that are all different, as what a kernel has not written: any number that it writes is another."""
+    words = np.random.default_rng(size).integers(1, 1 << 51, -(-size // 8) + 1, np.int64) | 0x7FF8 << 48
+    return words.view(np.uint8)[:size]
+
+
+def _run(grid: Grid, call: Call, threads: int, order: Order, workers: int, kinds: Any, *rows: Any) -> list[Any]:
     given = [np.array(row, order="C") for row in rows]
     results: list[Any] = [np.full(aval.shape, 85, aval.dtype) for aval in kinds]  # devices zero nothing
     for operand, result in call.aliases.items():
         results[result] = given[operand]
-    run_grid(grid, [*given, *results], threads)
+    run_grid(grid, [*given, *results], threads, order, workers)
     return results
 
 
 @contextmanager
-def on_grid(threads: int) -> Iterator[list[Grid]]:
-    """Inside of it calls on the CPU run as kernels of a device would. Gives those that were made."""
+def on_grid(threads: int, order: Order = list, workers: int = 1) -> Iterator[list[Grid]]:
+    """Inside of it calls on the CPU run as kernels of a device would (see `run_grid`). Gives those that were made."""
     made: list[Grid] = []
 
     def lower(
@@ -67,7 +92,8 @@ def on_grid(threads: int) -> Iterator[list[Grid]]:
                  for n, a in enumerate(ctx.avals_out)]  # fmt: skip
 
         def run(*rows: Any) -> Any:
-            made = jax.pure_callback(lambda *arrays: _run(grid, call, count, kinds, *arrays), kinds, *rows)
+            made = jax.pure_callback(lambda *arrays: _run(grid, call, count, order, workers, kinds, *arrays),
+                                     kinds, *rows)
             totals = [row.sum(axis=0) if n in sums else row for n, row in enumerate(made)]
             return with_tape(given, full.avals_out, totals)
 

@@ -29,7 +29,7 @@ ONE = {"f64": 0x3FF0000000000000, "f32": 0x3F800000, "f16": 0x3C00, "bf16": 0x3F
 def gradient_grid(gradient: Gradient, name: str, shared: Collection[str] = (), *, device: bool = True) -> str:
     """The module of the kernel `name`. shared: arguments that all samples share; integers by value always are.
 
-    device: False for the same as a function of the host, which runs the threads one after the other
+    device: False for the same as a function of the host, which runs one thread
 
     Raises SignatureError for a name that is no argument, Unsupported for what a device cannot run.
     """

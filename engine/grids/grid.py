@@ -39,7 +39,7 @@ def grid_of(
 
     The tape is a last parameter, `tape_bytes` for each thread of the launch, interleaved (see `static_tape`).
     slab:   bytes for a thread where what a sample needs has no bound beforehand: the kernel traps where they are few
-    device: False for a function of the host, which runs the threads one after the other
+    device: False for a function of the host, which runs one thread
 
     Raises Unsupported for what a device cannot run, with the source line.
     """

@@ -6,7 +6,7 @@ memory) does not grow with their number. Three functions, the later ones around 
     NAME.sample(parameters, i64 sample, i64 row, ptr arena)     one sample: the program's pointers, and its call; row:
                                                                 the number of the thread
     NAME.thread(i64 thread, i64 threads, parameters, i64 samples, ptr tape, i64 tape_bytes)
-    NAME                                                 the kernel; on the host the threads, one after the other
+    NAME                                                 the kernel; on the host one thread, whose number it gets
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def kernel_text(
     rows: Sequence[GridSlot] = (),
 ) -> str:  # fmt: skip
     """`NAME.thread` around `NAME.sample`, and `NAME` around that, a kernel of a device; without one a function of the
-    host that runs the threads one after the other and takes their number as one more argument.
+    host that runs one thread, and takes its number and how many there are as two more arguments.
 
     samples: their number, "" where the launch says it (`i64 samples` behind the other parameters)
     slab:    bytes of the part of `tape` that is a thread's own, None where the launch says it (`tape_bytes`); 0: the
@@ -163,9 +163,8 @@ def kernel_text(
     text = _thread_text(name, parameters, declared, samples or "%samples", slab=slab, rows=rows)
     thread = f"call void @{quoted(name)}.thread"
     if not device:
-        w = Writer(f"define void @{quoted(name)}({declared}, i64 %threads)")
-        with w.loop("%threads") as number:
-            w.do(f"{thread}(i64 {number}, i64 %threads, {passed})")
+        w = Writer(f"define void @{quoted(name)}({declared}, i64 %thread, i64 %threads)")
+        w.do(f"{thread}(i64 %thread, i64 %threads, {passed})")
         return text + w.text()
     w = Writer(f"define ptx_kernel void @{quoted(name)}({declared})")
     words = [f"llvm.nvvm.read.ptx.sreg.{word}.x" for word in ("ctaid", "ntid", "nctaid", "tid")]

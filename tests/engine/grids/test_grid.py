@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import inspect
 from typing import Any
 
 import numpy as np
 import pytest
+from grids import run_grid
 from shares import fast
 
 import irgrad
@@ -14,6 +16,7 @@ from irgrad import engine
 from irgrad.engine.codegen import nvptx
 from irgrad.engine.codegen.jit import compile_module
 from irgrad.engine.functions.gradients import Gradient
+from irgrad.engine.grids import grid, static_tape
 from irgrad.engine.grids.export import arranged, gradient_grid
 from irgrad.engine.grids.grid import Grid, grid_of, open_grid
 from irgrad.engine.grids.grid_text import GridParameter, GridSlot
@@ -105,14 +108,51 @@ def test_threads_compute_what_the_batch_computes(name: str, threads: int) -> Non
     gradient, samples, n = _gradient(name), 37, 11
     x, p = _batch(samples)
     value, (x1, p1) = _by_the_engine(gradient, x, p, n)
-    grid = _known(gradient, samples, n, device=False)
-    tape = np.full(threads * grid.tape_bytes // 8 + 1, np.nan)
-    arrays = [x.copy(), p.copy(), np.full_like(x, np.nan), np.full_like(p, np.nan), np.full(samples, np.nan), tape]
-    compiled = compile_module(grid.text, ["k"], strict_fp=True)
-    compiled.function("k", None, *[ctypes.c_void_p] * 6, ctypes.c_int64)(*(a.ctypes.data for a in arrays), threads)
+    arrays = [x.copy(), p.copy(), np.full_like(x, np.nan), np.full_like(p, np.nan), np.full(samples, np.nan)]
+    run_grid(_known(gradient, samples, n, device=False), arrays, threads)
     for got, want in zip(arrays, (x, p, x1, p1, value), strict=False):
         assert np.allclose(got, want, rtol=1e-13, atol=1e-15)
-    assert np.isnan(tape[-1]), "nothing behind the tape is written"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_threads_at_once(name: str) -> None:
+    """As many threads of the system as there are of the kernel."""
+    gradient, samples, n, threads = _gradient(name), 200, 50, 8
+    x, p = _batch(samples)
+    value, (x1, p1) = _by_the_engine(gradient, x, p, n)
+    arrays = [x.copy(), p.copy(), np.full_like(x, np.nan), np.full_like(p, np.nan), np.full(samples, np.nan)]
+    run_grid(_known(gradient, samples, n, device=False), arrays, threads, workers=threads)
+    for got, want in zip(arrays, (x, p, x1, p1, value), strict=True):
+        assert np.allclose(got, want, rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("name", "found", "planted"),
+    [
+        ("triangle", "own = at.mul(thread,", "own = at.mul(thread,"),
+        ("triangle", "own = at.mul(thread,", "own = at.mul(ConstInt(ty.I64, 0),"),  # a place for all threads
+        ("swing", "ConstInt(ty.I64, width) if width", "ConstInt(ty.I64, width // 2) if width"),  # they overlap by half
+        ("triangle", "_spread(call, uses, threads, width)", "pass"),  # elements of one thread lie side by side
+        ("swing", "at.mul(threads, begin, ())", "begin"),  # arrays begin where the tape of one thread has them
+    ],
+)
+def test_threads_that_share_tape_are_caught(name: str, found: str, planted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A race planted where tapes get their places: threads that run one after the other give the right numbers with it,
+    so each has to be seen to write to its own part."""
+    source, space = inspect.getsource(static_tape.place_tape), dict(vars(static_tape))
+    assert found in source
+    exec(source.replace(found, planted), space)
+    monkeypatch.setattr(grid, "place_tape", space["place_tape"])
+    gradient, samples, n = _gradient(name), 5, 4
+    x, p = _batch(samples)
+    arrays = [x, p, np.zeros_like(x), np.zeros_like(p), np.zeros(samples)]
+    made = _known(gradient, samples, n, device=False)
+    assert made.tape_bytes >= 8 * n
+    if found == planted:
+        run_grid(made, arrays, 3)
+    else:
+        with pytest.raises(AssertionError, match="writes to the tape of another thread"):
+            run_grid(made, arrays, 3)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -125,10 +165,11 @@ def test_open_kernels_compute_the_same(name: str) -> None:
     arrays = {"x": x, "x_grad": np.ones_like(x), "p": p, "p_grad": np.zeros_like(p), "value": np.zeros(samples)}
     tape = np.zeros(threads * slab // 8 + 2)
     pointer, number = ctypes.c_void_p, ctypes.c_int64
-    kinds = [pointer, pointer, pointer, pointer, number, pointer, number, pointer, number, number]
+    kinds = [pointer, pointer, pointer, pointer, number, pointer, number, pointer, number, number, number]
     words = [arrays["x"], arrays["x_grad"], arrays["p"], arrays["p_grad"], n, arrays["value"], samples]
     given = [w if isinstance(w, int) else w.ctypes.data for w in words]
-    compiled.function("k", None, *kinds)(*given, -(-tape.ctypes.data // 16) * 16, slab, threads)
+    for thread in range(threads):
+        compiled.function("k", None, *kinds)(*given, -(-tape.ctypes.data // 16) * 16, slab, thread, threads)
     for got, want in ((arrays["value"], value), (arrays["x_grad"] - 1, x1), (arrays["p_grad"], p1)):
         assert np.allclose(got, want, rtol=1e-13, atol=1e-14)
 

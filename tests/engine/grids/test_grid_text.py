@@ -33,8 +33,11 @@ define internal void @p(ptr %x, ptr %a, ptr %y) {
 
 def _run(text: str, arrays: list[Any], *numbers: int) -> None:
     compiled = compile_module(text, ["k"], strict_fp=True)
-    function = compiled.function("k", None, *[ctypes.c_void_p] * len(arrays), *[ctypes.c_int64] * len(numbers))
-    function(*(a.ctypes.data for a in arrays), *numbers)
+    *first, threads = numbers
+    kinds = [*[ctypes.c_void_p] * len(arrays), *[ctypes.c_int64] * (len(numbers) + 1)]
+    function = compiled.function("k", None, *kinds)
+    for thread in range(threads):
+        function(*(a.ctypes.data for a in arrays), *first, thread, threads)
 
 
 def _text(slots: list[GridSlot], batch: list[str], *, samples: str, program: str = PROGRAM) -> str:
@@ -96,9 +99,9 @@ def _size(extent: str, n: int) -> int:
     text = joined(program + ARENA + body, kernel_text("k", parameters, "", device=False, slab=None))
     compiled = compile_module(text, ["k"], strict_fp=True)
     pointer, number = ctypes.c_void_p, ctypes.c_int64
-    function = compiled.function("k", None, pointer, ctypes.c_int32, number, pointer, number, number)
+    function = compiled.function("k", None, pointer, ctypes.c_int32, number, pointer, number, number, number)
     y = np.full(256, np.nan)
-    function(y.ctypes.data, n, 2, None, 0, 1)
+    function(y.ctypes.data, n, 2, None, 0, 0, 1)
     assert y[0] == 7
     return int(np.flatnonzero(y == 7)[1])
 

@@ -17,7 +17,7 @@ from grids import on_grid, on_parts
 
 import irgrad
 from irgrad.engine.codegen import nvptx
-from irgrad.engine.grids import parts_text
+from irgrad.engine.grids import parts_text, regions, static_tape
 from irgrad.interop.jax import device_parts
 from irgrad.interop.jax.device import TARGET
 from irgrad.interop.jax.device_parts import OneThread
@@ -265,6 +265,24 @@ def test_a_wrong_index_is_caught(function: str, found: str, planted: str, monkey
     with on_parts(5):
         got = jax.jit(f)(*args)
     assert np.allclose(got, wanted, rtol=1e-12) == (found == planted)
+
+
+@pytest.mark.parametrize(
+    ("found", "planted"),
+    [("", ""), ("own = at.mul(thread,", "own = at.mul(ConstInt(ty.I64, 0),")],
+)
+def test_iterations_that_share_tape_are_caught(found: str, planted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All iterations run forward before one runs back: a place for two of them gives other numbers."""
+    source, space = inspect.getsource(static_tape.place_tape), dict(vars(static_tape))
+    assert found in source
+    exec(source.replace(found, planted), space)
+    monkeypatch.setattr(regions, "place_tape", space["place_tape"])
+    f, args = CASES["scratch"]
+    function = jax.grad(f)
+    wanted = jax.jit(function)(*args)
+    with on_parts(5) as made:
+        got = jax.jit(function)(*args)
+    assert made and np.allclose(got, wanted, rtol=1e-12) == (found == planted)
 
 
 def test_what_runs_in_one_thread_says_so() -> None:
