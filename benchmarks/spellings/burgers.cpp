@@ -120,6 +120,6 @@ double primal() {
 void gradient() {
     double out, seed = 1;
     __enzyme_autodiff((void *)burgers, enzyme_dup, FLAT(0), enzyme_const, size[0], enzyme_const, size[1], enzyme_const,
-                      real[0], enzyme_const, real[1], enzyme_const, real[2], enzyme_dup, &out, &seed);
+                      real[0], enzyme_const, real[1], enzyme_const, real[2], enzyme_dupnoneed, &out, &seed);
 }
 #endif

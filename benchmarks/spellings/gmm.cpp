@@ -263,6 +263,6 @@ void gradient() {
     double out, seed = 1;
     __enzyme_autodiff((void *)gmm, enzyme_dup, FLAT(0), enzyme_dup, FLAT(1), enzyme_dup, FLAT(2), enzyme_const,
                       in[3].flat(), enzyme_const, real[0], enzyme_const, size[0], enzyme_const, size[1], enzyme_const,
-                      size[2], enzyme_const, size[3], enzyme_dup, &out, &seed);
+                      size[2], enzyme_const, size[3], enzyme_dupnoneed, &out, &seed);
 }
 #endif

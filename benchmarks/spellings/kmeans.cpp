@@ -119,6 +119,6 @@ double primal() {
 void gradient() {
     double out, seed = 1;
     __enzyme_autodiff((void *)kmeans, enzyme_dup, FLAT(0), enzyme_const, in[1].flat(), enzyme_const, size[0],
-                      enzyme_const, size[1], enzyme_const, size[2], enzyme_dup, &out, &seed);
+                      enzyme_const, size[1], enzyme_const, size[2], enzyme_dupnoneed, &out, &seed);
 }
 #endif

@@ -87,6 +87,6 @@ double primal() {
 }
 void gradient() {
     double out, seed = 1;
-    __enzyme_autodiff((void *)logsumexp, enzyme_dup, FLAT(0), enzyme_const, size[0], enzyme_dup, &out, &seed);
+    __enzyme_autodiff((void *)logsumexp, enzyme_dup, FLAT(0), enzyme_const, size[0], enzyme_dupnoneed, &out, &seed);
 }
 #endif

@@ -85,7 +85,7 @@ double primal() {
 }
 void gradient() {
     double out, seed = 1;
-    __enzyme_autodiff((void *)matvec, enzyme_const, in[0].flat(), enzyme_dup, FLAT(1), enzyme_const, size[0], enzyme_dup,
-                      &out, &seed);
+    __enzyme_autodiff((void *)matvec, enzyme_const, in[0].flat(), enzyme_dup, FLAT(1), enzyme_const, size[0],
+                      enzyme_dupnoneed, &out, &seed);
 }
 #endif

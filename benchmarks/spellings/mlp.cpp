@@ -169,6 +169,6 @@ void gradient() {
     __enzyme_autodiff((void *)mlp, enzyme_dup, FLAT(0), enzyme_dup, FLAT(1), enzyme_dup, FLAT(2), enzyme_dup, FLAT(3),
                       enzyme_dup, FLAT(4), enzyme_dup, FLAT(5), enzyme_const, in[6].flat(), enzyme_const, in[7].flat(),
                       enzyme_const, size[0], enzyme_const, size[1], enzyme_const, size[2], enzyme_const, size[3],
-                      enzyme_dup, &out, &seed);
+                      enzyme_dupnoneed, &out, &seed);
 }
 #endif

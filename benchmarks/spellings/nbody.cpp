@@ -101,7 +101,7 @@ double primal() {
 }
 void gradient() {
     double out, seed = 1;
-    __enzyme_autodiff((void *)energy, enzyme_dup, FLAT(0), enzyme_const, in[1].flat(), enzyme_const, size[0], enzyme_dup,
-                      &out, &seed);
+    __enzyme_autodiff((void *)energy, enzyme_dup, FLAT(0), enzyme_const, in[1].flat(), enzyme_const, size[0],
+                      enzyme_dupnoneed, &out, &seed);
 }
 #endif

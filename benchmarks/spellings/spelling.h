@@ -13,7 +13,7 @@
 #define ROWS 4     /* (e) two-dimensional arrays as double ** */
 #define CELLS 5    /* (f) reductions through memory, loops counting down, while, early continue */
 
-extern int enzyme_dup, enzyme_const;
+extern int enzyme_dup, enzyme_dupnoneed, enzyme_const;
 template <typename... A> void __enzyme_autodiff(void *, A...);
 
 template <class T> struct Matrix {

@@ -252,7 +252,7 @@ class _Program:
         self.count += 1
         thunk, root = f"irgrad.call.{self.count}", "irgrad.root"
         key = (root_text(call, root), call.derivation, call.untaped, tuple(active(call)), call.width, kept(call),
-               strong(call), loose(call), rounding(call))  # fmt: skip
+               strong(call), loose(call), rounding(call), unasked(call))  # fmt: skip
         parts = []
         if key not in self.known:
             name = f"irgrad.root.{self.count}"
@@ -383,6 +383,7 @@ def _differentiated(
     request = Request(
         name, _derivative_of(call), tuple(kinds), kept=kept(call), log=not call.untaped, strong_zero=strong(call),
         width=Apart(call.width) if call.width > 1 else 1, runtime_activity=loose(call), rounding=rounding(call),
+        discard=unasked(call),
     )  # fmt: skip
     derived = within_time(lambda: derive(module, request, book), f"differentiating `{call.function.name}`")
     said.called_by(book, module)
@@ -405,6 +406,17 @@ def _differentiated(
         for arg in module.functions[made].args:
             arg.attrs = ""  # pointers of a program may overlap
     return _Made(derived.name, _private(to_text(module), names), derived.scratch, replace(found, given=tuple(given)))
+
+
+def unasked(call: DerivativeCall) -> tuple[int, ...]:
+    """The parameters of the root whose final contents the call does not ask for: its result, unless it is returned,
+    and memory that is enzyme_dupnoneed."""
+    if call.split or rounding(call):
+        return ()
+    said = zip(formals_of(call), call.parameters, strict=True)
+    unneeded = [p.activity == "dupnoneed" and formal.type.is_ptr and p.held is None for formal, p in said]
+    result = [call.result.kind is not None and "primal_return" not in call.switches]
+    return tuple(i for i, silent in enumerate(unneeded + result) if silent)
 
 
 def strong(call: DerivativeCall) -> bool:

@@ -15,7 +15,7 @@ from irgrad.engine.analyses.memory.byte_kinds import CONFLICT
 from irgrad.engine.analyses.memory.objects import holds_address
 from irgrad.engine.differentiate.forward.rounding import error_of_cast, error_of_row
 from irgrad.engine.differentiate.layout import separate_shadows
-from irgrad.engine.differentiate.layout.leaves import has_float, has_pointer, zero_of
+from irgrad.engine.differentiate.layout.leaves import REASSOCIATE, has_float, has_pointer, zero_of
 from irgrad.engine.differentiate.primitives.application import application
 from irgrad.engine.differentiate.primitives.rows import Application
 from irgrad.engine.differentiate.shadow import runtime_activity, tagged_words
@@ -53,6 +53,7 @@ class Sweep:
         self.pending: list[tuple[Instruction, Instruction, bool]] = []
         self.b = Builder(Block())
         self.instruction: Instruction | None = None
+        self._free_sums = unit.free_sums(fn)
         self._handlers: dict[str, Callable[[Instruction], None]] = {
             "load": self.load, "store": self.store, "phi": self.phi, "alloca": self.alloca, "call": self.call,
             "ret": self.ret, "atomicrmw": self.atomic, "fptrunc": self.float_cast, "fpext": self.float_cast,
@@ -126,10 +127,11 @@ class Sweep:
         self.pending.clear()
 
     def copy(self, instr: Instruction) -> Instruction:
-        """The same instruction on the copied operands."""
+        """The same instruction on the copied operands; sums that nobody is told may be reordered."""
+        flags = tuple(dict.fromkeys((*instr.flags, *REASSOCIATE))) if instr in self._free_sums else instr.flags
         new = Instruction(
             instr.opcode, instr.type, [self.value(o) for o in instr.operands],
-            name=instr.name, flags=instr.flags, pred=instr.pred, elem=instr.elem, align=instr.align,
+            name=instr.name, flags=flags, pred=instr.pred, elem=instr.elem, align=instr.align,
             blocks=[self.blocks[b] for b in instr.blocks], indices=instr.indices, call=clean_call(instr.call),
             volatile=instr.volatile, ordering=instr.ordering, clauses=instr.clauses,
             metadata={k: v for k, v in instr.metadata.items() if k in KEPT_METADATA},

@@ -80,13 +80,6 @@ class Augment(Sweep):
     def ret(self, instr: Instruction) -> None:
         """Left open: `backward` closes the block with the reverse sweep or the return of the augmented function."""
 
-    def copy(self, instr: Instruction) -> Instruction:
-        """The copy of an instruction; sums that nobody sees may be reordered."""
-        new = super().copy(instr)
-        if instr in self.owner.free_sums:
-            new.flags = tuple(dict.fromkeys((*instr.flags, "reassoc", "nsz", "contract")))
-        return new
-
     # -- memory ----------------------------------------------------------------------------------------------
 
     def alloca(self, instr: Instruction) -> None:

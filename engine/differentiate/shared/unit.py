@@ -11,6 +11,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Protocol, TypeVar
 from zlib import crc32
 
+from irgrad.engine.analyses.control.cache import get
+from irgrad.engine.analyses.control.loops import Loops
+from irgrad.engine.analyses.evolution.reductions import free_sums
+from irgrad.engine.analyses.memory.delivered import delivered
 from irgrad.engine.analyses.memory.objects import Object, describes_types, holds_address, resolve
 from irgrad.engine.analyses.memory.strided_sets import Offsets, meets
 from irgrad.engine.differentiate.layout import lanes
@@ -95,7 +99,6 @@ class Unit:
         self.leaf_kinds: dict[tuple[Type, tuple[int, ...]], frozenset[Type]] = {}  # see carried.py
         self.strong_zero, self.zero_slopes = request.strong_zero, request.zero_slopes
         self.runtime_activity = request.runtime_activity  # a shadow may be the value's own memory
-        self.quiet = bool(request.discard)  # the values of the primal are not asked for
         self._found: dict[Callable[[Unit], object], object] = {}
         self._prefix = f"irgrad.{root.name}.{request.mode[0]}"
         self._abis()
@@ -240,6 +243,17 @@ class Unit:
         if make not in self._found:
             self._found[make] = make(self)
         return self._found[make]  # type: ignore[return-value]
+
+    def free_sums(self, fn: Function) -> set[Instruction]:
+        """The sums of a function that may be taken in any order: what they give only flows into derivatives."""
+        found = free_sums(fn, get(Loops, fn)) if self.flags and not self.request.rounding else set()
+        return found - self.delivered if found else found
+
+    @cached_property
+    def delivered(self) -> set[Value]:
+        """The values that may flow into what the caller is told: they are bitwise those of the function."""
+        arguments = (self.pointers.object_of.get(self.root.args[i]) for i in self.request.discard)
+        return delivered(self.pointers, sum(1 << obj.index for obj in arguments if obj is not None))
 
     @cached_property
     def every_write(self) -> int:

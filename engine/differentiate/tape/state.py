@@ -9,7 +9,6 @@ from collections.abc import Callable, Hashable
 from typing import NoReturn, Protocol
 
 from irgrad.engine.analyses.control.loops import Loop
-from irgrad.engine.analyses.evolution.reductions import free_sums
 from irgrad.engine.analyses.evolution.trips import TripCount
 from irgrad.engine.differentiate.layout.leaves import zero_of
 from irgrad.engine.differentiate.shadow.accumulate import accumulate
@@ -129,7 +128,6 @@ class ReverseState(ReverseFacts):
         super().__init__(unit, fn, abi, split=split)
         self.plan = TapePlan(self)
         self.target = target  # function of the reverse sweep
-        self.free_sums = free_sums(fn, self.loops) if unit.quiet and unit.flags else set()
         self.needs_arena = False
         self.arena: Value | None = None
         self.b = Builder(Block())  # insertion point of the reverse sweep

@@ -72,3 +72,31 @@ static void inner(double x) { if (x > 10) longjmp(back, 1); }
 double f(double x) { if (setjmp(back)) return -1; inner(x); return x * x; }
 double a(double x) { return __enzyme_autodiff((void *)f, x); }
 """).text)  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "loose"), [("x, dx, n", True), ("enzyme_primal_return, x, dx, n", False)])
+def test_sums_keep_their_order_where_their_value_is_returned(call: str, loose: bool) -> None:
+    text = lower(load(HEAD + f"""
+int enzyme_primal_return;
+double f(double *x, long n) {{ double s = 0; for (long i = 0; i < n; i++) s += x[i] * x[i]; return s * s; }}
+void a(double *x, double *dx, long n) {{ __enzyme_autodiff((void *)f, {call}); }}
+""").text)  # fmt: skip
+    primal = text.split("@irgrad.root.1.vjp.", 1)[1].split("\nr.", 1)[0]
+    assert ("reassoc" in primal) == loose
+
+
+@pytest.mark.parametrize(("word", "loose"), [("dupnoneed", True), ("dup", False)])
+def test_sums_keep_their_order_where_memory_is_needed(word: str, loose: bool) -> None:
+    text = lower(load(HEAD + f"""
+int enzyme_{word};
+void f(double *x, long n, double *out) {{
+    double s = 0;
+    for (long i = 0; i < n; i++) s += x[i] * x[i];
+    *out = s * s;
+}}
+void a(double *x, double *dx, long n, double *o, double *d) {{
+    __enzyme_autodiff((void *)f, x, dx, n, enzyme_{word}, o, d);
+}}
+""").text)  # fmt: skip
+    primal = text.split("@irgrad.root.1.vjp.", 1)[1].split("\nr.", 1)[0]
+    assert ("reassoc" in primal) == loose
