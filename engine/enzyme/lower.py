@@ -23,6 +23,7 @@ from irgrad.engine.enzyme.registered import Said, said_about
 from irgrad.engine.enzyme.results import Found, numbers_given, numbers_in
 from irgrad.engine.enzyme.splitting import kept, number_of, thunk_text
 from irgrad.engine.enzyme.thunks import active, declarations, derivatives, formals_of, root_text
+from irgrad.engine.enzyme.todense import lower_addresses, refuse_inside, unwanted
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import CallInfo, ConstUndef, ConstZero, Function, Module
 from irgrad.engine.ir.quoting import bare_name
@@ -156,6 +157,7 @@ class _Program:
         self._plain()
         while self._round():
             pass
+        self.text = lower_addresses(self.text)
         return self._settled()
 
     def _own_statics(self, module: Module) -> None:
@@ -179,7 +181,10 @@ class _Program:
         parts: dict[str, None] = {}
         for fn in [fn for fn in module.functions.values() if fn.lazy is not None and PREFIX in fn.lazy]:
             materialise(fn, module)
-            for instr in [instr for instr in find(fn) if family(instr.callee_name) in PLAIN]:
+            for instr in list(find(fn)):
+                if family(instr.callee_name) not in PLAIN:
+                    parts[unwanted(instr, len(parts))] = None
+                    continue
                 self.count += 1
                 parts[lower_plain(module, fn, instr, self.count)] = None
         self.text = "\n".join([to_text(module), *parts])
@@ -213,6 +218,7 @@ class _Program:
         for fn, call in calls:
             reached = reachable(self.text, entities, [call.function.name or ""])
             refuse_interposable(call, reached, self.open)
+            refuse_inside(call, reached)
             if not waiting & reached:
                 ready.append((fn, call))
         if not ready:

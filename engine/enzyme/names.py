@@ -37,7 +37,7 @@ SPLIT = frozenset({"augment", "sweep", "record", "tangent"})
 PLAIN = (
     "__enzyme_augmentsize", "__enzyme_batch", "__enzyme_call_inactive", "__enzyme_ignore_derivatives", "__enzyme_iter",
     "__enzyme_virtualreverse",
-    "__enzyme_float", "__enzyme_double", "__enzyme_integer", "__enzyme_pointer",
+    "__enzyme_float", "__enzyme_double", "__enzyme_integer", "__enzyme_pointer", "__enzyme_todense",
 )  # fmt: skip
 """Calls that need no derivative."""
 

@@ -15,6 +15,7 @@ from irgrad.engine.enzyme.results import result_of
 from irgrad.engine.enzyme.returned import Returned
 from irgrad.engine.enzyme.structs import Given, held, is_part, together
 from irgrad.engine.enzyme.thunks import Thunk, nought, passing
+from irgrad.engine.enzyme.todense import ADDRESS, todense_text
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import CallInfo, Function, Instruction, Module
 from irgrad.engine.ir.quoting import quoted_name
@@ -73,6 +74,9 @@ class _Plain(Reader):
                 return self._ignored(number)
             case "__enzyme_iter":
                 return self._iter()
+            case "__enzyme_todense":
+                name = f"{ADDRESS}{number}"
+                return name, todense_text(self, name)
             case "__enzyme_virtualreverse":
                 return name, self._virtual(name)
             case _:

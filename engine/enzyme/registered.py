@@ -46,7 +46,8 @@ _SPEAKS = re.compile(
     r'^@[^\n=]*__enzyme_\w+"? = |^@llvm\.global\.annotations = |^attributes #\d+ = \{[^\n]*"enzyme_'
     r"|call void @llvm\.var\.annotation", re.M
 )  # fmt: skip
-_HINTS = ("nofree", "shouldrecompute", "no_escaping_allocation", "pure", "elementwise_read")
+_HINTS = ("nofree", "shouldrecompute", "no_escaping_allocation", "pure", "elementwise_read",
+          "sparse_accumulate")  # fmt: skip
 """What tells an optimiser something that this engine finds out or does not need: no derivative changes."""
 _LOCAL = re.compile(r"call void @llvm\.var\.annotation[^(\n]*\([^,\n]*, ptr [^@\n]*@([\w.$]+)")
 _DONE = re.compile(r'"enzyme_(\w+)"(?:="([^"]*)")?')
@@ -419,7 +420,7 @@ _VARIABLES = {
     "register_gradient": "gradient", "register_derivative": "derivative", "register_splitderivative": "split",
     "inactivefn": "inactive", "inactivenoblockfn": "inactive", "inactive_global": "inactive_global",
     "function_like": "function_like", "allocation_like": "allocation_like",
-    "nofree": "hint", "shouldrecompute": "hint", "no_escaping_allocation": "hint",
+    "nofree": "hint", "sparse_accumulate": "hint", "shouldrecompute": "hint", "no_escaping_allocation": "hint",
 }  # fmt: skip
 
 

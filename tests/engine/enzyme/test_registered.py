@@ -98,7 +98,7 @@ def test_attributes_of_other_front_ends() -> None:
      "takes other arguments: f"),
     ("void *__enzyme_allocation_like[] = {(void *)f, (void *)9, \"-1\", (void *)g};", RuleError,
      "is not {allocate", "when the program"),
-    ("void *__enzyme_sparse_accumulate = (void *)f;", Unsupported, "`__enzyme_sparse_accumulate` is not supported",
+    ("void *__enzyme_sparse_solver = (void *)f;", Unsupported, "`__enzyme_sparse_solver` is not supported",
      "which would be ignored"),
     ('__attribute__((annotate("enzyme_elsewhere"))) double h(double x) { return x; }', Unsupported,
      "the annotation `enzyme_elsewhere` is not supported", "which would be ignored"),
