@@ -5,7 +5,9 @@ Blocks of a page run in their order:
     ```python     in one process for the whole page, with one namespace; `<!-- setup ... -->` is Python as well, which a
                   reader does not see
     ```c ```cpp   written to a file of the page's folder if the first line names one (`// prog.c`), else to one of its
-                  own; a program (it has a `main`) is run by `irgrad run`, everything else is parsed
+                  own; a program (it has a `main`) is run by `irgrad run`, everything else is parsed; nothing happens
+                  to what says `(built below)` there
+    ```make ```cmake ```meson   written to the file that the first line names (`# Makefile`)
     ```console    the lines that begin with `$ ` are run by bash in the page's folder; each line below a command has to
                   occur in what it prints (`...` stands for anything)
 
@@ -21,11 +23,14 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Block", "Session", "blocks", "occurs"]
+__all__ = ["BUILD", "Block", "Session", "blocks", "occurs"]
 
 TIMEOUT = 300
 _BLOCK = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$|^<!-- setup\n(?P<setup>.*?)^-->$", re.S | re.M)
 _NAMED = re.compile(r"(?://|/\*)\s*([\w.-]+\.(?:c|cc|cpp|h|hpp))\b")
+_BUILD_FILE = re.compile(r"# ([\w.-]+)\n")
+BUILD = ("make", "cmake", "meson")
+"""Languages of the files of build tools; their names are those of the tools."""
 _MAIN = re.compile(r"^int main\(", re.M)
 
 
@@ -85,9 +90,17 @@ class Session:
         number = len(list(self.folder.iterdir()))
         path = self.folder / (named[1] if named else f"block{number}.{'cpp' if row.language == 'cpp' else 'c'}")
         path.write_text(row.text, encoding="utf-8")
+        if "(built below)" in row.text.partition("\n")[0]:
+            return ""
         if _MAIN.search(row.text):
             return self._run(["irgrad", "run", str(path), "-lm"], row.place)
         return self._run(["irgrad", "cc", "-fsyntax-only", "-Wno-everything", str(path)], row.place)
+
+    def build_file(self, row: Block) -> None:
+        """Write the file of a build tool."""
+        named = _BUILD_FILE.match(row.text)
+        assert named, f"{row.place}: the first line names the file: # Makefile"
+        (self.folder / named[1]).write_text(row.text, encoding="utf-8")
 
     def console(self, row: Block) -> None:
         """Run the commands, and look for the lines below each of them in its output."""

@@ -6,13 +6,14 @@ import ast
 import inspect
 import re
 import runpy
+import shutil
 import tomllib
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import pytest
-from doc_blocks import Session, blocks
+from doc_blocks import BUILD, Session, blocks
 
 import irgrad
 from irgrad.engine.enzyme import names
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-RUN = ("python", "setup", "c", "cpp", "console")
+RUN = ("python", "setup", "c", "cpp", "console", *BUILD)
 KNOWN = {*RUN, "text", "sh"}
 
 
@@ -52,7 +53,11 @@ def test_python_runs(page: Path, tmp_path: Path) -> None:
 def test_programs_and_commands_run(page: Path, tmp_path: Path) -> None:
     session = Session(tmp_path)
     for row in blocks(page):
-        if row.language in ("c", "cpp"):
+        if row.language in BUILD:
+            if shutil.which(row.language) is None:
+                pytest.skip(f"{row.language} is not installed")
+            session.build_file(row)
+        elif row.language in ("c", "cpp"):
             session.c(row)
         elif row.language == "console":
             session.console(row)

@@ -203,7 +203,7 @@ class Kernel:
         return Prepared(self._primal, buffers, reset, [buffers[i] for i in self._outputs])
 
     def tape_bytes(self, *args: Any, **kwargs: Any) -> int:
-        """The bytes of tape that a reverse sweep at these arguments takes (`grad`, `vjp`); it runs once to tell.
+        """The bytes of tape that a reverse sweep at these arguments takes (`grad`, `vjp`); it runs twice to tell.
 
         All floating-point arguments are differentiated. Memory is taken in chunks, so that a little more may be
         allocated. `explain(kernel).tape_bytes` computes it from sizes without a run, where it is known, and says which

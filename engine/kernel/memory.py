@@ -47,4 +47,8 @@ def tape_of_call(program: Program, bound: Bound, outputs: Iterable[int]) -> int:
     with _LOCK:
         before = reset()
         run()
-        return int(peak(before))
+        if (first := reset()) == 0:
+            peak(before)
+            return 0
+        run()  # now in one piece: chunks have ends that nothing was put into
+        return int(peak(max(before, first)))

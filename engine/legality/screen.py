@@ -33,7 +33,8 @@ def screen(unit: Unit) -> None:
             instr,
             what,
             because="no derivative goes through the bits of a float",
-            fix="write it with floating-point operations, such as ldexp, frexp, copysign, fabs or log2",
+            fix="write it with floating-point operations, such as ldexp, frexp, copysign, fabs or log2; or give it a "
+            'function of its own with a rule: @rule(lib.function("name")), or inactive(lib.function("name"))',
         )
     for fn in unit.pointers.functions:
         active = unit.activity.function(fn)

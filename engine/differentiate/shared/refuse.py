@@ -47,7 +47,8 @@ def missing(unit: Unit, instr: Instruction) -> MissingRuleError:
         return MissingRuleError(
             "inline assembly that active values go through",
             where=place(unit, instr), which=instruction_to_text(instr).strip(), because=because,
-            fix='write it in C, or put it into a function that is __attribute__((annotate("enzyme_inactive")))',
+            fix='write it in C, or put it into a shared library of its own (link=["./lib.so"]) with a rule, '
+            '@rule("name"), or inactive("name")',
         )  # fmt: skip
     if name is None:
         return MissingRuleError(
@@ -82,7 +83,7 @@ def missing(unit: Unit, instr: Instruction) -> MissingRuleError:
         which=f"{instruction_to_text(instr).strip()}\n{_prototype(instr, name)}",
         because=f"{because}, and `{name}` has neither a body nor a rule{_types(unit, instr, name)}",
         fix=f"{_template(unit, instr, name)}\nor "
-        f'load(..., link=["the file that defines {name}"]), or inactive("{name}")',
+        f'load(..., link=["FILE.c"]) with the source of {name} (a shared library has none), or inactive("{name}")',
     )
 
 

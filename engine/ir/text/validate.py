@@ -234,7 +234,8 @@ class _Checker:
         if not _HARMLESS_ASM.fullmatch(value.text):
             self._refuse(
                 "inline assembly", where, "irgrad cannot see what it does, and malformed assembly ends the process",
-                "write it in C, or use a compiler builtin", value.text,
+                "write it in C or with a builtin, or put it into a shared library of its own, with a rule",
+                value.text,
             )  # fmt: skip
 
     def _symbol(self, value: Function | GlobalVariable, where: str) -> None:
