@@ -39,6 +39,13 @@ def rule(
     host:  True for Python on whole buffers; "loops" to allow it inside of loops
 
     Raises RuleError for a declaration that cannot be meant, and for types with a data batch (`Batched[...]`).
+
+        >>> lib = irgrad.load("double table(double x) { return x * x; } double g(double x) { return 3 * table(x); }")
+        >>> @irgrad.rule(lib.function("table"))
+        ... def _(x):
+        ...     return 2 * x
+        >>> irgrad.grad(lib.kernel("g"))(5.0)
+        np.float64(30.0)
     """
     declared, place = _with_operation(key_of(key), named.get("op")), _place()
     _check_width(width, place, host=bool(host))
@@ -250,6 +257,11 @@ def inactive(*names: Any, pattern: str | None = None) -> None:
     """No derivative flows through these functions, neither into their results nor through memory.
 
     pattern: a shell-style pattern of symbols, `"PyErr_*"`.
+
+        >>> lib = irgrad.load("double noise(double x) { return x; } double g(double x) { return x * noise(x); }")
+        >>> irgrad.inactive(lib.function("noise"))
+        >>> irgrad.grad(lib.kernel("g"))(5.0)
+        np.float64(5.0)
     """
     for name in names:
         _simple(name, "inactive")
@@ -270,7 +282,13 @@ def stop_gradient(*names: Any) -> None:
 
 
 def opt_out(name: Any, *types: Kind) -> None:
-    """Differentiate the body of this function, even where a rule fits (of calls with these types, if any)."""
+    """Differentiate the body of this function, even where a rule fits (of calls with these types, if any).
+
+        >>> lib = irgrad.load("double erf(double x) { return x * x; } double g(double x) { return erf(x); }")
+        >>> irgrad.opt_out(lib.function("erf"))
+        >>> irgrad.grad(lib.kernel("g"))(5.0)
+        np.float64(10.0)
+    """
     _simple(name, "opt_out", types)
 
 

@@ -1,18 +1,7 @@
 """Batches: one call for many samples. `batch`, `batch_grad`, `batch_value_and_grad`, `batch_jvp`, `batch_vjp`.
 
 A batched function takes what the kernel takes, of which some arguments have one axis more, and runs all samples in
-native code, on several threads when that pays. Which arguments are batched is said as in `jax.vmap`:
-
-    in_axes   for each argument the axis of the batch or None (shared by all samples): one integer for all, a sequence,
-              or a dictionary by name. Left out: arguments with one axis more than the signature says are batched along
-              their first axis (their last one for layout="soa").
-    layout    "aos": results are [N, ...];  "soa": [..., N];  "auto" is "aos". Arguments are taken as in_axes says, the
-              first and the last axis without a copy.
-    width     samples that run side by side as vector lanes: "auto", or 1 for one after the other
-    threads   None: all cores when the batch takes long enough; a number: that many
-    reduce    None: results of each sample;  "sum": of the function that adds up over the samples, so values are summed,
-              and so are gradients of shared arguments, while those of batched arguments have the batch in front as ever
-    out       arrays to write the results to: one, or a tuple as the results are; no argument may overlap them
+native code, on several threads when that pays. The options are described at `batch`.
 
 Results are bitwise the same for any number of threads. A NaN stays in its sample (and in the sums that it is part of).
 """
@@ -28,7 +17,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from irgrad.engine.batches.axes import AxesSpec, Data, Operands, data_of, operands_of, strides_of
-from irgrad.engine.batches.plan import LINE, Job, make_plan
+from irgrad.engine.batches.plan import Job, make_plan
+from irgrad.engine.batches.results import arrays_for_results
 from irgrad.engine.batches.threads import thread_limit
 from irgrad.engine.batches.unit import Strategy, Unit, strategy_of, unit_of, varying
 from irgrad.engine.kernel.kernel import Kernel, plain
@@ -38,7 +28,7 @@ from irgrad.engine.kernel.select import active_outputs, scalar_output, selected,
 from irgrad.engine.signature.parameter import Wrt
 from irgrad.engine.signature.slots import Slot
 from irgrad.engine.signature.status import failure
-from irgrad.rules.errors import DTypeError, ShapeError, SignatureError
+from irgrad.rules.errors import DTypeError, SignatureError
 from irgrad.rules.layers import token
 
 __all__ = ["Batched", "batch", "batch_grad", "batch_jvp", "batch_value_and_grad", "batch_vjp", "explain_batch"]
@@ -48,7 +38,6 @@ Request = tuple[dict[int, Data], dict[int, str]]
 LAYOUTS = ("auto", "aos", "soa")
 WIDEST = 64  # lanes, at most
 LARGEST = 1 << 18  # bytes of the buffers of a block of lanes: a share of the second-level cache
-PLACED = 1 << 16  # bytes of an array of results from which it matters how its vectors lie in cache lines
 
 
 class _Made:
@@ -144,7 +133,7 @@ class Batched:
         """
         program = self.program
         shapes = program.shapes(given.bound.sizes)
-        targets = _targets(program.slots, shapes, given, wanted, self.layout, out)
+        targets = arrays_for_results(program.slots, shapes, given, wanted, self.layout, out)
         status = program.status_slot
         if status is not None:
             targets[status] = np.zeros(given.samples, program.slots[status].dtype.numpy)
@@ -194,58 +183,6 @@ class Batched:
 
     def __repr__(self) -> str:
         return f"<{self.__name__} of {self.kernel.signature}>"
-
-
-def _targets(
-    slots: Sequence[Slot], shapes: Sequence[tuple[int, ...]], given: Operands, wanted: dict[int, str], layout: str,
-    out: Any,
-) -> dict[int, Array]:  # fmt: skip
-    """Arrays for the results: those of `out`, checked, or new ones."""
-    rows = [None] * len(wanted) if out is None else [out] if isinstance(out, np.ndarray) else list(out)
-    if len(rows) != len(wanted):
-        raise SignatureError(f"out has {len(rows)} arrays, wanted {len(wanted)}",
-                             because="there is one per result", fix="out=(a, b, ...) in the order of the results")
-    targets: dict[int, Array] = {}
-    for (number, mode), array in zip(wanted.items(), rows, strict=True):
-        slot, core = slots[number], shapes[number]
-        shape = core if mode == "sum" else (*core, given.samples) if layout == "soa" else (given.samples, *core)
-        if array is None:
-            targets[number] = _empty(shape, slot.dtype.numpy, given)
-            continue
-        _check_out(array, shape, slot, given)
-        targets[number] = array
-    return targets
-
-
-def _empty(shape: tuple[int, ...], dtype: Any, given: Operands) -> Array:
-    """An array for results; a large one begins as far behind a cache line as the first batched argument does, so that
-    blocks which begin at cache lines of one begin at cache lines of the other."""
-    count = math.prod(shape)
-    if count * dtype.itemsize < PLACED:
-        return np.empty(shape, dtype)
-    first = given.data[next(iter(given.axes))].array
-    memory = np.empty(count + LINE // dtype.itemsize, dtype)
-    ahead = (first.ctypes.data - memory.ctypes.data) % LINE
-    start = ahead // dtype.itemsize
-    return memory[start : start + count].reshape(shape)
-
-
-def _check_out(array: Any, shape: tuple[int, ...], slot: Slot, given: Operands) -> None:
-    name = f"out array for `{slot.name}`"
-    if not isinstance(array, np.ndarray) or array.dtype != slot.dtype.numpy:
-        got = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
-        raise DTypeError(f"the {name} has dtype {got}, wanted {slot.dtype.numpy.name}",
-                         fix=f"np.empty({shape}, np.{slot.dtype.numpy.name})")
-    if array.shape != shape:
-        raise ShapeError(f"the {name} has shape {array.shape}, wanted {shape}",
-                         fix=f"np.empty({shape}, np.{slot.dtype.numpy.name})")
-    if not array.flags.carray:
-        raise ShapeError(f"the {name} is not a writeable C-ordered array",
-                         fix="np.empty(...) makes one; slices with steps and transposed arrays are none")
-    for data in given.data.values():
-        if np.may_share_memory(array, data.array):
-            raise ShapeError(f"the {name} overlaps an argument", because="buffers of a kernel never overlap",
-                             fix="pass an array of its own")
 
 
 def _zeros(array: Array) -> Array:
@@ -318,11 +255,15 @@ def batch(
     kernel: Kernel, *, in_axes: AxesSpec = None, layout: str = "auto", width: int | str = "auto",
     threads: int | None = None, reduce: str | None = None,
 ) -> _Primal:  # fmt: skip
-    """The kernel over a batch: a function of its arguments, some of which have one axis more (see the module).
+    """The kernel over a batch: a function of its arguments, some of which have one axis more.
 
+OPTIONS
     Returns what the kernel returns, each result with the batch in front (`[N, ...]`; `[..., N]` for layout="soa"); with
     reduce="sum" the sum over the samples (floating-point results only). Raises as the kernel does, and ShapeError or
     SignatureError for what does not fit the batch.
+
+        >>> irgrad.batch(f)(np.array([1.0, 2.0]), 3.0)
+        array([ 3., 12.])
     """
     return _Primal(kernel, lambda: kernel.primal, f"batch_{_name(kernel)}", in_axes=in_axes, layout=layout, width=width,
                    threads=threads, reduce=reduce)
@@ -332,13 +273,18 @@ def batch_grad(
     kernel: Kernel, wrt: Wrt = None, *, argnums: Wrt = None, in_axes: AxesSpec = None, layout: str = "auto",
     width: int | str = "auto", threads: int | None = None, reduce: str | None = None,
 ) -> _Gradient:  # fmt: skip
-    """Gradients of a scalar-valued kernel over a batch: a function of the kernel's arguments (see the module).
+    """Gradients of a scalar-valued kernel over a batch: a function of the kernel's arguments.
 
-    wrt, argnums: as in `grad`
+    wrt, argnums: as in `grad`; in_axes, layout, width, threads, reduce, and `out` in the call: as in `batch`
 
     Returns one array `[N, ...]` (`[..., N]` for layout="soa"), or a tuple of them when `wrt` is one: the gradient
     of each sample, also for shared arguments; with reduce="sum" the gradients of shared arguments are added up over the
     samples, always in the same order, and have their argument's shape. Raises as `grad` and `batch` do.
+
+        >>> irgrad.batch_grad(f)(np.array([1.0, 2.0]), 3.0)
+        array([ 6., 12.])
+        >>> irgrad.batch_grad(f, wrt="y", reduce="sum")(np.array([1.0, 2.0]), 3.0)
+        np.float64(5.0)
     """
     return _gradient(kernel, wrt, argnums, False, in_axes=in_axes, layout=layout, width=width, threads=threads,
                      reduce=reduce)
@@ -350,8 +296,11 @@ def batch_value_and_grad(
 ) -> _Gradient:  # fmt: skip
     """Values and gradients of a scalar-valued kernel over a batch, from one pass over the samples.
 
-    Arguments and errors are those of `batch_grad`. The function returns `(values, gradients)`: values of shape `[N]`,
-    or their sum with reduce="sum".
+    Arguments (wrt, argnums, in_axes, layout, width, threads, reduce) and errors are those of `batch_grad`. The function
+    returns `(values, gradients)`: values of shape `[N]`, or their sum with reduce="sum".
+
+        >>> irgrad.batch_value_and_grad(f)(np.array([1.0, 2.0]), 3.0)
+        (array([ 3., 12.]), array([ 6., 12.]))
     """
     return _gradient(kernel, wrt, argnums, True, in_axes=in_axes, layout=layout, width=width, threads=threads,
                      reduce=reduce)
@@ -377,9 +326,13 @@ def batch_jvp(
 
     primals:  the kernel's arguments, some of them batched
     tangents: one per argument with its shape (batch included) and dtype; None for no perturbation
+    in_axes, layout, width, threads: as in `batch`
 
     Results are those of `batch`; outputs that are not floating-point have the tangent None. Raises as `batch` does, and
     ShapeError, DTypeError or SignatureError for tangents that do not fit.
+
+        >>> irgrad.batch_jvp(f, (np.array([1.0, 2.0]), 3.0), (np.ones(2), None))
+        (array([ 3., 12.]), array([ 6., 12.]))
     """
     made = Batched(kernel, lambda: program, f"batch_jvp_{_name(kernel)}", in_axes=in_axes, layout=layout, width=width,
                    threads=threads, reduce=None)
@@ -414,8 +367,12 @@ def batch_vjp(
     `pullback(cotangent)` takes a cotangent of the outputs (a tuple when there are several, None for none) and gives the
     gradients of the arguments in `wrt` (all floating-point ones by default, then as a tuple). Gradients of batched
     arguments have the batch in front; those of shared arguments are summed over the samples, in a fixed order: it is
-    the pullback of the batched function. Arguments are copied. Raises as `batch` does, and ShapeError, DTypeError or
-    SignatureError for cotangents that do not fit.
+    the pullback of the batched function. Arguments are copied; in_axes, layout, width and threads as in `batch`. Raises
+    as `batch` does, and ShapeError, DTypeError or SignatureError for cotangents that do not fit.
+
+        >>> values, pullback = irgrad.batch_vjp(f, np.array([1.0, 2.0]), 3.0)
+        >>> pullback(np.ones(2))[0]
+        array([ 6., 12.])
     """
     positions, single = selected(kernel, wrt, None, all_floats=True)
     options: dict[str, Any] = {"in_axes": in_axes, "layout": layout, "width": width, "threads": threads}
@@ -453,6 +410,12 @@ def explain_batch(batched: Batched | Kernel, *args: Any, **kwargs: Any) -> str:
 
     batched: what `batch`, `batch_grad` or `batch_value_and_grad` made, or a kernel (which stands for `batch(kernel)`)
     args:    arguments of a call; nothing runs. Raises as the call does
+
+        >>> print(irgrad.explain_batch(irgrad.batch_grad(f), np.ones(100), 3.0))
+        <batch_grad_product of f64(f64 x, f64 y)>
+          scalars: blocks of 64 samples in a loop that LLVM turns into vector code
+          because all arguments are scalars and nothing loops
+          threads: all cores when it takes long enough
     """
     if not isinstance(batched, Batched):
         batched = batch(batched)

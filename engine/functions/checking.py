@@ -139,6 +139,9 @@ def check(
     equal here and not beside, the report names the lines (`special`): the derivative is that of the special case.
 
     Raises as the kernel does.
+
+        >>> bool(irgrad.check(total, np.ones(3)))
+        True
     """
     if isinstance(kernel, TreeKernel):
         given, wrt, kernel = kernel.named(args, kwargs), kernel.float_leaves(wrt), kernel.kernel

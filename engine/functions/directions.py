@@ -32,6 +32,11 @@ def multi_jvp(
 
     Outputs that are not floating-point have the tangent None. Raises as the kernel does, and ShapeError, DTypeError or
     SignatureError for tangents that do not fit.
+
+        >>> y, tangents = irgrad.multi_jvp(squares, (np.array([1.0, 2.0]),), (np.eye(2),))
+        >>> tangents
+        array([[2., 0.],
+               [0., 4.]])
     """
     last = _last(layout)
     arguments = kernel.signature.arguments
@@ -61,6 +66,11 @@ def multi_vjp(
     outputs, None for none), and gives gradients of the arguments in `wrt` (all floating-point ones by default, then as
     a tuple) with that axis. `layout` and `width` are those of `multi_jvp`. Arguments are copied. Raises as the kernel
     does, and ShapeError, DTypeError or SignatureError for cotangents that do not fit.
+
+        >>> y, pullback = irgrad.multi_vjp(squares, np.array([1.0, 2.0]), wrt="x")
+        >>> pullback(np.eye(2))
+        array([[2., 0.],
+               [0., 4.]])
     """
     last = _last(layout)
     choose_width(width, 1, 0)

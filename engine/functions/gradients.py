@@ -142,6 +142,11 @@ def grad(
     trees (None for integers). Source of the method: reverse accumulation on optimised IR (Moses and Churavy, NeurIPS
     2020). Raises ActivityError when the kernel is not scalar-valued or an argument is not floating-point,
     SignatureError for an unknown argument.
+
+        >>> irgrad.grad(f)(3.0, 2.0)
+        np.float64(12.0)
+        >>> irgrad.grad(f, wrt=("x", "y"))(3.0, 2.0)
+        (np.float64(12.0), np.float64(9.0))
     """
     made = _over_trees(kernel, grad, wrt, argnums, of)
     return made or Gradient(plain_kernel(kernel), wrt, argnums, with_value=False, of=of)
@@ -164,6 +169,9 @@ def value_and_grad(
 
     Arguments as of `grad`. Returns a function that gives `(value, gradient)`: the value is a scalar of the kernel's
     dtype, the gradient is what `grad` gives. Raises as `grad` does.
+
+        >>> irgrad.value_and_grad(f, wrt="y")(3.0, 2.0)
+        (np.float64(18.0), np.float64(9.0))
     """
     made = _over_trees(kernel, value_and_grad, wrt, argnums, of)
     return made or Gradient(plain_kernel(kernel), wrt, argnums, with_value=True, of=of)
@@ -199,6 +207,9 @@ def jvp(kernel: Kernel, primals: Sequence[Any] | None = None, tangents: Sequence
 
     Outputs that are not floating-point have the tangent None. Raises as the kernel does, and ShapeError or DTypeError
     for a tangent that does not fit.
+
+        >>> irgrad.jvp(f, (3.0, 2.0), (1.0, None))
+        (np.float64(18.0), np.float64(12.0))
     """
     kernel = plain_kernel(kernel)
     if primals is None or tangents is None:
@@ -235,6 +246,10 @@ def vjp(kernel: Kernel, *primals: Any, wrt: Wrt = None) -> Any:
 
     Gradients have the shapes and dtypes of their arguments. Raises as the kernel does, and SignatureError, ShapeError
     or DTypeError for cotangents that do not fit.
+
+        >>> y, pullback = irgrad.vjp(squares, np.array([1.0, 2.0]), wrt="x")
+        >>> pullback(np.array([1.0, 10.0]))
+        array([ 2., 40.])
     """
     kernel = plain_kernel(kernel)
     if len(primals) == 1 and isinstance(primals[0], tuple) and len(kernel.signature.arguments) != 1:
@@ -303,6 +318,9 @@ def hvp(
 
     Returns an array of the shape of the argument, or a tuple of them when `wrt` is one. Raises as `grad` does, and
     SignatureError, ShapeError or DTypeError for a vector that does not fit.
+
+        >>> irgrad.hvp(f, (3.0, 2.0), 1.0, wrt="x")
+        np.float64(4.0)
     """
     kernel = plain_kernel(kernel)
     positions, single = selected(kernel, wrt, argnums)

@@ -46,6 +46,18 @@ def root(solver: Any, residual: Kernel, *, x: str = "x", solve: Solve | None = N
     tolerance: largest |F| relative to 1 + |x| at a solution; above it the derivative raises RuleError
 
     The body runs in Python for each call (`host=True`): arrays need extents. Raises RuleError when names do not fit.
+
+        >>> lib = irgrad.load('''
+        ... void newton(const double *p, double *x) {
+        ...     for (int i = 0; i < 60; i++) x[0] -= (x[0] * x[0] - p[0]) / (2 * x[0]);
+        ... }
+        ... void residual(const double *p, const double *x, double *r) { r[0] = x[0] * x[0] - p[0]; }
+        ... ''')
+        >>> newton = lib.kernel("newton", "void(f64[1] p, inout f64[1] x)")
+        >>> _ = irgrad.root(newton, lib.kernel("residual", "void(f64[1] p, f64[1] x, out f64[1] r)"))
+        >>> x, by_p = irgrad.jvp(newton, (np.array([4.0]), np.ones(1)), (np.ones(1), None))
+        >>> x, by_p
+        (array([2.]), array([0.25]))
     """
     _define(solver, residual, x, solve, method, tolerance, fixed=False)
 
@@ -55,6 +67,15 @@ def fixed_point(solver: Any, step: Kernel, *, x: str = "x", solve: Solve | None 
     """The solver's derivatives follow from x = G(x, p), of which the Kernel `step` computes G.
 
     Arguments as of `root`; `solve` solves with G_x - 1. Raises RuleError when names do not fit.
+
+        >>> lib = irgrad.load('''
+        ... void iterate(const double *p, double *x) { for (int i = 0; i < 99; i++) x[0] = 0.5 * x[0] + p[0]; }
+        ... void step(const double *p, const double *x, double *r) { r[0] = 0.5 * x[0] + p[0]; }
+        ... ''')
+        >>> iterate = lib.kernel("iterate", "void(f64[1] p, inout f64[1] x)")
+        >>> _ = irgrad.fixed_point(iterate, lib.kernel("step", "void(f64[1] p, f64[1] x, out f64[1] r)"))
+        >>> irgrad.jvp(iterate, (np.ones(1), np.ones(1)), (np.ones(1), None))
+        (array([2.]), array([2.]))
     """
     _define(solver, step, x, solve, method, tolerance, fixed=True)
 
@@ -225,6 +246,9 @@ def linear_solve(solver: Any, *, A: str = "A", b: str = "b", x: str = "x") -> No
 
     A, b, x: names of its arguments. The same solver is called on A (forward) and on a transposed copy of A (reverse):
     no Python runs. Raises RuleError when the prototype does not fit.
+
+        >>> from irgrad.rules import extern
+        >>> _ = irgrad.linear_solve(extern("my_solve", "void(f64[n,n] A, f64[n] b, out f64[n] x, i64 n)"))
     """
     prototype = _prototype(solver)
     where = f"`{prototype}`"

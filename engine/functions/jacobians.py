@@ -32,6 +32,10 @@ def jacfwd(kernel: Kernel, wrt: Wrt = None, *, argnums: Wrt = None, width: Width
     `output.shape + argument.shape`; several outputs give a tuple, several arguments a tuple (inside that of outputs),
     as in JAX. Only floating-point outputs are differentiated. Raises SignatureError for an unknown argument or width.
     Source of the method: Leppkes and Naumann's vector mode, as in Enzyme's batch mode (Moses et al., SC 2022).
+
+        >>> irgrad.jacfwd(squares)(np.array([1.0, 2.0]))
+        array([[2., 0.],
+               [0., 4.]])
     """
     positions, single = selected(kernel, wrt, argnums)
     outputs = active_outputs(kernel)
@@ -46,6 +50,9 @@ def jacrev(kernel: Kernel, wrt: Wrt = None, *, argnums: Wrt = None, width: Width
     """The Jacobian by reverse mode, several elements of the outputs in one native call: for few outputs.
 
     Arguments, result and errors are those of `jacfwd`; `width` is the number of cotangents in one call.
+
+        >>> irgrad.jacrev(squares)(np.array([1.0, 2.0])).shape
+        (2, 2)
     """
     positions, single = selected(kernel, wrt, argnums)
     outputs = active_outputs(kernel)
@@ -60,6 +67,9 @@ def jacobian(kernel: Kernel, wrt: Wrt = None, *, argnums: Wrt = None, width: Wid
     """The Jacobian by the mode that has fewer directions at the arguments of the call: `jacfwd` or `jacrev`.
 
     Arguments, result and errors are those of `jacfwd`.
+
+        >>> irgrad.jacobian(squares)(np.array([1.0, 2.0])).shape
+        (2, 2)
     """
     positions, _ = selected(kernel, wrt, argnums)
     forward = jacfwd(kernel, wrt, argnums=argnums, width=width)
@@ -81,6 +91,10 @@ def hessian(kernel: Kernel, wrt: Wrt = None, *, argnums: Wrt = None, width: Widt
     `argument.shape + argument.shape`; for a tuple `wrt` a tuple of tuples of blocks, as in JAX. `width` is that of
     `jacfwd`. Raises ActivityError when the kernel is not scalar-valued, SignatureError for an unknown argument or
     width.
+
+        >>> irgrad.hessian(total)(np.array([1.0, 2.0]))
+        array([[2., 0.],
+               [0., 2.]])
     """
     positions, single = selected(kernel, wrt, argnums)
     choose_width(width, 1, 0)

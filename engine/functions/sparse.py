@@ -66,6 +66,12 @@ def jac_sparse(
     without SciPy a `Coo` (rows, cols, values, shape). It also has `pattern`, `colours` and `aslinearoperator`, which
     take the same arguments. Raises SignatureError for unknown names, ShapeError for a pattern of another shape,
     IRGradError for a pattern that misses an entry.
+
+        >>> J = irgrad.jac_sparse(squares)
+        >>> J(np.arange(1.0, 4)).toarray().diagonal()
+        array([2., 4., 6.])
+        >>> J.colours(np.arange(1.0, 4)), J.pattern(np.arange(1.0, 4)).nnz
+        (1, 3)
     """
     position, output = _single(kernel, wrt, argnums), _output(kernel, of)
     if mode not in ("auto", "forward", "reverse"):
@@ -95,6 +101,9 @@ def hessian_sparse(
 
     Arguments, result and errors are those of `jac_sparse`; the matrix is [argument size, argument size]. Raises
     ActivityError when the kernel is not scalar-valued.
+
+        >>> irgrad.hessian_sparse(total)(np.ones(1000)).nnz
+        1000
     """
     position = _single(kernel, wrt, argnums)
     choose_width(width, 1, 0)

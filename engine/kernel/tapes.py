@@ -68,6 +68,9 @@ def explain_tape(kernel: Kernel, **sizes: int) -> Text:
 
     All floating-point arguments count as differentiated. sizes: the integer arguments, by name, for which to tell the
     bytes. Raises SignatureError for a name that is no integer argument.
+
+        >>> print(irgrad.explain_tape(total, n=1000))
+        nothing is kept: the reverse sweep reads the arguments only
     """
     from irgrad.engine.kernel.select import plain_kernel
     from irgrad.rules.errors import SignatureError

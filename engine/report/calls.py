@@ -24,6 +24,10 @@ def explain_rules(kernel: Kernel, mode: str = "reverse") -> Text:
 
     mode: "forward" or "reverse". All floating-point arguments count as differentiated. Functions without a rule are
     inlined before, and not listed. Raises what differentiating raises.
+
+        >>> f = irgrad.load("double sin(double); double f(double x) { return sin(x); }").kernel("f")
+        >>> print(irgrad.explain_rules(f))
+        llvm.sin.f64: by the tables
     """
     from irgrad.engine.kernel.select import plain_kernel
 

@@ -109,6 +109,9 @@ def explain_plan(kernel: Kernel) -> Text:
 
     All floating-point arguments count as differentiated. Functions that are called have plans of their own. `explain`
     tells the same as data, with trip counts.
+
+        >>> "0 bytes an iteration" in irgrad.explain_plan(total)
+        True
     """
     return Text("\n\n".join(str(planned.plan) for planned in derivation_of(question_of(kernel, "vjp", None)).functions))
 

@@ -73,6 +73,9 @@ def explain(
     A derivative that is refused where it is made (a call without a rule) is explained as far as it goes, with the error
     as `refusal`; what the analyses refuse is raised. Raises LoadError (no such target), SignatureError (unknown
     argument or derivative) and ActivityError (no floating-point argument, no scalar output).
+
+        >>> irgrad.explain(total, derivative="grad").tape_bytes(n=1000)
+        0
     """
     asked = question_of(kernel, derivative, wrt)
     if target:

@@ -95,6 +95,9 @@ def check_rule(
 
     Returns the report. Raises RuleCheckFailed (an AssertionError) when anything fails, RuleError when there is no rule
     or too little is known to call the function, and what differentiating raises.
+
+        >>> bool(irgrad.check_rule("hypot"))
+        True
     """
     subject = subject_of(what, kernel=kernel, args=args, dtype=dtype, points=points, seed=seed, reference=reference)
     plain = [rule for rule in subject.rules if rule.form in _NO_DERIVATIVE]

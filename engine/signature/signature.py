@@ -34,6 +34,10 @@ class Signature:
 
     Raises SignatureError with a caret under the place where a text stops making sense, and for extents that nothing
     determines.
+
+        >>> signature = irgrad.Signature("f64(f64[n,3] pos, out f64[n] y, i64 n)")
+        >>> [p.name for p in signature.arguments]
+        ['pos']
     """
 
     parameters: tuple[Parameter, ...]

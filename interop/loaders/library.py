@@ -27,6 +27,10 @@ class Library:
     compiler said, `debug` whether it carries source lines, `preopt` whether its kernels are optimised before they are
     differentiated, `cpu` what machine code is made for (see `load`), `code` the sources that were given as strings, by
     their names in debug locations, `described` gives the IR with types in its debug information.
+
+        >>> lib = irgrad.load("double f(double x) { return x; } double g(double x) { return 2 * x; }")
+        >>> lib
+        <irgrad.Library <string>: 2 functions>
     """
 
     __slots__ = ("_functions", "code", "cpu", "described", "digest", "preopt", "source_names", "text", "warnings")

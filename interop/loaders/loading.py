@@ -54,6 +54,12 @@ def load(
 
     Raises IRGradError (another word for `cpu`), LoadError (missing file, unknown kind, IR of a newer LLVM) and
     CompileError (the compiler's diagnostics).
+
+        >>> lib = irgrad.load("double square(double x) { return x * x; }")
+        >>> lib.functions()
+        ('square',)
+        >>> lib.kernel("square")(3.0)
+        np.float64(9.0)
     """
     KernelOptions(cpu=cpu)
     if not isinstance(source, (str, os.PathLike, list, tuple)):

@@ -106,6 +106,10 @@ def from_numba(function: Any, signature: str | Signature, **options: Any) -> Ker
 
     An exception of the function is a `KernelError` with its message. Raises LoadError where numba is not installed,
     CompileError with Numba's diagnostics, SignatureError for parameters that are not those of the function.
+
+        >>> f = irgrad.from_numba(lambda x: x * x, "f64(f64 x)")
+        >>> irgrad.grad(f)(3.0)
+        np.float64(6.0)
     """
     from irgrad.engine.signature.signature import Signature
 
@@ -126,6 +130,12 @@ def jit(signature: str | Signature, **options: Any) -> Callable[[Any], Kernel]:
     """A decorator that makes a kernel of a Python function by Numba: `@irgrad.jit("f64(f64[n] x)")`.
 
     The arguments are those of `from_numba`, which also says what it raises.
+
+        >>> @irgrad.jit("f64(f64[n] x)")
+        ... def squares(x):
+        ...     return np.sum(x * x)
+        >>> irgrad.grad(squares)(np.array([1.0, 2.0]))
+        array([2., 4.])
     """
     if callable(signature):
         raise SignatureError("`irgrad.jit` wants a signature",
