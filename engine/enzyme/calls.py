@@ -115,6 +115,7 @@ class DerivativeCall:
     scratch: tuple[int, ...] = ()  # constant parameters whose own memory is their shadow, under runtime activity
     number: int = 0  # of the derivative, by which a tape is known
     thrower: str = ""  # throws what left the function; empty when nothing does
+    apart: frozenset[int] = frozenset()  # parameters that lead to memory of their own, see apart.py
 
     def throw(self, thrower: str) -> None:
         """Name the function that throws what left the function; "" where nothing did."""

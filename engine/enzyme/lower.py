@@ -13,6 +13,7 @@ from collections.abc import Container, Hashable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from irgrad.engine.enzyme.apart import own_memory
 from irgrad.engine.enzyme.calls import PREFIX, DerivativeCall, find, parse
 from irgrad.engine.enzyme.dispatch import ADDRESS, addresses, dispatched
 from irgrad.engine.enzyme.interposable import interposable, refuse_interposable, replaceable
@@ -208,6 +209,8 @@ class _Program:
         for fn in callers:
             materialise(fn, module)
         calls = [(fn, parse(module, fn, instr)) for fn in callers for instr in find(fn)]
+        for fn, call in calls:
+            call.apart = own_memory(fn, call)
         self._pair([call for _, call in calls])
         if not calls:
             return False

@@ -50,10 +50,10 @@ def root_text(call: DerivativeCall, name: str) -> str:
     params, loads, args = [], [], []
     actual = call.instr.args
     leaves = "" if call.mode == "reverse" else f" {OPEN}"  # the adjoints of fresh memory are zero after the call
-    for formal, said in zip(formals_of(call), call.parameters, strict=True):
+    for position, (formal, said) in enumerate(zip(formals_of(call), call.parameters, strict=True)):
         i, type_ = formal.index, formal.type
         if isinstance(type_, ty.PtrType):
-            params.append(f"ptr {OVERLAPS}{leaves} %a{i}")
+            params.append(f"ptr {'noalias' if position in call.apart else OVERLAPS}{leaves} %a{i}")
             given = actual[said.value.first]
             known = f"@{quoted_name(given.name or '')}" if isinstance(given, Function) else f"%a{i}"
             args.append(f"ptr {passing(formal.attrs)}{known}")

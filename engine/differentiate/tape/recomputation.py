@@ -103,7 +103,7 @@ class Recomputation:
             latest = self.shift(value)
             return (3, [self.facts.entering(value), latest]) if latest is not None else (NEVER, [])
         if opcode == "load":
-            if self.facts.clobber.clobbered(value):
+            if self.facts.clobber.clobbered(value) or self._stays(value):
                 return NEVER, []
             return 1, [value.operands[0]]
         if opcode in PURE:
@@ -113,6 +113,13 @@ class Recomputation:
         if opcode == "call" and pure_call(value):
             return libm_cost(value), list(value.args)
         return NEVER, []
+
+    def _stays(self, load: Instruction) -> bool:
+        """Whether a pointer that is loaded outside of loops stays in a variable: the load that reads it again would
+        stand in the innermost loop, behind stores of which nobody knows any more that they leave the pointer alone."""
+        facts = self.facts
+        outside = load.type.is_ptr and not facts.split and facts.level(load) is None
+        return outside and bool(facts.loops.all) and not facts.direct(load)
 
     def _elsewhere(self, value: Instruction) -> bool:
         """Whether a result depends on where memory lies, and buffers may have moved: it might be another."""
@@ -208,8 +215,8 @@ class Recomputation:
             return [found[0]], [found[1]]
         if value.opcode == "select" and (numbers or self.cost(operands[0]) < NEVER):
             return operands[1:], operands[:1]
-        if value.opcode == "load" and value.type.is_ptr and not self.facts.clobber.clobbered(value):
-            return operands[:1], []
+        if value.opcode == "load" and value.type.is_ptr and not self._stays(value):
+            return None if self.facts.clobber.clobbered(value) else (operands[:1], [])
         return None
 
     def _obtainable(self, operand: Value, user: Value) -> bool:

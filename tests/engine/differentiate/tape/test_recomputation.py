@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from handwritten.planned import facts_of, find, rules_of
 
 from irgrad.engine.differentiate.tape.recomputation import NEVER
+from irgrad.engine.enzyme.lower import lower
+from irgrad.interop.loaders import load
 
 LOOP = """
 void f(double *restrict x, double *restrict w, long *n, double *o) {
@@ -113,3 +117,22 @@ def test_trip_counts_are_asked_again_where_they_can_be() -> None:
         load = next(i for b in facts.cfg.rpo for i in b.instructions if i.opcode == "load" and i.type.is_int)
         assert rules_of(facts).computes_trip(facts.loops.all[0])
         assert facts.clobber.clobbered(load) != computed
+
+
+def test_pointers_in_front_of_loops_are_not_read_again_in_them() -> None:
+    """Members of structs are read once, in front of the nest, not in the innermost loop of the reverse sweep, where no
+    pass knows any more that gradients do not overwrite them."""
+    text = lower(load("""
+void __enzyme_autodiff(void *, ...);
+struct matrix { double *data; long rows, cols; };
+double f(struct matrix *a) {
+    if (a->rows <= 0) return 0;
+    double s = 0, *data = a->data;
+    for (long i = 0; i < a->rows; i++)
+        for (long j = 0; j < a->cols; j++) s += data[i * a->cols + j] * data[i * a->cols + j];
+    return s;
+}
+void g(struct matrix *a, struct matrix *d) { __enzyme_autodiff((void *)f, a, d); }
+""").text)  # fmt: skip
+    primal, _, reverse = text.split("@irgrad.root.1.vjp.", 1)[1].split("\n}", 1)[0].partition("\nr.")
+    assert re.search(r"load ptr, ptr %[av]0", primal) and not re.search(r"load ptr, ptr %[av]0", reverse)
