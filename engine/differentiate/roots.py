@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from irgrad.engine.analyses.activity.facts import Facts
 from irgrad.engine.differentiate.forward.forward import forward_function
 from irgrad.engine.differentiate.reverse.reverse import Reverse
+from irgrad.engine.differentiate.reverse.segments import emit_segments
 from irgrad.engine.differentiate.shadow import persistent_memory
 from irgrad.engine.differentiate.shared.conventions import Abi
 from irgrad.engine.differentiate.shared.derived_functions import split_functions
@@ -47,6 +48,10 @@ REVERSE_TAIL = 'nounwind "irgrad-reverse"'  # tells the optimiser that this is a
 
 def emit_reverse(unit: Unit, fn: Function, abi: Abi, primal: Function, reverse: Function) -> None:
     """Fill the reverse derivative of `fn`: both sweeps in one function where the two are one, else one in each."""
+    made = unit.segments.get(fn)
+    if made is not None:
+        emit_segments(unit, made, abi, primal, reverse)
+        return
     Reverse(unit, fn, abi, primal, reverse).generate()
 
 

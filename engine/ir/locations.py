@@ -36,7 +36,7 @@ def locate(module: Module, instr: Instruction) -> str:
     node = instr.metadata.get("dbg")
     if node is None:
         return ""
-    text = _place(module, node)
+    text = place_text(module, node)
     _, fields = _fields(module, node)
     outer = fields.get("inlinedAt")
     for _ in range(_MAX_SCOPES):
@@ -46,11 +46,12 @@ def locate(module: Module, instr: Instruction) -> str:
         _, fields = _fields(module, at)
         outer = fields.get("inlinedAt")
         if outer is None:
-            text += f" (inlined at {_place(module, at)})"
+            text += f" (inlined at {place_text(module, at)})"
     return text
 
 
-def _place(module: Module, node: str) -> str:
+def place_text(module: Module, node: str) -> str:
+    """`file:line:column` of a `!DILocation`; empty for another node."""
     kind, fields = _fields(module, node)
     if kind != "DILocation":
         return ""

@@ -34,6 +34,9 @@ class Options:
     cpu: "native" for machine code with all that this machine's CPU can do, "baseline" for what every CPU of its
     architecture can: values are those of a compiler without -m options
 
+    checkpoint: loops whose reverse sweep keeps states and runs iterations again, by their places, and how (see
+    `checkpoints.py`)
+
     `str` names those that change the code. Raises IRGradError for a word that `tape` or `cpu` does not know.
     """
 
@@ -46,6 +49,7 @@ class Options:
     device_block: int = 0
     device: bool = False
     cpu: str = "native"
+    checkpoint: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         if self.tape not in TAPE_CHOICES:
@@ -74,5 +78,6 @@ class Options:
     def __str__(self) -> str:
         words = [f"strict_fp={self.strict_fp}", self.layout, "" if self.preopt else "preopt=False",
                  "strong_zero" if self.strong_zero else "", "device" if self.device else "",
-                 "" if self.cpu == "native" else f"cpu={self.cpu}"]  # fmt: skip
+                 "" if self.cpu == "native" else f"cpu={self.cpu}",
+                 f"checkpoint={self.checkpoint}" if self.checkpoint else ""]  # fmt: skip
         return " ".join(filter(None, words))

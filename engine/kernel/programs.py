@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irgrad.engine.kernel.binding import aligned_zeros, frame_of
+from irgrad.engine.kernel.checkpoints import bytes_of, choices
 from irgrad.engine.kernel.normal_form import entry_name, entry_text, normal_name, normal_text, prepared_text
 from irgrad.engine.kernel.options import Options
 from irgrad.engine.kernel.pages import zeros
@@ -320,6 +321,7 @@ class Program:
             discard=tuple(n for n in outputs if n != status) if step.derivative in ("jvp_only", "pullback") else (),
             strict_fp=options.strict_fp, tape_cost=options.tape_cost, strong_zero=options.strong_zero,
             zero_slopes=options.strong_zero, followed=only_again(self.source.signature, self.word, parent.slots),
+            checkpoint=choices(options), bytes_of=bytes_of(parent.slots) if options.checkpoint else (),
         )  # fmt: skip
         rules = None
         if self.rules is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from irgrad.engine.analyses.activity.facts import Facts
 from irgrad.engine.codegen.passes import Code, Settings, observed, run_passes
@@ -24,6 +24,7 @@ from irgrad.engine.ir.text.outline import outline
 from irgrad.engine.legality.checks import CHECKS
 from irgrad.engine.normalise.exceptions.unwinding import has_exceptions, lower_exceptions
 from irgrad.engine.normalise.reinterpret.retype import retype
+from irgrad.engine.normalise.segments import Segments, outline_segments
 from irgrad.engine.pipeline import stages
 from irgrad.engine.runtime.helpers import link_arena
 
@@ -83,7 +84,10 @@ def checked(module: Module, request: Request, rules: Rulebook | None = None) -> 
         module.rules = rules
         rules.hide()
     run_passes(stages.NORMALISE, Code(model=module), Settings((request.function,)))
-    unit = analysed(module, module.functions[request.function], request)
+    root, segments = module.functions[request.function], {}
+    if request.checkpoint and request.derivative in ("vjp", "pullback"):
+        segments = outline_segments(module, root, dict(request.checkpoint), request.bytes_of)
+    unit = analysed(module, root, request, segments)
     for check in CHECKS:
         check.run(unit)
     shadow = [kind == "dup" or i in unit.activity.scratch for i, kind in enumerate(request.activity)]
@@ -92,14 +96,16 @@ def checked(module: Module, request: Request, rules: Rulebook | None = None) -> 
     return unit, abi
 
 
-def analysed(module: Module, root: Function, request: Request) -> Unit:
-    """The analysed module. Ruled functions of which an active call has no rule for its types get their bodies back."""
+def analysed(
+    module: Module, root: Function, request: Request, segments: Mapping[Function, Segments] | None = None
+) -> Unit:
+    """The analysed module; `segments`: its loops in segments. Ruled functions of which an active call has no rule for its types get their bodies back."""
     dup = set(request.active)
     while True:
         facts = Facts(module, root, dup, request.elements)
         if retype(facts):
             facts = Facts(module, root, dup, request.elements)
-        unit = Unit(module, root, facts, request)
+        unit = Unit(module, root, facts, request, segments)
         unit.emit_with(forward=emit_forward, reverse=emit_reverse)
         wanted = without_rule(unit)
         if not wanted:

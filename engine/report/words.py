@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.activity.dataflow import Returned
+from irgrad.engine.analyses.control.places import loop_places
 from irgrad.engine.analyses.memory.objects import Object
 from irgrad.engine.ir.locations import function_location, locate
 from irgrad.engine.ir.model import Argument, Block, Function, Instruction, Module, Value
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["Words", "place_of"]
 
 _PLACE = re.compile(r"(.*?):(\d+)(?::(\d+))?(?: \(inlined at .*\))?$")
-_NODES = re.compile(r"![0-9]+")
 _NORMAL = ".normal"
 
 
@@ -114,37 +114,8 @@ class Words:
 
     def loop_place(self, loop: Loop) -> tuple[Place, int]:
         """Where a loop begins, and its last line (0 where that is not known)."""
-        found = self._loop_nodes(loop)
-        if found:
-            return found[0], found[1].line if len(found) > 1 else 0
-        for block in (*loop.latches, *loop.exiting, loop.header):
-            place = self.place(block.terminator) if block.instructions else Place()
-            if place:
-                return place, 0
-        for instr in loop.header.instructions:
-            if self.place(instr):
-                return self.place(instr), 0
-        return Place(), 0
-
-    def _loop_nodes(self, loop: Loop) -> list[Place]:
-        """The places in the `!llvm.loop` node of a loop: its begin and its end."""
-        for latch in loop.latches:
-            node = latch.terminator.metadata.get("llvm.loop")
-            if node is None:
-                continue
-            inside = _NODES.findall(self.module.metadata.get(node, ""))
-            places = [self._at(part) for part in inside if part != node]
-            found = [place for place in places if place]
-            if found:
-                return found
-        return []
-
-    def _at(self, node: str) -> Place:
-        if not self.module.metadata.get(node, "").startswith("!DILocation("):
-            return Place()
-        probe = Instruction("unreachable", self.root.ftype.ret, [])
-        probe.metadata = {"dbg": node}
-        return self.place(probe)
+        found = [place_of(text) for text in loop_places(self.module, loop)]
+        return (found[0] if found else Place()), (found[1].line if len(found) > 1 else 0)
 
     def block(self, block: Block) -> str:
         """A block in words."""

@@ -15,6 +15,7 @@ from irgrad.engine.ir.text.entities import joined
 from irgrad.engine.ir.text.outline import outline
 from irgrad.engine.ir.types import Type
 from irgrad.engine.runtime.arena import arena_text
+from irgrad.engine.runtime.segments import SEGMENTS
 
 P, N, V = ty.PTR, ty.I64, ty.VOID
 TAPE_TYPES: dict[str, tuple[Type, tuple[Type, ...]]] = {
@@ -27,6 +28,7 @@ TAPE_TYPES: dict[str, tuple[Type, tuple[Type, ...]]] = {
     "irgrad.tape.finish": (V, (P,)),
     "irgrad.tape.at": (V, (P, N, P)),
     "irgrad.tape.need": (V, (P, ty.I1, N)),
+    "irgrad.tape.peak": (N, (N,)),
 }
 TAPE_ATTRIBUTES = "nounwind willreturn"
 ALLOC_ATTRIBUTES = "nounwind willreturn memory(argmem: readwrite, inaccessiblemem: readwrite)"
@@ -156,7 +158,7 @@ def _zero(kind: str) -> str:
 @cache
 def helper_text(name: str) -> str:
     """Definition of a copy helper by name (`irgrad.adjoint.copy.double`, ...)."""
-    return _helper(name)
+    return SEGMENTS[name] if name in SEGMENTS else _helper(name)
 
 
 _DECLARATION = re.compile(

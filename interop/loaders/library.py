@@ -104,20 +104,20 @@ class Library:
     def kernel(
         self, name: str, signature: str | Signature | None = None, *, errors: Mapping[int, str] | None = None,
         tape: str = "auto", strict_fp: bool = False, strong_zero: bool = False, device_tape: int = 0,
-        device_block: int = 0,
+        device_block: int = 0, checkpoint: Mapping[Any, Any] | None = None, tape_memory: int | str | None = None,
     ) -> Kernel: ...
 
     @overload
     def kernel(
         self, name: str, signature: Any, *, errors: Mapping[int, str] | None = None, tape: str = "auto",
         strict_fp: bool = False, strong_zero: bool = False, device_tape: int = 0,
-        device_block: int = 0,
+        device_block: int = 0, checkpoint: Mapping[Any, Any] | None = None, tape_memory: int | str | None = None,
     ) -> Any: ...
 
     def kernel(
         self, name: str, signature: Any = None, *, errors: Mapping[int, str] | None = None, tape: str = "auto",
         strict_fp: bool = False, strong_zero: bool = False, device_tape: int = 0,
-        device_block: int = 0,
+        device_block: int = 0, checkpoint: Mapping[Any, Any] | None = None, tape_memory: int | str | None = None,
     ) -> Any:
         """The function `name` as a Kernel; `signature` is its prototype with shapes (see `irgrad.Signature`).
 
@@ -137,17 +137,24 @@ class Library:
                 ends by what it computes); a launch with too few fails
         device_block: threads of a block on a GPU, where a batch runs; by default what the registers of a thread allow
 
+        checkpoint: loops whose reverse sweep saves states and runs iterations again, in place of a tape of all that
+                they computed: `{"solve.c:41": 32}` for the loop that begins there: a state each 32 iterations, and a
+                tape of 32; "recompute" is 1; "binomial:16" at most 16 states; "memory:64MB" as much as fits
+        tape_memory: bytes, or "512MB", for the states and tapes of all outermost loops that can run again
+
         A signature that declares structs, `"struct body { f64[3] pos; f64 mass; }; f64(body[n] bodies, i64 n)"`, makes
         a `StructKernel`, called with dicts of arrays or structured arrays (see `irgrad.engine.signature.structs`).
 
         Raises LoadError (no such function), SignatureError (none given where one is needed, or it contradicts
-        the IR) or IRGradError (another word for `tape`, a negative number).
+        the IR) or IRGradError (another word for `tape` or `checkpoint`, a negative number).
         """
+        from irgrad.engine.kernel.checkpoints import checkpoints
         from irgrad.engine.kernel.kernel import Kernel
         from irgrad.engine.kernel.programs import Options
 
         options = Options(strict_fp=strict_fp, tape=tape, preopt=self.preopt, strong_zero=strong_zero,
-                          device_tape=device_tape, device_block=device_block, cpu=self.cpu)  # fmt: skip
+                          device_tape=device_tape, device_block=device_block, cpu=self.cpu,
+                          checkpoint=checkpoints(checkpoint, tape_memory))  # fmt: skip
         if isinstance(signature, str) and "struct" in signature:
             from irgrad.engine.kernel.packing import struct_kernel
             from irgrad.engine.signature.structs import has_structs

@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 from irgrad.engine.differentiate.layout.shadow_memory import ShadowMemory, memory_of
 from irgrad.engine.differentiate.layout.shadow_types import Apart
+from irgrad.engine.normalise.repeatable import Bytes
+from irgrad.engine.normalise.segments import Choice
 
 __all__ = ["DERIVATIVES", "Derivative", "Request"]
 
@@ -46,6 +48,8 @@ class Request:
     followed: the function is a derivative, of one whose pointers to the same active arguments were followed already
     rounding: shadows are bounds of relative rounding errors, in place of tangents ("jvp")
     tape_cost: what 8 bytes of tape cost, in additions of floats: values that cost less are computed again
+    checkpoint: loops that run backwards in segments, by their places (`file.c:12`), and how ("vjp", "pullback")
+    bytes_of: of each argument, the bytes of its memory
     runtime_activity: a shadow that is its argument's own memory means that it has no derivative
     """
 
@@ -67,6 +71,8 @@ class Request:
     rounding: bool = False
     tape_cost: int = 28
     runtime_activity: bool = False
+    checkpoint: tuple[tuple[str, Choice], ...] = ()
+    bytes_of: tuple[Bytes | None, ...] = ()
 
     @property
     def mode(self) -> str:

@@ -4,7 +4,7 @@ constants, and the functions still to be generated."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import islice
@@ -47,6 +47,7 @@ from irgrad.rules.errors import Unsupported
 if TYPE_CHECKING:
     from irgrad.engine.analyses.activity.facts import Facts
     from irgrad.engine.differentiate.shared.rulebook import Rulebook
+    from irgrad.engine.normalise.segments import Segments
 
 
 T = TypeVar("T")
@@ -69,7 +70,11 @@ class ReverseEmitter(Protocol):
 class Unit:
     """Shared state while the derivatives of one root are generated."""
 
-    def __init__(self, module: Module, root: Function, facts: Facts, request: Request) -> None:
+    def __init__(
+        self, module: Module, root: Function, facts: Facts, request: Request,
+        segments: Mapping[Function, Segments] | None = None,
+    ) -> None:  # fmt: skip
+        """segments: loops in segments, by their functions."""
         self.module = module
         self.root = root
         self.facts = facts
@@ -78,6 +83,7 @@ class Unit:
         self.types = facts.types
         self.rules: Rulebook | None = module.rules
         self.request = request
+        self.segments = segments or {}
         self.mode = request.mode
         self.width = request.width  # tangents or cotangents at once, see lanes.py
         self.memory = request.layout(request.width)
@@ -155,13 +161,18 @@ class Unit:
     def _own_abi(self, fn: Function) -> Abi:
         ends = [block.terminator for block in fn.blocks]
         results = [end.operands[0] for end in ends if end.opcode == "ret" and end.operands]
+        shadowed = self._memory_shadowed if fn in self.segments else self._has_shadow
         return Abi(
-            fn, [self.differentiable(arg) for arg in fn.args], [self._has_shadow(arg) for arg in fn.args],
+            fn, [self.differentiable(arg) for arg in fn.args], [shadowed(arg) for arg in fn.args],
             any(map(self.differentiable, results)), any(map(self._has_shadow, results)),
         )  # fmt: skip
 
     def _has_shadow(self, value: Value) -> bool:
         return may_hold_pointer(value.type) and self.activity.pointer(value)
+
+    def _memory_shadowed(self, value: Value) -> bool:
+        """A loop in segments is told of memory that it uses through other addresses."""
+        return value.type.is_ptr and bool(self.pointers.of(value) & self.activity.shadowed_mask)
 
     def differentiable(self, value: Value) -> bool:
         """An active value with a tangent and an adjoint: it has floats, or has integers that carry some."""

@@ -1,0 +1,357 @@
+"""The reverse derivative of a loop in segments: states are kept, and no tape of more than one segment.
+
+    augmented   the loop, which saves its state from time to time; the tape is the list of the states
+    reverse     segment by segment, the last one first: the memory as the state before it says, iterations up to the
+                segment (which may save states on the way), then both sweeps of the segment at once
+
+Where the number of states is bounded they are placed as binomial checkpointing does (Griewank and Walther, Algorithm
+799: revolve, ACM TOMS 26, 2000), for the iterations that are left at each point; of a loop of which it is not known how
+long it runs, each second one is dropped when there are too many (Heuveline and Walther, Online checkpointing, 2006).
+With a bound in bytes the number of states follows from their size, and the length of a segment from the tape that the
+first one needed. When the reverse sweep is through, the memory is what the loop had left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from irgrad.engine.differentiate.layout.leaves import zero_of
+from irgrad.engine.differentiate.shadow.carried import add
+from irgrad.engine.differentiate.shared.conventions import Abi
+from irgrad.engine.differentiate.shared.derived_functions import combined_function
+from irgrad.engine.differentiate.shared.unit import Unit
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.builder import Builder
+from irgrad.engine.ir.model import Block, ConstInt, Function, Instruction, Value
+from irgrad.engine.normalise.segments import ENDLESS, Segments
+
+__all__ = ["emit_segments"]
+
+_BOX = ty.struct((ty.PTR, ty.I64, ty.PTR, ty.I64, ty.I64))
+"""What the tape of a loop is: the last state, iterations, states to use again, how many more there may be, iterations
+of a segment."""
+_TOP, _RAN, _SPARE, _FREE, _UNIT = range(5)
+_COPY = ty.function(ty.VOID, (ty.PTR, ty.PTR, ty.I64, ty.I1))
+
+
+def emit_segments(unit: Unit, made: Segments, abi: Abi, augmented: Function, reverse: Function) -> None:
+    """Fill the two halves of the derivative of `f.loop`."""
+    _Augmented(unit, made, abi, augmented).write()
+    _Reversed(unit, made, abi, reverse).write()
+
+
+def _number(value: int) -> ConstInt:
+    return ConstInt(ty.I64, value)
+
+
+class _Half:
+    """What both halves have in common: arguments, states, running segments."""
+
+    def __init__(self, unit: Unit, made: Segments, abi: Abi, target: Function) -> None:
+        self.unit, self.made, self.abi, self.target = unit, made, abi, target
+        new = iter(target.args)
+        self.args: list[Value] = []
+        self.shadows: dict[int, Value] = {}
+        for i in range(len(made.loop.args)):
+            self.args.append(next(new))
+            if abi.shadow[i]:
+                self.shadows[i] = next(new)
+        self.last: Value = next(new)  # the arena, or the tape
+        self.b = Builder(self.block("entry"))
+        self.node = ty.struct((ty.PTR, ty.I64, *([ty.PTR] * (1 + len(made.saved)))))
+        self.pieces = [(self.args[0], _number(ty.size_of(made.state))),
+                       *((self.args[at], self.args[size]) for at, size in made.saved)]  # fmt: skip
+
+    @property
+    def total(self) -> Value:
+        return self.args[1]
+
+    def block(self, name: str) -> Block:
+        """A new block of the function."""
+        made = Block(name)
+        made.function = self.target
+        self.target.blocks.append(made)
+        return made
+
+    def enter(self, block: Block) -> None:
+        """Go on writing there."""
+        self.b = Builder(block)
+
+    def variable(self, start: Value) -> Instruction:
+        """A variable of the function, of the entry block."""
+        made = Builder(self.target.entry, at=0).alloca(start.type)
+        self.b.store(start, made)
+        return made
+
+    def read(self, variable: Instruction) -> Value:
+        """The value of a variable."""
+        assert variable.elem is not None
+        return self.b.load(variable.elem, variable)
+
+    def least(self, x: Value, y: Value) -> Value:
+        """The smaller of two numbers without signs."""
+        return self.b.select(self.b.icmp("ult", x, y), x, y)
+
+    def runtime(self, name: str, *args: Value) -> Instruction:
+        """Call a function of the runtime."""
+        return self.b.call(self.unit.runtime(name), list(args))
+
+    # -- states --------------------------------------------------------------------------------------------------------
+
+    def save(self, arena: Value, before: Value, done: Value, spare: Instruction | None = None) -> Value:
+        """A new state, of the memory as it is; or one of the spare ones, filled anew."""
+        node = self._take(arena, spare) if spare is not None else self._make(arena)
+        b = self.b
+        b.store(before, b.field(self.node, node, 0))
+        b.store(done, b.field(self.node, node, 1))
+        for n, (address, size) in enumerate(self.pieces):
+            self._copy(b.load(ty.PTR, b.field(self.node, node, 2 + n)), address, size)
+        return node
+
+    def _take(self, arena: Value, spare: Instruction) -> Value:
+        found = self.read(spare)
+        make, use, go_on = self.block("make"), self.block("use"), self.block("filled")
+        self.b.cond_br(self.b.icmp("eq", found, zero_of(ty.PTR)), make, use)
+        self.enter(use)
+        self.b.store(self.b.load(ty.PTR, found), spare)
+        self.b.br(go_on)
+        self.enter(make)
+        new = self._make(arena)
+        last = self.b.block
+        self.b.br(go_on)
+        self.enter(go_on)
+        return self.b.phi(ty.PTR, [(found, use), (new, last)])
+
+    def _make(self, arena: Value) -> Value:
+        node = self.runtime("irgrad.tape.alloc", arena, _number(ty.size_of(self.node)))
+        for n, (_, size) in enumerate(self.pieces):
+            room = self.runtime("irgrad.tape.alloc", arena, size)
+            self.b.store(room, self.b.field(self.node, node, 2 + n))
+        return node
+
+    def restore(self, node: Value) -> None:
+        """The memory as a state says."""
+        for n, (address, size) in enumerate(self.pieces):
+            self._copy(address, self.b.load(ty.PTR, self.b.field(self.node, node, 2 + n)), size)
+
+    def _copy(self, target: Value, source: Value, size: Value) -> None:
+        copy = self.unit.declare("llvm.memcpy.p0.p0.i64", _COPY)
+        self.b.call(copy, [target, source, size, ConstInt(ty.I1, 0)])
+
+    def place(self, node: Value) -> Value:
+        """How many iterations were done when a state was saved."""
+        return self.b.load(ty.I64, self.b.field(self.node, node, 1))
+
+    # -- segments ------------------------------------------------------------------------------------------------------
+
+    def run(self, iterations: Value) -> Value:
+        """Run at most so many iterations; how many it were."""
+        step = self.made.step
+        return self.b.call(step, [self.args[0], iterations, *self.args[2 : len(step.args)]])
+
+    def follow(self) -> None:
+        """The shadows of the addresses in the state: those of the memory that they lead to."""
+        state = self.shadows.get(0)
+        if state is None:
+            return
+        for n, leads in self.made.pointers.items():
+            if any(at in self.shadows for at, _ in leads):
+                offset = ty.field_offsets(self.made.state)[n]
+                found = self.b.load(ty.PTR, self.b.gep(ty.I8, self.args[0], offset))
+                place = self.unit.memory.moved(self.b, state, offset)
+                self.unit.memory.store(self.b, ty.PTR, self._shadow(found, leads), place)
+
+    def _shadow(self, address: Value, leads: Sequence[tuple[int, int]]) -> Value:
+        """The shadow of an address into one of these pieces of memory; an address may be that of their end."""
+        b = self.b
+        at = b.cast("ptrtoint", address, ty.I64)
+        result: Value = zero_of(self.unit.wide(ty.PTR))
+        rows: list[tuple[Value, Value, Value]] = []
+        for base, size in leads:
+            distance = b.sub(at, b.cast("ptrtoint", self.args[base], ty.I64), ())
+            if base in self.shadows:
+                rows.append((distance, self.args[size], self.unit.memory.advanced(b, self.shadows[base], distance)))
+        for distance, size, shadow in rows:  # ends first: memory that begins there is what is meant
+            result = b.select(b.icmp("eq", distance, size), shadow, result)
+        for distance, size, shadow in rows:
+            result = b.select(b.icmp("ult", distance, size), shadow, result)
+        return result
+
+
+class _Augmented(_Half):
+    """The primal sweep of the loop."""
+
+    def write(self) -> None:
+        b, choice = self.b, self.made.choice
+        arena = self.last
+        box = self.runtime("irgrad.tape.alloc", arena, _number(ty.size_of(_BOX)))
+        free = self.variable(self._states())
+        unit = self.variable(_number(max(choice.unit, 1)))
+        done, top = self.variable(_number(0)), self.variable(zero_of(ty.PTR))
+        spare = self.variable(zero_of(ty.PTR))
+        turn, out = self.block("turn"), self.block("out")
+        self.b.br(turn)
+        self.enter(turn)
+        node = self.save(arena, self.read(top), self.read(done), spare)
+        self.b.store(node, top)
+        self.b.store(self.b.sub(self.read(free), _number(1)), free)
+        ahead = self._ahead(free, unit, done, top, spare)
+        ran = self.run(ahead)
+        self.b.store(self.b.add(self.read(done), ran), done)
+        self.b.cond_br(self._more(done), turn, out)
+        self.enter(out)
+        for n, variable in ((_TOP, top), (_RAN, done), (_SPARE, spare), (_FREE, free), (_UNIT, unit)):
+            self.b.store(self.read(variable), self.b.field(_BOX, box, n))
+        self.follow()
+        b = self.b
+        b.ret(b.aggregate(self.target.ftype.ret, [box]))
+
+    def _states(self) -> Value:
+        """How many states there may be at once, at least two."""
+        choice = self.made.choice
+        if not choice.bytes:
+            return _number(choice.states or ENDLESS)
+        each: Value = _number(ty.size_of(self.node))
+        for _, size in self.pieces:
+            each = self.b.add(each, size)
+        count = self.b.binary("udiv", _number(choice.bytes // 2), each)
+        return self.b.select(self.b.icmp("ult", count, _number(2)), _number(2), count)
+
+    def _ahead(
+        self, free: Instruction, unit: Instruction, done: Instruction, top: Instruction, spare: Instruction
+    ) -> Value:
+        """Iterations up to the next state."""
+        choice = self.made.choice
+        if self.made.ends is None:
+            return iterations_ahead(self, self.read(done), self.total, self.read(unit), self.read(free))
+        if choice.states or choice.bytes:  # each second one is dropped when there are too many
+            full, go_on = self.block("full"), self.block("room")
+            self.b.cond_br(self.b.icmp("eq", self.read(free), _number(0)), full, go_on)
+            self.enter(full)
+            self.b.store(self.b.mul(self.read(unit), _number(2)), unit)
+            self.runtime("irgrad.segments.thin", top, self.read(unit), spare, free)
+            self.b.br(go_on)
+            self.enter(go_on)
+        # The next state is a whole number of units from the start, whichever were dropped.
+        return self.b.sub(self.read(unit), self.b.binary("urem", self.read(done), self.read(unit)))
+
+    def _more(self, done: Instruction) -> Value:
+        ends = self.made.ends
+        if ends is None:
+            return self.b.icmp("ult", self.read(done), self.total)
+        number = self.b.load(ty.I64, self.b.field(self.made.state, self.args[0], ends))
+        return self.b.icmp("eq", number, _number(0))
+
+
+class _Reversed(_Half):
+    """The reverse sweep of the loop."""
+
+    def write(self) -> None:
+        made, unit = self.made, self.unit
+        b, box = self.b, self.last
+        arena = self.runtime("irgrad.tape.acquire")
+        top, high, spare, free, length = (
+            self.variable(b.load(kind, b.field(_BOX, box, n))) for n, kind in enumerate(_BOX.fields or ())
+        )
+        if made.ends is not None:  # how far states are apart says nothing of the length of a segment
+            self.b.store(_number(max(made.choice.unit, 1)), length)
+        low = self.variable(_number(0))
+        self.sums = [self.variable(zero_of(unit.wide(arg.type))) if self.abi.adjoint[i] else None
+                     for i, arg in enumerate(made.loop.args)]  # fmt: skip
+        final = self.save(arena, zero_of(ty.PTR), _number(0))
+        head, last = self.block("head"), self.block("last")
+        self.b.br(head)
+        self.enter(head)
+        node, end = self.read(top), self.read(high)
+        start = self.place(node)
+        short = self.b.icmp("ult", self.b.sub(end, start), self.read(length))
+        self.b.store(self.b.select(short, start, self.b.sub(end, self.read(length))), low)
+        self.restore(node)
+        self._advance(arena, start, end, low, length, top, spare, free)
+        self.follow()
+        self._segment(low, end, length)
+        self.b.store(self.read(low), high)
+        self._drop(low, top, spare, free)
+        self.b.cond_br(self.b.icmp("eq", self.read(low), _number(0)), last, head)
+        self.enter(last)
+        self.restore(final)
+        self.runtime("irgrad.tape.finish", arena)
+        results = [self.read(s) for s in self.sums if s is not None]
+        b = self.b
+        b.ret(b.aggregate(self.target.ftype.ret, results) if results else None)
+
+    def _advance(
+        self, arena: Value, start: Value, end: Value, low: Instruction, length: Instruction, top: Instruction,
+        spare: Instruction, free: Instruction,
+    ) -> None:  # fmt: skip
+        """Run up to the segment; states on the way while there may be more."""
+        at = self.variable(start)
+        look, go, keep, ready = (self.block(name) for name in ("look", "go", "keep", "ready"))
+        self.b.br(look)
+        self.enter(look)
+        self.b.cond_br(self.b.icmp("ult", self.read(at), self.read(low)), go, ready)
+        self.enter(go)
+        here = self.read(at)
+        ahead = iterations_ahead(self, here, end, self.read(length), self.read(free))
+        ahead = self.least(ahead, self.b.sub(self.read(low), here))
+        self.run(ahead)
+        self.b.store(self.b.add(here, ahead), at)
+        self.b.cond_br(self.b.icmp("ult", self.read(at), self.read(low)), keep, ready)
+        self.enter(keep)
+        node = self.save(arena, self.read(top), self.read(at), spare)
+        self.b.store(node, top)
+        self.b.store(self.b.sub(self.read(free), _number(1)), free)
+        self.b.br(look)
+        self.enter(ready)
+
+    def _segment(self, low: Instruction, end: Value, length: Instruction) -> None:
+        """Both sweeps of a segment."""
+        unit, made = self.unit, self.made
+        abi, step = unit.abis[made.step], made.step
+        measured = bool(made.choice.bytes)
+        peak = self.runtime("irgrad.tape.peak", _number(0)) if measured else None
+        count = self.b.sub(end, self.read(low))
+        values = [self.args[0], count, *self.args[2 : len(step.args)]]
+        args: list[Value] = []
+        for i, value in enumerate(values):
+            args.append(value)
+            if abi.shadow[i]:
+                args.append(self.shadows[i])
+        result = self.b.call(combined_function(unit, step), args)
+        places = [i for i, active in enumerate(abi.adjoint) if active]
+        for n, i in enumerate(places):
+            total = self.sums[i]
+            assert total is not None
+            amount = self.b.extractvalue(result, n)
+            self.b.store(add(unit, self.b, made.loop.args[i], self.read(total), amount), total)
+        if peak is None:
+            return
+        used = self.runtime("irgrad.tape.peak", _number(0))
+        greater = self.b.icmp("ugt", peak, used)
+        self.runtime("irgrad.tape.peak", self.b.select(greater, peak, used))
+        each = self.b.add(self.b.binary("udiv", used, count), _number(1))
+        fits = self.b.binary("udiv", _number(made.choice.bytes // 2), each)
+        self.b.store(self.b.select(self.b.icmp("eq", fits, _number(0)), _number(1), fits), length)
+
+    def _drop(self, low: Instruction, top: Instruction, spare: Instruction, free: Instruction) -> None:
+        """The state at the begin of the segment is needed no more."""
+        node = self.read(top)
+        gone, go_on = self.block("gone"), self.block("left")
+        self.b.cond_br(self.b.icmp("eq", self.place(node), self.read(low)), gone, go_on)
+        self.enter(gone)
+        self.b.store(self.b.load(ty.PTR, node), top)
+        self.b.store(self.read(spare), node)
+        self.b.store(node, spare)
+        self.b.store(self.b.add(self.read(free), _number(1)), free)
+        self.b.br(go_on)
+        self.enter(go_on)
+
+
+def iterations_ahead(half: _Half, done: Value, end: Value, unit: Value, free: Value) -> Value:
+    """How many iterations to run before the next state, where so many more states may be kept up to `end`."""
+    b = half.b
+    rest = b.sub(end, done)
+    up = b.sub(b.add(rest, unit), _number(1))
+    units = half.runtime("irgrad.segments.ahead", b.binary("udiv", up, unit), free)
+    return half.least(b.mul(units, unit), rest)
+

@@ -1,0 +1,96 @@
+"""What a kernel's user says of the memory of long loops: `checkpoint=` and `tape_memory=`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from irgrad.rules.errors import IRGradError
+
+if TYPE_CHECKING:
+    from irgrad.engine.kernel.options import Options
+    from irgrad.engine.normalise.repeatable import Bytes
+    from irgrad.engine.normalise.segments import Choice
+    from irgrad.engine.signature.extents import Extent
+    from irgrad.engine.signature.slots import Slot
+
+__all__ = ["bytes_of", "checkpoints", "choices", "memory"]
+
+_MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*([kMG]?)i?B?$")
+_UNITS = {"": 1, "k": 2**10, "M": 2**20, "G": 2**30}
+_WORDS = re.compile(r"recompute$|binomial:(\d+)$|memory:(.+)$")
+
+
+def memory(text: object) -> int:
+    """A number of bytes: `512MB`, `2GB`, `65536`. Raises IRGradError."""
+    found = _MEMORY.match(text.strip()) if isinstance(text, str) else None
+    number = int(float(found[1]) * _UNITS[found[2]]) if found else text
+    if not isinstance(number, int) or isinstance(number, bool) or number <= 0:
+        raise IRGradError(f"{text!r} is no amount of memory", because="a number of bytes is wanted, or a text with a unit",
+                          fix='"512MB"')  # fmt: skip
+    return number
+
+
+def checkpoints(said: Mapping[Any, Any] | None, tape_memory: object = None) -> tuple[tuple[str, str], ...]:
+    """The choices as (place, words). Raises IRGradError for one that makes no sense."""
+    rows: list[tuple[str, str]] = []
+    for place, choice in (said or {}).items():
+        words = str(choice)
+        number = isinstance(choice, int) and not isinstance(choice, bool) and choice > 0
+        if not number and not (isinstance(choice, str) and _WORDS.match(words)):
+            raise IRGradError(
+                f"checkpoint={{{place!r}: {choice!r}}} is no choice",
+                because='the choices are "recompute", a number of iterations, "binomial:STATES" and "memory:BYTES"',
+                fix='checkpoint={"solve.c:41": 32}, or tape_memory="512MB" for all loops',
+            )  # fmt: skip
+        _choice(words)
+        rows.append((str(place), words))
+    if tape_memory is not None:
+        rows.append(("*", f"memory:{memory(tape_memory)}"))
+    return tuple(rows)
+
+
+def choices(options: Options) -> tuple[tuple[str, Choice], ...]:
+    """The choices of a kernel, for a `Request`; on a GPU, whose tapes are bounded in other ways, there are none."""
+    said = () if options.device else options.checkpoint
+    return tuple((place, _choice(words)) for place, words in said)
+
+
+def _choice(words: str) -> Choice:
+    from irgrad.engine.normalise.segments import Choice
+
+    if words.isdecimal():
+        return Choice(unit=int(words))
+    if words.startswith("memory:"):
+        return Choice(bytes=memory(words.removeprefix("memory:")))
+    if words.startswith("binomial:"):
+        return Choice(states=max(int(words.removeprefix("binomial:")), 1))
+    return Choice()
+
+
+def bytes_of(slots: Sequence[Slot]) -> tuple[Bytes | None, ...]:
+    """Of each slot, the bytes of its memory; None where a size is no C parameter."""
+    numbers: dict[str, Bytes] = {}
+    for place, slot in enumerate(slots):
+        if not slot.parameter.is_array and slot.dtype.kind in "iu" and not slot.steps and slot.role == "in":
+            numbers[slot.name] = (place, slot.dtype.size * 8, slot.dtype.kind == "i")
+    return tuple(_bytes(slot, numbers) for slot in slots)
+
+
+def _bytes(slot: Slot, numbers: Mapping[str, Bytes]) -> Bytes | None:
+    total: Bytes | None = slot.dtype.size
+    for extent in [*(_number(e, numbers) for e in slot.parameter.shape or ()), *slot.lanes]:
+        total = None if total is None or extent is None else ("*", total, extent)
+    return total
+
+
+def _number(extent: Extent, numbers: Mapping[str, Bytes]) -> Bytes | None:
+    from irgrad.engine.signature.extents import BinaryExtent, ConstExtent
+
+    if isinstance(extent, ConstExtent):
+        return extent.number
+    if isinstance(extent, BinaryExtent):
+        left, right = _number(extent.left, numbers), _number(extent.right, numbers)
+        return None if left is None or right is None else (extent.op, left, right)
+    return numbers.get(str(extent))

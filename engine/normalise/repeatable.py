@@ -1,0 +1,266 @@
+"""Which loops can be run again from a copy of what they change, and what that is.
+
+Running iterations again gives the same where nothing in them reaches the outside world, what they allocate stays within
+an iteration, and all memory that they write, and read before it changes, is what it was. The place and the bytes of
+that memory have to be known before the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from irgrad.engine.analyses.control.cache import get
+from irgrad.engine.analyses.control.cfg import Cfg
+from irgrad.engine.analyses.control.dominators import Dominators
+from irgrad.engine.analyses.control.loops import Loop
+from irgrad.engine.analyses.memory.call_effects import facts_of
+from irgrad.engine.analyses.memory.modref import instr_reads, instr_writes
+from irgrad.engine.analyses.memory.objects import Object, bits_of, resolve
+from irgrad.engine.analyses.memory.points_to import Pointers
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.builder import Builder
+from irgrad.engine.ir.locations import locate
+from irgrad.engine.ir.model import Argument, Block, ConstInt, Function, GlobalVariable, Instruction, Value
+from irgrad.rules.effects import facts
+from irgrad.rules.lookup import find
+
+__all__ = ["Bytes", "Memory", "Repeatable"]
+
+Bytes: TypeAlias = int | tuple[Any, ...]
+"""A number of bytes: known, or (argument, bits, signed), the integer that an argument of the root leads to, or (operator,
+left, right) of two such."""
+_OPERATORS = {"+": "add", "-": "sub", "*": "mul", "/": "sdiv", "%": "srem"}
+_SILENT = ("llvm.lifetime.", "llvm.dbg.", "llvm.assume", "llvm.experimental.noalias.scope.decl")
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A piece of memory whose place and bytes are known before a loop: its address, and what writes the number of its
+    bytes at the end of the block before."""
+
+    object: Object
+    address: Value
+    size: Callable[[Builder], Value]
+
+
+@dataclass(slots=True)
+class Repeatable:
+    """A loop, and what has to be saved to run it again.
+
+    bytes_of: of each argument of the root, the bytes of its memory, or None
+    private: variables of the function that only an iteration uses; refusal: why the loop cannot run again, "" where it
+    can
+    """
+
+    pointers: Pointers
+    fn: Function
+    loop: Loop
+    bytes_of: Sequence[Bytes | None]
+    refusal: str = ""
+    saved: list[Memory] = field(default_factory=list)
+    private: set[Instruction] = field(default_factory=set)
+    _inside: set[Function] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.refusal = self._calls() or self._memory()
+
+    # -- what it calls -------------------------------------------------------------------------------------------------
+
+    def _body(self) -> list[Instruction]:
+        """The instructions of the loop and of what it calls."""
+        found = [instr for block in self.loop.blocks for instr in block.instructions]
+        for instr in found:  # grows
+            for callee in self.pointers.callees(instr) or () if instr.is_call else ():
+                if callee not in self._inside and callee.blocks:
+                    self._inside.add(callee)
+                    found += callee.instructions()
+        return found
+
+    def _calls(self) -> str:
+        for instr in self._body():
+            if instr.volatile or instr.ordering or instr.opcode in ("invoke", "va_arg"):
+                return f"{self._at(instr)} is volatile, atomic or of an unknown effect"
+            if instr.opcode == "alloca" and self.loop.contains(instr.block):
+                return f"{self._at(instr)} makes a variable in each iteration"
+            if instr.is_call and not self._repeats(instr):
+                name = instr.callee_name or "a function through a pointer"
+                return f"`{name}` is called ({self._at(instr)}), and nothing says that a second call would do the same"
+        return ""
+
+    def _repeats(self, call: Instruction) -> bool:
+        callee = resolve(call.callee)
+        if not isinstance(callee, Function):
+            return bool(self.pointers.callees(call))
+        name = callee.name or ""
+        if not callee.is_declaration or name.startswith(_SILENT):
+            return True
+        rules = self.pointers.module.rules
+        if find(name) is not None or (rules is not None and rules.registered(callee)):
+            return True
+        known = facts(name)
+        return known is not None and known.kind in ("pure", "allocator", "deallocator", "copy", "fill")
+
+    def _at(self, instr: Instruction) -> str:
+        return locate(self.pointers.module, instr) or f"`{instr.opcode}`"
+
+    # -- its memory ----------------------------------------------------------------------------------------------------
+
+    def _memory(self) -> str:
+        pointers, body = self.pointers, self._body()
+        written = read = 0
+        for instr in body:
+            written |= instr_writes(pointers, instr)
+            read |= instr_reads(pointers, instr)
+        own = self._own()
+        refusal = self._leaves(own, body)
+        if refusal:
+            return refusal
+        changed = written | (read & self._changed_later())
+        for index in bits_of(changed & ~own):
+            memory = self.locate(pointers.objects[index])
+            if isinstance(memory, str):
+                return memory
+            self.saved.append(memory)
+        return ""
+
+    def _own(self) -> int:
+        """Objects that begin and end within an iteration."""
+        mask = 0
+        for obj in self.pointers.objects:
+            site = obj.site
+            if not isinstance(site, Instruction) or site.block is None:
+                continue
+            if self.loop.contains(site.block):
+                mask |= 1 << obj.index
+            elif obj.function in self._inside and obj.function is not self.fn and not self._called_outside(obj.function):
+                mask |= 1 << obj.index
+            elif obj.kind == "alloca" and obj.function is self.fn and self._scratch(site):
+                self.private.add(site)
+                mask |= 1 << obj.index
+        return mask
+
+    def _called_outside(self, fn: Function | None) -> bool:
+        """Whether a function is reached by other ways than through the loop."""
+        inside = self._inside
+        for caller in self.pointers.functions:
+            if caller in inside:
+                continue
+            for instr in caller.instructions():
+                within = caller is self.fn and self.loop.contains(instr.block)
+                if instr.is_call and not within and fn in (self.pointers.callees(instr) or ()):
+                    return True
+                if instr.is_call and not within and any(c in inside for c in self.pointers.callees(instr) or ()):
+                    return True
+        return False
+
+    def _scratch(self, variable: Instruction) -> bool:
+        """Whether the life of a variable begins in an iteration, and nothing outside of the loop uses it."""
+        begins = False
+        for block in self.fn.blocks:
+            for instr in block.instructions:
+                if variable not in instr.operands:
+                    continue
+                marks = instr.is_call and (instr.callee_name or "").startswith("llvm.lifetime.")
+                if not self.loop.contains(block):
+                    if not marks:
+                        return False
+                    continue
+                begins = begins or (marks and (instr.callee_name or "").startswith("llvm.lifetime.start"))
+        return begins
+
+    def _leaves(self, own: int, body: Sequence[Instruction]) -> str:
+        """Why what an iteration allocates outlives it, or what it frees is older."""
+        pointers = self.pointers
+        outside = (1 << len(pointers.objects)) - 1 & ~own
+        if pointers.reachable(outside) & own:
+            return "an iteration leaves the address of its own memory behind"
+        for phi in (*self.loop.header.phis, *(phi for block in self.loop.exits for phi in block.phis)):
+            if pointers.of(phi) & own:
+                return "an iteration hands on memory that it made"
+        for instr in body:
+            effect = pointers.effect(instr) if instr.is_call else None
+            if effect is not None and effect.frees is not None:
+                freed = pointers.of(instr.args[effect.frees])
+                if freed & ~own:
+                    return f"memory from before the loop is freed in it ({self._at(instr)})"
+        return ""
+
+    def _changed_later(self) -> int:
+        """Objects that may change between the loop and its reverse: what is written behind it, or by whoever calls."""
+        pointers, cfg = self.pointers, get(Cfg, self.fn)
+        mask = 0
+        work, seen = list(self.loop.exits), set(self.loop.exits)
+        while work:
+            block = work.pop()
+            if not self.loop.contains(block):
+                for instr in block.instructions:
+                    effect = pointers.effect(instr) if instr.is_call else None
+                    if effect is None or effect.frees is None:  # what is freed is so when the reverse sweep is through
+                        mask |= instr_writes(pointers, instr)
+            for after in cfg.succs(block):
+                if after not in seen:
+                    seen.add(after)
+                    work.append(after)
+        if self.fn is not pointers.root:
+            for fn in pointers.functions:
+                if fn is not self.fn and fn not in self._inside:
+                    mask |= pointers.writes(fn)
+        return mask
+
+    def locate(self, obj: Object) -> Memory | str:
+        """Where an object lies, as it is known before the loop; or why that is not known."""
+        site = obj.site
+        if isinstance(site, Instruction) and obj.function is self.fn and self._before(site):
+            size = self._bytes(obj, site)
+            return Memory(obj, site, size) if size is not None else f"the size of {obj} is not known"
+        if isinstance(site, GlobalVariable) and obj.size is not None:
+            bytes_ = ConstInt(ty.I64, obj.size)
+            return Memory(obj, site, lambda b: bytes_)
+        if obj.kind == "argument" and isinstance(site, Argument) and self.fn is self.pointers.root:
+            count = self.bytes_of[site.index] if site.index < len(self.bytes_of) else None
+            if count is None:
+                return f"the bytes behind argument `{site.name or site.index}` are not known: a size in its shape is no C parameter"
+            return Memory(obj, site, lambda b: emit_bytes(b, self.fn, count))
+        if obj.kind == "unknown":
+            return "it writes to memory of which nothing is known"
+        if obj.kind == "argument":
+            return f"it stands in `{self.fn.name}`, which is called with memory of unknown size"
+        return f"the bytes of {obj}, which it writes, are not known before it"
+
+    def _before(self, site: Instruction) -> bool:
+        assert self.loop.preheader is not None and site.block is not None
+        if self.loop.contains(site.block):
+            return False
+        return get(Dominators, self.fn).dominates(site.block, self.loop.preheader)
+
+    def _bytes(self, obj: Object, site: Instruction) -> Callable[[Builder], Value] | None:
+        if site.opcode == "alloca":
+            assert site.elem is not None
+            each, count = ConstInt(ty.I64, ty.size_of(site.elem)), site.operands[0]
+            return lambda b: b.mul(b.to_i64(count, signed=False), each, ())
+        callee = resolve(site.callee) if site.is_call else None
+        known = facts_of(self.pointers.module, callee) if isinstance(callee, Function) else None
+        if known is None or not known.sizes:
+            return None
+        factors = [site.args[i] for i in known.sizes]
+
+        def product(b: Builder) -> Value:
+            total: Value = ConstInt(ty.I64, 1)
+            for factor in factors:
+                total = b.mul(total, b.to_i64(factor, signed=False), ())
+            return total
+
+        return product
+
+
+def emit_bytes(b: Builder, root: Function, bytes_: Bytes) -> Value:
+    """A number of bytes at the end of a block of the root."""
+    if isinstance(bytes_, int):
+        return ConstInt(ty.I64, bytes_)
+    if isinstance(bytes_[0], int):
+        index, bits, signed = bytes_
+        return b.to_i64(b.load(ty.int_(bits), root.args[index]), signed=bool(signed))
+    left, right = emit_bytes(b, root, bytes_[1]), emit_bytes(b, root, bytes_[2])
+    return b.binary(_OPERATORS[bytes_[0]], left, right)

@@ -1,0 +1,352 @@
+"""Loops in segments of iterations: for reverse sweeps that keep states and not a tape of the whole loop.
+
+Such a loop becomes two functions. What goes from one iteration to the next lies in a block of memory, the state; then a
+segment can be run again from a copy of that and of the memory that the loop writes:
+
+    f:           store what enters the loop in %state;  call @f.loop(state, total, outer values...);  load what leaves it
+    f.loop:      call @f.segment(state, total, ...)
+    f.segment:   the loop itself, from %state to %state, for at most so many iterations; returns how many it ran
+
+`differentiate.reverse.segments` writes the derivative of `f.loop`. What a loop has to be for this is asked here, on the
+points-to sets of the module as it was: nothing it does may reach the outside world, what it allocates stays within an
+iteration, and of all memory that it writes the place and the bytes are known before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from irgrad.engine.analyses.activity.facts import points_to
+from irgrad.engine.analyses.control.cache import get
+from irgrad.engine.analyses.control.loops import Loop, Loops
+from irgrad.engine.analyses.control.places import loop_places
+from irgrad.engine.analyses.evolution.induction import Induction
+from irgrad.engine.analyses.evolution.trips import TripCount
+from irgrad.engine.analyses.memory.objects import bits_of
+from irgrad.engine.analyses.memory.points_to import Pointers
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.builder import Builder
+from irgrad.engine.ir.model import Argument, Block, ConstInt, Function, Instruction, Module, Value
+from irgrad.engine.ir.rewrite import replace_uses
+from irgrad.engine.normalise.repeatable import Bytes, Memory, Repeatable
+from irgrad.rules.errors import Unsupported
+
+__all__ = ["ENDLESS", "EVERY", "Choice", "Segments", "outline_segments"]
+
+ENDLESS = 2**63 - 1
+"""The number of iterations of a loop of which it is not known before it."""
+EVERY = "*"
+"""In place of a line: all outermost loops that can run again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """How a loop runs backwards.
+
+    unit: iterations of which the tape is held at once; states: how many states are held at once, 0: one a unit; bytes:
+    memory for both, in place of the two, 0: as these say
+    """
+
+    unit: int = 1
+    states: int = 0
+    bytes: int = 0
+
+
+@dataclass(slots=True)
+class Segments:
+    """A loop in segments. Arguments of `loop`: the state, the number of iterations, values from outside.
+
+    step: the function of a segment; state: the type of the state; saved: of what a segment changes, the state apart:
+    (place of the address, place of the bytes) among the arguments; pointers: which fields of the state are addresses,
+    and into which of `saved` and other memory, told in the same way, they may lead; ends: the field that is not 0 when
+    the loop is through, None where the number of iterations tells; place: of the loop in the source
+    """
+
+    loop: Function
+    step: Function
+    state: ty.StructType
+    choice: Choice
+    place: str
+    saved: tuple[tuple[int, int], ...] = ()
+    pointers: dict[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    ends: int | None = None
+
+
+def outline_segments(
+    module: Module, root: Function, choices: Mapping[str, Choice], bytes_of: Sequence[Bytes | None]
+) -> dict[Function, Segments]:
+    """Outline the loops at the places `file.c:12` of the source (or `12`), or at all (`EVERY`). The functions `f.loop`,
+    with what their derivatives need to know.
+
+    bytes_of: of each argument of the root, the bytes of its memory
+    Raises Unsupported for a place without a loop, and for a loop that cannot run again, with the reason and the line.
+    """
+    pointers = points_to(module, root)
+    found: dict[Function, Segments] = {}
+    met: set[str] = set()
+    for fn in list(pointers.functions):
+        for loop, wanted in _chosen(module, fn, choices):
+            met.add(wanted)
+            if found:
+                pointers = points_to(module, root)  # of the module as it is
+            candidate = _Outlined(module, Repeatable(pointers, fn, loop, bytes_of), choices[wanted])
+            if candidate.refusal and wanted == EVERY:
+                continue
+            if candidate.refusal:
+                raise Unsupported(
+                    f"the loop at {wanted} cannot be run again", where=f"@{(fn.name or '').removesuffix('.normal')}",
+                    because=candidate.refusal, fix="leave it out of `checkpoint`, or move that out of the loop",
+                )  # fmt: skip
+            made = candidate.move(len(found))
+            found[made.loop] = made
+    missing = [wanted for wanted in choices if wanted not in met and wanted != EVERY]
+    if missing:
+        raise _no_loop(module, pointers, missing[0])
+    return found
+
+
+def _chosen(module: Module, fn: Function, choices: Mapping[str, Choice]) -> Iterator[tuple[Loop, str]]:
+    """The loops of a function that a choice speaks of, each with the words that name it; no loop in a chosen one."""
+    work = list(get(Loops, fn).top)
+    while work:
+        loop = work.pop(0)
+        wanted = next((w for w in choices if _at(module, loop, w)), EVERY if EVERY in choices and loop.depth == 1 else "")
+        if wanted:
+            yield loop, wanted
+            left = {id(other.header) for other in work}  # the analyses are those of the function before
+            work = [other for other in get(Loops, fn).all if id(other.header) in left]
+        else:
+            work += loop.children
+
+
+def _at(module: Module, loop: Loop, wanted: str) -> bool:
+    """Whether a loop begins at `file.c:12`, or at line `12`; paths may be cut in front."""
+    place = next(iter(loop_places(module, loop)), "").split(" ")[0].rpartition(":")[0]
+    path, _, line = place.rpartition(":")
+    file, _, number = wanted.rpartition(":")
+    return bool(place) and line == number and (not file or path == file or path.endswith("/" + file))
+
+
+def _no_loop(module: Module, pointers: Pointers, wanted: str) -> Unsupported:
+    places = {place.rpartition(":")[0].rpartition("/")[2] for fn in pointers.functions
+              for loop in get(Loops, fn).all for place in loop_places(module, loop)[:1]}  # fmt: skip
+    there = ", ".join(f"`{place}`" for place in sorted(places))
+    return Unsupported(
+        f"there is no loop at `{wanted}`",
+        because=f"the loops are at {there}" if there else "it has no loops, or was compiled without debug information",
+        fix="name a loop by file and line of its begin, `irgrad explain` lists them",
+    )
+
+
+class _Outlined:
+    """A loop on its way out of its function."""
+
+    def __init__(self, module: Module, again: Repeatable, choice: Choice) -> None:
+        self.module, self.again, self.choice = module, again, choice
+        self.pointers, self.fn, self.loop = again.pointers, again.fn, again.loop
+        self.known: list[Memory] = list(again.saved)
+        self.leads: dict[Value, list[Memory]] = {}
+        self.refusal = self._form() or again.refusal or self._addresses()
+
+    def _form(self) -> str:
+        if self.loop.preheader is None or self.loop.latch is None:
+            return "it is entered or repeated in more than one way"
+        return ""
+
+    def _addresses(self) -> str:
+        """Addresses that go from one iteration to the next, or out of the loop, lead to memory that is known."""
+        for phi in self._handed_on():
+            if not phi.type.is_ptr:
+                if ty.may_hold_pointer(phi.type) and self.pointers.of(phi):
+                    return f"an iteration hands on an address as a number, `{phi.name or '?'}`"
+                continue
+            self.leads[phi] = []
+            for index in bits_of(self.pointers.of(phi)):
+                obj = self.pointers.objects[index]
+                memory = next((m for m in self.known if m.object is obj), None) or self.again.locate(obj)
+                if isinstance(memory, str):
+                    return f"an iteration hands on an address: {memory}"
+                self.leads[phi].append(memory)
+                if memory not in self.known:
+                    self.known.append(memory)
+        return ""
+
+    def _handed_on(self) -> list[Instruction]:
+        return [*self.loop.header.phis, *(phi for block in self.loop.exits for phi in block.phis)]
+
+    # -- the way out ---------------------------------------------------------------------------------------------------
+
+    def move(self, number: int) -> Segments:
+        """Move the loop into two functions, and call the first in its place."""
+        fn, loop, before = self.fn, self.loop, self.loop.preheader
+        assert before is not None
+        place = next(iter(loop_places(self.module, loop)), "")
+        carried, leaving = loop.header.phis, [phi for block in loop.exits for phi in block.phis]
+        state = ty.struct((*(phi.type for phi in (*carried, *leaving)), ty.I64))
+        ends = len(carried) + len(leaving)
+        outer, debug, count = self._outer(), _debug_of(before), self._count()
+        before.instructions.pop()
+        block = _variable(fn, state)
+        at = Builder(before)
+        at.metadata = debug
+        total = at.add(count.emit(at), ConstInt(ty.I64, 1), ()) if count is not None else None
+        for n, phi in enumerate(carried):
+            at.store(phi.operands[phi.blocks.index(before)], at.field(state, block, n))
+        if total is None:
+            at.store(ConstInt(ty.I64, 0), at.field(state, block, ends))
+        extra = [value for memory in self.known for value in (memory.address, memory.size(at))]
+        step = self._segment(f"{fn.name}.segment.{number}", state, outer, counted=total is not None)
+        whole = self._whole(f"{fn.name}.loop.{number}", step, [*(v.type for v in outer), *(v.type for v in extra)])
+        at.call(whole, [block, total if total is not None else ConstInt(ty.I64, ENDLESS), *outer, *extra])
+        self._go_on(at, state, block, len(carried), None if total is not None else ends)
+        places = {m: (2 + len(outer) + 2 * n, 3 + len(outer) + 2 * n) for n, m in enumerate(self.known)}
+        leads = {n: tuple(places[m] for m in self.leads[phi])
+                 for n, phi in enumerate([*carried, *leaving]) if phi in self.leads}  # fmt: skip
+        saved = tuple(places[m] for m in self.again.saved)
+        return Segments(whole, step, state, self.choice, place, saved, leads, None if total is not None else ends)
+
+    def _count(self) -> TripCount | None:
+        """How often the loop is repeated, where that is known before it and nothing else ends it."""
+        loop = self.loop
+        count = Induction(self.fn).trip_count(loop)
+        alone = loop.exiting == loop.latches and len(loop.exits) == 1
+        return count if count is not None and count.certain and alone else None
+
+    def _outer(self) -> list[Value]:
+        """Values from outside that the loop uses, without constants and its own variables."""
+        loop, private = self.loop, self.again.private
+        used = [value for block in loop.blocks for instr in block.instructions if instr not in loop.header.phis
+                for value in instr.operands]  # fmt: skip
+        merged = [(*loop.header.phis,), *(block.phis for block in loop.exits)]
+        used += [v for phis in merged for phi in phis for v, b in zip(phi.operands, phi.blocks, strict=True)
+                 if loop.contains(b)]  # fmt: skip
+        found: dict[Value, None] = {}
+        for value in used:
+            outside = isinstance(value, Instruction) and not loop.contains(value.block)
+            if (outside and value not in private) or isinstance(value, Argument):
+                found[value] = None
+        return list(found)
+
+    def _segment(self, name: str, state: ty.StructType, outer: Sequence[Value], *, counted: bool) -> Function:
+        """The loop as a function, of its own blocks."""
+        loop, before = self.loop, self.loop.preheader
+        latch, header = loop.latches[0], loop.header
+        carried, limit = header.phis, 1
+        fn = _function(self.module, name, ty.I64, [ty.PTR, ty.I64, *(v.type for v in outer)])
+        first, back, pause, done = Block("segment"), Block("back"), Block("pause"), Block("done")
+        at = Builder(first)
+        for variable in self.fn.entry.instructions:
+            if variable in self.again.private:
+                at.insert(variable)
+        following = [phi.operands[phi.blocks.index(latch)] for phi in carried]
+        for n, phi in enumerate(carried):
+            phi.operands[phi.blocks.index(before)] = at.load(phi.type, at.field(state, fn.args[0], n))  # type: ignore[arg-type]
+            phi.blocks = [first if b is before else back if b is latch else b for b in phi.blocks]
+        at.br(header)
+        ran = Instruction("phi", ty.I64, [ConstInt(ty.I64, 0)], blocks=[first])
+        ran.block = header
+        header.instructions.insert(0, ran)
+        at = Builder(back)
+        at.metadata = _debug_of(latch)
+        after = at.add(ran, ConstInt(ty.I64, 1), ("nuw", "nsw"))
+        ran.operands.append(after)
+        ran.blocks.append(back)
+        at.cond_br(at.icmp("eq", after, fn.args[limit]), pause, header)
+        end = Builder(pause)
+        end.metadata = at.metadata
+        for n, value in enumerate(following):
+            end.store(value, end.field(state, fn.args[0], n))
+        exits = self._exits(fn, state, ran, end if counted else None)
+        ways = [(after, pause), *exits]
+        for _, block in ways:
+            Builder(block).br(done)
+        last = Builder(done)
+        last.ret(last.phi(ty.I64, ways))
+        if counted:
+            latch.instructions.pop()
+            Builder(latch).br(back)
+        else:
+            latch.terminator.blocks = [back if b is header else b for b in latch.terminator.blocks]
+        fn.blocks = [first, *loop.blocks, back, pause, *(block for _, block in exits), done]
+        for block in fn.blocks:
+            block.function = fn
+        replace_uses(fn, dict(zip(outer, fn.args[2:], strict=True)))
+        return fn
+
+    def _exits(self, fn: Function, state: ty.StructType, ran: Instruction, last: Builder | None) -> list[tuple[Value, Block]]:
+        """What leaves the loop is stored: at the end of a segment, or where the loop ends. The blocks that are made for
+        that, with the number of iterations."""
+        loop = self.loop
+        found: list[tuple[Value, Block]] = []
+        first = len(loop.header.phis) - 1  # `ran` is one of them now
+        for block in loop.exiting:
+            for number, target in enumerate(loop.exits):
+                if target not in block.terminator.blocks:
+                    continue
+                out = Block("out")
+                at = last or Builder(out)
+                place = first + sum(len(other.phis) for other in loop.exits[:number])
+                for n, phi in enumerate(target.phis):
+                    at.store(phi.operands[phi.blocks.index(block)], at.field(state, fn.args[0], place + n))
+                if last is not None:
+                    continue
+                at.store(ConstInt(ty.I64, number + 1), at.field(state, fn.args[0], len(state.fields or ()) - 1))
+                found.append((at.add(ran, ConstInt(ty.I64, 1), ("nuw", "nsw")), out))
+                block.terminator.blocks = [out if b is target else b for b in block.terminator.blocks]
+        return found
+
+    def _whole(self, name: str, step: Function, others: Sequence[ty.Type]) -> Function:
+        """The function of the loop: all segments at once, which its derivative does otherwise."""
+        fn = _function(self.module, name, ty.VOID, [ty.PTR, ty.I64, *others])
+        fn.blocks = [Block("whole")]
+        fn.blocks[0].function = fn
+        at = Builder(fn.blocks[0])
+        at.call(step, fn.args[: len(step.args)])
+        at.ret()
+        return fn
+
+    def _go_on(self, at: Builder, state: ty.StructType, block: Value, first: int, ends: int | None) -> None:
+        """Behind the loop, what leaves it is loaded."""
+        fn, loop = self.fn, self.loop
+        ways = []
+        for target in loop.exits:
+            way = Block("through")
+            way.function = fn
+            there = Builder(way)
+            there.metadata = at.metadata
+            for phi in target.phis:
+                kept = [(v, b) for v, b in zip(phi.operands, phi.blocks, strict=True) if not loop.contains(b)]
+                kept.append((there.load(phi.type, there.field(state, block, first)), way))
+                phi.operands, phi.blocks = [v for v, _ in kept], [b for _, b in kept]
+                first += 1
+            there.br(target)
+            ways.append(way)
+        if len(ways) == 1:
+            at.br(ways[0])
+        else:
+            assert ends is not None
+            number = at.load(ty.I64, at.field(state, block, ends))
+            at.switch(number, ways[0], [(ConstInt(ty.I64, n + 1), way) for n, way in enumerate(ways) if n])
+        gone = set(loop.blocks)
+        fn.blocks = [*(b for b in fn.blocks if b not in gone), *ways]
+        for other in fn.blocks:
+            other.instructions = [i for i in other.instructions if i not in self.again.private and not (
+                i.is_call and any(o in self.again.private for o in i.operands))]  # fmt: skip
+
+
+def _function(module: Module, name: str, ret: ty.Type, params: Sequence[ty.Type]) -> Function:
+    fn = Function(name, ty.function(ret, tuple(params)))
+    fn.head, fn.tail = "internal", "noinline nounwind"
+    module.functions[name] = fn
+    return fn
+
+
+def _variable(fn: Function, kind: ty.Type) -> Instruction:
+    """A variable of a function."""
+    return Builder(fn.entry, at=0).alloca(kind, align=16)
+
+
+def _debug_of(block: Block) -> dict[str, str]:
+    rows = [i.metadata["dbg"] for i in block.instructions if "dbg" in i.metadata]
+    return {"dbg": rows[-1]} if rows else {}
