@@ -31,6 +31,8 @@ _BOX = ty.struct((ty.PTR, ty.I64, ty.PTR, ty.I64, ty.I64))
 """What the tape of a loop is: the last state, iterations, states to use again, how many more there may be, iterations
 of a segment."""
 _TOP, _RAN, _SPARE, _FREE, _UNIT = range(5)
+_CACHE = 1 << 20
+"""The tape of a segment is no longer than this where it may be as long as it likes: it is written and read at once."""
 _COPY = ty.function(ty.VOID, (ty.PTR, ty.PTR, ty.I64, ty.I1))
 
 
@@ -182,11 +184,10 @@ class _Augmented(_Half):
     """The primal sweep of the loop."""
 
     def write(self) -> None:
-        b, choice = self.b, self.made.choice
         arena = self.last
         box = self.runtime("irgrad.tape.alloc", arena, _number(ty.size_of(_BOX)))
-        free = self.variable(self._states())
-        unit = self.variable(_number(max(choice.unit, 1)))
+        states = self._states()
+        free, unit = self.variable(states), self.variable(self._unit(states))
         done, top = self.variable(_number(0)), self.variable(zero_of(ty.PTR))
         spare = self.variable(zero_of(ty.PTR))
         turn, out = self.block("turn"), self.block("out")
@@ -216,6 +217,18 @@ class _Augmented(_Half):
             each = self.b.add(each, size)
         count = self.b.binary("udiv", _number(choice.bytes // 2), each)
         return self.b.select(self.b.icmp("ult", count, _number(2)), _number(2), count)
+
+    def _unit(self, states: Value) -> Value:
+        """Iterations from one state to the next. Where only their memory is bounded: half the root of their number, as
+        if the tape of an iteration were four states, or as many as there may be states for."""
+        choice, b = self.made.choice, self.b
+        if not choice.bytes or self.made.ends is not None:
+            return _number(max(choice.unit, 1))
+        root = self.unit.declare("llvm.sqrt.f64", ty.function(ty.F64, (ty.F64,)))
+        half = b.call(root, [b.cast("uitofp", b.binary("lshr", self.total, _number(2)), ty.F64)])
+        some = b.cast("fptoui", half, ty.I64)
+        least = b.add(b.binary("udiv", self.total, states), _number(1))
+        return b.select(b.icmp("ugt", some, least), some, least)
 
     def _ahead(
         self, free: Instruction, unit: Instruction, done: Instruction, top: Instruction, spare: Instruction
@@ -253,7 +266,7 @@ class _Reversed(_Half):
         top, high, spare, free, length = (
             self.variable(b.load(kind, b.field(_BOX, box, n))) for n, kind in enumerate(_BOX.fields or ())
         )
-        if made.ends is not None:  # how far states are apart says nothing of the length of a segment
+        if made.ends is not None or made.choice.bytes:  # how far states are apart is another matter
             self.b.store(_number(max(made.choice.unit, 1)), length)
         low = self.variable(_number(0))
         self.sums = [self.variable(zero_of(unit.wide(arg.type))) if self.abi.adjoint[i] else None
@@ -330,7 +343,7 @@ class _Reversed(_Half):
         greater = self.b.icmp("ugt", peak, used)
         self.runtime("irgrad.tape.peak", self.b.select(greater, peak, used))
         each = self.b.add(self.b.binary("udiv", used, count), _number(1))
-        fits = self.b.binary("udiv", _number(made.choice.bytes // 2), each)
+        fits = self.b.binary("udiv", _number(min(made.choice.bytes // 2, _CACHE)), each)
         self.b.store(self.b.select(self.b.icmp("eq", fits, _number(0)), _number(1), fits), length)
 
     def _drop(self, low: Instruction, top: Instruction, spare: Instruction, free: Instruction) -> None:
