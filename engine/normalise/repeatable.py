@@ -14,15 +14,15 @@ from typing import Any, TypeAlias
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.cfg import Cfg
 from irgrad.engine.analyses.control.dominators import Dominators
-from irgrad.engine.analyses.control.loops import Loop
+from irgrad.engine.analyses.control.loops import Loop, Loops
 from irgrad.engine.analyses.memory.call_effects import facts_of
 from irgrad.engine.analyses.memory.modref import instr_reads, instr_writes
 from irgrad.engine.analyses.memory.objects import Object, bits_of, resolve
 from irgrad.engine.analyses.memory.points_to import Pointers
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.builder import Builder
+from irgrad.engine.ir.builder import Builder, zero
 from irgrad.engine.ir.locations import locate
-from irgrad.engine.ir.model import Argument, Block, ConstInt, Function, GlobalVariable, Instruction, Value
+from irgrad.engine.ir.model import Argument, Block, ConstInt, Function, GlobalVariable, Instruction, Value, is_zero
 from irgrad.rules.effects import facts
 from irgrad.rules.lookup import find
 
@@ -212,9 +212,10 @@ class Repeatable:
     def locate(self, obj: Object) -> Memory | str:
         """Where an object lies, as it is known before the loop; or why that is not known."""
         site = obj.site
-        if isinstance(site, Instruction) and obj.function is self.fn and self._before(site):
-            size = self._bytes(obj, site)
-            return Memory(obj, site, size) if size is not None else f"the size of {obj} is not known"
+        if isinstance(site, Instruction) and obj.function is self.fn:
+            address, factors = self._address(site), self._factors(site)
+            if address is not None and factors is not None and all(map(self._before, factors)):
+                return Memory(obj, address, lambda b: _product(b, address, factors))
         if isinstance(site, GlobalVariable) and obj.size is not None:
             bytes_ = ConstInt(ty.I64, obj.size)
             return Memory(obj, site, lambda b: bytes_)
@@ -229,30 +230,48 @@ class Repeatable:
             return f"it stands in `{self.fn.name}`, which is called with memory of unknown size"
         return f"the bytes of {obj}, which it writes, are not known before it"
 
-    def _before(self, site: Instruction) -> bool:
-        assert self.loop.preheader is not None and site.block is not None
-        if self.loop.contains(site.block):
-            return False
-        return get(Dominators, self.fn).dominates(site.block, self.loop.preheader)
+    def _before(self, value: Value) -> bool:
+        """Whether a value is known before the loop."""
+        if not isinstance(value, Instruction):
+            return True
+        assert self.loop.preheader is not None and value.block is not None
+        inside = self.loop.contains(value.block)
+        return not inside and get(Dominators, self.fn).dominates(value.block, self.loop.preheader)
 
-    def _bytes(self, obj: Object, site: Instruction) -> Callable[[Builder], Value] | None:
+    def _address(self, site: Instruction) -> Value | None:
+        """The one address that an allocation gave before the loop, or null; None where there may be several."""
+        inner = get(Loops, self.fn).of(site.block)  # type: ignore[arg-type]
+        if self.loop.contains(site.block) or (inner is not None and not inner.contains(self.loop.preheader)):
+            return None
+        same: list[Value] = [site]
+        phis = [instr for instr in self.fn.instructions() if instr.opcode == "phi" and instr.type.is_ptr]
+        for _ in phis:
+            if self._before(same[-1]):
+                return same[-1]
+            more = [phi for phi in phis if phi not in same and all(o in same or is_zero(o) for o in phi.operands)]
+            if not more:
+                return None
+            same.append(more[0])
+        return same[-1] if self._before(same[-1]) else None
+
+    def _factors(self, site: Instruction) -> list[Value] | None:
+        """The product of these is the bytes of an allocation."""
         if site.opcode == "alloca":
             assert site.elem is not None
-            each, count = ConstInt(ty.I64, ty.size_of(site.elem)), site.operands[0]
-            return lambda b: b.mul(b.to_i64(count, signed=False), each, ())
+            return [ConstInt(ty.I64, ty.size_of(site.elem)), site.operands[0]]
         callee = resolve(site.callee) if site.is_call else None
         known = facts_of(self.pointers.module, callee) if isinstance(callee, Function) else None
-        if known is None or not known.sizes:
-            return None
-        factors = [site.args[i] for i in known.sizes]
+        return [site.args[i] for i in known.sizes] if known is not None and known.sizes else None
 
-        def product(b: Builder) -> Value:
-            total: Value = ConstInt(ty.I64, 1)
-            for factor in factors:
-                total = b.mul(total, b.to_i64(factor, signed=False), ())
-            return total
 
-        return product
+def _product(b: Builder, address: Value, factors: Sequence[Value]) -> Value:
+    """The bytes of an allocation; none where it was not made."""
+    total: Value = ConstInt(ty.I64, 1)
+    for factor in factors:
+        total = b.mul(total, b.to_i64(factor, signed=False), ())
+    if isinstance(address, Instruction) and address.opcode == "phi":
+        total = b.select(b.icmp("eq", address, zero(ty.PTR)), ConstInt(ty.I64, 0), total)
+    return total
 
 
 def emit_bytes(b: Builder, root: Function, bytes_: Bytes) -> Value:

@@ -107,7 +107,7 @@ class _Half:
         b.store(before, b.field(self.node, node, 0))
         b.store(done, b.field(self.node, node, 1))
         for n, (address, size) in enumerate(self.pieces):
-            self._copy(b.load(ty.PTR, b.field(self.node, node, 2 + n)), address, size)
+            self._copy(b.load(ty.PTR, b.field(self.node, node, 2 + n)), address, size, state=n == 0)
         return node
 
     def _take(self, arena: Value, spare: Instruction) -> Value:
@@ -134,9 +134,15 @@ class _Half:
     def restore(self, node: Value) -> None:
         """The memory as a state says."""
         for n, (address, size) in enumerate(self.pieces):
-            self._copy(address, self.b.load(ty.PTR, self.b.field(self.node, node, 2 + n)), size)
+            self._copy(address, self.b.load(ty.PTR, self.b.field(self.node, node, 2 + n)), size, state=n == 0)
 
-    def _copy(self, target: Value, source: Value, size: Value) -> None:
+    def _copy(self, target: Value, source: Value, size: Value, *, state: bool) -> None:
+        if state:  # each field as what it is, which LLVM would make integers of
+            kinds = self.made.state.fields or ()
+            values = [self.b.load(kind, self.b.field(self.made.state, source, n)) for n, kind in enumerate(kinds)]
+            for n, value in enumerate(values):
+                self.b.store(value, self.b.field(self.made.state, target, n))
+            return
         copy = self.unit.declare("llvm.memcpy.p0.p0.i64", _COPY)
         self.b.call(copy, [target, source, size, ConstInt(ty.I1, 0)])
 
