@@ -27,7 +27,7 @@ def memory(text: object) -> int:
     found = _MEMORY.match(text.strip()) if isinstance(text, str) else None
     number = int(float(found[1]) * _UNITS[found[2]]) if found else text
     if not isinstance(number, int) or isinstance(number, bool) or number <= 0:
-        raise IRGradError(f"{text!r} is no amount of memory", because="a number of bytes is wanted, or a text with a unit",
+        raise IRGradError(f"{text!r} is no amount of memory", because="bytes are wanted, or a text with a unit",
                           fix='"512MB"')  # fmt: skip
     return number
 

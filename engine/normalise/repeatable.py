@@ -22,15 +22,15 @@ from irgrad.engine.analyses.memory.points_to import Pointers
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder, zero
 from irgrad.engine.ir.locations import locate
-from irgrad.engine.ir.model import Argument, Block, ConstInt, Function, GlobalVariable, Instruction, Value, is_zero
+from irgrad.engine.ir.model import Argument, ConstInt, Function, GlobalVariable, Instruction, Value, is_zero
 from irgrad.rules.effects import facts
 from irgrad.rules.lookup import find
 
 __all__ = ["Bytes", "Memory", "Repeatable"]
 
 Bytes: TypeAlias = int | tuple[Any, ...]
-"""A number of bytes: known, or (argument, bits, signed), the integer that an argument of the root leads to, or (operator,
-left, right) of two such."""
+"""A number of bytes: known, or (argument, bits, signed), the integer that an argument of the root leads to, or
+(operator, left, right) of two such."""
 _OPERATORS = {"+": "add", "-": "sub", "*": "mul", "/": "sdiv", "%": "srem"}
 _SILENT = ("llvm.lifetime.", "llvm.dbg.", "llvm.assume", "llvm.experimental.noalias.scope.decl")
 
@@ -132,14 +132,17 @@ class Repeatable:
             site = obj.site
             if not isinstance(site, Instruction) or site.block is None:
                 continue
-            if self.loop.contains(site.block):
-                mask |= 1 << obj.index
-            elif obj.function in self._inside and obj.function is not self.fn and not self._called_outside(obj.function):
+            if self.loop.contains(site.block) or self._begins_in_call(obj):
                 mask |= 1 << obj.index
             elif obj.kind == "alloca" and obj.function is self.fn and self._scratch(site):
                 self.private.add(site)
                 mask |= 1 << obj.index
         return mask
+
+    def _begins_in_call(self, obj: Object) -> bool:
+        """Whether an object is made by what the loop calls, and by nobody else."""
+        made = obj.function
+        return made in self._inside and made is not self.fn and not self._called_outside(made)
 
     def _called_outside(self, fn: Function | None) -> bool:
         """Whether a function is reached by other ways than through the loop."""
@@ -222,7 +225,8 @@ class Repeatable:
         if obj.kind == "argument" and isinstance(site, Argument) and self.fn is self.pointers.root:
             count = self.bytes_of[site.index] if site.index < len(self.bytes_of) else None
             if count is None:
-                return f"the bytes behind argument `{site.name or site.index}` are not known: a size in its shape is no C parameter"
+                name = site.name or str(site.index)
+                return f"the bytes behind argument `{name}` are not known: a size in its shape is no C parameter"
             return Memory(obj, site, lambda b: emit_bytes(b, self.fn, count))
         if obj.kind == "unknown":
             return "it writes to memory of which nothing is known"

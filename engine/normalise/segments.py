@@ -3,9 +3,9 @@
 Such a loop becomes two functions. What goes from one iteration to the next lies in a block of memory, the state; then a
 segment can be run again from a copy of that and of the memory that the loop writes:
 
-    f:           store what enters the loop in %state;  call @f.loop(state, total, outer values...);  load what leaves it
-    f.loop:      call @f.segment(state, total, ...)
-    f.segment:   the loop itself, from %state to %state, for at most so many iterations; returns how many it ran
+    f:          store what enters the loop in %state;  call @f.loop(state, total, outer values...);  load what leaves it
+    f.loop:     call @f.segment(state, total, ...)
+    f.segment:  the loop itself, from %state to %state, for at most so many iterations; returns how many it ran
 
 `differentiate.reverse.segments` writes the derivative of `f.loop`. What a loop has to be for this is asked here, on the
 points-to sets of the module as it was: nothing it does may reach the outside world, what it allocates stays within an
@@ -111,7 +111,8 @@ def _chosen(module: Module, fn: Function, choices: Mapping[str, Choice]) -> Iter
     work = list(get(Loops, fn).top)
     while work:
         loop = work.pop(0)
-        wanted = next((w for w in choices if _at(module, loop, w)), EVERY if EVERY in choices and loop.depth == 1 else "")
+        every = EVERY if EVERY in choices and loop.depth == 1 else ""
+        wanted = next((w for w in choices if _at(module, loop, w)), every)
         if wanted:
             yield loop, wanted
             left = {id(other.header) for other in work}  # the analyses are those of the function before
@@ -274,7 +275,9 @@ class _Outlined:
         replace_uses(fn, dict(zip(outer, fn.args[2:], strict=True)))
         return fn
 
-    def _exits(self, fn: Function, state: ty.StructType, ran: Instruction, last: Builder | None) -> list[tuple[Value, Block]]:
+    def _exits(
+        self, fn: Function, state: ty.StructType, ran: Instruction, last: Builder | None
+    ) -> list[tuple[Value, Block]]:
         """What leaves the loop is stored: at the end of a segment, or where the loop ends. The blocks that are made for
         that, with the number of iterations."""
         loop = self.loop

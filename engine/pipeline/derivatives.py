@@ -99,7 +99,8 @@ def checked(module: Module, request: Request, rules: Rulebook | None = None) -> 
 def analysed(
     module: Module, root: Function, request: Request, segments: Mapping[Function, Segments] | None = None
 ) -> Unit:
-    """The analysed module; `segments`: its loops in segments. Ruled functions of which an active call has no rule for its types get their bodies back."""
+    """The analysed module; `segments`: its loops in segments. Ruled functions of which an active call has no rule for
+    its types get their bodies back."""
     dup = set(request.active)
     while True:
         facts = Facts(module, root, dup, request.elements)

@@ -579,6 +579,8 @@ again:
   br i1 %more, label %scan, label %out
 out:
   ret i64 %bytes
+}
+
 ; the largest tape so far, which is another number from now on
 define internal i64 @irgrad.tape.peak(i64 %new) noinline nounwind {
   %old = atomicrmw xchg ptr @irgrad_tape_peak, i64 %new monotonic, align 8

@@ -37,7 +37,7 @@ out:
   ret i64 %before
 }
 """,
-    # States that are no whole number of units from the start go to the spare ones. State: { the one before, place, ... }
+    # States that are no whole number of units from the start go to the spare ones. State: { the last one, place, ... }
     f"{PREFIX}thin": """
 define internal void @irgrad.segments.thin(ptr %top, i64 %unit, ptr %spare, ptr %free) nounwind {
 entry:

@@ -179,10 +179,10 @@ class _Half:
             distance = b.sub(at, b.cast("ptrtoint", self.args[base], ty.I64), ())
             if base in self.shadows:
                 rows.append((distance, self.args[size], self.unit.memory.advanced(b, self.shadows[base], distance)))
-        for distance, size, shadow in rows:  # ends first: memory that begins there is what is meant
-            result = b.select(b.icmp("eq", distance, size), shadow, result)
-        for distance, size, shadow in rows:
-            result = b.select(b.icmp("ult", distance, size), shadow, result)
+        for far, end, shadow in rows:  # ends first: memory that begins there is what is meant
+            result = b.select(b.icmp("eq", far, end), shadow, result)
+        for far, end, shadow in rows:
+            result = b.select(b.icmp("ult", far, end), shadow, result)
         return result
 
 

@@ -1,0 +1,238 @@
+"""Loops that keep states in place of a tape: the same gradients, the same values, less memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irgrad as ig
+
+SIGNATURE = "f64(f64[n] x, i64 n, i64 steps)"
+CHOICES: tuple[Any, ...] = (1, 3, 100, "recompute", "binomial:2", "binomial:5", "memory:2kB", "memory:1MB")
+HEAD = "#include <math.h>\n#include <stdlib.h>\n#include <string.h>\n"
+LOOPS = {
+    "scalars": """double f(const double *x, long n, long steps) {
+        double a = x[0], b = 1;
+        for (long t = 0; t < steps; t++) { double c = a; a = sin(a * x[1]) + b; b = 0.5 * b + c * 0.1; }
+        return a * b;
+    }""",
+    "buffers that change places": """double f(const double *x, long n, long steps) {
+        double *u = malloc(n * sizeof *u), *w = malloc(n * sizeof *w), e = 0;
+        memcpy(u, x, n * sizeof *u);
+        for (long t = 0; t < steps; t++) {
+            for (long i = 0; i < n; i++) w[i] = u[i] + 0.1 * sin(u[(i + 1) % n]);
+            double *s = u; u = w; w = s;
+        }
+        for (long i = 0; i < n; i++) e += u[i] * u[i];
+        free(u); free(w);
+        return e;
+    }""",
+    "scratch of an iteration": """double f(const double *x, long n, long steps) {
+        double s = 0.5;
+        for (long t = 0; t < steps; t++) {
+            double *w = malloc(n * sizeof *w), e = 0;
+            for (long i = 0; i < n; i++) w[i] = sin(s * x[i] + t);
+            for (long i = 0; i < n; i++) e += w[i] * w[n - 1 - i];
+            s = tanh(e) + 0.3 * s;
+            free(w);
+        }
+        return s;
+    }""",
+    "a pointer that walks": """double f(const double *x, long n, long steps) {
+        double s = 0.3;
+        const double *q = x;
+        for (long t = 0; t < steps; t++) { s = sin(s) + *q; q++; if (q == x + n) q = x; }
+        return s;
+    }""",
+    "two ends": """double f(const double *x, long n, long steps) {
+        double s = x[0];
+        long t = 0;
+        for (;; t++) {
+            if (t >= steps) { s *= 2; break; }
+            if (s > 5) { s -= x[1]; break; }
+            s = s * 1.05 + x[t % n] * x[t % n];
+        }
+        return s * t;
+    }""",
+    "convergence": """double f(const double *x, long n, long steps) {
+        double a = 2;
+        for (long t = 0; t < 1000; t++) {
+            double d = (a * a * a - x[0] * a - x[1]) / (3 * a * a - x[0]);
+            a -= d;
+            if (fabs(d) < 1e-13) break;
+        }
+        return a * x[2];
+    }""",
+    "integers and structs": """struct p { double m, v; int tag; double a[3]; };
+    double f(const double *x, long n, long steps) {
+        struct p p = {x[0], x[1], 3, {x[2], x[0], x[1]}};
+        unsigned r = 12345;
+        for (long t = 0; t < steps; t++) {
+            r = r * 1664525u + 1013904223u;
+            p.v += sin(p.m) * 0.1 + p.a[r % 3];
+            p.m += p.v * 0.05;
+            p.a[(r >> 8) % 3] *= 0.9;
+            p.tag = (p.tag * 7 + 1) % 5;
+            if (p.tag == 2) p.m *= 0.99;
+        }
+        return p.m * p.v + p.a[0];
+    }""",
+    "a static workspace": """static double work[64];
+    double f(const double *x, long n, long steps) {
+        double s = 0;
+        for (long i = 0; i < n; i++) work[i] = x[i];
+        for (long t = 0; t < steps; t++) {
+            for (long i = 0; i < n; i++) work[i] = sin(work[i]) + 0.1 * work[(i * 3 + t) % n];
+            s += work[t % n];
+        }
+        return s;
+    }""",
+    "memory that is copied, functions that are called": """
+    static __attribute__((noinline)) void rhs(const double *y, double *d, long n, double p) {
+        for (long i = 0; i < n; i++) d[i] = -p * y[i] + sin(y[(i + 1) % n]);
+    }
+    double f(const double *x, long n, long steps) {
+        double y[16], k[16], b[16], s = 0;
+        memcpy(y, x, n * sizeof *x);
+        for (long t = 0; t < steps; t++) {
+            memcpy(b, y, n * sizeof *b);
+            rhs(b, k, n, x[0]);
+            for (long i = 0; i < n; i++) y[i] += 0.1 * k[i] * b[(i + 1) % n];
+        }
+        for (long i = 0; i < n; i++) s += y[i] * y[i];
+        return s;
+    }""",
+    "down, and not all of it": """double f(const double *x, long n, long steps) {
+        double s = 0.2;
+        long t = steps;
+        while (t-- > 0) { if (t % 3 == 0) continue; s = s * exp(-x[t % n]) + 0.1; }
+        return s;
+    }""",
+}
+X = np.array([0.9, 0.3, 0.7, 0.5, 1.1, 0.4, 0.8])
+STEPS = 23
+
+
+def made(name: str, **options: Any) -> ig.Kernel:
+    return ig.load(HEAD + LOOPS[name]).kernel("f", SIGNATURE, **options)
+
+
+def segments(kernel: ig.Kernel) -> int:
+    """How many loops of a gradient run in segments."""
+    active = [i for i, slot in enumerate(kernel.primal.slots) if slot.differentiable]
+    return kernel.primal.pullback(active).stage.text.count("define internal { ptr } @irgrad.f.normal.r.aug.f.normal.l")
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_gradients_are_those_of_the_tape(name: str) -> None:
+    plain = made(name)
+    value, gradient = ig.value_and_grad(plain)(X, STEPS)
+    numbers = [(plain(X + 1e-6 * e, STEPS) - plain(X - 1e-6 * e, STEPS)) / 2e-6 for e in np.eye(X.size)]
+    np.testing.assert_allclose(gradient, numbers, rtol=1e-5, atol=1e-7)
+    for choice in CHOICES[: 3 if name != "scalars" else None]:
+        kernel = made(name, checkpoint={"*": choice})
+        assert segments(kernel) >= 1
+        again, other = ig.value_and_grad(kernel)(X, STEPS)
+        assert again == value
+        np.testing.assert_allclose(other, gradient, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("flags", ["-O0", "-O1", "-O3"])
+@pytest.mark.parametrize("name", LOOPS)
+def test_every_choice_at_every_level(name: str, flags: str) -> None:
+    library = ig.load(HEAD + LOOPS[name], flags=[flags])
+    gradient = ig.grad(library.kernel("f", SIGNATURE))(X, STEPS)
+    for choice in CHOICES[3:]:
+        other = ig.grad(library.kernel("f", SIGNATURE, checkpoint={"*": choice}))(X, STEPS)
+        np.testing.assert_allclose(other, gradient, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", ["buffers that change places", "scalars", "convergence"])
+def test_second_derivatives(name: str) -> None:
+    """Forward over reverse, through the states."""
+    v = np.linspace(0.5, 1.5, X.size)
+    wanted = ig.hvp(made(name), (X, STEPS), v)
+    np.testing.assert_allclose(ig.hvp(made(name, checkpoint={"*": 3}), (X, STEPS), v), wanted, rtol=1e-11, atol=1e-12)
+
+
+INOUT = HEAD + """
+void heat(double *u, double *w, long n, long steps, double k) {
+    for (long t = 0; t < steps; t++) {
+        for (long i = 1; i + 1 < n; i++) w[i] = u[i] + k * sin(u[i - 1] - 2 * u[i] + u[i + 1]);
+        for (long i = 1; i + 1 < n; i++) u[i] = w[i];
+    }
+}
+double rounds(double *x, double *y, long n, long steps) {
+    double s = 1;
+    for (long r = 0; r < 3; r++) {
+        for (long t = 0; t < steps; t++)
+            for (long i = 0; i < n; i++) x[i] = sin(x[i] + y[i] * x[(i + 1) % n]);
+        for (long i = 0; i < n; i++) { s += x[i] * x[i]; x[i] *= 1.1; y[i] *= s; }
+    }
+    return s;
+}
+"""
+
+
+@pytest.mark.parametrize("choice", ["recompute", 4, "binomial:3"])
+def test_the_caller_finds_the_last_state(choice: Any) -> None:
+    """Runs again write to the caller's own arrays, which hold what the loop left when the sweep is through."""
+    library = ig.load(INOUT)
+    signature = "void(inout f64[n] u, inout f64[n] w, i64 n, i64 steps, f64 k)"
+    programs = []
+    for options in ({}, {"checkpoint": {"*": choice}}):
+        kernel = library.kernel("heat", signature, **options)
+        program = kernel.primal.vjp([0, 1, 4])
+        bound = kernel.bind((X, X * 0, STEPS, 0.1), {})
+        rows = {slot.index: row for slot, row in zip(kernel.primal.slots, bound.buffers, strict=True)}
+        buffers = [(rows[s.index].copy() if not s.steps else np.ones(s.shape(bound.sizes))) for s in program.slots]  # type: ignore[union-attr]
+        programs.append(program.run(buffers, bound.sizes))  # type: ignore[arg-type]
+    for (plain, other), slot in zip(zip(*programs, strict=True), program.slots, strict=True):
+        if slot.steps:
+            np.testing.assert_allclose(other, plain, rtol=1e-12, atol=1e-13)
+        else:
+            np.testing.assert_array_equal(other, plain)
+
+
+def test_inner_loops_and_memory_that_changes_later() -> None:
+    library = ig.load(INOUT)
+    signature = "f64(inout f64[n] x, inout f64[n] y, i64 n, i64 steps)"
+    line = str(1 + [row.strip()[:8] for row in INOUT.splitlines()].index("for (lon", 9) + 1)
+
+    def gradients(**options: Any) -> tuple[np.ndarray[Any, Any], ...]:
+        outputs, pullback = ig.vjp(library.kernel("rounds", signature, **options), X, X[::-1].copy(), 5)
+        return pullback(tuple(np.full_like(out, 1.3) for out in outputs))
+
+    for plain, other in zip(gradients(), gradients(checkpoint={line: 2}), strict=True):
+        np.testing.assert_allclose(other, plain, rtol=1e-12, atol=1e-13)
+
+
+def test_memory_is_bounded() -> None:
+    """Far less tape than one of the whole loop, of as much as was allowed."""
+    library = ig.load(INOUT)
+    signature = "void(inout f64[n] u, inout f64[n] w, i64 n, i64 steps, f64 k)"
+    used, rows = [], []
+    x = np.sin(np.arange(500.0))
+    for options in ({}, {"tape_memory": "1MB"}):
+        kernel = library.kernel("heat", signature, **options)
+        outputs, pullback = ig.vjp(kernel, x, 0 * x, 2000, 0.1)
+        rows.append(pullback((outputs[0], None))[0])
+        used.append(kernel.primal.pullback([0, 1, 4]).tape_bytes)
+    np.testing.assert_allclose(rows[1], rows[0], rtol=1e-11)
+    assert used[0] > 8_000_000
+    assert used[1] < 1_000_000
+
+
+def test_under_jax() -> None:
+    jax = pytest.importorskip("jax")
+    with jax.enable_x64(True):
+        plain, kernel = made("buffers that change places"), made("buffers that change places", checkpoint={"*": 4})
+        points = np.stack([X, 0.9 * X, 1.1 * X])
+
+        def gradients(k: ig.Kernel) -> Any:
+            return jax.jit(jax.vmap(jax.grad(lambda x: k(x, STEPS) ** 2)))(points)
+
+        np.testing.assert_allclose(gradients(kernel), gradients(plain), rtol=1e-12)

@@ -1,0 +1,89 @@
+"""Which loops can be run again: each reason why one cannot, with its line."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import irgrad as ig
+
+HEAD = "#include <stdio.h>\n#include <stdlib.h>\n#include <math.h>\n"
+SIGNATURE = "f64(f64[n] x, i64 n, i64 steps)"
+AGAIN = "nothing says that a second call would do the same"
+REFUSED = {
+    "it prints": (AGAIN, """double f(const double *x, long n, long steps) {
+        double s = 1;
+        for (long t = 0; t < steps; t++) { s = sin(s) * x[t % n]; if (s > 2) puts("large"); }
+        return s;
+    }"""),
+    "rand": (AGAIN, """double f(const double *x, long n, long steps) {
+        double s = 1;
+        for (long t = 0; t < steps; t++) s = sin(s) * x[rand() % n];
+        return s;
+    }"""),
+    "a list that grows": ("leaves the address of its own memory behind|hands on memory that it made", """
+    struct l { double v; struct l *next; };
+    double f(const double *x, long n, long steps) {
+        struct l *head = 0;
+        double s = 0;
+        for (long t = 0; t < steps; t++) {
+            struct l *e = malloc(sizeof *e);
+            e->v = x[t % n]; e->next = head; head = e;
+        }
+        for (struct l *e = head; e; e = e->next) s += sin(e->v);
+        return s;
+    }"""),
+    "rows": ("are not known before it", """double f(const double *x, long n, long steps) {
+        double **r = malloc(n * sizeof *r), s = 0;
+        for (long i = 0; i < n; i++) { r[i] = malloc(8 * sizeof **r); for (int j = 0; j < 8; j++) r[i][j] = x[i]; }
+        for (long t = 0; t < steps; t++) for (long i = 0; i < n; i++) r[i][t % 8] = sin(r[i][(t + 1) % 8]);
+        for (long i = 0; i < n; i++) s += r[i][0];
+        return s;
+    }"""),
+}  # fmt: skip
+LINES = {"it prints": 6, "rand": 6, "a list that grows": 9, "rows": 7}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusals(name: str) -> None:
+    reason, source = REFUSED[name]
+    kernel = ig.load(HEAD + source).kernel("f", SIGNATURE, checkpoint={LINES[name]: 2})
+    with pytest.raises(ig.Unsupported, match=reason) as refused:
+        ig.grad(kernel)(np.ones(3), 4)
+    assert f"the loop at {LINES[name]} cannot be run again" in str(refused.value)
+    assert "leave it out of `checkpoint`" in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["a list that grows", "rows"])
+def test_all_loops_means_those_that_can(name: str) -> None:
+    x = np.array([0.3, 0.5, 0.9])
+    library = ig.load(HEAD + REFUSED[name][1])
+    wanted = ig.grad(library.kernel("f", SIGNATURE))(x, 5)
+    np.testing.assert_allclose(ig.grad(library.kernel("f", SIGNATURE, tape_memory="1MB"))(x, 5), wanted, rtol=1e-13)
+
+
+def test_memory_of_conditions() -> None:
+    """A vector of n elements allocates nothing where n is 0: its address is null then."""
+    kernel_source = HEAD + """double f(const double *x, long n, long steps) {
+        double *u = n > 2 ? malloc(n * sizeof *u) : 0, s = 1;
+        for (long t = 0; t < steps; t++) {
+            if (u) u[t % n] = s * x[t % n];
+            s = 0.5 * s + (u ? sin(u[0]) : x[0]);
+        }
+        free(u);
+        return s;
+    }"""
+    library = ig.load(kernel_source)
+    for x in (np.array([0.4, 0.2, 0.9]), np.array([0.3, 0.1])):
+        wanted = ig.grad(library.kernel("f", SIGNATURE))(x, 9)
+        other = ig.grad(library.kernel("f", SIGNATURE, checkpoint={"*": 2}))(x, 9)
+        np.testing.assert_allclose(other, wanted, rtol=1e-13)
+
+
+def test_sizes_that_are_no_parameters() -> None:
+    source = "void f(double *x) { for (int t = 0; t < 900; t++) for (int i = 1; i < 8; i++) x[i] = x[i - 1] * x[i]; }"
+    kernel = ig.load(source).kernel("f", "void(inout f64[n] x)", checkpoint={1: 2})
+    with pytest.raises(ig.Unsupported, match="a size in its shape is no C parameter"):
+        ig.vjp(kernel, np.ones(8))[1](np.ones(8))
+    kernel = ig.load(source).kernel("f", "void(inout f64[8] x)", checkpoint={1: 2})
+    assert ig.vjp(kernel, np.ones(8))[1](np.ones(8)).shape == (8,)
