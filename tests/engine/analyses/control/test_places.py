@@ -28,7 +28,20 @@ def test_begin_and_end() -> None:
     assert lines == [[4, 6], [7, 8]]
 
 
+PLAIN = """define void @f(i64 %n) {
+a:
+  br label %b
+b:
+  %i = phi i64 [ 0, %a ], [ %j, %b ]
+  %j = add i64 %i, 1
+  %c = icmp eq i64 %j, %n
+  br i1 %c, label %d, label %b
+d:
+  ret void
+}
+"""
+
+
 def test_without_debug_information() -> None:
-    text = "define void @f(i64 %n) {\na:\n  br label %b\nb:\n  %i = phi i64 [ 0, %a ], [ %j, %b ]\n"
-    module = read(text + "  %j = add i64 %i, 1\n  %c = icmp eq i64 %j, %n\n  br i1 %c, label %d, label %b\nd:\n  ret void\n}\n")
+    module = read(PLAIN)
     assert loop_places(module, get(Loops, module.functions["f"]).top[0]) == []
