@@ -91,7 +91,6 @@ class Command:
     depends: dict[str, str] = field(default_factory=dict)
     targets: list[str] = field(default_factory=list)
     text: bytes = b""
-    notes: list[str] = field(default_factory=list)
     args: list[str] = field(default_factory=list)
     rules: list[str] = field(default_factory=list)
 
@@ -198,8 +197,7 @@ class _Reader:
                             because=f"its {what} would be differentiated with the program, or be left out in silence",
                             fix="build without it, or with another compiler")
         elif word == "-fopenmp" or word.startswith("-fopenmp="):
-            command.flags.append("-fopenmp-simd")
-            command.notes.append(f"{word}: loops run on one thread, OpenMP's pragmas other than `simd` are ignored")
+            command.flags.append("-fopenmp")
         elif word.startswith("-O"):
             command.opt = {"-O": "O1", "-Og": "O1"}.get(word, word[1:])
         elif word == "-pthread":

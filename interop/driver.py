@@ -102,6 +102,7 @@ def _module(command: Command, sources: Sequence[Source], depends: Path | None = 
     from irgrad.interop.loaders.libcxx import complete
     from irgrad.interop.loaders.link import link_inputs
     from irgrad.interop.loaders.loading import check_target
+    from irgrad.interop.loaders.openmp import complete as with_openmp
 
     import_rules(command.rules)
     parts = [_compilation(command, source) for source in sources]
@@ -131,7 +132,7 @@ def _module(command: Command, sources: Sequence[Source], depends: Path | None = 
         trusted.append(False)
     text = texts[0] if trusted == [True] else link_inputs(texts, names, trusted)
     cpp = any(source.language == "c++" for source in sources) or outline(text).has_prefix("_Z")
-    return (complete(text) if cpp else text), cpp
+    return with_openmp(complete(text) if cpp else text), cpp
 
 
 def _registers(name: str) -> bool:
@@ -302,8 +303,7 @@ def _assemble(command: Command, file: str, output: str) -> None:
 
 def _answered(command: Command) -> int:
     """What the compiler answers itself: its version, preprocessed source, make's rules. Its exit status."""
-    words = ["-fopenmp-simd" if word.startswith("-fopenmp") else word for word in command.words]
-    return _compiler_says(words, "c++" if command.cpp else "c", ours=bool(command.sources))
+    return _compiler_says(command.words, "c++" if command.cpp else "c", ours=bool(command.sources))
 
 
 def _compiler_says(words: Sequence[str], language: str, *, ours: bool) -> int:
@@ -337,8 +337,6 @@ def _prepared(words: Sequence[str], usage: str, *, run: bool) -> Command | int:
     command = read_command(words, run=run)
     if command.question:
         return _answered(command)
-    for note in command.notes:
-        print(f"irgrad: {note}", file=sys.stderr)
     return command
 
 

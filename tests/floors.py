@@ -20,7 +20,7 @@ from structure import Structure, read
 
 ORDER = """
     rules.errors rules.expressions rules.definitions rules.table rules.blas rules.lapack rules
-    engine.support engine.ir engine.ir.text engine.runtime
+    engine.support engine.ir engine.ir.text engine.parallel engine.runtime
     engine.analyses engine.analyses.control engine.analyses.memory engine.analyses.evolution engine.analyses.types
     engine.analyses.activity
     engine.normalise.reinterpret engine.normalise.exceptions engine.normalise.x86 engine.normalise

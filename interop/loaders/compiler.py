@@ -239,8 +239,10 @@ def _command(compiler: Compiler, language: str, options: Options) -> list[str]:
 
 
 def own_headers(language: str) -> list[str]:
-    """Where the headers are that come with irgrad (`<enzyme/enzyme>`), behind all others: a user's own come first."""
-    return ["-idirafter", str(_OWN_HEADERS)] if language == "c++" else []
+    """Where the headers are that come with irgrad (`<omp.h>`, `<enzyme/enzyme>`), behind all others: a user's own come
+    first."""
+    folders = [_OWN_HEADERS / "openmp", *([_OWN_HEADERS] if language == "c++" else [])]
+    return [word for folder in folders for word in ("-idirafter", str(folder))]
 
 
 _CPU_ALIASES = {"core_avx2": "haswell", "core_avx_i": "ivybridge", "corei7_avx": "sandybridge"}

@@ -10,17 +10,13 @@ without its source, the code behind trees, lists and hash tables stands in a fil
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-from irgrad.engine.codegen.cache import default_cache, fingerprint
-from irgrad.engine.codegen.llvm import binding, parse, target_machine
 from irgrad.interop.loaders.compiler import Options, compile_source, find_compiler
+from irgrad.interop.loaders.library_parts import declared, with_parts
 
 __all__ = ["complete", "source_of"]
 
-_MOST_ROUNDS = 4
 _FLAGS = ("-std=c++23", "-D_LIBCPP_BUILDING_LIBRARY", "-DLIBCXX_BUILDING_LIBCXXABI", "-w", "-g0", "-O2",
           "-Xclang", "-disable-llvm-passes")  # fmt: skip
 _OWN_FLAGS = ("-std=c++17", "-w", "-g0", "-O2", "-Xclang", "-disable-llvm-passes")
@@ -48,7 +44,6 @@ _LIBSTDCXX = re.compile(
     r"|_ZNK?St8__detail(?:15_List_node_base(?:7_M_hook|9_M_unhook|11_M_transfer|10_M_reverse|4swap)|20_Prime_rehash_)"
 )
 _TABLE = tuple((re.compile(pattern.replace("@", "St3__1")), source) for pattern, source in _SOURCES)
-_DECLARED = re.compile(r'^declare [^@\n]*@"?([\w$.]+)"?\(|^@"?([\w$.]+)"? = external ', re.M)
 
 
 def source_of(symbol: str) -> str | None:
@@ -65,31 +60,17 @@ def complete(text: str) -> str:
 
     They are internal to it. Raises IRSyntaxError or IRInvalid when LLVM refuses `text`.
     """
-    if not any(source_of(found[1] or found[2]) for found in _DECLARED.finditer(text)):
+    if not any(map(source_of, declared(text))):
         return text
     library = _library()
     if library is None:
         return text
-    context = binding().create_context()
-    module = parse(text, context)
-    asked: set[str] = set()
-    for _ in range(_MOST_ROUNDS):
-        wanted: dict[str, set[str]] = {}
-        for value in (*module.functions, *module.global_variables):
-            source = source_of(value.name) if value.is_declaration and value.name not in asked else None
-            if source is not None and (source == _OWN or (library / source).is_file()):
-                wanted.setdefault(source, set()).add(value.name)
-        if not wanted:
-            break
-        asked.update(*wanted.values())
-        for source, symbols in sorted(wanted.items()):
-            module.link_in(parse(_part(library, source, symbols), context))
-    for value in (*module.functions, *module.global_variables):
-        if value.name in asked and not value.is_declaration:
-            value.linkage = "internal"
-    result = str(module)
-    module.close()
-    return result
+
+    def present(symbol: str) -> str | None:
+        source = source_of(symbol)
+        return source if source is None or source == _OWN or (library / source).is_file() else None
+
+    return with_parts(text, present, lambda source: _compiled(library, source))
 
 
 def _library() -> Path | None:
@@ -99,41 +80,10 @@ def _library() -> Path | None:
     return folder if compiler.zig and (folder / "libcxx" / "src").is_dir() else None
 
 
-def _part(library: Path, source: str, symbols: Iterable[str]) -> str:
-    """The IR of some functions of one source, and of what they need."""
+def _compiled(library: Path, source: str) -> str:
+    """The IR of one source of the library."""
     if source == _OWN:
         path, flags = Path(__file__).with_name(_OWN), ("-stdlib=libstdc++", *_OWN_FLAGS)
-        whole = compile_source(path, "c++", Options(flags=flags)).text
-        return _kept_part(whole, symbols)
+        return compile_source(path, "c++", Options(flags=flags)).text
     include = tuple(str(library / folder) for folder in ("libcxx/src", "libcxx/libc", "libcxxabi/include"))
-    whole = compile_source(library / source, "c++", Options(include=include, flags=_FLAGS)).text
-    return _kept_part(whole, symbols)
-
-
-def _kept_part(whole: str, symbols: Iterable[str]) -> str:
-    """What some functions of a module need of it, through the disk cache."""
-    wanted = sorted(symbols)
-    store, key = default_cache(), fingerprint("libcxx-part-1", whole, *wanted)
-    kept = store.get("ir", key)
-    if kept is None:
-        kept = _extract(whole, set(wanted)).encode("utf-8", "surrogateescape")
-        store.put("ir", key, kept)
-    return kept.decode("utf-8", "surrogateescape")
-
-
-def _extract(text: str, wanted: set[str]) -> str:
-    """A module with only these functions and globals, and what they reach."""
-    llvm = binding()
-    module = parse(text)
-    for value in (*module.functions, *module.global_variables):
-        if value.is_declaration or value.name.startswith("llvm.") or value.name in wanted:
-            continue
-        if value.linkage.name in ("external", "weak_odr", "weak_any"):
-            value.linkage = "internal"
-    passes: Any = llvm.create_new_module_pass_manager()
-    passes.add_global_dead_code_eliminate_pass()
-    builder = llvm.create_pass_builder(target_machine(), llvm.create_pipeline_tuning_options(speed_level=0))
-    passes.run(module, builder)
-    result = str(module)
-    module.close()
-    return result
+    return compile_source(library / source, "c++", Options(include=include, flags=_FLAGS)).text

@@ -12,6 +12,7 @@ from irgrad.interop.loaders import languages
 from irgrad.interop.loaders.compiler import TYPES, Compilation, Options
 from irgrad.interop.loaders.languages import Language
 from irgrad.interop.loaders.library import Library
+from irgrad.interop.loaders.openmp import complete as with_openmp
 from irgrad.rules.errors import LoadError
 
 __all__ = ["check_target", "load", "missing"]
@@ -97,6 +98,7 @@ def load(
         text = link_inputs(texts, names, trusted)
     for complete in dict.fromkeys(found.complete for found in spoken if found.complete is not None):
         text = complete(text)
+    text = with_openmp(text)
     strings = [str(row) for row, found in zip(sources, spoken, strict=True) if _is_text(row) and found.name != "ll"]
     code = [(_STRING_NAME, strings[0])] if len(strings) == 1 else []  # of several, nothing tells which is meant
 

@@ -1,0 +1,63 @@
+"""OpenMP programs that check themselves (`selfcheck.h`): values against the program without OpenMP, derivatives in both
+modes against differences; as kernels at each level of optimisation, and as programs of `irgrad run`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import irgrad as ig
+from irgrad.interop.cli import main
+
+HERE = Path(__file__).parent
+PROGRAMS = sorted(path for path in HERE.iterdir() if path.suffix in (".c", ".cpp"))
+QUICK = (
+    "reduction_sum.c", "reduction_extremes.c", "collapse.c", "ordered.c", "sections.c", "single_master.c",
+    "critical_atomic.c", "tasks.c", "private_kinds.c", "locks.c", "by_thread_number.c", "cancel.c",
+)  # fmt: skip
+LEVELS = [None, "O0", "O1", "O2", "O3"]
+NESTING = ("if_clause.c", "nested.c", "teams.c")
+"""Those whose value without OpenMP is another one: they ask how many regions are around, or need teams."""
+MOVED = "time_loop_inside.c"
+"""At -O1 and above, the compiler's own passes address one array of it by its distance from another: refused."""
+SIGNATURE = "f64(f64[n] x, i32 n)"
+X = 0.8 + 0.37 * np.sin(2.3 * np.arange(23))
+
+
+def _shared(names: tuple[str, ...]) -> list[object]:
+    return [
+        pytest.param(path, level, id=f"{path.name} {level or 'default'}",
+                     marks=[] if path.name in names and level is None else [pytest.mark.long])
+        for path in PROGRAMS for level in LEVELS
+    ]  # fmt: skip
+
+
+def test_there_are_thirty() -> None:
+    assert len(PROGRAMS) >= 30
+    assert set(QUICK) <= {path.name for path in PROGRAMS}
+
+
+@pytest.mark.parametrize(("path", "level"), _shared(QUICK))
+def test_kernels(path: Path, level: str | None) -> None:
+    kernel = ig.load(path, flags=["-fopenmp"], opt=level).kernel("whole", SIGNATURE)
+    if path.name == MOVED and level in ("O1", "O2", "O3"):
+        with pytest.raises(ig.Unsupported, match="distance of two allocations"):
+            ig.check(kernel, X)
+        return
+    report = ig.check(kernel, X)
+    assert report.ok, report
+    if path.name not in NESTING:
+        without = ig.load(path, flags=["-Wno-unknown-pragmas"], opt=level).kernel("whole", SIGNATURE)
+        np.testing.assert_allclose(kernel(X), without(X), rtol=1e-13)
+
+
+@pytest.mark.parametrize("level", ["-O0", pytest.param("-O3", marks=pytest.mark.long)])
+@pytest.mark.parametrize("path", [
+    pytest.param(path, id=path.name, marks=[] if path.name == "reduction_sum.c" else [pytest.mark.long])
+    for path in PROGRAMS
+])  # fmt: skip
+def test_programs(path: Path, level: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", level, "-fopenmp", "-DPROGRAM", str(path), "-lm"]) == 0, capfd.readouterr()
+    assert "good" in capfd.readouterr().out
