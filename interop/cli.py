@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -118,7 +119,7 @@ def _parser() -> argparse.ArgumentParser:
     rules.set_defaults(run=_rules)
 
     hints = commands.add_parser("hints", help="what lacks a derivative, lines to paste; floats tested for equality")
-    hints.add_argument("file", metavar="FILE", help="C, C++ or LLVM IR (.c .cc .cpp .ll .bc)")
+    hints.add_argument("file", metavar="FILE", help="a source (.c .cc .cpp .zig .rs), or LLVM IR (.ll .bc)")
     _build_arguments(hints)
     _rules_argument(hints)
     hints.set_defaults(run=_hints)
@@ -139,7 +140,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _function_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="C, C++ or LLVM IR (.c .cc .cpp .ll .bc)")
+    parser.add_argument("file", metavar="FILE", help="a source (.c .cc .cpp .zig .rs), or LLVM IR (.ll .bc)")
     parser.add_argument("function", metavar="FUNC", help="name of the function")
     parser.add_argument("--sig", metavar="SIGNATURE", help='e.g. "f64(f64[n,3] pos, f64[n] mass, i64 n)"')
     _build_arguments(parser)
@@ -201,7 +202,7 @@ def _grad(options: argparse.Namespace) -> int:
     kernel = _kernel(options)
     names = _names(options.wrt)
     gradient = grad(kernel, wrt=names[0] if len(names) == 1 else names)
-    name = options.name or f"{shown_name(kernel.name)}_grad"
+    name = options.name or re.sub(r"\W+", "_", f"{shown_name(kernel.name)}_grad")
     if options.target:
         return _device_grad(options, gradient, name)
     with Progress(f"differentiating {shown_name(kernel.name)}"):

@@ -12,13 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from irgrad.interop.loaders import languages
 from irgrad.rules.errors import LoadError
 
 __all__ = ["Command", "Source", "read_command"]
 
-LANGUAGES = {
-    ".c": "c", ".i": "c", ".cc": "c++", ".cpp": "c++", ".cxx": "c++", ".C": "c++", ".c++": "c++", ".cp": "c++",
-    ".CPP": "c++", ".ii": "c++", ".ll": "ll", ".bc": "bc",
+LANGUAGES = {suffix: language.name for language in languages.LANGUAGES for suffix in language.suffixes} | {
+    ".i": "c", ".cp": "c++", ".CPP": "c++", ".ii": "c++",
 }  # fmt: skip
 _HEADERS = {".h": "c", ".hh": "c++", ".hpp": "c++", ".hxx": "c++", ".H": "c++"}
 _SPOKEN = {"c": "c", "c++": "c++", "cpp-output": "c", "c++-cpp-output": "c++", "ir": "ll", "none": ""}
@@ -49,7 +49,7 @@ _MOST_NESTED = 16
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file that is compiled: `path` ("-": standard input) and what it is, "c", "c++", "ll" or "bc"."""
+    """A file that is compiled: `path` ("-": standard input) and the name of its language."""
 
     path: str
     language: str

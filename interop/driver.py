@@ -122,7 +122,7 @@ def _module(command: Command, sources: Sequence[Source], depends: Path | None = 
     wrapping = wraps(command.link)
     texts, names = [wrapped(part.text, wrapping) for part in parts], [source.path for source in sources]
     # What the compiler has just written needs no check; foreign IR does, before anything else touches it.
-    trusted = [source.language in ("c", "c++") for source in sources]
+    trusted = [_trusted(source.language) for source in sources]
     entire = whole(command.link) if command.form in ("", ".so") else []
     libraries = [*archives_of(command.link), *entire] if command.form in ("", ".so") else []
     roots = () if sources or command.form else ("main",)
@@ -133,6 +133,14 @@ def _module(command: Command, sources: Sequence[Source], depends: Path | None = 
     text = texts[0] if trusted == [True] else link_inputs(texts, names, trusted)
     cpp = any(source.language == "c++" for source in sources) or outline(text).has_prefix("_Z")
     return with_openmp(complete(text) if cpp else text), cpp
+
+
+def _trusted(language: str) -> bool:
+    """Whether a compiler that irgrad runs writes the IR of a language."""
+    from irgrad.interop.loaders.languages import by_name
+
+    spoken = by_name(language)
+    return spoken is not None and spoken.trusted
 
 
 def _registers(name: str) -> bool:
@@ -156,8 +164,11 @@ def _options(command: Command, language: str, more: Sequence[str] = ()) -> Optio
 
 
 def _compilation(command: Command, source: Source, more: Sequence[str] = ()) -> Compilation:
-    from irgrad.interop.loaders.compiler import Compilation, compile_source
-    from irgrad.interop.loaders.link import read_bitcode, read_text
+    from dataclasses import replace
+
+    from irgrad.interop.loaders.checked import ending
+    from irgrad.interop.loaders.compiler import Options, compile_source
+    from irgrad.interop.loaders.languages import by_name
     from irgrad.interop.loaders.loading import missing
 
     options = _options(command, source.language, more)
@@ -169,11 +180,12 @@ def _compilation(command: Command, source: Source, more: Sequence[str] = ()) -> 
     path = Path(source.path)
     if not path.is_file():
         raise missing(path)
-    if source.language == "bc":
-        return Compilation(read_bitcode(path), "", (), cached=False)
-    if source.language == "ll":
-        return Compilation(read_text(path), "", (), cached=False)
-    return compile_source(path, source.language, options)
+    if source.language in ("c", "c++"):
+        return compile_source(path, source.language, options)
+    spoken = by_name(source.language)
+    assert spoken is not None
+    made = spoken.compile(path, Options(opt=command.opt, passes=False), None)
+    return replace(made, text=ending(made.text)) if spoken.fails else made
 
 
 def _precompile(command: Command) -> None:

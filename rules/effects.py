@@ -125,7 +125,7 @@ _GROUPS: tuple[tuple[CallFacts, str], ...] = (
      "__cxa_throw __cxa_rethrow __cxa_bad_cast __cxa_bad_typeid __cxa_pure_virtual __cxa_throw_bad_array_new_length "
      "_ZSt9terminatev _Unwind_Resume longjmp __clang_call_terminate rust_begin_unwind _gfortran_stop_string "
      "_gfortran_error_stop_string _gfortran_runtime_error _gfortran_runtime_error_at _gfortran_os_error "
-     "_gfortran_os_error_at __cxa_deleted_virtual"),
+     "_gfortran_os_error_at __cxa_deleted_virtual irgrad.panic"),
     (_SILENT,
      "irgrad.cpuid rand random lrand48 mrand48 drand48 srand srandom srand48 arc4random clock usleep sleep sched_yield "
      "getpid getppid "
@@ -219,6 +219,7 @@ _SAME_POINTER = frozenset(
 _VARIABLE_ARGUMENTS = CallFacts("inactive", reads=None, writes=(0,), captures=(0,), inactive=True)
 _INTRINSIC_TYPE = re.compile(r"(?:nx)?(?:v\d+)?(?:b?f\d+|ppcf128|i\d+|p\d+)")
 _RUST = re.compile(r"_R\w*7___rustc\d+(___?rust_(?:alloc_zeroed|alloc|dealloc|realloc))")
+_RUST_PRINT = re.compile(r"_R\w*3std2io5stdio\d+_?_(?:e?print)|_ZN3std2io5stdio\d+_e?print17h")
 _CXX_THROW = re.compile(r"_ZNK?St(?:3__1)?\d+__throw_|_ZSt\d+__throw_|_ZNSt3__1\d+__throw_|_ZNKSt3__1\d*.*__throw_")
 _CXX_STREAM = re.compile(
     r"_ZNSo|_ZStlsI|_ZSt16__ostream_insert|_ZSt4endlI|_ZSt5flushI|_ZNSt3__113basic_ostream|"
@@ -323,6 +324,8 @@ def _by_pattern(symbol: str) -> CallFacts | None:
         return _table()["__" + rust.group(1).lstrip("_")]
     if _CXX_THROW.match(symbol) or symbol.startswith(("_ZN4core9panicking", "_ZN3std9panicking")):
         return _STOPS
+    if _RUST_PRINT.match(symbol):
+        return _PRINTS
     if _CXX_STREAM.match(symbol):
         return _STREAM
     if _CXX_MESSAGE.fullmatch(symbol):

@@ -107,7 +107,7 @@ def _machine(cpu: str, features: str) -> Any:
 def target_of(text: str) -> tuple[str, str]:
     """CPU and features that a compiler wrote on the functions of a module; ("baseline", "") where it did not."""
     found = _TARGET.search(text)
-    return (found[1], found[2]) if found else ("baseline", "")
+    return (found[1], found[2] or "") if found else ("baseline", "")
 
 
 def _shared_library(image: bytes) -> bytes:

@@ -15,6 +15,7 @@ from irgrad.engine.signature.extents import BinaryExtent, ConstExtent, Extent, N
 from irgrad.engine.signature.prototype import quoted
 from irgrad.engine.signature.signature import Signature
 from irgrad.engine.signature.slots import RETURN, Slot
+from irgrad.engine.signature.status import shown_name
 from irgrad.rules.errors import Unsupported
 
 __all__ = ["export_header", "export_text"]
@@ -150,7 +151,7 @@ def export_header(gradient: Gradient, name: str) -> str:
     names = ", ".join(f"`{signature.parameters[i].name}_grad`" for i in gradient.positions)
     return f"""/* Gradient of
  *     {signature}
- * made by irgrad. Returns what `{gradient.kernel.name}` returns and ADDS the gradient to {names}.
+ * made by irgrad. Returns what `{shown_name(gradient.kernel.name)}` returns and ADDS the gradient to {names}.
  * Buffers must not overlap; `out` arrays must hold zeros on entry.
  */
 #ifndef {guard}

@@ -13,7 +13,7 @@ from irgrad.engine.kernel.frames import MISSED, Calls
 from irgrad.engine.kernel.kernel import Kernel, Prepared, plain
 from irgrad.engine.kernel.programs import Program
 from irgrad.engine.kernel.run import Run, like
-from irgrad.engine.kernel.select import active_outputs, plain_kernel, scalar_output, selected, structured
+from irgrad.engine.kernel.select import active_outputs, by_types, plain_kernel, scalar_output, selected, structured
 from irgrad.engine.signature.parameter import Wrt
 from irgrad.rules.errors import IRGradError, SignatureError
 from irgrad.rules.layers import token
@@ -148,7 +148,8 @@ def grad(
         >>> irgrad.grad(f, wrt=("x", "y"))(3.0, 2.0)
         (np.float64(12.0), np.float64(9.0))
     """
-    made = _over_trees(kernel, grad, wrt, argnums, of)
+    made = by_types(kernel, lambda k: grad(k, wrt, argnums=argnums, of=of))
+    made = made or _over_trees(kernel, grad, wrt, argnums, of)
     return made or Gradient(plain_kernel(kernel), wrt, argnums, with_value=False, of=of)
 
 
@@ -173,7 +174,8 @@ def value_and_grad(
         >>> irgrad.value_and_grad(f, wrt="y")(3.0, 2.0)
         (np.float64(18.0), np.float64(9.0))
     """
-    made = _over_trees(kernel, value_and_grad, wrt, argnums, of)
+    made = by_types(kernel, lambda k: value_and_grad(k, wrt, argnums=argnums, of=of))
+    made = made or _over_trees(kernel, value_and_grad, wrt, argnums, of)
     return made or Gradient(plain_kernel(kernel), wrt, argnums, with_value=True, of=of)
 
 

@@ -129,13 +129,33 @@ def prepared_text(
 
     def prepared(text: str) -> str:
         text = _by_iterations(text, normal, kept) if options.device else text
-        return prepare(text, [normal], kept, preopt=options.preopt)
+        text = prepare(text, [normal], kept, preopt=options.preopt)
+        without = _without_panics(text, normal, kept)
+        return text if without is text else prepare(without, [normal], kept, preopt=options.preopt)
 
     text = prepared(module + normal_text(name, signature, inline=inline))
     copied = perhaps_written(text, normal, signature)
     if copied:
         text = prepared(module + normal_text(name, signature, copied, module, inline=inline))
     return text
+
+
+def _without_panics(text: str, normal: str, kept: Callable[[str], bool] | None) -> str:
+    """Panics as early returns with a status, which the last argument takes."""
+    from irgrad.engine.codegen.passes import Code, observed
+    from irgrad.engine.ir.text.outline import outline
+
+    if "irgrad.panic" not in outline(text).functions:
+        return text
+    from irgrad.engine.normalise.exceptions.unwinding import lower_exceptions  # cold code
+
+    code = Code(text, roots=[normal])
+    module = code.model
+    closed = frozenset(name for name in module.functions if kept is not None and kept(name))
+    root = module.functions[normal]
+    with observed("lower-panics", code):
+        lower_exceptions(module, root, closed, status=root.args[-1])
+    return code.text
 
 
 def _by_iterations(text: str, normal: str, kept: Callable[[str], bool] | None) -> str:

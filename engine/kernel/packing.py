@@ -107,7 +107,7 @@ def _fill(record: Any, fields: Mapping[str, Any]) -> None:
 
 
 def struct_kernel(
-    text: str, name: str, signature: str, digest: str, errors: Mapping[int, str] | None = None,
+    text: str, name: str, signature: str | StructSignature, digest: str, errors: Mapping[int, str] | None = None,
     options: Options | None = None, code: tuple[tuple[str, str], ...] = (),
 ) -> StructKernel:  # fmt: skip
     """The function `name` of a module as a kernel over its structs. digest: of the module; options: but for the layout;
@@ -116,7 +116,7 @@ def struct_kernel(
     Raises SignatureError for a signature that makes no sense or contradicts the function, also where the module knows a
     struct of that name with other fields.
     """
-    parsed = parse_structs(signature)
+    parsed = parse_structs(signature) if isinstance(signature, str) else signature
     c, flat = parsed.c, parsed.flat
     if errors is not None:
         c, flat = marked(c, name), marked(flat, name)

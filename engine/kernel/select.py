@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 from irgrad.engine.kernel.binding import unknown_name
@@ -10,7 +11,7 @@ from irgrad.engine.kernel.kernel import Kernel
 from irgrad.engine.signature.parameter import Parameter, Wrt
 from irgrad.rules.errors import ActivityError, SignatureError
 
-__all__ = ["active_outputs", "plain_kernel", "scalar_output", "selected", "structured"]
+__all__ = ["active_outputs", "by_types", "plain_kernel", "scalar_output", "selected", "structured"]
 
 def plain_kernel(kernel: Any) -> Kernel:
     """The kernel. Raises SignatureError for anything else, one over trees included."""
@@ -21,8 +22,24 @@ def plain_kernel(kernel: Any) -> Kernel:
     if isinstance(kernel, TreeKernel):
         raise SignatureError("a kernel over trees, where only `grad`, `value_and_grad` and `check` take one",
                              because=f"got {kernel!r}", fix="its attribute `kernel` takes the leaves as arguments")
+    if hasattr(kernel, "kernel_for"):
+        raise SignatureError("a function whose types are those of each call", because=f"got {kernel!r}",
+                             fix="f.kernel_for(*arguments) is the kernel for the types of these arguments")
     raise SignatureError("not a kernel", because=f"got {type(kernel).__name__}",
                          fix='lib.kernel("name", "f64(f64[n] x, i64 n)") makes one')
+
+
+def by_types(kernel: Any, make: Callable[[Kernel], Callable[..., Any]]) -> Any:
+    """Of a function whose types are those of each call, what `make` makes of its kernel for them; None for others."""
+    if not hasattr(kernel, "kernel_for"):
+        return None
+
+    @wraps(kernel)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        given = kernel.bound(args, kwargs)
+        return make(kernel.kernel_for(*given))(*given)
+
+    return call
 
 
 def selected(kernel: Kernel, wrt: Wrt, argnums: Wrt, *, all_floats: bool = False) -> tuple[tuple[int, ...], bool]:

@@ -33,7 +33,8 @@ class Prototype:
     """Types of a function as the IR has them.
 
     returns: LLVM type; params: LLVM types, with `byval(...)`/`sret(...)` kept behind `ptr`; names: source names where
-    the IR carries them (None otherwise); body: the text of the function's body.
+    the IR carries them (None otherwise); body: the text of the function's body; written: the parameters as they stand
+    in the IR, with their attributes.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Prototype:
     vararg: bool
     body: str
     symbols: tuple[str, ...] = ()  # %names of the arguments in the body
+    written: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         inner = ", ".join((*self.params, "...") if self.vararg else self.params)
@@ -77,7 +79,7 @@ def prototype_of(text: str, name: str) -> Prototype:
         own = re.search(r'%([A-Za-z_][\w.]*)\Z', parameter)
         if names[index] is None and own:
             names[index] = re.sub(r"\W", "_", own[1])
-    return Prototype(name, returns, tuple(map(_param_type, raw)), tuple(names), vararg, body, symbols)
+    return Prototype(name, returns, tuple(map(_param_type, raw)), tuple(names), vararg, body, symbols, tuple(raw))
 
 
 def _symbol(parameter: str, index: int) -> str:

@@ -14,12 +14,14 @@ from irgrad.rules.errors import KernelError, SignatureError
 if TYPE_CHECKING:
     from irgrad.engine.signature.signature import Signature
 
-__all__ = ["WRAPPED", "Table", "failure", "marked", "sentence", "shown_name", "status_table"]
+__all__ = ["CHECKED", "WRAPPED", "Table", "failure", "marked", "sentence", "shown_name", "status_table"]
 
 Table = tuple[tuple[int, str], ...]
 """Statuses and what they mean, in order."""
 WRAPPED = ".fields"
 """What the name of a wrapper that packs structs adds to the function's."""
+CHECKED = ".checked"
+"""What the name of a wrapper that returns a status adds to the function's."""
 _SHOWN = 8  # samples that a message lists
 
 
@@ -54,7 +56,7 @@ def marked(signature: Signature, name: str) -> Signature:
 
 def shown_name(name: str) -> str:
     """A function's name for messages: that of the function in a wrapper of irgrad's own."""
-    return name.removesuffix(WRAPPED)
+    return name.removesuffix(WRAPPED).removesuffix(CHECKED)
 
 
 def sentence(name: str, status: int, table: Table) -> str:

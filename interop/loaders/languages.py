@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from irgrad.interop.loaders.compiler import Compilation, Options, compile_source
+from irgrad.interop.loaders.compiler import TYPES, Compilation, Options, compile_source
 
 __all__ = ["LANGUAGES", "Language", "by_name", "by_suffix"]
 
@@ -23,6 +23,8 @@ class Language:
     trusted:  whether a compiler that irgrad runs wrote the IR: other IR is validated before LLVM sees it
     text:     whether a string may be a source; header: what stands in front of such a string in its file
     complete: what is linked behind a program of this language (a runtime library), or None
+    types:    words for the compiler: debug information with the types of the source
+    fails:    its functions may fail as a whole (`irgrad.panic`): kernels of them have a status (`checked.py`)
     """
 
     name: str
@@ -32,6 +34,8 @@ class Language:
     text: bool = True
     header: str = ""
     complete: Callable[[str], str] | None = None
+    types: tuple[str, ...] = ()
+    fails: bool = False
 
 
 def _compiled(name: str) -> Compile:
@@ -43,6 +47,12 @@ def _zig(path: Path, options: Options, display: str | None) -> Compilation:
     from irgrad.interop.loaders.zig import compile_zig
 
     return compile_zig(path, options, display)
+
+
+def _rust(path: Path, options: Options, display: str | None) -> Compilation:
+    from irgrad.interop.loaders.rust import compile_rust
+
+    return compile_rust(path, options, display)
 
 
 def _text(path: Path, options: Options, display: str | None) -> Compilation:
@@ -63,12 +73,20 @@ def _with_libcxx(text: str) -> str:
     return complete(text)
 
 
+def _with_libstd(text: str) -> str:
+    from irgrad.interop.loaders.rust import open_library
+
+    return open_library(text)
+
+
 _LINE = '#line 1 "{name}"\n'
 
 LANGUAGES: tuple[Language, ...] = (
-    Language("c", (".c",), _compiled("c"), header=_LINE),
-    Language("c++", (".cc", ".cpp", ".cxx", ".C", ".c++"), _compiled("c++"), header=_LINE, complete=_with_libcxx),
+    Language("c", (".c",), _compiled("c"), header=_LINE, types=TYPES),
+    Language("c++", (".cc", ".cpp", ".cxx", ".C", ".c++"), _compiled("c++"), header=_LINE, complete=_with_libcxx,
+             types=TYPES),
     Language("zig", (".zig",), _zig),
+    Language("rust", (".rs",), _rust, complete=_with_libstd, types=("-Cdebuginfo=2",), fails=True),
     Language("ll", (".ll",), _text, trusted=False),
     Language("bc", (".bc",), _bitcode, trusted=False, text=False),
 )

@@ -26,18 +26,20 @@ class Library:
     `text` is the module's IR, `digest` its SHA-256, `source_names` what it was loaded from, `warnings` what the
     compiler said, `debug` whether it carries source lines, `preopt` whether its kernels are optimised before they are
     differentiated, `cpu` what machine code is made for (see `load`), `code` the sources that were given as strings, by
-    their names in debug locations, `described` gives the IR with types in its debug information.
+    their names in debug locations, `described` gives the IR with types in its debug information, `fails` whether
+    functions may fail as a whole (Rust panics): kernels of them have a status and write what the function returns.
 
         >>> lib = irgrad.load("double f(double x) { return x; } double g(double x) { return 2 * x; }")
         >>> lib
         <irgrad.Library <string>: 2 functions>
     """
 
-    __slots__ = ("_functions", "code", "cpu", "described", "digest", "preopt", "source_names", "text", "warnings")
+    __slots__ = ("_functions", "code", "cpu", "described", "digest", "fails", "preopt", "source_names", "text",
+                 "warnings")  # fmt: skip
 
     def __init__(self, text: str, source_names: Sequence[str], warnings: str = "", *, preopt: bool = True,
                  cpu: str = "native", code: Sequence[tuple[str, str]] = (),
-                 described: Callable[[], str] | None = None) -> None:  # fmt: skip
+                 described: Callable[[], str] | None = None, fails: bool = False) -> None:  # fmt: skip
         self.text = text
         self.source_names = tuple(source_names)
         self.warnings = warnings
@@ -45,6 +47,7 @@ class Library:
         self.cpu = cpu
         self.code = tuple(code)
         self.described = described
+        self.fails = fails
         self.digest = fingerprint(text)
         self._functions: tuple[str, ...] | None = None
 
@@ -155,18 +158,22 @@ class Library:
         options = Options(strict_fp=strict_fp, tape=tape, preopt=self.preopt, strong_zero=strong_zero,
                           device_tape=device_tape, device_block=device_block, cpu=self.cpu,
                           checkpoint=checkpoints(checkpoint, tape_memory))  # fmt: skip
+        symbol, text = self.resolve(name), self.text
+        if self.fails:
+            from irgrad.interop.loaders.checked import checked_kernel
+
+            return checked_kernel(text, symbol, signature, options, errors, self.code, self.described)
         if isinstance(signature, str) and "struct" in signature:
             from irgrad.engine.kernel.packing import struct_kernel
             from irgrad.engine.signature.structs import has_structs
 
             if has_structs(signature):
-                return struct_kernel(self.text, self.resolve(name), signature, self.digest, errors, options, self.code)
-        symbol = self.resolve(name)
+                return struct_kernel(text, symbol, signature, self.digest, errors, options, self.code)
         if signature is None:
             from irgrad.engine.signature.prototype import infer, prototype_of
 
-            signature = infer(prototype_of(self.text, symbol), self.described)
-        return Kernel(self.text, symbol, signature, options, errors=errors, code=self.code)
+            signature = infer(prototype_of(text, symbol), self.described)
+        return Kernel(text, symbol, signature, options, errors=errors, code=self.code)
 
     def function(self, name: str) -> Declared:
         """The function `name` of this module as the key of a rule, which then holds in this module only.
@@ -183,9 +190,9 @@ class Library:
 
 
 def _plain_name(symbol: str) -> str:
-    """The last component of an Itanium-mangled function name (`_ZN2ns3fooEd` -> `foo`), else the symbol."""
+    """The last component of an Itanium-mangled function name (`_ZN2ns3fooEd` -> `foo`) or a path, else the symbol."""
     if not symbol.startswith("_Z"):
-        return symbol
+        return symbol.rpartition("::")[2]
     rest = symbol[2:]
     nested = rest.startswith("N")
     rest = rest.lstrip("NKVRO") if nested else rest.lstrip("L")

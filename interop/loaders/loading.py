@@ -9,7 +9,7 @@ from pathlib import Path
 
 from irgrad.engine.kernel.options import Options as KernelOptions
 from irgrad.interop.loaders import languages
-from irgrad.interop.loaders.compiler import TYPES, Compilation, Options
+from irgrad.interop.loaders.compiler import Compilation, Options
 from irgrad.interop.loaders.languages import Language
 from irgrad.interop.loaders.library import Library
 from irgrad.interop.loaders.openmp import complete as with_openmp
@@ -38,15 +38,15 @@ def load(
     preopt: bool = True,
     cpu: str = "native",
 ) -> Library:
-    """Load functions from C, C++, Zig, LLVM IR text or bitcode.
+    """Load functions from C, C++, Zig, Rust, LLVM IR text or bitcode.
 
-    source:   a path (.c .cc .cpp .cxx .zig .ll .bc), a list of them linked together, or a string of C (it contains a
-              newline or `{`)
+    source:   a path (.c .cc .cpp .cxx .zig .rs .ll .bc), a list of them linked together, or a string of C (it contains
+              a newline or `{`)
     include:  folders for `#include`;  define: macros, `{"N": 8, "DEBUG": True}`, "" for nothing
     flags:    more words for the compiler, last on its command line
     link:     more sources (linked in) or shared libraries (.so, opened for their symbols)
     opt:      "O0" ... "O3": let the compiler optimise; by default irgrad runs the passes itself
-    language: "c", "c++", "zig", "ll" or "bc" where the suffix does not say it, or for a string
+    language: "c", "c++", "zig", "rust", "ll" or "bc" where the suffix does not say it, or for a string
     preopt:   False to differentiate before any optimisation, and to optimise only the derivative: slower, for measuring
               what optimising first is worth (benchmarks/preopt.py)
     cpu:      "native" for machine code with all that this machine's CPU can do, fused multiply-add among it;
@@ -103,12 +103,14 @@ def load(
     code = [(_STRING_NAME, strings[0])] if len(strings) == 1 else []  # of several, nothing tells which is meant
 
     def described() -> str:
-        if any(trusted) and not set(TYPES) <= set(options.flags):
-            words = [*options.flags, *TYPES]
+        types = spoken[0].types
+        if any(trusted) and types and not set(types) <= set(options.flags):
+            words = [*options.flags, *types]
             return load(sources, include=options.include, define=define, flags=words, opt=opt, language=language).text
         return text
 
-    return Library(text, names, "\n".join(warnings), preopt=preopt, cpu=cpu, code=code, described=described)
+    return Library(text, names, "\n".join(warnings), preopt=preopt, cpu=cpu, code=code, described=described,
+                   fails=any(found.fails for found in spoken))  # fmt: skip
 
 
 def _macro(value: object) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from irgrad.engine.signature.parameter import Parameter
     from irgrad.engine.signature.signature import Signature
 
-__all__ = ["from_numba", "jit"]
+__all__ = ["from_numba", "from_types", "jit"]
 
 _OTHER, _FIRST = 1, 2  # statuses: an exception that is made when it is raised; the first that is known beforehand
 _RESULT = "result"
@@ -113,8 +113,20 @@ def from_numba(function: Any, signature: str | Signature, **options: Any) -> Ker
     """
     from irgrad.engine.signature.signature import Signature
 
-    given = Signature(signature) if isinstance(signature, str) else signature
-    name, text = _compiled(function, given)
+    return _kernel(function, Signature(signature) if isinstance(signature, str) else signature, options, settled=True)
+
+
+def from_types(function: Any, parameters: Sequence[Parameter]) -> Kernel:
+    """The kernel of a function for parameters of these types; what it returns is Numba's to say. Raises as
+    `from_numba` does."""
+    from irgrad.engine.signature.signature import Signature
+
+    return _kernel(function, Signature(parameters), {}, settled=False)
+
+
+def _kernel(function: Any, given: Signature, options: dict[str, Any], *, settled: bool) -> Kernel:
+    """settled: the signature says what the function returns."""
+    name, text, given = _compiled(function, given, settled=settled)
     prototype = _prototype(given)
     inner = _inner(text, name)
     exceptions = _exceptions(text)
@@ -126,10 +138,11 @@ def from_numba(function: Any, signature: str | Signature, **options: Any) -> Ker
     return kernel
 
 
-def jit(signature: str | Signature, **options: Any) -> Callable[[Any], Kernel]:
+def jit(signature: Any, **options: Any) -> Any:
     """A decorator that makes a kernel of a Python function by Numba: `@irgrad.jit("f64(f64[n] x)")`.
 
-    The arguments are those of `from_numba`, which also says what it raises.
+    Without a signature, `@irgrad.jit`, the types are those of the first call, and of each call with others: see
+    `numba_lazy.LazyKernel`. The arguments are those of `from_numba`, which also says what it raises.
 
         >>> @irgrad.jit("f64(f64[n] x)")
         ... def squares(x):
@@ -137,11 +150,11 @@ def jit(signature: str | Signature, **options: Any) -> Callable[[Any], Kernel]:
         >>> irgrad.grad(squares)(np.array([1.0, 2.0]))
         array([2., 4.])
     """
-    if callable(signature):
-        raise SignatureError("`irgrad.jit` wants a signature",
-                             because=f"it decorates `{_plain(signature)}` without one",
-                             fix='@irgrad.jit("f64(f64[n] x)")')
-    return lambda function: from_numba(function, signature, **options)
+    if not callable(signature):
+        return lambda function: from_numba(function, signature, **options)
+    from irgrad.interop.loaders.numba_lazy import LazyKernel
+
+    return LazyKernel(signature)
 
 
 def _plain(function: Any) -> str:
@@ -149,8 +162,8 @@ def _plain(function: Any) -> str:
     return name if re.fullmatch(r"\w+", name) else "function"  # `<lambda>`
 
 
-def _compiled(function: Any, signature: Signature) -> tuple[str, str]:
-    """The symbol that Numba gives the function for these types, and the module."""
+def _compiled(function: Any, signature: Signature, *, settled: bool) -> tuple[str, str, Signature]:
+    """The symbol that Numba gives the function for these types, the module, the signature with its result."""
     try:
         import numba
         from numba.core import config as settings
@@ -169,12 +182,23 @@ def _compiled(function: Any, signature: Signature) -> tuple[str, str]:
             dispatcher.compile(types)
         except (NumbaError, TypeError, NotImplementedError) as error:
             raise CompileError(f"`{_plain(function)}` does not compile", because=f"numba says:\n{error}",
-                               fix="mend the function   or   the types in the signature") from None
+                               fix="mend the function   or   the types in the signature (arrays that are written are "
+                                   "`inout` or `out`)") from None
         finally:
             config.OPT = level
     made = dispatcher.overloads[types]
+    signature = signature if settled else _returning(signature, made.signature.return_type)
     _check_result(numba.types, made.signature.return_type, signature)
-    return made.fndesc.llvm_func_name, dispatcher.inspect_llvm(types)
+    return made.fndesc.llvm_func_name, dispatcher.inspect_llvm(types), signature
+
+
+def _returning(signature: Signature, returned: Any) -> Signature:
+    """The signature with what Numba says of the result, where a signature has that."""
+    from irgrad.engine.signature.dtypes import DTYPES
+    from irgrad.engine.signature.signature import Signature
+
+    found = next((dtype for dtype in DTYPES.values() if dtype.numpy_name == str(returned)), None)
+    return Signature(signature.parameters, found)
 
 
 def _type(types: Any, p: Parameter) -> Any:
@@ -197,7 +221,8 @@ def _check_result(types: Any, returned: Any, signature: Signature) -> None:
     if returned != wanted:
         raise SignatureError(f"the function returns `{returned}`", where=f"`{signature}`",
                              because=f"the signature says `{signature.returns or 'void'}`",
-                             fix="numbers are returned; write arrays into `out` parameters")
+                             fix='numbers are returned, arrays are written: "void(f64[n] x, out f64[n] y)", with '
+                                 "`y[:] = ...` in the function")
 
 
 def _prototype(given: Signature) -> Signature:

@@ -61,7 +61,7 @@ def compile_zig(path: Path, options: Options, display: str | None = None) -> Com
     plain = options.opt is None or options.opt.lstrip("-") in ("O0", "0") or not options.passes
     words = [str(zig), *_WORDS, *(f"-I{folder}" for folder in options.include), *options.flags]
     identity = f"{zig.stat().st_size} {zig.stat().st_mtime_ns}"
-    key = fingerprint("zig-ir-1", identity, display or str(path.resolve()), path.read_bytes(), str(plain), *words)
+    key = fingerprint("zig-ir-2", identity, display or str(path.resolve()), path.read_bytes(), str(plain), *words)
     store = default_cache()
     hit = cached_compilation(store.get("ir", key))
     if hit is not None:
@@ -109,15 +109,33 @@ def imported(path: Path, known: set[Path] | None = None) -> Iterator[Path]:
 
 
 def exported(text: str) -> str:
-    """The module in which an exported function has a body under its own name: Zig writes an alias of a private one."""
+    """The module in which an exported function has a body under its own name: Zig writes an alias of a private one.
+    Under a second name it has a body that calls the first."""
+    first: dict[str, str] = {}
     for alias, own in _ALIAS.findall(text):
+        if own in first:
+            text = re.sub(rf"^@{re.escape(alias)} = [^\n]*\n", "", text, flags=re.M)
+            text += _forwarding(text, alias, first[own])
+            continue
         end = r"(?![-\w$.])" if not own.startswith('"') else ""
         defined = re.compile(rf"^define (?:internal|private) ([^@\n]*@{re.escape(own)}{end})", re.M)
         if defined.search(text):
+            first[own] = alias
             text = defined.sub(r"define \1", text)
             text = re.sub(rf"^@{re.escape(alias)} = [^\n]*\n", "", text, flags=re.M)
             text = re.sub(rf"@{re.escape(own)}{end}", lambda _, name=alias: f"@{name}", text)  # type: ignore[misc]
     return text
+
+
+def _forwarding(text: str, name: str, known: str) -> str:
+    """A function that is another one."""
+    from irgrad.engine.signature.prototype import prototype_of
+
+    prototype = prototype_of(text, known.strip('"'))
+    parameters, returns = ", ".join(prototype.written), prototype.returns
+    call = f"call {returns} @{known}({parameters})"
+    body = f"  {call}\n  ret void\n" if returns == "void" else f"  %value = {call}\n  ret {returns} %value\n"
+    return f"\ndefine {returns} @{name}({parameters}) {{\n{body}}}\n"
 
 
 def call_libm(text: str) -> str:

@@ -12,6 +12,9 @@ Types are numbered and matched when this runs (`typeinfo.py`): all of them are i
 the program, or (`leaving`) stands in the place in flight that the root gets as its last argument, in memory from which
 its caller can throw it. Exceptions that code without a body throws are not seen here.
 
+A panic (`irgrad.panic(where a number stands)`, what loaders make of the failures of their languages) flies the same way
+and is caught by nothing: the root writes its number, a status, and returns.
+
 Method: the two-level protocol of the Itanium C++ ABI for exceptions (sections 2.2 to 2.5), without its first phase.
 """
 
@@ -43,9 +46,11 @@ from irgrad.engine.ir.text.outline import outline
 from irgrad.engine.normalise.exceptions.handlers import Handlers, Pad
 from irgrad.rules.errors import Unsupported
 
-__all__ = ["Lowering", "has_exceptions", "lower_exceptions"]
+__all__ = ["PANIC", "Lowering", "has_exceptions", "lower_exceptions"]
 
-_THROWS = frozenset(("__cxa_throw", "__cxa_rethrow"))
+PANIC = "irgrad.panic"
+"""A function without a body: its caller fails, with the status to which the argument points."""
+_THROWS = frozenset(("__cxa_throw", "__cxa_rethrow", PANIC))
 _UNSEEN = frozenset(("_ZSt17current_exceptionv", "_ZSt17rethrow_exceptionSt13exception_ptr",
                      "_ZSt17rethrow_exceptionNSt15__exception_ptr13exception_ptrE"))  # fmt: skip
 _PERSONALITY = re.compile(r"\s*\bpersonality ptr @[\w.$]+")
@@ -59,16 +64,17 @@ def has_exceptions(text: str) -> bool:
 
 
 def lower_exceptions(
-    module: Module, root: Function, kept: Container[str] = (), *, leaving: bool = False
+    module: Module, root: Function, kept: Container[str] = (), *, leaving: bool = False, status: Value | None = None
 ) -> list[tuple[Value, Value]]:
     """Rewrite all functions that were read. Nothing leaves those in `kept`, which are called as they are written.
 
     leaving: exceptions may leave the root, which gets the place in flight as one more parameter if some do
+    status:  where the root, which returns nothing, writes the number of a panic
 
     Returns the types of exceptions that leave the root and their destructors, at their numbers. Raises Unsupported
-    where an exception outlives its handler.
+    where an exception outlives its handler, and where there are both panics and exceptions.
     """
-    lowering = Lowering(module, root, kept, leaving=leaving)
+    lowering = Lowering(module, root, kept, leaving=leaving, status=status)
     lowering.run()
     return lowering.handlers.types() if root in lowering.throwing else []
 
@@ -76,9 +82,14 @@ def lower_exceptions(
 class Lowering:
     """The functions of one module; `state` is the place in flight in each."""
 
-    def __init__(self, module: Module, root: Function, kept: Container[str], *, leaving: bool = False) -> None:
+    def __init__(
+        self, module: Module, root: Function, kept: Container[str], *, leaving: bool = False,
+        status: Value | None = None,
+    ) -> None:  # fmt: skip
         self.module = module
+        self.root = root
         self.closed = kept
+        self.status = status
         self.functions = [fn for fn in module.functions.values() if fn.blocks]
         self.handlers = Handlers(module, self.functions, leaving=leaving)
         self.ends: Container[Function] = () if leaving and self.handlers.thrown else (root,)  # nothing leaves them
@@ -89,6 +100,10 @@ class Lowering:
 
     def run(self) -> None:
         """All of it."""
+        if self.status is not None and self.handlers.thrown:
+            raise Unsupported("exceptions of C++ beside panics", where=f"@{self.root.name}",
+                              because="one function may end in both, and a handler would take a panic",
+                              fix="catch exceptions in functions that return an error code")
         for fn in self.functions:
             for instr in fn.instructions():
                 if instr.is_call and instr.callee_name in _UNSEEN:
@@ -146,7 +161,8 @@ class Lowering:
         return instr.opcode == "resume" or (instr.opcode == "call" and self.may_throw(instr))
 
     def _promises(self, text: str) -> bool:
-        return bool(re.search(r"\bnounwind\b", attribute_text(self.module, text)))
+        """Not to throw; where panics leave a function as exceptions do, nothing promises that."""
+        return self.status is None and bool(re.search(r"\bnounwind\b", attribute_text(self.module, text)))
 
     def may_throw(self, call: Instruction) -> bool:
         """An exception may come out of this call."""
@@ -248,7 +264,11 @@ class _Body:
         if self._out is None:
             self._out = self._new("thrown")
             b = Builder(self._out)
-            if self.fn in self.owner.throwing:
+            owner = self.owner
+            if owner.status is not None and self.fn is owner.root:
+                b.store(b.load(ty.I32, b.load(ty.PTR, self._state(), align=8), align=4), owner.status, align=4)
+                b.ret()
+            elif self.fn in owner.throwing:
                 result = self.fn.ftype.ret
                 b.ret(None if result is ty.VOID else zero(result))
             else:
@@ -327,7 +347,10 @@ class _Body:
         handlers = self.owner.handlers
         unwind = call.blocks[1] if call.opcode == "invoke" else None
         if name in _THROWS or name in handlers.throwers:
-            handlers.throw(b, call, name, self._state())
+            if name == PANIC:
+                b.store(call.args[0], self._state(), align=8)
+            else:
+                handlers.throw(b, call, name, self._state())
             self._leave(b, unwind, call.blocks[0] if unwind is not None else None)
             return True, None
         expanded = handlers.expand(b, call, name, self._state) if name.startswith(("__cxa_", "llvm.eh.")) else None

@@ -1,13 +1,19 @@
-"""A new source language is one entry: sums of products of x, in a language of our own."""
+"""One table of functions in all languages, with the same derivatives; a new language is one entry: sums of products of
+x, in a language of our own."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
+from shares import fast
+from toolchains import missing
 
 import irgrad
+from benchmarks.languages import FUNCTIONS, arguments, kernel
+from irgrad import engine
 from irgrad.interop.loaders import languages
 from irgrad.interop.loaders.compiler import Compilation, Options
 from irgrad.interop.loaders.languages import LANGUAGES, Language, by_name, by_suffix
@@ -55,3 +61,25 @@ def test_names_and_suffixes_are_each_one_language() -> None:
         assert by_name(language.name) is language
         assert all(by_suffix(suffix) is language for suffix in language.suffixes)
     assert by_name("cobol") is None and by_suffix(".cob") is None
+
+
+TOOLS = {"Rust": "rustc"}
+
+
+@pytest.mark.parametrize(("language", "function"), fast(2, [
+    ("Zig", "energy"), ("Rust", "energy"), *((language, function) for language in ("C++", "Zig", "Numba", "Rust")
+                                             for function in FUNCTIONS if (language, function) not in
+                                             (("Zig", "energy"), ("Rust", "energy"))),
+]))  # fmt: skip
+def test_derivatives_are_those_of_c(language: str, function: str) -> None:
+    why = missing(TOOLS[language]) if language in TOOLS else ""
+    if why:
+        pytest.skip(why)
+    kernels, given = [kernel("C", function), kernel(language, function)], arguments(function)
+    (value, pullback), (same, other) = (engine.vjp(row, *given) for row in kernels)
+    np.testing.assert_allclose(same, value, rtol=1e-13)
+    for mine, his in zip(pullback(np.ones_like(value)), other(np.ones_like(value)), strict=True):
+        np.testing.assert_allclose(his, mine, rtol=1e-13, atol=1e-13)
+    with jax.enable_x64(True):
+        by_jax = [jax.jit(jax.jacrev(lambda *a, k=row: k(*a)))(*given) for row in kernels]
+    np.testing.assert_allclose(by_jax[1], by_jax[0], rtol=1e-13, atol=1e-13)

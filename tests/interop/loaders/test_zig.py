@@ -1,114 +1,17 @@
-"""Functions of Zig beside the same functions of C: values and derivatives, messages, what is compiled anew."""
+"""Functions of Zig: the standard library, structs, statuses, messages, what is compiled anew."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-import jax
 import numpy as np
 import pytest
 from shares import fast
 
 import irgrad
+from benchmarks import languages
 from irgrad import engine
 from irgrad.interop.loaders.zig import call_libm, exported, imported
-
-C = r"""
-#include <math.h>
-double energy(const double *pos, const double *mass, long n) {
-    double e = 0;
-    for (long i = 0; i < n; i++)
-        for (long j = 0; j < i; j++) {
-            double r = 0.01;
-            for (int k = 0; k < 3; k++) { double d = pos[3*i+k] - pos[3*j+k]; r += d * d; }
-            e -= mass[i] * mass[j] / sqrt(r);
-        }
-    return e;
-}
-static void slope(const double *y, double *dy) {
-    dy[0] = 10 * (y[1] - y[0]); dy[1] = y[0] * (28 - y[2]) - y[1]; dy[2] = y[0] * y[1] - 8.0 / 3 * y[2];
-}
-void rk4(double *y, double h, long steps) {
-    for (long s = 0; s < steps; s++) {
-        double k[4][3], t[3];
-        slope(y, k[0]);
-        for (int m = 1; m < 4; m++) {
-            double w = m == 3 ? h : h / 2;
-            for (int i = 0; i < 3; i++) t[i] = y[i] + w * k[m - 1][i];
-            slope(t, k[m]);
-        }
-        for (int i = 0; i < 3; i++) y[i] += h / 6 * (k[0][i] + 2 * k[1][i] + 2 * k[2][i] + k[3][i]);
-    }
-}
-void diffuse(const double *u, double *v, long n) {
-    v[0] = u[0]; v[n - 1] = u[n - 1];
-    for (long i = 1; i < n - 1; i++) v[i] = u[i] + 0.1 * (u[i - 1] - 2 * u[i] + u[i + 1]) * exp(-u[i]);
-}
-"""
-ZIG = r"""
-pub export fn energy(pos: [*]const [3]f64, mass: [*]const f64, n: usize) f64 {
-    var e: f64 = 0;
-    for (pos[0..n], mass[0..n], 0..) |a, m, i| {
-        for (pos[0..i], mass[0..i]) |b, w| {
-            var r: f64 = 0.01;
-            for (a, b) |x, y| r += (x - y) * (x - y);
-            e -= m * w / @sqrt(r);
-        }
-    }
-    return e;
-}
-fn slope(y: [3]f64) [3]f64 {
-    return .{ 10 * (y[1] - y[0]), y[0] * (28 - y[2]) - y[1], y[0] * y[1] - 8.0 / 3.0 * y[2] };
-}
-pub export fn rk4(y: *[3]f64, h: f64, steps: i64) void {
-    var s: i64 = 0;
-    while (s < steps) : (s += 1) {
-        var k: [4][3]f64 = undefined;
-        k[0] = slope(y.*);
-        for (1..4) |m| {
-            const w = if (m == 3) h else h / 2;
-            var t: [3]f64 = undefined;
-            for (&t, y, k[m - 1]) |*p, a, b| p.* = a + w * b;
-            k[m] = slope(t);
-        }
-        for (y, 0..) |*p, i| p.* += h / 6 * (k[0][i] + 2 * k[1][i] + 2 * k[2][i] + k[3][i]);
-    }
-}
-fn inside(u: []const f64, v: []f64) void {
-    for (1..u.len - 1) |i| v[i] = u[i] + 0.1 * (u[i - 1] - 2 * u[i] + u[i + 1]) * @exp(-u[i]);
-}
-pub export fn diffuse(u: [*]const f64, v: [*]f64, n: usize) void {
-    v[0] = u[0];
-    v[n - 1] = u[n - 1];
-    inside(u[0..n], v[0..n]);
-}
-"""
-SIGNATURES = {
-    "energy": "f64(f64[n,3] pos, f64[n] mass, i64 n)",
-    "rk4": "void(inout f64[3] y, f64 h, i64 steps)",
-    "diffuse": "void(f64[n] u, out f64[n] v, i64 n)",
-}
-
-
-def _arguments(name: str) -> tuple[Any, ...]:
-    rng = np.random.default_rng(3)
-    return {"energy": (rng.normal(size=(7, 3)), rng.uniform(1, 2, 7)), "rk4": (np.array([1.0, 2, 20]), 0.01, 25),
-            "diffuse": (rng.normal(size=12),)}[name]  # fmt: skip
-
-
-@pytest.mark.parametrize("name", SIGNATURES)
-def test_derivatives_are_those_of_c(name: str) -> None:
-    sources = ((C, "c"), (ZIG, "zig"))
-    kernels = [irgrad.load(text, language=spoken).kernel(name, SIGNATURES[name]) for text, spoken in sources]
-    arguments = _arguments(name)
-    (value, pullback), (same, other) = (engine.vjp(kernel, *arguments) for kernel in kernels)
-    np.testing.assert_allclose(same, value, rtol=1e-13)
-    for mine, his in zip(pullback(np.ones_like(value)), other(np.ones_like(value)), strict=True):
-        np.testing.assert_allclose(his, mine, rtol=1e-13, atol=1e-13)
-    with jax.enable_x64(True):
-        by_jax = [jax.jit(jax.jacrev(lambda *a, k=kernel: k(*a)))(*arguments) for kernel in kernels]
-    np.testing.assert_allclose(by_jax[1], by_jax[0], rtol=1e-13, atol=1e-13)
 
 
 @pytest.mark.parametrize(("name", "at"), fast(5, [
@@ -190,8 +93,8 @@ def test_imports_that_change_are_compiled_anew(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("opt", ["O0", "O2"])
 def test_levels(opt: str) -> None:
-    kernel = irgrad.load(ZIG, language="zig", opt=opt).kernel("energy", SIGNATURES["energy"])
-    assert engine.check(kernel, *_arguments("energy")).ok
+    kernel = languages.kernel("Zig", "energy", opt=opt)
+    assert engine.check(kernel, *languages.arguments("energy")).ok
 
 
 def test_functions_of_others_keep_their_bodies() -> None:
@@ -210,3 +113,15 @@ def test_exports_have_their_own_names() -> None:
             "define internal double @m.f(double %0) {\n  ret double %0\n}\n")  # fmt: skip
     made = exported(text)
     assert "define double @f(double %0)" in made and "alias" not in made and "@m.fs" in made
+
+
+def test_a_function_under_two_names_is_found_by_both() -> None:
+    source = """
+fn cube(x: f64, p: *const [2]f64) callconv(.c) f64 { return p[0] * x * x * x + p[1]; }
+comptime { @export(&cube, .{ .name = "first" }); @export(&cube, .{ .name = "second" }); }
+"""
+    lib = irgrad.load(source, language="zig")
+    assert {"first", "second"} <= set(lib.functions())
+    for name in ("first", "second"):
+        kernel = lib.kernel(name, "f64(f64 x, f64[2] p)")
+        assert engine.grad(kernel, wrt="x")(2.0, np.array([3.0, 1])) == 36

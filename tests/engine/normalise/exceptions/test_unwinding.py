@@ -9,7 +9,7 @@ import pytest
 import irgrad as ig
 from irgrad.engine.ir.printer import to_text
 from irgrad.engine.ir.text.reader import read
-from irgrad.engine.normalise.exceptions.unwinding import has_exceptions, lower_exceptions
+from irgrad.engine.normalise.exceptions.unwinding import PANIC, has_exceptions, lower_exceptions
 from irgrad.rules.errors import Unsupported
 
 SOURCE = r"""
@@ -203,3 +203,55 @@ def test_the_root_gets_a_place_for_what_leaves_it_only_where_something_does() ->
         assert [info.name for info, _ in found] == types
         assert len(root.args) == before + slots
         assert "call ptr @malloc(" not in to_text(module)
+
+
+PANICS = """
+@three = private constant i32 3
+declare void @irgrad.panic(ptr) noreturn nounwind
+define internal double @checked(double %x) nounwind noreturn {
+  call void @irgrad.panic(ptr @three) noreturn nounwind
+  unreachable
+}
+define internal double @deep(double %x) nounwind {
+  %bad = fcmp olt double %x, 0.0
+  br i1 %bad, label %no, label %yes
+no:
+  %never = call double @checked(double %x) noreturn nounwind
+  unreachable
+yes:
+  ret double %x
+}
+define void @root(ptr %x, ptr %status) nounwind {
+  %v = load double, ptr %x
+  %r = call double @deep(double %v)
+  store double %r, ptr %x
+  store i32 0, ptr %status
+  ret void
+}
+"""
+
+
+def test_panics_leave_the_root_with_their_number() -> None:
+    module = read(PANICS)
+    root = module.functions["root"]
+    assert lower_exceptions(module, root, status=root.args[-1]) == []
+    text = to_text(module)
+    assert f"call void @{PANIC}" not in text and "noreturn" not in text.split("declare")[0]
+    assert text.count("ptr noalias %in.flight") == 2  # of `checked` and `deep`
+    thrown = text.split("thrown:")[-1]
+    assert "load i32, ptr" in thrown and "ptr %status" in thrown
+
+
+def test_panics_and_exceptions_in_one_function_are_refused() -> None:
+    module = read(PANICS.replace("%v = load", "call void @throws()\n  %v = load") + """
+@_ZTId = external constant ptr
+declare ptr @__cxa_allocate_exception(i64)
+declare void @__cxa_throw(ptr, ptr, ptr)
+define internal void @throws() {
+  %e = call ptr @__cxa_allocate_exception(i64 8)
+  call void @__cxa_throw(ptr %e, ptr @_ZTId, ptr null)
+  unreachable
+}
+""")
+    with pytest.raises(Unsupported, match="exceptions of C\\+\\+ beside panics"):
+        lower_exceptions(module, module.functions["root"], status=module.functions["root"].args[-1])

@@ -1,0 +1,44 @@
+"""`irgrad run` and `irgrad cc` on sources of other languages than C: programs, objects that C is linked with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from toolchains import needs_rustc
+
+from irgrad.interop.cli import main
+
+ZIG = """
+extern fn __enzyme_autodiff(f: *const anyopaque, ...) f64;
+export fn cube(x: f64) f64 { return x * x * x; }
+export fn slope(x: f64) f64 { return __enzyme_autodiff(@ptrCast(&cube), x); }
+export fn main() c_int { return @intFromFloat(slope(4.0)); }
+"""
+RUST = """
+unsafe extern "C" { fn __enzyme_autodiff(f: *const (), ...) -> f64; }
+#[unsafe(no_mangle)] pub extern "C" fn cube(x: f64) -> f64 { assert!(x < 9.0, "too large"); x * x * x }
+#[unsafe(no_mangle)] pub extern "C" fn slope(x: f64) -> f64 { unsafe { __enzyme_autodiff(cube as *const (), x) } }
+"""
+MAIN = "double slope(double);\nint main(int argc, char **argv) { return (int)slope(argc == 1 ? 4.0 : 10.0); }\n"
+
+
+@pytest.mark.long
+def test_a_program_of_zig(tmp_path: Path) -> None:
+    source = tmp_path / "slope.zig"
+    source.write_text(ZIG)
+    assert main(["run", str(source)]) == 48
+
+
+@needs_rustc
+@pytest.mark.long
+def test_rust_in_a_program_of_c(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    source, program = tmp_path / "slope.rs", tmp_path / "main.c"
+    source.write_text(RUST)
+    program.write_text(MAIN)
+    assert main(["run", str(program), str(source)]) == 48
+    assert main(["run", str(program), str(source), "--", "more"]) == 128 + 6  # it aborts, and says why
+    assert "too large at " in capfd.readouterr().err
+    made = tmp_path / "slope.o"
+    assert main(["cc", "-O2", "-c", str(source), "-o", str(made)]) == 0 and made.stat().st_size > 0
+    assert main(["run", str(program), str(made)]) == 48

@@ -1,0 +1,31 @@
+"""Compilers of other languages that tests want: marks that skip, and say what was missing, where one is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from irgrad.interop.loaders.rust import find_rustc
+from irgrad.rules.errors import IRGradError
+
+__all__ = ["missing", "needs_rustc"]
+
+_FIND: dict[str, Callable[[], object]] = {"rustc": find_rustc}
+
+
+def missing(tool: str) -> str:
+    """Why a compiler cannot be used, empty where it can."""
+    try:
+        _FIND[tool]()
+    except IRGradError as error:
+        return error.what
+    return ""
+
+
+def _needs(tool: str) -> pytest.MarkDecorator:
+    why = missing(tool)
+    return pytest.mark.skipif(bool(why), reason=f"{why}: `.ci/doors` installs what can be had")
+
+
+needs_rustc = _needs("rustc")
