@@ -1,6 +1,7 @@
 """The top floor: loaders, bridges to other systems, the command line. See `irgrad` for the public names.
 
-`irgrad.interop.jax` and `irgrad.interop.loaders` are imported when they are asked for.
+`irgrad.interop.jax`, `irgrad.interop.torch` and `irgrad.interop.loaders` are imported when they are asked for; a bridge
+also when the first value of its library meets a Kernel.
 """
 
 from __future__ import annotations
@@ -8,7 +9,24 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_PACKAGES = ("jax", "loaders")
+from irgrad.engine.support.foreign import BRIDGES
+
+_PACKAGES = ("jax", "loaders", "torch")
+
+
+def _jax() -> Any:
+    import irgrad.interop.jax as bridge
+
+    return bridge
+
+
+def _torch() -> Any:
+    import irgrad.interop.torch as bridge
+
+    return bridge
+
+
+BRIDGES.update(jax=_jax, torch=_torch)
 
 
 def __getattr__(name: str) -> Any:

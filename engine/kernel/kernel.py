@@ -9,6 +9,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -25,9 +26,11 @@ if TYPE_CHECKING:
     from irgrad.engine.kernel.trees import TreeKernel
     from irgrad.engine.signature.status import Table
 
-__all__ = ["Kernel", "Prepared"]
+__all__ = ["KERNELS", "Kernel", "Prepared"]
 
 Array = np.ndarray[Any, Any]
+KERNELS: WeakValueDictionary[str, Kernel] = WeakValueDictionary()
+"""Kernels by their handles, words that say what they compute, for those who cannot keep an object (`torch.compile`)."""
 
 
 class Prepared:
@@ -122,6 +125,9 @@ class Kernel:
         self._bind = Binder(signature)
         self._lock = threading.Lock()
         self._calls: Calls | None = None
+        self.adapters: dict[str, Any] = {}  # what the bridges to other frameworks keep for it
+        self.handle = f"{source.name}.{self.content_digest}"
+        KERNELS[self.handle] = self
         outputs = [i for i, p in enumerate(signature.parameters) if p.is_output]
         self._size = len(self._primal.slots)
         returned = signature.returns is not None and not signature.returns_status
@@ -168,18 +174,18 @@ class Kernel:
         return self._bind.bind(args, kwargs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not kwargs:
-            calls = self._calls
-            if calls is None:
-                origin = [i for i, _ in enumerate(self.signature.parameters)]
-                origin += [-1] * (self._size - len(origin))
-                calls = self._calls = Calls(self._primal, self.signature, self._bind.bind, origin, self._outputs)
+        calls = self._calls
+        if calls is not None and not kwargs:
             given = calls(args)
             if given is not MISSED:
                 return given[0] if len(given) == 1 else tuple(given) if given else None
         bridge = bridge_for(args) or (bridge_for(kwargs.values()) if kwargs else None)
         if bridge is not None:
             return bridge(self, args, kwargs)
+        if calls is None:  # for the next call
+            origin = [i for i, _ in enumerate(self.signature.parameters)]
+            origin += [-1] * (self._size - len(origin))
+            self._calls = Calls(self._primal, self.signature, self._bind.bind, origin, self._outputs)
         bound = self._bind.bind(args, kwargs)
         buffers = bound.buffers
         if len(buffers) < self._size:

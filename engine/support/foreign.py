@@ -1,7 +1,8 @@
 """How a Kernel recognises the values of array libraries that differentiate or trace by themselves, without importing
 any: a library that is not imported yet cannot have made a value.
 
-The bridge of a library is a module of the floor above, found by name when the first of its values arrives.
+The bridges are modules of the floor above, which says how to import them; that happens when the first value arrives.
+`torch.compile` traces through this, and follows import statements only.
 """
 
 from __future__ import annotations
@@ -9,30 +10,37 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterable
-from functools import cache
 from typing import Any
 
-__all__ = ["bridge_for"]
+__all__ = ["BRIDGES", "bridge_for"]
 
-_BRIDGES = {"jax": "irgrad.interop.jax"}
-_PLAIN = frozenset((int, float, bool, list, tuple))
+BRIDGES: dict[str, Callable[[], Any]] = {}
+"""By library: a function that imports the bridge. Filled by `irgrad.interop`."""
+_PLAIN = frozenset((int, float, bool))
+_KNOWN: dict[type, Callable[..., Any]] = {}
 
 
 def bridge_for(values: Iterable[Any]) -> Callable[..., Any] | None:
-    """The bridge's `call(kernel, args, kwargs)` when one of the values belongs to its library, else None."""
+    """The bridge's `call(kernel, args, kwargs)` when one of the values (or of those in lists) belongs to its library,
+    else None."""
     for value in values:
         kind = type(value)
+        known = _KNOWN.get(kind)
+        if known is not None:
+            return known
         if kind in _PLAIN or kind.__module__ == "numpy":
             continue
-        for library, home in _BRIDGES.items():
+        if kind is list or kind is tuple:
+            found = bridge_for(value)
+            if found is not None:
+                return found
+            continue
+        if not BRIDGES:
+            importlib.import_module("irgrad.interop")
+        for library, load in BRIDGES.items():
             if library in sys.modules:
-                bridge = _module(home)
+                bridge = load()
                 if bridge.owns(value):
-                    call: Callable[..., Any] = bridge.call
-                    return call
+                    _KNOWN[kind] = bridge.call
+                    return _KNOWN[kind]
     return None
-
-
-@cache
-def _module(home: str) -> Any:
-    return importlib.import_module(home)

@@ -112,6 +112,7 @@ _HOMES: dict[str, tuple[str, str]] = {
     "load": ("irgrad.interop.loaders", "load"),
     **{name: ("irgrad.interop.loaders.numba_functions", name) for name in ("from_numba", "jit")},
     "Library": ("irgrad.interop.loaders", "Library"),
+    "torch": ("irgrad.interop.torch", ""),
     **{name: ("irgrad.engine", name) for name in _ENGINE},
     **{name: ("irgrad.rules", name) for name in ("inactive", "opt_out", "rule")},
     **{name: ("irgrad.rules.errors", name) for name in _ERRORS},

@@ -11,9 +11,9 @@ from irgrad.engine.kernel.binding import as_array, as_scalar
 from irgrad.engine.kernel.kernel import Kernel
 from irgrad.engine.signature.parameter import Parameter
 from irgrad.interop.jax import rules, splitting  # noqa: F401 - they register the rules
-from irgrad.interop.jax.algebra import Spec
 from irgrad.interop.jax.eager import compiled_call
 from irgrad.interop.jax.primitive import BINDER, bind
+from irgrad.interop.programs.arguments import Values, bound_call
 from irgrad.rules.errors import DTypeError, ShapeError, Unsupported
 
 __all__ = ["call", "owns"]
@@ -39,33 +39,11 @@ def call(kernel: Kernel, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _traced(kernel: Kernel, *values: Any) -> Any:
-    signature = kernel.signature
-    index = {p.name: i for i, p in enumerate(signature.parameters)}
-    extents = {name for p in signature.parameters for e in p.shape or () for name in e.names()}
     _check_x64(kernel)
     _check_results(kernel)
-    inputs, operands, constants, shapes, scalars = [], [], {}, {}, {}
-    for p, value in zip(signature.arguments, values, strict=True):
-        if not p.is_array and not p.dtype.is_float and not owns(value):
-            constants[index[p.name]] = scalars[p.name] = int(as_scalar(value, p))
-            continue
-        if p.name in extents and not p.is_array:
-            constants[index[p.name]] = scalars[p.name] = _static(value, p)
-            continue
-        operand = _operand(value, p, kernel)
-        inputs.append(index[p.name])
-        operands.append(operand)
-        if p.is_array:
-            shapes[p.name] = operand.shape
-        elif operand.shape != ():
-            raise ShapeError(f"`{p.name}` is an array of shape {operand.shape}, wanted a scalar", where=f"`{p}`",
-                             because="the signature passes it by value", fix="jax.vmap over it, or pass a number")
-    sizes = signature.solve(shapes, scalars)
-    for name in signature.sizes:
-        constants[index[name]] = int(as_scalar(sizes[name], signature.parameters[index[name]]))
-    bits = tuple(sorted((i, _bits(signature.parameters[i], value)) for i, value in constants.items()))
-    spec = Spec(kernel, tuple(inputs), wanted=kernel.output_positions, rules=kernel.primal.in_force)
-    out = bind(spec, operands, tuple(sorted(sizes.items())), bits, ())
+    of = Values(owns, lambda value, p: _operand(value, p, kernel), _static, "jax.vmap")
+    made = bound_call(kernel, values, of)
+    out = bind(made.spec, made.operands, made.sizes, made.constants, ())
     return out[0] if len(out) == 1 else tuple(out) if out else None
 
 
@@ -103,11 +81,6 @@ def _static(value: Any, p: Parameter) -> int:
         raise ShapeError(f"`{p.name}` is traced", where=f"`{p}`",
                          because="it determines the shape of an output, and shapes are static under JAX",
                          fix=f"pass `{p.name}` as a Python int (jax.jit(..., static_argnums=...))") from None
-
-
-def _bits(p: Parameter, value: int) -> int:
-    raw = np.array(value, p.dtype.numpy).tobytes().ljust(8, b"\0")
-    return int.from_bytes(raw, "little", signed=True)
 
 
 def _check_x64(kernel: Kernel) -> None:

@@ -22,8 +22,8 @@ import numpy as np
 from jax.interpreters import mlir
 
 from irgrad.engine.grids.occupancy import block_of, resident_threads
-from irgrad.interop.jax.algebra import Key, Spec, program_of, result_numbers, sizes_of, used_operands
 from irgrad.interop.jax.for_device import with_tape, without_tape
+from irgrad.interop.programs.algebra import Key, Spec, program_of, result_numbers, sizes_of, used_operands
 from irgrad.rules.errors import Unsupported
 
 if TYPE_CHECKING:

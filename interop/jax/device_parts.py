@@ -21,9 +21,9 @@ from jax.interpreters import mlir
 
 from irgrad.engine.grids.parts import Parts
 from irgrad.engine.grids.threads_of_loops import shared_loops
-from irgrad.interop.jax.algebra import Key, Spec, program_of, result_numbers
 from irgrad.interop.jax.device import ARCHITECTURE, BLOCK, TARGET, call_of, launch_of
 from irgrad.interop.jax.for_device import with_tape, without_tape
+from irgrad.interop.programs.algebra import Key, Spec, program_of, result_numbers
 from irgrad.rules.errors import Unsupported
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import Any
 from irgrad.engine.grids.threads_of_loops import for_device
 from irgrad.engine.normalise.iterations import promises
 from irgrad.engine.signature.slots import TAPE
-from irgrad.interop.jax.algebra import Spec
+from irgrad.interop.programs.algebra import Spec
 
 __all__ = ["with_tape", "without_tape"]
 

@@ -23,8 +23,8 @@ import jax
 from jax.interpreters import ad
 
 from irgrad.interop.jax import rules, splitting
-from irgrad.interop.jax.algebra import Spec
 from irgrad.interop.jax.primitive import BINDER, bind, foreign_call
+from irgrad.interop.programs.algebra import Spec
 from irgrad.rules.errors import Unsupported
 
 __all__ = ["hijax"]

@@ -8,8 +8,8 @@ from typing import Any
 import jax
 
 from irgrad.engine.functions.strips import choose_width, takes_one
-from irgrad.interop.jax.algebra import Spec, operand_groups, program_of
 from irgrad.interop.jax.primitive import bind
+from irgrad.interop.programs.algebra import Spec, operand_groups, program_of
 from irgrad.rules.errors import OneAtATime
 from irgrad.rules.layers import using
 

@@ -19,7 +19,11 @@ from jax.interpreters import mlir
 
 from irgrad.engine.kernel.programs import Program
 from irgrad.engine.signature.slots import RETURN, TAPE
-from irgrad.interop.jax.algebra import (
+from irgrad.interop.jax.batched import batch_strategy, batched_layout, register_batched, uses_of
+from irgrad.interop.jax.handler import register
+from irgrad.interop.jax.sharding import alike, call_target, cut, several, varying
+from irgrad.interop.jax.status import on_own_thread
+from irgrad.interop.programs.algebra import (
     Spec,
     in_place,
     layout,
@@ -28,10 +32,6 @@ from irgrad.interop.jax.algebra import (
     sizes_of,
     used_operands,
 )
-from irgrad.interop.jax.batched import batch_strategy, batched_layout, register_batched, uses_of
-from irgrad.interop.jax.handler import register
-from irgrad.interop.jax.sharding import alike, call_target, cut, several, varying
-from irgrad.interop.jax.status import on_own_thread
 from irgrad.rules.errors import IRGradError, Unsupported
 
 __all__ = ["BINDER", "LOWERINGS", "bind", "foreign_call", "platforms_of", "result_avals"]

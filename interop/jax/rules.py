@@ -15,10 +15,10 @@ from jax.interpreters import ad, batching
 
 from irgrad.engine.functions.strips import OneLane, one_lane
 from irgrad.engine.kernel.linearity import values_read
-from irgrad.interop.jax.algebra import Spec, operand_groups
 from irgrad.interop.jax.lanes import best_width, takes_one_lane, widened
 from irgrad.interop.jax.primitive import bind, foreign_call
 from irgrad.interop.jax.sums import bind_sums, wanted_here
+from irgrad.interop.programs.algebra import Spec, operand_groups
 from irgrad.rules.errors import Unsupported
 from irgrad.rules.layers import using
 

@@ -24,10 +24,10 @@ from jax.interpreters import partial_eval as pe
 
 from irgrad.engine.kernel.tapes import frugal, tape_of
 from irgrad.engine.signature.slots import TAPE
-from irgrad.interop.jax.algebra import Kept, Spec
 from irgrad.interop.jax.primitive import bind, foreign_call, result_avals
 from irgrad.interop.jax.sharding import varying
 from irgrad.interop.jax.sums import wanted_here
+from irgrad.interop.programs.algebra import Kept, Spec
 from irgrad.rules.layers import using
 
 __all__ = ["inner", "is_scalar", "used_part", "value_and_gradient"]

@@ -17,8 +17,8 @@ import jax.core
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from irgrad.interop.jax.algebra import Spec
 from irgrad.interop.jax.primitive import BINDER, bind, platforms_of, result_avals
+from irgrad.interop.programs.algebra import Spec
 
 __all__ = ["ROWS_OF_THREADS", "bind_sums", "foreign_sums", "wanted_here"]
 

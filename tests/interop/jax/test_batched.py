@@ -12,8 +12,8 @@ from samples import sample
 
 from irgrad.engine.batches.unit import block_ir, strategy_of
 from irgrad.engine.codegen.llvm import parse
-from irgrad.interop.jax.algebra import Spec, operand_numbers, program_of, result_numbers
 from irgrad.interop.jax.batched import batch_strategy, batched_layout, batched_text, uses_of
+from irgrad.interop.programs.algebra import Spec, operand_numbers, program_of, result_numbers
 
 jax.config.update("jax_enable_x64", True)
 

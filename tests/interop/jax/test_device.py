@@ -24,7 +24,7 @@ from irgrad.interop.jax import device
 from irgrad.interop.jax.device import TARGET, Launch, launch_of
 from irgrad.rules.errors import Unsupported
 
-from .test_algebra_matrix import MATRIX, SUBJECTS, _same
+from .test_rules_matrix import MATRIX, SUBJECTS, _same
 
 pytestmark = pytest.mark.long
 jax.config.update("jax_enable_x64", True)

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from samples import sample
 
-from irgrad.interop.jax.algebra import Spec
 from irgrad.interop.jax.primitive import bind, result_avals
+from irgrad.interop.programs.algebra import Spec
 from irgrad.rules.errors import IRGradError
 
 jax.config.update("jax_enable_x64", True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from samples import sample
 
-from irgrad.interop.jax.algebra import Spec, layout, program_of
+from irgrad.interop.programs.algebra import Spec, layout, program_of
 
 
 def test_layout_of_a_batched_primal() -> None:

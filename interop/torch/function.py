@@ -1,0 +1,265 @@
+"""Programs as functions that autograd and `torch.func` differentiate, at any order.
+
+`apply` records a program where torch asks for it: as a `torch.autograd.Function` whose `backward` and `jvp` apply other
+programs in the same way (see `programs/terms`), so that these are differentiated as well; its `vmap` puts the new axis
+in front, which is one more batch axis of the same native call.
+"""
+
+# pyright: reportMissingImports=false, reportPrivateImportUsage=false, reportAttributeAccessIssue=false
+# pyright: reportIncompatibleMethodOverride=false, reportArgumentType=false
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+from weakref import WeakValueDictionary
+
+import torch
+from torch.autograd import forward_ad
+
+from irgrad.engine.codegen.cache import fingerprint
+from irgrad.interop.programs.algebra import Spec
+from irgrad.interop.programs.native import Native, native_call
+from irgrad.interop.programs.terms import OPERAND, Term, gradient_terms, tangent_terms
+
+__all__ = ["NAMED", "PLAIN", "Plan", "apply", "gradients_of", "modes", "plan_of"]
+
+PLAIN = frozenset((torch.Tensor, torch.nn.Parameter))
+"""Tensors that are nothing but tensors."""
+Tensors = Sequence[torch.Tensor]
+_transforms = torch._C._are_functorch_transforms_active
+modes = torch._C._len_torch_dispatch_stack
+"""How many modes see operations before they run: those of `torch.compile`, `make_fx`, and others."""
+_SMALL = 4096
+"""Most elements of a result that is made like one that is there."""
+_is_mapped = torch._C._functorch.is_legacy_batchedtensor
+
+
+Terms = list[tuple["Plan", Term]]
+
+
+NAMED: WeakValueDictionary[str, Plan] = WeakValueDictionary()
+"""Plans by the names that stand in graphs."""
+
+
+def plan_of(spec: Spec, sizes: Any, constants: Any, batch: tuple[int, ...] = ()) -> Plan:
+    """The plan for a call; made once, and kept as long as the kernel is."""
+    known = spec.kernel.adapters.setdefault("torch plans", {})
+    key = spec, sizes, constants, batch
+    plan: Plan | None = known.get(key)
+    return known.setdefault(key, Plan(*key)) if plan is None else plan
+
+
+class NoMemory(Exception):
+    """A tensor that stands for several."""
+
+
+class Plan:
+    """A program with its sizes and batch axes, and the plans of its derivatives. Made by `plan_of`."""
+
+    def __init__(self, spec: Spec, sizes: Any, constants: Any, batch: tuple[int, ...]) -> None:
+        self.spec, self.sizes, self.constants, self.batch = spec, sizes, constants, batch
+        names = dict(sizes)
+        kinds = [getattr(torch, spec.dtype(i).name) for i in spec.results]
+        self.results = [((*batch, *spec.shape(i, names)), kind) for i, kind in zip(spec.results, kinds, strict=True)]
+        self.flows = [spec.flows(i) for i in spec.results]
+        self._like: list[tuple[torch.Tensor | None, tuple[int, ...], torch.dtype]] | None = None
+        self._gradients: dict[Any, Terms] = {}
+        self._tangents: dict[Any, Terms] = {}
+
+    @cached_property
+    def name(self) -> str:
+        """What graphs know it by: a digest of all that determines it, so that one which another process has stored
+        means the same here."""
+        spec = self.spec
+        said = [spec.inputs, spec.directions, spec.cotangents, spec.wanted, self.sizes, self.constants, self.batch]
+        ruled = spec.rules.digest if spec.rules is not None else ""
+        found = fingerprint(spec.kernel.content_digest, ruled, *map(repr, said))
+        name = f"{spec.kernel.name}.{found[:32]}"
+        NAMED[name] = self
+        return name
+
+    @cached_property
+    def native(self) -> Native:
+        """The compiled program."""
+        return native_call(self.spec, self.sizes, self.constants, self.batch)
+
+    def run(self, operands: Tensors) -> tuple[torch.Tensor, ...]:
+        """The results, without a record of how they were made. Tensors that stand for something else (while a graph is
+        made) go through the operator."""
+        if modes():
+            return tuple(torch.ops.irgrad.call(self.name, list(operands)))
+        for value in operands:
+            if type(value) not in PLAIN or not value.is_cpu:
+                return tuple(torch.ops.irgrad.call(self.name, list(operands)))
+        try:
+            return self.compute(operands)
+        except NoMemory:
+            return _mapped(self, operands)
+
+    def compute(self, operands: Tensors) -> tuple[torch.Tensor, ...]:
+        """The results of a native call; tensors of the CPU. Raises NoMemory under autograd's own vmap."""
+        rows, places = [], []
+        for given in operands:
+            x = given if given.is_contiguous() and not given.is_neg() else given.resolve_neg().contiguous()
+            try:
+                at = x.data_ptr()
+            except RuntimeError:
+                raise NoMemory from None
+            if not at and x.numel():  # zeros that torch has not written
+                x = x.clone()
+                at = x.data_ptr()
+            rows.append(x)
+            places.append(at)
+        out = self._fresh()
+        shapes = [tuple(x.shape) for x in rows] if self.batch else ()
+        self.native(places, [x.data_ptr() for x in out], shapes)
+        return out
+
+    def _fresh(self) -> tuple[torch.Tensor, ...]:
+        """Tensors for the results: small ones like one that is there, which is faster."""
+        if self._like is None:
+            self._like = [
+                (torch.empty(shape, dtype=kind) if math.prod(shape) <= _SMALL else None, shape, kind)
+                for shape, kind in self.results
+            ]
+        return tuple(
+            [
+                torch.empty(shape, dtype=kind) if like is None else torch.empty_like(like)
+                for like, shape, kind in self._like
+            ]
+        )
+
+    def gradients(self, wanted: tuple[int, ...], live: tuple[int, ...]) -> Terms:
+        """The terms of the gradients of these operands from cotangents of these results."""
+        key = wanted, live
+        if key not in self._gradients:
+            self._gradients[key] = self._terms(gradient_terms(self.spec, wanted, live))
+        return self._gradients[key]
+
+    def tangents(self, moved: tuple[int, ...]) -> Terms:
+        """The terms of the results' tangents from those of these operands."""
+        if moved not in self._tangents:
+            self._tangents[moved] = self._terms(tangent_terms(self.spec, moved))
+        return self._tangents[moved]
+
+    def _terms(self, terms: list[Term]) -> Terms:
+        return [(plan_of(term.spec, self.sizes, self.constants, self.batch), term) for term in terms]
+
+    def mapped(self, size: int) -> Plan:
+        """The same with one more batch axis in front."""
+        return plan_of(self.spec, self.sizes, self.constants, (size, *self.batch))
+
+
+def _mapped(plan: Plan, operands: Tensors) -> tuple[torch.Tensor, ...]:
+    """The results under autograd's own vmap (`torch.autograd.grad(is_grads_batched=True)`, `functional.jacobian(
+    vectorize=True)`), which is none of the transforms: a batch axis for each of its levels."""
+    level = torch._C._vmapmode_increment_nesting() - 1
+    torch._C._vmapmode_decrement_nesting()
+    return _without_levels(plan, operands, level)
+
+
+def _without_levels(plan: Plan, operands: Tensors, level: int) -> tuple[torch.Tensor, ...]:
+    if not level or not any(map(_is_mapped, operands)):
+        return plan.run(operands)
+    rows = [torch._remove_batch_dim(x, level, 1, 0) for x in operands]  # size 1 where it is not mapped at this level
+    size = max(int(x.shape[0]) for x in rows)
+    out = _without_levels(plan.mapped(size), rows, level - 1)
+    return tuple([torch._add_batch_dim(y, 0, level) for y in out])
+
+
+def apply(plan: Plan, operands: Tensors) -> tuple[torch.Tensor, ...]:
+    """The results of a program, recorded where autograd, forward mode or a transform of `torch.func` wants it."""
+    if _transforms():
+        out: tuple[torch.Tensor, ...] = _Transformed.apply(plan, *operands)
+        return out
+    if forward_ad._current_level >= 0:
+        return _Recorded.apply(plan, *operands)  # type: ignore[no-any-return]
+    if torch.is_grad_enabled():
+        for value in operands:
+            if value.requires_grad:
+                return _Recorded.apply(plan, *operands)  # type: ignore[no-any-return]
+    return plan.run(operands)
+
+
+def _keep(ctx: Any, plan: Plan, operands: Tensors, out: Tensors) -> None:
+    ctx.plan = plan
+    ctx.save_for_backward(*operands)
+    if forward_ad._current_level >= 0:
+        ctx.save_for_forward(*operands)
+    ctx.set_materialize_grads(False)
+    if not all(plan.flows):
+        ctx.mark_non_differentiable(*(y for y, flows in zip(out, plan.flows, strict=True) if not flows))
+
+
+def _sums(terms: Terms, operands: Tensors, given: Sequence[Any]) -> dict[int, Any]:
+    """The sums of the terms, by target."""
+    sums: dict[int, Any] = {}
+    for plan, term in terms:
+        rows = [operands[n] if kind == OPERAND else given[n] for kind, n in term.operands]
+        for target, value in zip(term.targets, apply(plan, rows), strict=True):
+            sums[target] = sums[target] + value if target in sums else value
+    return sums
+
+
+def _summed(gradient: Any, shape: Sequence[int]) -> Any:
+    """The gradient summed over the batch axes along which the operand had size 1."""
+    axes = [k for k, (n, size) in enumerate(zip(gradient.shape, shape, strict=True)) if n != size]
+    return gradient.sum(axes, keepdim=True) if axes else gradient
+
+
+def gradients_of(plan: Plan, operands: Tensors, needed: Sequence[bool], cotangents: Sequence[Any]) -> list[Any]:
+    """Gradients of the operands that need one, None for the others."""
+    live = tuple([n for n, c in enumerate(cotangents) if c is not None])
+    wanted = tuple([n for n, need in enumerate(needed) if need])
+    sums = _sums(plan.gradients(wanted, live), operands, cotangents)
+    if plan.batch:
+        sums = {n: _summed(value, operands[n].shape) for n, value in sums.items()}
+    return [sums.get(n) for n in range(len(operands))]
+
+
+class _Recorded(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
+    """A program, for autograd and forward mode."""
+
+    @staticmethod
+    def forward(ctx: Any, plan: Plan, *operands: torch.Tensor) -> Any:
+        out = plan.run(operands)
+        _keep(ctx, plan, operands, out)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: Any) -> Any:
+        return None, *gradients_of(ctx.plan, ctx.saved_tensors, ctx.needs_input_grad[1:], cotangents)
+
+    @staticmethod
+    def jvp(ctx: Any, *given: Any) -> Any:
+        plan, operands, tangents = ctx.plan, ctx.saved_tensors, given[1:]
+        moved = tuple([n for n, t in enumerate(tangents) if t is not None])
+        sums = _sums(plan.tangents(moved), operands, tangents)
+        return tuple(
+            [
+                sums[n] if n in sums else torch.zeros(shape, dtype=dtype) if plan.flows[n] else None
+                for n, (shape, dtype) in enumerate(plan.results)
+            ]
+        )
+
+
+class _Transformed(_Recorded):
+    """The same for the transforms of `torch.func`, which want the context apart."""
+
+    @staticmethod
+    def forward(plan: Plan, *operands: torch.Tensor) -> Any:  # type: ignore[override]
+        return plan.run(operands)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        _keep(ctx, inputs[0], inputs[1:], output)
+        ctx.save_for_forward(*inputs[1:])  # in a compiled graph the level of forward mode is not told
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, plan: Plan, *operands: torch.Tensor) -> Any:
+        rows = [x.unsqueeze(0) if d is None else x.movedim(d, 0) for x, d in zip(operands, in_dims[1:], strict=True)]
+        out = apply(plan.mapped(int(info.batch_size)), rows)
+        return out, (0,) * len(out)
