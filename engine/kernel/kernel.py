@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import inspect
+import itertools
 import keyword
 import threading
 from collections.abc import Mapping
@@ -30,7 +31,8 @@ __all__ = ["KERNELS", "Kernel", "Prepared"]
 
 Array = np.ndarray[Any, Any]
 KERNELS: WeakValueDictionary[str, Kernel] = WeakValueDictionary()
-"""Kernels by their handles, words that say what they compute, for those who cannot keep an object (`torch.compile`)."""
+"""Kernels by their handles, for those who cannot keep an object (`torch.compile`): what they compute, and a number."""
+_NUMBERS = itertools.count()
 
 
 class Prepared:
@@ -126,7 +128,7 @@ class Kernel:
         self._lock = threading.Lock()
         self._calls: Calls | None = None
         self.adapters: dict[str, Any] = {}  # what the bridges to other frameworks keep for it
-        self.handle = f"{source.name}.{self.content_digest}"
+        self.handle = f"{source.name}.{self.content_digest}.{next(_NUMBERS)}"
         KERNELS[self.handle] = self
         outputs = [i for i, p in enumerate(signature.parameters) if p.is_output]
         self._size = len(self._primal.slots)

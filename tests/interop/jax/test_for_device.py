@@ -9,8 +9,8 @@ from typing import Any
 import irgrad
 from irgrad.engine.grids.threads_of_loops import for_device
 from irgrad.engine.signature.slots import TAPE
-from irgrad.interop.programs.algebra import Kept, Spec
 from irgrad.interop.jax.for_device import with_tape, without_tape
+from irgrad.interop.programs.algebra import Kept, Spec
 
 EACH = "#pragma clang loop vectorize(assume_safety)\n"
 TEXT = """double f(const double *x, long n) {{ double s = 0;

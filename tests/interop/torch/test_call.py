@@ -214,6 +214,7 @@ def test_torch_is_not_imported_by_kernels():
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 
 
+@pytest.mark.long
 def test_torch_alone_does_not_bring_jax():
     code = ("import irgrad, torch, sys; k = irgrad.load('double f(double x) { return x * x; }').kernel('f'); "
             "x = torch.tensor(3., dtype=torch.float64, requires_grad=True); k(x).backward(); assert x.grad == 6; "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 
@@ -108,6 +109,7 @@ def test_compile_with_shapes_names_numbers_and_trees():
     same(compiled(x), torch.sin(0.5 * x) * x)
 
 
+@pytest.mark.long
 def test_the_first_call_of_a_kernel_may_be_compiled():
     """In a process where nothing has met a tensor yet, and torch was imported after the kernel was made."""
     code = """
@@ -120,6 +122,19 @@ assert x.grad == 12
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_compiled_functions_tell_kernels_apart():
+    """Kernels of the same content, and one that is gone."""
+    lib = irgrad.load("double f(double x) { return x * x; }\ndouble g(double x) { return 3 * x; }")
+    one, same_again, other = lib.kernel("f"), lib.kernel("f"), lib.kernel("g")
+    x = torch.tensor(2.0, dtype=torch.float64)
+    compiled = torch.compile(lambda k, v: k(v) + 1, fullgraph=True, backend="eager")
+    assert [compiled(k, x).item() for k in (same_again, one, other, one)] == [5, 5, 7, 5]
+    del same_again
+    gc.collect()
+    torch.compiler.reset()
+    assert compiled(one, x) == 5
 
 
 def test_a_status_under_compile():
