@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 
 import pytest
 
@@ -14,8 +15,13 @@ __all__ = ["missing", "needs_rustc"]
 _FIND: dict[str, Callable[[], object]] = {"rustc": find_rustc}
 
 
+_LIBRARIES = {"torch": "PyTorch", "tensorflow": "TensorFlow"}
+
+
 def missing(tool: str) -> str:
-    """Why a compiler cannot be used, empty where it can."""
+    """Why a compiler or a library cannot be used, empty where it can."""
+    if tool in _LIBRARIES:
+        return "" if find_spec(tool) else f"{_LIBRARIES[tool]} is not installed"
     try:
         _FIND[tool]()
     except IRGradError as error:

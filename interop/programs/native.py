@@ -20,7 +20,6 @@ from irgrad.engine.kernel.binding import Bound, address_of, aligned_zeros
 from irgrad.engine.kernel.programs import Program
 from irgrad.engine.signature.status import failure
 from irgrad.interop.programs.algebra import Spec, layout, program_of, result_numbers, sizes_of, used_operands
-from irgrad.rules.errors import IRGradError
 from irgrad.rules.layers import using
 
 __all__ = ["Native", "native_call"]
@@ -177,8 +176,6 @@ class _Batch(Native):
         number = {(slot.index, slot.steps): n for n, slot in enumerate(program.slots) if slot.role != "scratch"}
         self._sources = [(number[key], n) for key, n in used_operands(spec, program).items() if key in number]
         targets = {n: number[key] for key, n in result_numbers(spec).items()}
-        if len(set(targets.values())) != len(spec.results):
-            raise IRGradError("a result of a batched call has no slot", where=repr(spec))
         self._wanted = {targets[n]: "each" for n in range(len(spec.results))}
         self._batched = Batched(spec.kernel, lambda: program, spec.kernel.name, in_axes=None, layout="aos",
                                 width="auto", threads=None, reduce=None)  # fmt: skip

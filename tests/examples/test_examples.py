@@ -41,6 +41,12 @@ def test_flow_map(repository: Path, tmp_path: Path) -> None:
     assert (tmp_path / "picture.png").stat().st_size > 10_000
 
 
+def test_torch_fit(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch", reason="PyTorch is not installed: .ci/doors runs this")
+    first, last = _main(repository, "torch_fit")(60)
+    assert last < 0.02 * first and "rates" in capsys.readouterr().out
+
+
 def test_nbody(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _main(repository, "nbody")()
     assert "the derivatives agree" in capsys.readouterr().out
