@@ -1,6 +1,6 @@
 """What a call from PyTorch costs: microseconds for the function y = 2 x^2 of eight elements.
 
-    python -m benchmarks.torch_calls        # best of 7 rounds
+    python -m benchmarks.torch_calls        # best of 101 short rounds
 
 In the first column the native entry alone, the call from NumPy, and with tensors: without a gradient, recorded for one,
 and `backward`. In the second what torch takes for the same by its own operations.
@@ -37,11 +37,11 @@ def table(rounds: int) -> list[tuple[str, float, float]]:
         ("backward", lambda: backward(ours), lambda: backward(theirs)),
     ]
     return [
-        (name, microseconds(mine, rounds, 5000), microseconds(other, rounds, 5000) if other else 0.0)
+        (name, microseconds(mine, rounds, 200), microseconds(other, rounds, 200) if other else 0.0)
         for name, mine, other in calls
     ]
 
 
 if __name__ == "__main__":
-    for name, mine, other in table(int(sys.argv[1]) if len(sys.argv) > 1 else 7):
+    for name, mine, other in table(int(sys.argv[1]) if len(sys.argv) > 1 else 101):
         print(f"{name:14}{mine:8.2f}{other:8.2f}" if other else f"{name:14}{mine:8.2f}")
