@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from irgrad.engine.analyses.control.cache import get
-from irgrad.engine.analyses.control.independent import dependence
+from irgrad.engine.analyses.control.independent import WORKSHARING, dependence
 from irgrad.engine.analyses.control.loops import Loop, Loops
 from irgrad.engine.analyses.evolution.affine import Affine
 from irgrad.engine.analyses.evolution.induction import Induction
@@ -55,7 +55,7 @@ def apart(name: str) -> bool:
 
 def promises(text: str) -> bool:
     """Whether a module's source promises something of a loop: that it is independent, or worth vector lanes."""
-    return "llvm.loop.parallel_accesses" in text or "llvm.loop.vectorize.enable" in text
+    return any(word in text for word in ("llvm.loop.parallel_accesses", "llvm.loop.vectorize.enable", WORKSHARING))
 
 
 def scalar_loops(text: str) -> str:

@@ -1,8 +1,10 @@
 """Loops whose iterations may run in any order and at once.
 
 What is asked here is what the source promises: `#pragma omp simd`, `#pragma clang loop vectorize(assume_safety)`, which
-LLVM keeps as access groups. A loop is promised independent where every instruction in it that may touch memory belongs
-to a group that the loop's metadata names (`llvm.loop.parallel_accesses`, LLVM's language reference).
+LLVM keeps as access groups, and `#pragma omp for`, which a node of ours tells (`grids/worksharing.py`). A loop is
+promised independent where every instruction in it that may touch memory belongs to a group that the loop's metadata
+names (`llvm.loop.parallel_accesses`, LLVM's language reference), or where it has that node. Atomic operations stay with
+one thread in either case: derivatives take them apart.
 """
 
 from __future__ import annotations
@@ -10,11 +12,14 @@ from __future__ import annotations
 import re
 
 from irgrad.engine.analyses.control.loops import Loop
-from irgrad.engine.ir.model import Instruction, Module
+from irgrad.engine.ir.model import Function, Instruction, Module
 from irgrad.engine.ir.opcodes import having
 from irgrad.rules.effects import facts
 
-__all__ = ["dependence"]
+__all__ = ["WORKSHARING", "dependence"]
+
+WORKSHARING = "irgrad.loop.worksharing"
+"""Of the metadata of a loop whose iterations OpenMP gives to the threads of a team."""
 
 _NODE = re.compile(r"!\d+")
 _PROMISE = '!{!"llvm.loop.parallel_accesses"'
@@ -24,7 +29,11 @@ _TOUCHES = having("reads") | having("writes")
 
 def dependence(module: Module, loop: Loop) -> str:
     """Why the iterations of a loop are not known to be independent, "" where they are."""
-    promised = _promised(module, loop)
+    promised, shared = _promised(module, loop)
+    if any(_atomic(instr, set()) for block in loop.blocks for instr in block.instructions):
+        return "it has atomic operations"
+    if shared:
+        return ""
     if not promised:
         return "nothing says that its iterations are independent"
     for block in loop.blocks:
@@ -34,12 +43,24 @@ def dependence(module: Module, loop: Loop) -> str:
     return ""
 
 
-def _promised(module: Module, loop: Loop) -> set[str]:
-    """The groups of accesses that the loop's metadata names."""
+def _atomic(instr: Instruction, seen: set[Function]) -> bool:
+    """Whether an instruction, or what it calls, is atomic."""
+    if instr.ordering or instr.opcode == "fence":
+        return True
+    callee = instr.callee if instr.is_call else None
+    if not isinstance(callee, Function) or callee in seen:
+        return False
+    seen.add(callee)
+    return any(_atomic(inner, seen) for inner in callee.instructions())
+
+
+def _promised(module: Module, loop: Loop) -> tuple[set[str], bool]:
+    """The groups of accesses that the loop's metadata names, and whether it is a worksharing loop."""
     latch = loop.latch
     node = "" if latch is None else latch.terminator.metadata.get("llvm.loop", "")
     said = [module.metadata.get(name, "") for name in _NODE.findall(module.metadata.get(node, ""))]
-    return {name for text in said if text.startswith(_PROMISE) for name in _NODE.findall(text)}
+    groups = {name for text in said if text.startswith(_PROMISE) for name in _NODE.findall(text)}
+    return groups, any(f'"{WORKSHARING}"' in text for text in said)
 
 
 def _groups(module: Module, node: str) -> set[str]:

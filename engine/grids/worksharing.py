@@ -1,0 +1,122 @@
+"""Worksharing loops of OpenMP (`#pragma omp for`), marked in the IR that clang writes: their iterations are independent.
+
+Such a loop follows a call of `__kmpc_for_static_init_*` or of `__kmpc_dispatch_next_*`, which set its bounds, and is the
+one whose condition reads the upper bound. The mark is a node of the loop's metadata, which LLVM keeps: once the calls
+are gone, nothing else tells such a loop from another one. It says less than `llvm.loop.parallel_accesses`, since
+variables of a thread go from one of its iterations to the next.
+
+A loop with a critical section, an atomic update or the like, in it or in what it calls, is not marked: one thread runs
+it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from irgrad.engine.analyses.control.independent import WORKSHARING
+
+__all__ = ["mark_worksharing"]
+
+_FUNCTION = re.compile(r'^define [^@\n]*@(?:"([^"\n]*)"|([-\w$.]+))\([^\n]*\{\n(.*?)^\}', re.M | re.S)
+_BLOCK = re.compile(r'^(?:"([^"\n]+)"|([-\w$.]+)):', re.M)
+_INIT = re.compile(r"@__kmpc_(?:for_static_init|dispatch_next)_\w+\(([^\n]*)\)")
+_CALLED = re.compile(r'(?:call|invoke) [^@\n]*@(?:"([^"\n]*)"|([-\w$.]+))\(')
+_BACK = re.compile(r'^  br label %(?:"([^"\n]+)"|([-\w$.]+))([^\n]*)$', re.M)
+_TOGETHER = re.compile(r"\b(?:atomicrmw|cmpxchg|fence)\b|= load atomic |^ +store atomic |@__kmpc_(?:critical|ordered|"
+                       r"single|master|masked|barrier|cancel|omp_task|taskloop|doacross|reduce|atomic)\w*\(|@omp_\w+\(",
+                       re.M)  # fmt: skip
+_LOOP = re.compile(r"!llvm\.loop (!\d+)")
+
+
+def mark_worksharing(text: str) -> str:
+    """The module's text with a mark at each worksharing loop."""
+    if "@__kmpc_" not in text:
+        return text
+    bodies = {found[1] or found[2]: found[3] for found in _FUNCTION.finditer(text)}
+    together = _together(bodies)
+    made = _Nodes(text)
+
+    def marked(found: re.Match[str]) -> str:
+        body = found[3]
+        return found[0].replace(body, _marked(body, together, made)) if _INIT.search(body) else found[0]
+
+    return made.written(_FUNCTION.sub(marked, text))
+
+
+def _together(bodies: dict[str, str]) -> set[str]:
+    """Functions in which threads wait for each other, or change memory together; and those that call them."""
+    calls = {name: {a or b for a, b in _CALLED.findall(body)} for name, body in bodies.items()}
+    found = {name for name, body in bodies.items() if _TOGETHER.search(body)}
+    while more := {name for name, called in calls.items() if called & found} - found:
+        found |= more
+    return found
+
+
+class _Nodes:
+    """The loops' metadata, as it is added to."""
+
+    def __init__(self, text: str) -> None:
+        self.free = 1 + max(map(int, re.findall(r"^!(\d+) =", text, re.M)), default=-1)
+        self.rows: list[str] = []
+        self.marked: set[str] = set()
+        self.word = ""
+
+    def _next(self, row: str) -> str:
+        name = f"!{self.free}"
+        self.free += 1
+        self.rows.append(f"{name} = {row.replace('SELF', name)}")
+        return name
+
+    def of(self, rest: str) -> str:
+        """What follows the jump back of a loop that is marked, in place of what did."""
+        self.word = self.word or self._next(f'!{{!"{WORKSHARING}"}}')
+        found = _LOOP.search(rest)
+        if found is None:
+            return f"{rest}, !llvm.loop {self._next(f'distinct !{{SELF, {self.word}}}')}"
+        self.marked.add(found[1])
+        return rest
+
+    def written(self, text: str) -> str:
+        """The text with all nodes."""
+        for name in self.marked:
+            text = re.sub(rf"^({name} = distinct !\{{{name}\b)", rf"\1, {self.word}", text, flags=re.M)
+        return text + "\n".join([*self.rows, ""])
+
+
+def _marked(body: str, together: set[str], made: _Nodes) -> str:
+    """A function's body with its worksharing loops marked."""
+    bounds = {pointer for row in _INIT.findall(body) if (pointer := _upper_bound(row))}
+    blocks = _blocks(body)
+    names = list(blocks)
+    heads = {name for name, block in blocks.items() if any(f"load {kind}, ptr {bound}," in block
+             for bound in bounds for kind in ("i32", "i64"))}  # fmt: skip
+    latches: dict[str, str] = {}
+    for number, (name, block) in enumerate(blocks.items()):
+        back = _BACK.search(block)
+        head = (back[1] or back[2]) if back is not None else ""
+        if head in heads and names.index(head) <= number:
+            between = names[names.index(head) : number + 1]
+            inner = [other for other in latches if other in between]
+            if not inner and not _waits("".join(blocks[other] for other in between), together):
+                latches[name] = head
+    for name in latches:
+        own = blocks[name]
+        body = body.replace(own, _BACK.sub(lambda back: back[0].removesuffix(back[3]) + made.of(back[3]), own))
+    return body
+
+
+def _waits(loop: str, together: set[str]) -> bool:
+    return _TOGETHER.search(loop) is not None or any((a or b) in together for a, b in _CALLED.findall(loop))
+
+
+def _upper_bound(arguments: str) -> str:
+    """The address at which the runtime has the last iteration: of the addresses of variables that before the step."""
+    pointers = re.findall(r"ptr (?:\w+ )*(%[-\w$.\"]+)", arguments)
+    return pointers[-2] if len(pointers) >= 4 else ""
+
+
+def _blocks(body: str) -> dict[str, str]:
+    """Blocks by label, each with its label."""
+    starts = list(_BLOCK.finditer(body))
+    ends = [found.start() for found in starts[1:]] + [len(body)]
+    return {found[1] or found[2]: body[found.start() : end] for found, end in zip(starts, ends, strict=True)}
