@@ -40,6 +40,7 @@ _ARCHITECTURE = re.compile(r"sm_[1-9][0-9]{1,2}[af]?")
 _NO_INLINE = re.compile(r"^(?:attributes #\d+ = \{|define )[^\n]* noinline[^\n]*$", re.M)
 _NAMED = re.compile(r"@\"?([\w.$]+)")
 _VARIABLE = re.compile(r"^@\"?([\w.$]+)\"? = [^\n]*?\bglobal\b", re.M)
+_USED = re.compile(r"^@llvm\.(?:compiler\.)?used = [^\n]*\n", re.M)
 _EMISSION = re.compile(r"emissionKind: \w+")
 _INSTALL = 'pip install "nvidia-cuda-nvcc-cu12"   (CUDA 13: pip install "nvidia-nvvm" "nvidia-cuda-nvcc")'
 
@@ -382,7 +383,13 @@ def _reserves(name: str) -> bool:
     return name.startswith(("irgrad.tape.", "llvm.stacksave")) or (known is not None and known.kind != "pure")
 
 
+def drop_used(text: str) -> str:
+    """Variables that are kept only for a linker or a debugger go."""
+    return _USED.sub("", text)
+
+
 SAMPLE = (
+    text_pass("drop-used", drop_used),
     llvm_pass("inline-memory", inline_memory),
     llvm_pass("internalise", internalise),
     llvm_pass("optimise-for-device", optimise_for_device),

@@ -6,7 +6,7 @@ are gone, nothing else tells such a loop from another one. It says less than `ll
 variables of a thread go from one of its iterations to the next.
 
 A loop with a critical section, an atomic update or the like, in it or in what it calls, is not marked: one thread runs
-it.
+it. Nor is one in a region that asks which thread it is: it may have memory for each thread.
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ from __future__ import annotations
 import re
 
 from irgrad.engine.analyses.control.independent import WORKSHARING
+from irgrad.engine.ir.text.outline import calls_of, function_bodies
 
 __all__ = ["mark_worksharing"]
 
-_FUNCTION = re.compile(r'^define [^@\n]*@(?:"([^"\n]*)"|([-\w$.]+))\([^\n]*\{\n(.*?)^\}', re.M | re.S)
 _BLOCK = re.compile(r'^(?:"([^"\n]+)"|([-\w$.]+)):', re.M)
 _INIT = re.compile(r"@__kmpc_(?:for_static_init|dispatch_next)_\w+\(([^\n]*)\)")
-_CALLED = re.compile(r'(?:call|invoke) [^@\n]*@(?:"([^"\n]*)"|([-\w$.]+))\(')
 _BACK = re.compile(r'^  br label %(?:"([^"\n]+)"|([-\w$.]+))([^\n]*)$', re.M)
 _TOGETHER = re.compile(r"\b(?:atomicrmw|cmpxchg|fence)\b|= load atomic |^ +store atomic |@__kmpc_(?:critical|ordered|"
                        r"single|master|masked|barrier|cancel|omp_task|taskloop|doacross|reduce|atomic)\w*\(|@omp_\w+\(",
                        re.M)  # fmt: skip
+_ASKS = re.compile(r"@omp_get_(?:thread_num|num_threads|ancestor_thread_num)\(")
+_REFERENCE = re.compile(r'@(?:"([^"\n]*)"|([-\w$.]+))')
 _LOOP = re.compile(r"!llvm\.loop (!\d+)")
 
 
@@ -32,22 +33,33 @@ def mark_worksharing(text: str) -> str:
     """The module's text with a mark at each worksharing loop."""
     if "@__kmpc_" not in text:
         return text
-    bodies = {found[1] or found[2]: found[3] for found in _FUNCTION.finditer(text)}
+    bodies = function_bodies(text)
     together = _together(bodies)
     made = _Nodes(text)
 
-    def marked(found: re.Match[str]) -> str:
-        body = found[3]
-        return found[0].replace(body, _marked(body, together, made)) if _INIT.search(body) else found[0]
-
-    return made.written(_FUNCTION.sub(marked, text))
+    asking = _asking(bodies)
+    for name, body in bodies.items():
+        if name not in asking and _INIT.search(body):
+            text = text.replace(body, _marked(body, together, made), 1)
+    return made.written(text)
 
 
 def _together(bodies: dict[str, str]) -> set[str]:
     """Functions in which threads wait for each other, or change memory together; and those that call them."""
-    calls = {name: {a or b for a, b in _CALLED.findall(body)} for name, body in bodies.items()}
+    calls = {name: calls_of(body) for name, body in bodies.items()}
     found = {name for name, body in bodies.items() if _TOGETHER.search(body)}
     while more := {name for name, called in calls.items() if called & found} - found:
+        found |= more
+    return found
+
+
+def _asking(bodies: dict[str, str]) -> set[str]:
+    """Functions that may know which thread they are: they ask, are told by who asks, or by what they use."""
+    uses = {name: {a or b for a, b in _REFERENCE.findall(body)} for name, body in bodies.items()}
+    found = {name for name, body in bodies.items() if _ASKS.search(body)}
+    while more := {name for name, used in uses.items() if used & found} - found:
+        found |= more
+    while more := {name for used in map(uses.get, found) for name in used or () if name in bodies} - found:
         found |= more
     return found
 
@@ -106,7 +118,7 @@ def _marked(body: str, together: set[str], made: _Nodes) -> str:
 
 
 def _waits(loop: str, together: set[str]) -> bool:
-    return _TOGETHER.search(loop) is not None or any((a or b) in together for a, b in _CALLED.findall(loop))
+    return _TOGETHER.search(loop) is not None or not calls_of(loop).isdisjoint(together)
 
 
 def _upper_bound(arguments: str) -> str:

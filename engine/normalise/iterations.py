@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from irgrad.engine.analyses.control.cache import get
-from irgrad.engine.analyses.control.independent import WORKSHARING, dependence
+from irgrad.engine.analyses.control.independent import WORKSHARING, dependence, is_worksharing
 from irgrad.engine.analyses.control.loops import Loop, Loops
 from irgrad.engine.analyses.evolution.affine import Affine
 from irgrad.engine.analyses.evolution.induction import Induction
@@ -35,7 +35,8 @@ from irgrad.engine.ir.model import (
     const_float,
 )
 from irgrad.engine.ir.rewrite import replace_uses
-from irgrad.engine.ir.uses import uses_of
+from irgrad.engine.ir.uses import Uses, uses_of
+from irgrad.rules.effects import facts
 
 __all__ = [
     "ITERATION", "LOOP", "apart", "outline_iterations", "outline_loop", "promises", "scalar_loops",
@@ -203,6 +204,8 @@ class _Outlined:
     def _own_memory(self) -> str:
         """Variables of an iteration: those whose address, with sums that are made of it, is used in the loop alone."""
         uses = uses_of(self.fn.blocks)
+        if is_worksharing(self.module, self.loop) and not all(self._each_its_own(i, uses) for i in self._reserved()):
+            return "memory of the thread goes from iteration to iteration"
         for memory in [i for i in self.fn.instructions() if i.opcode == "alloca"]:
             moved, inside, outside = [memory], False, False
             for value in moved:
@@ -219,6 +222,43 @@ class _Outlined:
             order = {i: n for n, i in enumerate(self.fn.instructions())}
             self.private += sorted(moved, key=order.__getitem__)
         return ""
+
+    def _reserved(self) -> list[Instruction]:
+        """Memory that the function reserves before the loop."""
+        found = [i for i in self.fn.instructions() if not self.loop.contains(i.block)]
+        return [i for i in found if i.opcode == "alloca" or (i.is_call and _kind(i) == "allocator")]
+
+    def _each_its_own(self, memory: Instruction, uses: Uses) -> bool:
+        """Whether memory is one iteration's, or iterations only read it, or each has a part of it. What a thread has for
+        itself cannot be told from what all of them share: what iterations have together may be the former."""
+        induction, work, handed = Induction(self.fn), [memory], False
+        accesses: list[Instruction] = []
+        outside = False
+        for value in work:
+            for user in uses.get(value, ()):
+                inside = self.loop.contains(user.block)
+                known = _marks_lifetime(user) or (user.is_call and _kind(user) == "deallocator")
+                if user.opcode == "getelementptr":
+                    work.append(user)
+                elif inside and not known:
+                    accesses.append(user)
+                elif not known and user.opcode != "icmp":
+                    outside = True
+                    name = user.callee_name or "" if user.is_call else ""
+                    handed = handed or not (user.opcode == "load" or name.startswith("llvm.mem") or (
+                        user.opcode == "store" and user.operands[0] is not value))  # fmt: skip
+        if memory.opcode == "alloca" and (not outside or any(map(self._begins, uses.get(memory, ())))):
+            return True
+        if handed or all(user.opcode == "load" for user in accesses):
+            return not handed
+        for user in accesses:
+            if user.opcode not in ("load", "store") or (user.opcode == "store" and user.operands[0].type.is_ptr):
+                return False
+            kind = user.type if user.opcode == "load" else user.operands[0].type
+            step = induction.address(user.operands[user.traits.address])[1].stride(self.loop)
+            if not step.is_const or abs(step.const) < ty.size_of(kind):
+                return False
+        return True
 
     def _begins(self, user: Instruction) -> bool:
         """Whether the life of a variable begins in the loop."""
@@ -344,6 +384,11 @@ def _operands(rows: Sequence[Instruction]) -> list[Value]:
 
 def _marks_lifetime(instr: Instruction) -> bool:
     return instr.is_call and (instr.callee_name or "").startswith("llvm.lifetime.")
+
+
+def _kind(call: Instruction) -> str:
+    known = facts(call.callee_name or "")
+    return known.kind if known is not None else ""
 
 
 def _passes(user: Instruction, value: Value) -> bool:

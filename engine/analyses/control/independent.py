@@ -16,7 +16,7 @@ from irgrad.engine.ir.model import Function, Instruction, Module
 from irgrad.engine.ir.opcodes import having
 from irgrad.rules.effects import facts
 
-__all__ = ["WORKSHARING", "dependence"]
+__all__ = ["WORKSHARING", "dependence", "is_worksharing", "worksharing_loops"]
 
 WORKSHARING = "irgrad.loop.worksharing"
 """Of the metadata of a loop whose iterations OpenMP gives to the threads of a team."""
@@ -41,6 +41,18 @@ def dependence(module: Module, loop: Loop) -> str:
             if _touches(instr) and not _groups(module, instr.metadata.get("llvm.access.group", "")) & promised:
                 return "an access in it is not among those that the source promises to be independent"
     return ""
+
+
+def is_worksharing(module: Module, loop: Loop) -> bool:
+    """Whether OpenMP gives the iterations of a loop to the threads of a team."""
+    return _promised(module, loop)[1]
+
+
+def worksharing_loops(text: str) -> list[str]:
+    """The nodes of the worksharing loops of a module's text."""
+    words = [row[1] for row in re.finditer(rf'^(!\d+) = !\{{!"{WORKSHARING}"\}}', text, re.M)]
+    rows = re.findall(r"^(!\d+) = distinct !\{([^}\n]*)\}", text, re.M)
+    return [loop for loop, nodes in rows if not set(_NODE.findall(nodes)).isdisjoint(words)]
 
 
 def _atomic(instr: Instruction, seen: set[Function]) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import cached_property, lru_cache
 
-__all__ = ["Outline", "outline"]
+__all__ = ["Outline", "calls_of", "function_bodies", "outline"]
 
 _FUNCTION = re.compile(r'^(define|declare) [^@\n]*@(?:"([^"\n]*)"|([-\w$.]+))\(', re.M)
 _VARIABLE = re.compile(r'^@(?:"([^"\n]*)"|([-\w$.]+)) =', re.M)
@@ -17,6 +17,20 @@ _HEAD = re.compile(r"^(?:define|declare|attributes) [^\n]*", re.M)
 _ATTRIBUTE = re.compile(r'"([^"\n]*)"(?:="[^"\n]*")?')
 _OPCODE = re.compile(r"^\s+(?:%[^=\n]+ = )?(?:(?:tail|musttail|notail) )?([a-z_]+)", re.M)
 _METADATA = re.compile(r"^!([A-Za-z_.][\w.$-]*) =", re.M)
+
+
+_BODY = re.compile(r'^define [^@\n]*@(?:"([^"\n]*)"|([-\w$.]+))\([^\n]*\{\n(.*?)^\}', re.M | re.S)
+_CALLED = re.compile(r'(?:call|invoke) [^@\n]*@(?:"([^"\n]*)"|([-\w$.]+))\(')
+
+
+def function_bodies(text: str) -> dict[str, str]:
+    """The lines between the braces of each function that has a body."""
+    return {found[1] or found[2]: found[3] for found in _BODY.finditer(text)}
+
+
+def calls_of(body: str) -> set[str]:
+    """Names of the functions that some lines call."""
+    return {a or b for a, b in _CALLED.findall(body)}
 
 
 class Outline:

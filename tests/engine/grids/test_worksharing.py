@@ -1,0 +1,113 @@
+"""Worksharing loops of OpenMP: which are marked, and which a thread keeps to itself."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import irgrad
+from irgrad.engine.analyses.control.independent import worksharing_loops
+from irgrad.engine.grids.threads_of_loops import shared_loops
+from irgrad.engine.grids.worksharing import mark_worksharing
+from irgrad.engine.ir.text.reader import read
+from irgrad.engine.ir.verify import verify_module
+
+HEAD = "#include <math.h>\n#include <stdlib.h>\n#include <omp.h>\nvoid f(const double *x, double *y, long n) {\n"
+SIGNATURE = "void(f64[n] x, out f64[n] y, i64 n)"
+EACH = "for (long i = 0; i < n; i++)"
+SHARED = {
+    "parallel for": f"#pragma omp parallel for\n{EACH} y[i] = sin(x[i]);",
+    "schedule": f"#pragma omp parallel for schedule(static, 4)\n{EACH} y[i] = sin(x[i]);",
+    "dynamic": f"#pragma omp parallel for schedule(dynamic)\n{EACH} y[i] = sin(x[i]);",
+    "simd": f"#pragma omp parallel for simd\n{EACH} y[i] = sin(x[i]);",
+    "a sum": f"double s = 0;\n#pragma omp parallel for reduction(+:s)\n{EACH} s += x[i] * x[i];\ny[0] = s;",
+    "of int": "#pragma omp parallel for\nfor (int i = 0; i < (int)n; i++) y[i] = x[i];",
+    "private": f"double w[2];\n#pragma omp parallel for private(w)\n{EACH} {{ w[0] = x[i]; y[i] = w[0]; }}",
+    "an array of all": f"double *w = malloc(8 * n);\n#pragma omp parallel for\n{EACH} w[i] = x[i];\ny[1] = w[1]; free(w);",
+}
+ALONE = {
+    "a critical section": (f"#pragma omp parallel for\n{EACH} {{\n#pragma omp critical\ny[0] += x[i];\n}}", "nothing says"),
+    "an atomic update": (f"#pragma omp parallel for\n{EACH} {{\n#pragma omp atomic\ny[0] += x[i];\n}}",
+                         "it has atomic operations"),
+    "a maximum": (f"double s = 0;\n#pragma omp parallel for reduction(max:s)\n{EACH} s = fmax(s, x[i]);\ny[0] = s;",
+                  "each iteration goes on"),
+    "the last one": (f"double s = 0;\n#pragma omp parallel for lastprivate(s)\n{EACH} {{ s = x[i]; y[i] = s * s; }}\ny[0] = s;",
+                     "goes on with|is used behind it"),
+    "sums in an array": (f"double s[3] = {{0}};\n#pragma omp parallel for reduction(+:s[:3])\n{EACH} s[i % 3] += x[i];\n"
+                         "y[0] = s[0];", "memory of the thread goes from iteration to iteration"),
+    "memory of a thread": (f"#pragma omp parallel\n{{ double *s = calloc(8, 8);\n#pragma omp for\n{EACH} s[i & 7] += x[i];\n"
+                           "#pragma omp critical\ny[0] += s[0]; free(s); }",
+                           "memory of the thread goes from iteration to iteration"),
+    "a slot for each thread": (f"double s[64] = {{0}};\n#pragma omp parallel\n{{ int t = omp_get_thread_num();\n"
+                               f"#pragma omp for\n{EACH} s[t] += x[i]; }}\ny[0] = s[0];", "nothing says"),
+}  # fmt: skip
+
+
+def _kernel(body: str) -> irgrad.Kernel:
+    return irgrad.load(f"{HEAD}{body}\n}}", flags=["-fopenmp"]).kernel("f", SIGNATURE)
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_loops_that_many_threads_share(name: str) -> None:
+    found = shared_loops(_kernel(SHARED[name]))
+    assert len(found.shared) == 1 and found.shared[0].startswith("<string>:"), found
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_loops_that_stay_with_one_thread(name: str) -> None:
+    body, why = ALONE[name]
+    found = shared_loops(_kernel(body))
+    assert found.shared == ()
+    assert found.others and all(re.search(why, row) for row in found.others), found
+
+
+TEXT = """
+declare void @__kmpc_for_static_init_8(ptr, i32, i32, ptr, ptr, ptr, ptr, i64, i64)
+define void @f(ptr %last, ptr %lower, ptr %upper, ptr %step) {
+entry:
+  call void @__kmpc_for_static_init_8(ptr null, i32 0, i32 34, ptr %last, ptr %lower, ptr %upper, ptr %step, i64 1, i64 1)
+  br label %head
+head:
+  %i = phi i64 [ 0, %entry ], [ %j, %next ]
+  %top = load i64, ptr %upper, align 8
+  %c = icmp sle i64 %i, %top
+  br i1 %c, label %body, label %done
+body:
+  br label %inner
+inner:
+  %k = phi i64 [ 0, %body ], [ %l, %inner ]
+  WORK
+  %l = add i64 %k, 1
+  %d = icmp eq i64 %l, 9
+  br i1 %d, label %next, label %inner
+next:
+  %j = add i64 %i, 1
+  br label %head, !llvm.loop !0
+done:
+  ret void
+}
+!0 = distinct !{!0, !1}
+!1 = !{!"llvm.loop.mustprogress"}
+"""
+
+
+def test_the_loop_of_the_upper_bound_is_marked() -> None:
+    made = mark_worksharing(TEXT.replace("WORK", ""))
+    assert worksharing_loops(made) == ["!0"] and made.count("!llvm.loop ") == 1
+    assert verify_module(read(made)) == []
+    bare = mark_worksharing(TEXT.replace("WORK", "").replace(", !llvm.loop !0", ""))
+    assert len(worksharing_loops(bare)) == 1 and "br label %head, !llvm.loop " in bare
+
+
+@pytest.mark.parametrize("work", ["fence seq_cst", "call void @__kmpc_barrier(ptr null, i32 0)", "call void @waits()"])
+def test_loops_in_which_threads_meet_are_not(work: str) -> None:
+    more = ("declare void @__kmpc_barrier(ptr, i32)\ndefine void @waits() {\n"
+            "  call void @__kmpc_barrier(ptr null, i32 0)\n  ret void\n}\n")  # fmt: skip
+    text = more + TEXT.replace("WORK", work)
+    assert mark_worksharing(text).partition("irgrad.loop")[1] == "" and worksharing_loops(text) == []
+
+
+def test_other_modules_stay_as_they_are() -> None:
+    text = "define void @f() {\n  ret void\n}\n"
+    assert mark_worksharing(text) is text
