@@ -64,7 +64,7 @@ def _adopted(module: Module, fn: Function, block: Block, instr: Instruction, res
     size = sizes[0]
     for more in sizes[1:]:
         size = at.mul(size, more, ())
-    memory = _reserved(module, fn, at, size)
+    memory = _aligned(module, fn, at, size, instr)
     if known.zeroed:
         _clear(module, at, memory, size)
     return memory
@@ -73,6 +73,18 @@ def _adopted(module: Module, fn: Function, block: Block, instr: Instruction, res
 def _reserved(module: Module, fn: Function, at: Builder, size: Value) -> Value:
     alloc = declare(module, "irgrad.tape.alloc", ty.PTR, (ty.PTR, ty.I64))
     return at.call(alloc, [fn.args[-1], size])
+
+
+def _aligned(module: Module, fn: Function, at: Builder, size: Value, call: Instruction) -> Value:
+    """Memory for a call of an allocator, with the alignment that it asks for: loads and stores rely on it."""
+    name = call.callee_name or ""
+    number = 0 if name in ("aligned_alloc", "memalign") else 1 if "align_val_t" in name else -1
+    if number < 0:
+        return _reserved(module, fn, at, size)
+    less = at.sub(at.to_i64(call.operands[number], signed=False), ConstInt(ty.I64, 1), ())
+    memory = _reserved(module, fn, at, at.add(size, less, ()))
+    negative = at.sub(ConstInt(ty.I64, 0), at.cast("ptrtoint", memory, ty.I64), ())
+    return at.gep(ty.I8, memory, at.binary("and", negative, less), flags=())
 
 
 def _clear(module: Module, at: Builder, memory: Value, size: Value) -> None:

@@ -136,7 +136,9 @@ def test_threads_at_once(name: str) -> None:
         ("swing", "at.mul(threads, begin, ())", "begin"),  # arrays begin where the tape of one thread has them
     ],
 )
-def test_threads_that_share_tape_are_caught(name: str, found: str, planted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_that_share_tape_are_caught(
+    name: str, found: str, planted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A race planted where tapes get their places: threads that run one after the other give the right numbers with it,
     so each has to be seen to write to its own part."""
     source, space = inspect.getsource(static_tape.place_tape), dict(vars(static_tape))

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
+
+import numpy as np
 import pytest
 
+from irgrad.engine.codegen.jit import compile_module
+from irgrad.engine.grids.arena import ARENA
 from irgrad.engine.grids.heap import adopt_memory
 from irgrad.engine.ir.model import Module
 from irgrad.engine.ir.printer import to_text
@@ -104,3 +109,25 @@ define void @f(ptr %arena) {
 }
 """)
     assert "@irgrad.tape.alloc(ptr %arena, i64 8)" in text and "call ptr @irgrad.tape.acquire" not in text
+
+
+@pytest.mark.parametrize(
+    ("name", "given"), [("aligned_alloc", "i64 64, i64 %n"), ("_ZnwmSt11align_val_t", "i64 %n, i64 64")]
+)
+def test_memory_has_the_alignment_that_was_asked_for(name: str, given: str) -> None:
+    """An arena's pieces are aligned to 16 bytes: code that relies on more would fail."""
+    kinds = given.replace(" 64", "").replace(" %n", "")
+    module, _ = _adopted(f"""
+declare ptr @{name}({kinds})
+define ptr @f(i64 %n, ptr %arena) {{
+  %a = call ptr @{name}({given})
+  ret ptr %a
+}}
+""")
+    text = to_text(module).replace("declare ptr @irgrad.tape.alloc(ptr, i64)", "")
+    compiled = compile_module(ARENA + text, ["f"])
+    slab = np.zeros(64)
+    for start in range(0, 64, 16):
+        arena = np.array([slab.ctypes.data + start, slab.ctypes.data + 512], np.uint64)
+        address = compiled.function("f", ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)(128, arena.ctypes.data)
+        assert address % 64 == 0 and slab.ctypes.data + start <= address < address + 128 <= int(arena[0])
