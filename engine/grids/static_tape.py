@@ -122,13 +122,14 @@ def _room(module: Module, fn: Function, call: Instruction, induction: Induction,
 
 
 def bounds(induction: Induction, value: Value, largest: int) -> tuple[float, float]:
-    """Least and greatest number of a size: an affine form in the counters of loops, or a product of such."""
+    """Least and greatest number of a size: an affine form in the counters of loops, or products, quotients, remainders,
+    the greater and the lesser of such."""
     low, high = induction.bounds(induction.form(value))
     if high < largest or not isinstance(value, Instruction):
         return low, high
     sums, products = ("add", "sub"), ("mul", "shl")
     if value.opcode not in sums + products:
-        return low, high
+        return _other_bounds(induction, value, largest) or (low, high)
     (a, b), (c, d) = (bounds(induction, operand, largest) for operand in value.operands)
     if value.opcode in sums:
         return (a + c, b + d) if value.opcode == "add" else (a - d, b - c)
@@ -138,6 +139,36 @@ def bounds(induction: Induction, value: Value, largest: int) -> tuple[float, flo
         return -math.inf, math.inf
     ends = [x * y for x in (a, b) for y in (c, d)]
     return min(ends), max(ends)
+
+
+def _other_bounds(induction: Induction, value: Instruction, largest: int) -> tuple[float, float] | None:
+    """The same for a value that is no sum and no product; None where nothing is known."""
+    name = value.opcode if not value.is_call else (value.callee_name or "").rpartition(".")[0]
+    given = value.args if value.is_call else value.operands[1:] if name == "select" else value.operands
+    if name not in _BOUNDS or not all(isinstance(v.type, ty.IntType) for v in given):
+        return None
+    rows = [bounds(induction, operand, largest) for operand in given]
+    by = given[-1].value if len(given) > 1 and isinstance(given[-1], ConstInt) else 0
+    (a, b), (c, d) = rows[0], rows[-1]
+    if name in ("select", "freeze"):
+        return min(a, c), max(b, d)
+    if name in ("sext", "zext"):
+        half = 1 << (given[0].type.bits - 1)  # type: ignore[attr-defined]
+        return (a, b) if (a >= 0 or (name == "sext" and a >= -half)) and b < half else None
+    if name.startswith("llvm."):
+        pick = max if name.endswith("max") else min
+        return (pick(a, c), pick(b, d)) if name[5] == "s" or min(a, c) >= 0 else None
+    if by <= 0:
+        return None
+    if name in ("and", "urem"):
+        return 0, by if name == "and" else by - 1
+    if name == "srem":
+        return (0 if a >= 0 else 1 - by), by - 1
+    by = 1 << by if name == "lshr" else by
+    return (a // by, b // by) if a >= 0 and math.isfinite(b) else None
+
+
+_BOUNDS = frozenset("select freeze sext zext llvm.smax llvm.smin llvm.umax llvm.umin and urem srem lshr udiv".split())
 
 
 def _place(module: Module, fn: Function, call: Instruction) -> str:

@@ -1,8 +1,8 @@
-"""Worksharing loops of OpenMP (`#pragma omp for`), marked in the IR that clang writes: their iterations are independent.
+"""Worksharing loops of OpenMP (`#pragma omp for`), marked in the IR that clang writes: iterations are independent.
 
-Such a loop follows a call of `__kmpc_for_static_init_*` or of `__kmpc_dispatch_next_*`, which set its bounds, and is the
-one whose condition reads the upper bound. The mark is a node of the loop's metadata, which LLVM keeps: once the calls
-are gone, nothing else tells such a loop from another one. It says less than `llvm.loop.parallel_accesses`, since
+Such a loop follows a call of `__kmpc_for_static_init_*` or of `__kmpc_dispatch_next_*`, which set its bounds, and is
+the one whose condition reads the upper bound. The mark is a node of the loop's metadata, which LLVM keeps: once the
+calls are gone, nothing else tells such a loop from another one. It says less than `llvm.loop.parallel_accesses`, since
 variables of a thread go from one of its iterations to the next.
 
 A loop with a critical section, an atomic update or the like, in it or in what it calls, is not marked: one thread runs

@@ -229,8 +229,8 @@ class _Outlined:
         return [i for i in found if i.opcode == "alloca" or (i.is_call and _kind(i) == "allocator")]
 
     def _each_its_own(self, memory: Instruction, uses: Uses) -> bool:
-        """Whether memory is one iteration's, or iterations only read it, or each has a part of it. What a thread has for
-        itself cannot be told from what all of them share: what iterations have together may be the former."""
+        """Whether memory is one iteration's, or iterations only read it, or each has a part of it. What a thread has
+        for itself cannot be told from what all of them share: what iterations have together may be the former."""
         induction, work, handed = Induction(self.fn), [memory], False
         accesses: list[Instruction] = []
         outside = False

@@ -38,7 +38,8 @@ def dependence(module: Module, loop: Loop) -> str:
         return "nothing says that its iterations are independent"
     for block in loop.blocks:
         for instr in block.instructions:
-            if _touches(instr) and not _groups(module, instr.metadata.get("llvm.access.group", "")) & promised:
+            groups = _groups(module, instr.metadata.get("llvm.access.group", ""))
+            if _touches(instr) and not groups & promised:
                 return "an access in it is not among those that the source promises to be independent"
     return ""
 

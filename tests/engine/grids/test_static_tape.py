@@ -182,3 +182,31 @@ def test_the_size_may_be_a_product_of_counters() -> None:
   %area = mul i64 %left, %right
   %bytes = shl i64 %area, 3""")
     assert _placed(text)[1] == 4 * 4 * 5 * 8
+
+
+@pytest.mark.parametrize(
+    ("rows", "most"),
+    [
+        ("%r = srem i64 %i, 2\n  %n = sub i64 9, %r", 9),
+        ("%r = urem i64 %q, 7\n  %n = mul i64 %r, 2", 12),
+        ("%r = and i64 %q, 15\n  %n = lshr i64 %r, 1", 7),
+        ("%r = and i64 %q, 15\n  %n = udiv i64 %r, 4", 3),
+        ("%r = and i64 %q, 15\n  %n = call i64 @llvm.smin.i64(i64 %r, i64 6)", 6),
+        ("%r = and i64 %q, 15\n  %n = call i64 @llvm.umax.i64(i64 %r, i64 20)", 20),
+        ("%r = and i64 %q, 15\n  %n = select i1 %z, i64 %r, i64 17", 17),
+        ("%t = trunc i64 %q to i32\n  %r = and i32 %t, 12\n  %n = zext i32 %r to i64", 12),
+        ("%n = srem i64 %q, %i", None),
+        ("%t = trunc i64 %q to i32\n  %n = zext i32 %t to i64", None),
+        ("%n = lshr i64 %q, 3", None),
+        ("%n = call i64 @llvm.umin.i64(i64 %q, i64 6)", None),
+    ],
+)
+def test_bounds_of_sizes(rows: str, most: int | None) -> None:
+    text = TURNS.replace("BYTES", "%bytes").replace("COUNT", "4").replace("ptr %o,", "ptr %o, i64 %q, i1 %z,")
+    text = text.replace("%bytes = shl i64 %i, 3", f"{rows}\n  %bytes = shl i64 %n, 4")
+    text += "".join(f"declare i64 @llvm.{word}.i64(i64, i64)\n" for word in ("smin", "umax", "umin"))
+    if most is None:
+        with pytest.raises(Unsupported, match="how much memory a sample needs is not known beforehand"):
+            _placed(text)
+    else:
+        assert _placed(text)[1] == 4 * 16 * most
