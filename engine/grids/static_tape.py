@@ -158,6 +158,9 @@ def _other_bounds(induction: Induction, value: Instruction, largest: int) -> tup
     if name.startswith("llvm."):
         pick = max if name.endswith("max") else min
         return (pick(a, c), pick(b, d)) if name[5] == "s" or min(a, c) >= 0 else None
+    if name in ("or", "xor") and a >= 0 and math.isfinite(b) and isinstance(given[-1], ConstInt):
+        bits = (1 << int(b).bit_length()) - 1
+        return by & ~bits, by | bits
     if by <= 0:
         return None
     if name in ("and", "urem"):
@@ -168,7 +171,7 @@ def _other_bounds(induction: Induction, value: Instruction, largest: int) -> tup
     return (a // by, b // by) if a >= 0 and math.isfinite(b) else None
 
 
-_BOUNDS = frozenset("select freeze sext zext llvm.smax llvm.smin llvm.umax llvm.umin and urem srem lshr udiv".split())
+_BOUNDS = frozenset("select freeze sext zext llvm.smax llvm.smin llvm.umax llvm.umin and or xor urem srem lshr udiv".split())
 
 
 def _place(module: Module, fn: Function, call: Instruction) -> str:

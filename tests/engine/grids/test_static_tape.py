@@ -188,7 +188,9 @@ def test_the_size_may_be_a_product_of_counters() -> None:
     ("rows", "most"),
     [
         ("%r = srem i64 %i, 2\n  %n = sub i64 9, %r", 9),
-        ("%r = urem i64 %q, 7\n  %n = mul i64 %r, 2", 12),
+        ("%r = urem i64 %q, 7\n  %n = mul i64 %r, 2", 14),  # (the bits of a remainder)
+        ("%r = and i64 %q, 1\n  %u = xor i64 %r, -3\n  %n = add i64 %u, 20", 17),
+        ("%r = and i64 %q, 1\n  %n = or i64 %r, 8", 9),
         ("%r = and i64 %q, 15\n  %n = lshr i64 %r, 1", 7),
         ("%r = and i64 %q, 15\n  %n = udiv i64 %r, 4", 3),
         ("%r = and i64 %q, 15\n  %n = call i64 @llvm.smin.i64(i64 %r, i64 6)", 6),
