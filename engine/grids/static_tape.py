@@ -171,7 +171,8 @@ def _other_bounds(induction: Induction, value: Instruction, largest: int) -> tup
     return (a // by, b // by) if a >= 0 and math.isfinite(b) else None
 
 
-_BOUNDS = frozenset("select freeze sext zext llvm.smax llvm.smin llvm.umax llvm.umin and or xor urem srem lshr udiv".split())
+_BOUNDS = frozenset("select freeze sext zext and or xor urem srem lshr udiv".split()) | {
+    f"llvm.{word}" for word in ("smax", "smin", "umax", "umin")}  # fmt: skip
 
 
 def _place(module: Module, fn: Function, call: Instruction) -> str:

@@ -21,7 +21,7 @@ def to_html(report: Report) -> str:
     lines = _Lines(report)
     title = escape(f"{report.derivative} of {report.kernel}")
     body = [_head(report), _tools(report), *lines.sources(), lines.elsewhere(), _loops(report, lines),
-            _rules(report, lines), _lanes(report), _passes(report)]  # fmt: skip
+            _rules(report, lines), _lanes(report), _device(report), _passes(report)]  # fmt: skip
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -227,6 +227,22 @@ def _rules(report: Report, lines: _Lines) -> str:
 def _lanes(report: Report) -> str:
     rows = [(escape(facts.what), escape(lanes_text(facts)), escape(facts.why)) for facts in report.lanes]
     return _table("Vector lanes", "lanes", ("runs", "how", "because"), rows)
+
+
+def _device(report: Report) -> str:
+    facts = report.device
+    if facts is None:
+        return ""
+    rows = [("registers of a thread", facts.registers), ("bytes of its stack", facts.stack),
+            ("bytes spilled", facts.spilled), ("threads that a multiprocessor holds", facts.resident),
+            ("loads of device memory", facts.loads), ("stores", facts.stores), ("atomic additions", facts.atomics),
+            ("bytes where each runs once", facts.bytes_once), ("accesses to the stack", facts.stack_accesses),
+            ("tape of a thread", None if report.derivative == "jvp" else memory_text(report)),
+            ("samples part at", ", ".join(facts.divergent) or "no branch"),
+            ("without a batch many threads share the loops at", ", ".join(facts.shared_loops) or "none"),
+            *(("one thread runs", row) for row in facts.other_loops)]  # fmt: skip
+    return _table(f"On {facts.target}, one sample a thread", "device", ("what", "found"),
+                  [(escape(name), escape(str(value))) for name, value in rows if value is not None])
 
 
 def _passes(report: Report) -> str:

@@ -86,9 +86,13 @@ def test_registers_by_ptxas() -> None:
 
 def test_without_ptxas_the_rest_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nvptx, "ptxas", lambda: None)
-    text = str(explain(LIBRARY.kernel("product", "f64(f64[2] x, f64 a)"), "grad", "x", lanes=False, target="sm_80"))
+    found = explain(LIBRARY.kernel("product", "f64(f64[2] x, f64 a)"), "grad", "x", lanes=False, target="sm_80")
+    text = str(found)
     assert "on sm_80, one sample a thread\n  registers are not known: ptxas is not installed" in text
     assert "the kernel has 5 loads and 2 stores of device memory (56 bytes\n    where each runs once)" in text
+    page = found.to_html()
+    assert "<h2>On sm_80, one sample a thread</h2>" in page and "registers of a thread" not in page
+    assert "<td>loads of device memory</td><td>5</td>" in page and "<td>stores</td><td>2</td>" in page
 
 
 def test_refusals() -> None:

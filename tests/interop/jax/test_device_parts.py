@@ -23,10 +23,11 @@ from irgrad.interop.jax.device import TARGET
 from irgrad.interop.jax.device_parts import OneThread
 from irgrad.rules.errors import Unsupported
 
-from .test_device import _device, needs_library, needs_plugin
+from .test_device import _device, _on, gpu, needs_library, needs_plugin
 
 pytestmark = pytest.mark.long
 jax.config.update("jax_enable_x64", True)
+__all__ = ["gpu"]  # a fixture
 
 SOURCE = r"""
 #include <math.h>
@@ -400,3 +401,54 @@ def test_a_plan_that_many_threads_cannot_run_names_the_line() -> None:
     with pytest.raises(Unsupported, match="a loop cannot run on many threads") as caught, on_parts(5):
         jax.jit(_derivative("hvp", f, len(args)))(*args)
     assert caught.value.where.startswith("<string>:") and "jax.vmap" in caught.value.fix
+
+
+# -- on a device ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.gpu
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize(("name", "word"), CELLS)
+def test_launches_on_a_device(name: str, word: str) -> None:
+    """Each chain of launches: against the CPU's own code, and the same again where the order of sums is fixed."""
+    f, args = CASES[name]
+    function = _derivative(word, f, len(args))
+
+    def run() -> Any:
+        return jax.jit(function)(*map(jnp.asarray, args))
+
+    first, second, wanted = _on("cuda", run), _on("cuda", run), _on("cpu", run)
+    _compared(first, wanted, 1e-4 if name == "single" else 1e-11)
+    if name in ("rows", "moments", "clauses"):
+        assert all(np.array_equal(a, b) for a, b in zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True))
+
+
+@pytest.mark.gpu
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("name", ["heat", "moments"])
+def test_launches_inside_of_loops_of_xla(name: str) -> None:
+    """In a loop, and with other work between two calls: buffers of the program may move from call to call."""
+    f, args = CASES[name]
+
+    def run() -> Any:
+        def step(_: Any, x: Any) -> Any:
+            return x - 1e-3 * jax.grad(f)(x, *args[1:]) / (1 + jnp.abs(x))
+
+        whole = jax.jit(lambda x: (jax.lax.fori_loop(0, 5, step, x), step(0, jnp.sin(x)) + step(0, x)))
+        return whole(jnp.asarray(args[0]))
+
+    _compared(_on("cuda", run), _on("cpu", run), 1e-11)
+
+
+@pytest.mark.gpu
+@pytest.mark.usefixtures("gpu")
+def test_large_loops_on_a_device() -> None:
+    """More iterations than threads."""
+    x = np.linspace(0.5, 1.5, 1_000_000)
+    for name in ("moments", "newton", "back"):
+        f = CASES[name][0]
+
+        def run(f: Any = f) -> Any:
+            return jax.jit(jax.value_and_grad(f))(jnp.asarray(x))
+
+        _compared(_on("cuda", run), _on("cpu", run), 1e-9)
