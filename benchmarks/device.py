@@ -66,7 +66,7 @@ def tape_bytes(case: Case) -> list[int]:
 
     sizes = []
     for made in (kernel(case), for_device(kernel(case))):
-        gradient = engine.grad(made, wrt=case.wrt)
+        gradient = engine.value_and_grad(made, wrt=case.wrt)
         gradient(*inputs_of(case.signature, case.inputs(True)))
         sizes.append(gradient.tape_bytes)
     return sizes

@@ -91,3 +91,16 @@ def test_without_a_promise_nothing_changes() -> None:
     assert not promises(kernel.source.text)
     text = _kernel(BODIES["counted up"]).source.text
     assert promises(text) and '"llvm.loop.vectorize.enable", i1 true' not in scalar_loops(text)
+
+
+@pytest.mark.parametrize(("head", "goes"), [("static", True), ("static __attribute__((noinline))", False)])
+def test_loops_of_functions_that_it_calls(head: str, goes: bool) -> None:
+    """They become parts of it first, with what leads to them."""
+    source = f"""{head} void inner(const double *x, double *y, long n) {{
+      {EACH} for (long i = 0; i < n; i++) y[i] = x[i] * x[i]; }}
+    static void outer(const double *x, double *y, long n) {{ inner(x, y, n); }}
+    void f(const double *x, double *y, long n) {{ outer(x, y, n); y[0] += 1; }}"""
+    kernel = irgrad.load(source).kernel("f", "void(f64[n] x, out f64[n] y, i64 n)")
+    assert bool(_functions(_outlined(kernel))) == goes
+    x = np.arange(5.0)
+    assert np.array_equal(_outlined(kernel)(x), kernel(x))

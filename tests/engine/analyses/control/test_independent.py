@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from irgrad.engine.analyses.control.cache import get
-from irgrad.engine.analyses.control.independent import dependence
+from irgrad.engine.analyses.control.independent import (
+    WORKSHARING,
+    dependence,
+    is_worksharing,
+    worksharing_loops,
+)
 from irgrad.engine.analyses.control.loops import Loops
 from irgrad.engine.ir.text.reader import read
 
@@ -33,6 +38,7 @@ declare double @llvm.sin.f64(double)
 !5 = !{!1, !2}
 """
 OTHER = "an access in it is not among those that the source promises to be independent"
+ATOMIC = "it has atomic operations"
 NOTHING = "nothing says that its iterations are independent"
 
 
@@ -52,3 +58,29 @@ def test_every_access_has_to_be_promised(text: str, why: str) -> None:
     module = read(text)
     (loop,) = get(Loops, module.functions["f"]).all
     assert dependence(module, loop) == why
+
+
+@pytest.mark.parametrize(
+    ("rows", "more"),
+    [
+        ("%a = atomicrmw fadd ptr %x, double %s monotonic, align 8, !llvm.access.group !1", ""),
+        ("fence seq_cst", ""),
+        ("call void @adds(ptr %x), !llvm.access.group !1",
+         "define void @adds(ptr %x) {\n  %a = load atomic i64, ptr %x acquire, align 8\n  ret void\n}\n"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("node", ["llvm.loop.parallel_accesses", WORKSHARING])
+def test_atomic_operations_stay_with_one_thread(rows: str, more: str, node: str) -> None:
+    """Derivatives take them apart."""
+    text = TEXT.replace("GROUP", "!1").replace('"llvm.loop.parallel_accesses"', f'"{node}"')
+    module = read(more + text.replace("  %next = add", f"  {rows}\n  %next = add"))
+    (loop,) = get(Loops, module.functions["f"]).all
+    assert dependence(module, loop) == ATOMIC
+
+
+def test_worksharing_loops_have_a_node() -> None:
+    text = TEXT.replace("GROUP", "!2").replace('"llvm.loop.parallel_accesses", !1', f'"{WORKSHARING}"')
+    module = read(text)
+    (loop,) = get(Loops, module.functions["f"]).all
+    assert dependence(module, loop) == "" and is_worksharing(module, loop) and worksharing_loops(text) == ["!3"]
+    assert worksharing_loops(TEXT) == []
