@@ -9,6 +9,7 @@ import re
 from functools import cache
 from pathlib import Path
 
+from irgrad.engine.grids.worksharing import mark_worksharing
 from irgrad.engine.parallel.regions import has_forks, on_one_thread
 from irgrad.interop.loaders.compiler import Options, compile_source
 from irgrad.interop.loaders.library_parts import declared, with_parts
@@ -34,6 +35,7 @@ def complete(text: str) -> str:
     wanted = [name for name in declared(text) if _NAME.fullmatch(name)]
     if not wanted:
         return text
+    text = mark_worksharing(text)
     if has_forks(text):
         text = on_one_thread(text)
     known = _known()

@@ -2,12 +2,66 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+import irgrad
 from irgrad.engine.analyses.control.independent import worksharing_loops
+from irgrad.engine.grids.threads_of_loops import shared_loops
 from irgrad.engine.grids.worksharing import mark_worksharing
 from irgrad.engine.ir.text.reader import read
 from irgrad.engine.ir.verify import verify_module
+
+HEAD = "#include <math.h>\n#include <stdlib.h>\n#include <omp.h>\nvoid f(const double *x, double *y, long n) {\n"
+SIGNATURE = "void(f64[n] x, out f64[n] y, i64 n)"
+EACH = "for (long i = 0; i < n; i++)"
+ALL = f"#pragma omp parallel for\n{EACH}"
+SUM = "#pragma omp critical\ny[0] += s[0];"
+SHARED = {
+    "parallel for": f"{ALL} y[i] = sin(x[i]);",
+    "schedule": f"#pragma omp parallel for schedule(static, 4)\n{EACH} y[i] = sin(x[i]);",
+    "dynamic": f"#pragma omp parallel for schedule(dynamic)\n{EACH} y[i] = sin(x[i]);",
+    "simd": f"#pragma omp parallel for simd\n{EACH} y[i] = sin(x[i]);",
+    "a sum": f"double s = 0;\n#pragma omp parallel for reduction(+:s)\n{EACH} s += x[i] * x[i];\ny[0] = s;",
+    "of int": "#pragma omp parallel for\nfor (int i = 0; i < (int)n; i++) y[i] = x[i];",
+    "private": f"double w[2];\n#pragma omp parallel for private(w)\n{EACH} {{ w[0] = x[i]; y[i] = w[0]; }}",
+    "an array of all": f"double *w = malloc(8 * n);\n{ALL} w[i] = x[i];\ny[1] = w[1]; free(w);",
+}
+CARRIED = "memory of the thread goes from iteration to iteration"
+ALONE = {
+    "a critical section": (f"{ALL} {{\n#pragma omp critical\ny[0] += x[i];\n}}", "nothing says"),
+    "an atomic update": (f"{ALL} {{\n#pragma omp atomic\ny[0] += x[i];\n}}", "it has atomic operations"),
+    "a maximum": (f"double s = 0;\n#pragma omp parallel for reduction(max:s)\n{EACH} s = fmax(s, x[i]);\ny[0] = s;",
+                  "each iteration goes on"),
+    "the last one": (f"double s;\n#pragma omp parallel for lastprivate(s)\n{EACH} {{ s = x[i]; y[i] = s * s; }}\n"
+                     "y[0] = s;", "goes on with|is used behind it"),
+    "sums in an array": ("double s[3] = {0};\n#pragma omp parallel for reduction(+:s[:3])\n"
+                         f"{EACH} s[i % 3] += x[i];\ny[0] = s[0];", CARRIED),
+    "memory of a thread": ("#pragma omp parallel\n{ double *s = calloc(8, 8);\n#pragma omp for\n"
+                           f"{EACH} s[i & 7] += x[i];\n{SUM} free(s); }}", CARRIED),
+    "a slot for each thread": ("double s[64] = {0};\n#pragma omp parallel\n{ int t = omp_get_thread_num();\n"
+                               f"#pragma omp for\n{EACH} s[t] += x[i]; }}\ny[0] = s[0];", "nothing says"),
+}  # fmt: skip
+
+
+def _kernel(body: str) -> irgrad.Kernel:
+    return irgrad.load(f"{HEAD}{body}\n}}", flags=["-fopenmp"]).kernel("f", SIGNATURE)
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_loops_that_many_threads_share(name: str) -> None:
+    found = shared_loops(_kernel(SHARED[name]))
+    assert len(found.shared) == 1 and found.shared[0].startswith("<string>:"), found
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_loops_that_stay_with_one_thread(name: str) -> None:
+    body, why = ALONE[name]
+    found = shared_loops(_kernel(body))
+    assert found.shared == ()
+    assert found.others and all(re.search(why, row) for row in found.others), found
+
 
 TEXT = """
 declare void @__kmpc_for_static_init_8(ptr, i32, i32, ptr, ptr, ptr, ptr, i64, i64)
