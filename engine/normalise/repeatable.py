@@ -50,7 +50,8 @@ class Repeatable:
     """A loop, and what has to be saved to run it again.
 
     bytes_of: of each argument of the root, the bytes of its memory, or None
-    private: variables of the function that only an iteration uses; refusal: why the loop cannot run again, "" where it
+    private: variables of the function that only an iteration uses; body: instructions of the loop and of what it calls;
+    refusal: why the loop cannot run again, "" where it
     can
     """
 
@@ -61,9 +62,11 @@ class Repeatable:
     refusal: str = ""
     saved: list[Memory] = field(default_factory=list)
     private: set[Instruction] = field(default_factory=set)
+    body: list[Instruction] = field(default_factory=list)
     _inside: set[Function] = field(default_factory=set)
 
     def __post_init__(self) -> None:
+        self.body = self._body()
         self.refusal = self._calls() or self._memory()
 
     # -- what it calls -------------------------------------------------------------------------------------------------
@@ -79,7 +82,7 @@ class Repeatable:
         return found
 
     def _calls(self) -> str:
-        for instr in self._body():
+        for instr in self.body:
             if instr.volatile or instr.ordering or instr.opcode in ("invoke", "va_arg"):
                 return f"{self._at(instr)} is volatile, atomic or of an unknown effect"
             if instr.opcode == "alloca" and self.loop.contains(instr.block):
@@ -108,7 +111,7 @@ class Repeatable:
     # -- its memory ----------------------------------------------------------------------------------------------------
 
     def _memory(self) -> str:
-        pointers, body = self.pointers, self._body()
+        pointers, body = self.pointers, self.body
         written = read = 0
         for instr in body:
             written |= instr_writes(pointers, instr)

@@ -3,12 +3,12 @@
 Such a loop becomes two functions. What goes from one iteration to the next lies in a block of memory, the state; then a
 segment can be run again from a copy of that and of the memory that the loop writes:
 
-    f:          store what enters the loop in %state;  call @f.loop(state, total, outer values...);  load what leaves it
-    f.loop:     call @f.segment(state, total, ...)
+    f:          store what enters the loop in %state; call @f.segments(state, total, others...); load what leaves it
+    f.segments: call @f.segment(state, total, ...)
     f.segment:  the loop itself, from %state to %state, for at most so many iterations; returns how many it ran
 
-`differentiate.reverse.segments` writes the derivative of `f.loop`. What a loop has to be for this is asked here, on the
-points-to sets of the module as it was: nothing it does may reach the outside world, what it allocates stays within an
+`differentiate.reverse.segments` writes the derivative of `f.segments`. What a loop has to be for this is asked in
+`repeatable.py`: nothing it does may reach the outside world, what it allocates stays within an
 iteration, and of all memory that it writes the place and the bytes are known before it.
 """
 
@@ -23,11 +23,11 @@ from irgrad.engine.analyses.control.loops import Loop, Loops
 from irgrad.engine.analyses.control.places import loop_places
 from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.analyses.evolution.trips import TripCount
-from irgrad.engine.analyses.memory.objects import bits_of
+from irgrad.engine.analyses.memory.objects import bits_of, overlap_mask
 from irgrad.engine.analyses.memory.points_to import Pointers
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
-from irgrad.engine.ir.model import Argument, Block, ConstInt, Function, Instruction, Module, Value
+from irgrad.engine.ir.model import Argument, Block, ConstInt, Function, GlobalVariable, Instruction, Module, Value
 from irgrad.engine.ir.rewrite import replace_uses
 from irgrad.engine.normalise.repeatable import Bytes, Memory, Repeatable
 from irgrad.rules.errors import Unsupported
@@ -76,8 +76,8 @@ class Segments:
 def outline_segments(
     module: Module, root: Function, choices: Mapping[str, Choice], bytes_of: Sequence[Bytes | None]
 ) -> dict[Function, Segments]:
-    """Outline the loops at the places `file.c:12` of the source (or `12`), or at all (`EVERY`). The functions `f.loop`,
-    with what their derivatives need to know.
+    """Outline the loops at the places `file.c:12` of the source (or `12`), or at all (`EVERY`). The functions
+    `f.segments`, with what their derivatives need to know.
 
     bytes_of: of each argument of the root, the bytes of its memory
     Raises Unsupported for a place without a loop, and for a loop that cannot run again, with the reason and the line.
@@ -197,8 +197,11 @@ class _Outlined:
         if total is None:
             at.store(ConstInt(ty.I64, 0), at.field(state, block, ends))
         extra = [value for memory in self.known for value in (memory.address, memory.size(at))]
+        alone = [self._alone(value, outer) for value in outer]
         step = self._segment(f"{fn.name}.segment.{number}", state, outer, counted=total is not None)
-        whole = self._whole(f"{fn.name}.loop.{number}", step, [*(v.type for v in outer), *(v.type for v in extra)])
+        for arg, value in zip(step.args[2:], alone, strict=True):
+            arg.attrs = "noalias" if value else ""
+        whole = self._whole(f"{fn.name}.segments.{number}", step, [*(v.type for v in outer), *(v.type for v in extra)])
         at.call(whole, [block, total if total is not None else ConstInt(ty.I64, ENDLESS), *outer, *extra])
         self._go_on(at, state, block, len(carried), None if total is not None else ends)
         places = {m: (2 + len(outer) + 2 * n, 3 + len(outer) + 2 * n) for n, m in enumerate(self.known)}
@@ -228,6 +231,17 @@ class _Outlined:
             if (outside and value not in private) or isinstance(value, Argument):
                 found[value] = None
         return list(found)
+
+    def _alone(self, address: Value, outer: Sequence[Value]) -> bool:
+        """Whether the loop reaches the memory behind an address from outside through nothing but that address."""
+        pointers = self.pointers
+        mask = pointers.of(address) if address.type.is_ptr else 0
+        if not mask or mask & (1 | overlap_mask(pointers.objects)):
+            return False
+        others = [*(v for v in outer if v is not address and v.type.is_ptr), *self.leads]
+        others += [i for i in self.again.body if i.type.is_ptr and (i.opcode == "load" or i.is_call)]
+        named = (o for i in self.again.body for o in i.operands if isinstance(o, GlobalVariable))
+        return not any(pointers.of(other) & mask for other in [*others, *named])
 
     def _segment(self, name: str, state: ty.StructType, outer: Sequence[Value], *, counted: bool) -> Function:
         """The loop as a function, of its own blocks."""

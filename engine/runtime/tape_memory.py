@@ -28,5 +28,5 @@ def out_of_tape(name: str, record: int) -> TapeMemoryError:
         f"there is no memory for the tape of `{name}`", which=which,
         because="reverse mode keeps what the loops compute until they run backwards; beside the "
         f"{held:,} bytes that the tape has, the system gives no more",
-        fix="call the function for parts of the loop, one after the other (under JAX with jax.checkpoint around each "
-        "part), or use forward mode, which keeps nothing")  # fmt: skip
+        fix='lib.kernel(..., tape_memory="512MB"), with which long loops keep states and run iterations again; or '
+        "forward mode, which keeps nothing")  # fmt: skip

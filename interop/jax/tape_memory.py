@@ -29,7 +29,7 @@ _TEXTS = {
     "loop at %s, beside the %lld bytes that it has%s",
     "plain": "irgrad.TapeMemoryError: there is no memory for the tape of `%s`: %lld bytes, beside the %lld bytes that "
     "it has%s",
-    "advice": "; call it for parts of the loop, one after the other, with jax.checkpoint around each part",
+    "advice": '; lib.kernel(..., tape_memory="512MB") lets long loops keep states and run iterations again',
 }
 
 

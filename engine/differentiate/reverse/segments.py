@@ -37,7 +37,7 @@ _COPY = ty.function(ty.VOID, (ty.PTR, ty.PTR, ty.I64, ty.I1))
 
 
 def emit_segments(unit: Unit, made: Segments, abi: Abi, augmented: Function, reverse: Function) -> None:
-    """Fill the two halves of the derivative of `f.loop`."""
+    """Fill the two halves of the derivative of `f.segments`."""
     _Augmented(unit, made, abi, augmented).write()
     _Reversed(unit, made, abi, reverse).write()
 

@@ -28,7 +28,7 @@ def text(**options: object) -> str:
 def test_a_loop_becomes_two_functions() -> None:
     made = text(checkpoint={"*": 2})
     assert "define internal i64 @f.normal.segment.0(ptr " in made
-    assert "define internal void @f.normal.loop.0(ptr " in made
+    assert "define internal void @f.normal.segments.0(ptr " in made
     assert ".segment." not in text()
 
 

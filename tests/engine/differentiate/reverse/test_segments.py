@@ -122,7 +122,7 @@ def made(name: str, **options: Any) -> ig.Kernel:
 def segments(kernel: ig.Kernel) -> int:
     """How many loops of a gradient run in segments."""
     active = [i for i, slot in enumerate(kernel.primal.slots) if slot.differentiable]
-    return kernel.primal.pullback(active).stage.text.count("define internal { ptr } @irgrad.f.normal.r.aug.f.normal.l")
+    return kernel.primal.pullback(active).stage.text.count("define internal { ptr } @irgrad.f.normal.r.aug.f.normal.s")
 
 
 @pytest.mark.parametrize("name", LOOPS)
