@@ -15,7 +15,7 @@ from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.cfg import Cfg
 from irgrad.engine.analyses.control.dominators import Dominators
 from irgrad.engine.analyses.control.loops import Loop, Loops
-from irgrad.engine.analyses.memory.call_effects import facts_of
+from irgrad.engine.analyses.memory.call_effects import Effect, facts_of
 from irgrad.engine.analyses.memory.modref import instr_reads, instr_writes
 from irgrad.engine.analyses.memory.objects import Object, bits_of, resolve
 from irgrad.engine.analyses.memory.points_to import Pointers
@@ -187,11 +187,25 @@ class Repeatable:
                 return "an iteration hands on memory that it made"
         for instr in body:
             effect = pointers.effect(instr) if instr.is_call else None
+            if self._keeps_address(instr, effect, own):
+                return f"an address is stored in memory that outlives an iteration ({self._at(instr)})"
             if effect is not None and effect.frees is not None:
                 freed = pointers.of(instr.args[effect.frees])
                 if freed & ~own:
                     return f"memory from before the loop is freed in it ({self._at(instr)})"
         return ""
+
+    def _keeps_address(self, instr: Instruction, effect: Effect | None, own: int) -> bool:
+        """Whether an address goes into memory from before the loop: its shadow would have to go there as well."""
+        pointers = self.pointers
+        if instr.opcode == "store":
+            return bool(pointers.of(instr.operands[0]) and pointers.of(instr.operands[1]) & ~own)
+        moved = effect.copy or effect.fill if effect is not None else None
+        if effect is None or moved is None:
+            return False
+        target = pointers.expand(pointers.of(instr.args[moved[0]])) & ~own
+        looked = target | (pointers.expand(pointers.of(instr.args[moved[1]])) if effect.copy else 0)
+        return bool(target) and any(pointers.contents(pointers.objects[index]) for index in bits_of(looked))
 
     def _changed_later(self) -> int:
         """Objects that may change between the loop and its reverse: what is written behind it, or by whoever calls."""

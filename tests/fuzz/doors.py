@@ -151,6 +151,18 @@ def _multi_jvp(v: Visit) -> Iterator[Row]:
         yield "multi_jvp", g, np.stack([flat(w), 2 * flat(w), 0 * flat(w)])
 
 
+def _segments(v: Visit) -> Iterator[Row]:
+    """Loops that keep states, as often as one of some choices says."""
+    import irgrad
+
+    choice = (1, 3, "binomial:2", "memory:4kB")[v.k.seed % 4]
+    kernel: Any = irgrad.load(v.source).kernel(v.k.name, v.k.signature, checkpoint={"*": choice})
+    _, pullback = irgrad.vjp(kernel, *v.inputs, wrt=tuple(v.wrt))
+    seeds = tuple(v.seeds) if len(v.seeds) > 1 else v.seeds[0]
+    for g, w in zip(pullback(seeds), v.pulled, strict=True):
+        yield f"checkpoint {choice}", g, w
+
+
 def _multi_vjp(v: Visit) -> Iterator[Row]:
     from irgrad import engine
 
@@ -371,7 +383,7 @@ VALUED: dict[str, Door] = {
 """Doors of functions that return a value."""
 
 ANY: dict[str, Door] = {
-    "engine.jvp": _jvp, "engine.vjp": _vjp, "engine.multi_jvp": _multi_jvp, "engine.multi_vjp": _multi_vjp,
+    "engine.jvp": _jvp, "engine.vjp": _vjp, "lib.kernel(checkpoint=)": _segments, "engine.multi_jvp": _multi_jvp, "engine.multi_vjp": _multi_vjp,
     "engine.jacfwd": _full("jacfwd"), "engine.jacrev": _full("jacrev"), "engine.jac_sparse": _jac_sparse,
     "engine.batch_jvp": _batch_jvp, "engine.batch_vjp": _batch_vjp, "jax.grad": _jax_grad, "jax.jvp": _jax_jvp,
     "jax.vmap": _jax_vmap, "jax on CUDA": _device_vmap, "interop.jax.export": _jax_export, "irgrad cc": _command_cc,

@@ -33,6 +33,13 @@ REFUSED = {
         for (struct l *e = head; e; e = e->next) s += sin(e->v);
         return s;
     }"""),
+    "an address in a variable": ("an address is stored in memory that outlives an iteration", """
+    double f(const double *x, long n, long steps) {
+        const double *best[8] = {x, x, x, x, x, x, x, x};
+        double s = 0.3;
+        for (long t = 0; t < steps; t++) { best[t % 8] = x + t % n; s = sin(s) * *best[(3 * t + 1) % 8] + 0.1; }
+        return s * *best[steps % 8];
+    }"""),
     "rows": ("are not known before it", """double f(const double *x, long n, long steps) {
         double **r = malloc(n * sizeof *r), s = 0;
         for (long i = 0; i < n; i++) { r[i] = malloc(8 * sizeof **r); for (int j = 0; j < 8; j++) r[i][j] = x[i]; }
@@ -41,7 +48,7 @@ REFUSED = {
         return s;
     }"""),
 }  # fmt: skip
-LINES = {"it prints": 6, "rand": 6, "a list that grows": 9, "rows": 7}
+LINES = {"an address in a variable": 7, "it prints": 6, "rand": 6, "a list that grows": 9, "rows": 7}
 
 
 @pytest.mark.parametrize("name", REFUSED)
