@@ -383,8 +383,10 @@ VALUED: dict[str, Door] = {
 """Doors of functions that return a value."""
 
 ANY: dict[str, Door] = {
-    "engine.jvp": _jvp, "engine.vjp": _vjp, "lib.kernel(checkpoint=)": _segments, "engine.multi_jvp": _multi_jvp, "engine.multi_vjp": _multi_vjp,
-    "engine.jacfwd": _full("jacfwd"), "engine.jacrev": _full("jacrev"), "engine.jac_sparse": _jac_sparse,
+    "engine.jvp": _jvp, "engine.vjp": _vjp, "lib.kernel(checkpoint=)": _segments,
+    "engine.multi_jvp": _multi_jvp, "engine.multi_vjp": _multi_vjp,
+    "engine.jacfwd": _full("jacfwd"), "engine.jacrev": _full("jacrev"), "engine.jacobian": _full("jacobian"),
+    "engine.jac_sparse": _jac_sparse,
     "engine.batch_jvp": _batch_jvp, "engine.batch_vjp": _batch_vjp, "jax.grad": _jax_grad, "jax.jvp": _jax_jvp,
     "jax.vmap": _jax_vmap, "jax on CUDA": _device_vmap, "interop.jax.export": _jax_export, "irgrad cc": _command_cc,
 }  # fmt: skip

@@ -48,7 +48,7 @@ REFUSED = {
         return s;
     }"""),
 }  # fmt: skip
-LINES = {"an address in a variable": 7, "it prints": 6, "rand": 6, "a list that grows": 9, "rows": 7}
+LINES = {"an address in a variable": 8, "it prints": 6, "rand": 6, "a list that grows": 9, "rows": 7}
 
 
 @pytest.mark.parametrize("name", REFUSED)
