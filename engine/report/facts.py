@@ -177,7 +177,7 @@ class FunctionFacts:
     place: where it is defined; root: whether it is the kernel itself; kept, recalled: outside of loops;
     bytes: of the tape in each call, outside of loops; own_memory: where it allocates memory whose shadow is kept until
     the end of the derivative, in the memory of the tape, beside what is counted here; repeated: it keeps nothing, and
-    is run again in the reverse sweep
+    is run again in the reverse sweep; segments: of a loop that keeps states in place of a tape, what it keeps
     """
 
     name: str
@@ -189,6 +189,7 @@ class FunctionFacts:
     loops: tuple[LoopFacts, ...]
     own_memory: tuple[Place, ...] = ()
     repeated: bool = False
+    segments: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,13 @@ from irgrad.engine.report.counts import Counts
 from irgrad.engine.report.facts import FunctionFacts, KeptValue, LoopFacts, RecalledValue
 from irgrad.engine.report.formulas import Formula
 from irgrad.engine.report.sizes import ALIGNED, Size
+from irgrad.engine.report.words import place_of
 
 if TYPE_CHECKING:
     from irgrad.engine.analyses.control.loops import Loop
     from irgrad.engine.differentiate.tape.demands import Saved
     from irgrad.engine.differentiate.tape.tape_plan import TapePlan
+    from irgrad.engine.normalise.segments import Segments
     from irgrad.engine.report.derivation import Planned
     from irgrad.engine.report.words import Words
 
@@ -30,6 +32,18 @@ _KINDS = {"shadow": "shadow", "tape": "rule", "array": "address", "count": "coun
 def function_facts(planned: Planned, words: Words, *, root: bool) -> FunctionFacts:
     """One function with its loops."""
     return _Reader(planned, words, root).facts()
+
+
+def _segments(made: Segments) -> str:
+    """How a loop keeps states, in words."""
+    choice, arrays = made.choice, len(made.saved)
+    often = f"each {choice.unit:,} iterations" if choice.unit > 1 else "each iteration"
+    if choice.bytes:
+        often = f"as many as fit {choice.bytes // 2:,} bytes, and a tape of {choice.bytes // 2:,}"
+    elif choice.states:
+        often = f"{choice.states:,} at once, placed by binomial checkpointing"
+    memory = f" and {arrays} piece{'s' if arrays > 1 else ''} of memory" if arrays else ""
+    return f"states in place of a tape, {often}: {ty.size_of(made.state)} bytes{memory}"
 
 
 class _Reader:
@@ -48,6 +62,10 @@ class _Reader:
 
     def facts(self) -> FunctionFacts:
         fn, words = self.planned.fn, self.words
+        made = self.reverse.unit.segments.get(fn)
+        if made is not None:
+            name, at = words.function(fn), place_of(made.place)
+            return FunctionFacts(name, at, False, 0, (), (), (), segments=_segments(made))
         kept, recalled = self._kept(None), self._recalled(None)
         split = 0 if self.root else self._record(None)
         loops = tuple(map(self._loop, self.loops))

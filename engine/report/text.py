@@ -98,6 +98,9 @@ def _functions(report: Report) -> Iterator[str]:
     reverse = report.derivative != "jvp"
     yield "loops and the tape" if reverse else "loops"
     for function in report.functions:
+        if function.segments:
+            yield f"  loop at {function.place or function.name}: {function.segments}"
+            continue
         if not function.root:
             each = f": {function.bytes} bytes of tape in each call" if function.bytes else ""
             each = ": no tape, it is run again in the reverse sweep" if function.repeated else each

@@ -169,3 +169,23 @@ def test_forward_mode_keeps_nothing() -> None:
     assert [loop.trips for loop in found.loops] == ["n", "m"]
     assert found.kept == found.recalled == ()
     assert found.tape_bytes() == 0
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"checkpoint": {3: 50}}, "each 50 iterations"),
+        ({"checkpoint": {3: "binomial:8"}}, "8 at once, placed by binomial checkpointing"),
+        ({"tape_memory": "1MB"}, "as many as fit 524,288 bytes, and a tape of 524,288"),
+    ],
+)
+def test_loops_that_keep_states(said: dict[str, Any], words: str) -> None:
+    source = """
+    void f(double *u, long n, long steps) {
+        for (long t = 0; t < steps; t++)
+            for (long i = 1; i < n; i++) u[i] *= u[i - 1] * u[i];
+    }"""
+    made = load(source).kernel("f", "void(inout f64[n] u, i64 n, i64 steps)", **said)
+    text = str(explain(made, "vjp", lanes=False))
+    assert f"loop at line 3: states in place of a tape, {words}: " in text
+    assert "1 piece of memory" in text
