@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Block, ConstExpr, ConstInt, Function, GlobalVariable, Instruction, Module, Value
@@ -11,6 +13,7 @@ from irgrad.rules.effects import facts
 __all__ = ["adopt_memory"]
 
 _SAVE, _RESTORE = "llvm.stacksave", "llvm.stackrestore"
+_PIECE = 16  # to which an arena's memory is aligned
 _NOTES = ("irgrad.tape.need", "irgrad.tape.free_later", "irgrad.tape.finish_later", "irgrad.tape.release_later")
 """What matters where memory may be missing, or is given back: an arena is of one sample."""
 
@@ -81,7 +84,11 @@ def _aligned(module: Module, fn: Function, at: Builder, size: Value, call: Instr
     number = 0 if name in ("aligned_alloc", "memalign") else 1 if "align_val_t" in name else -1
     if number < 0:
         return _reserved(module, fn, at, size)
-    less = at.sub(at.to_i64(call.operands[number], signed=False), ConstInt(ty.I64, 1), ())
+    return _rounded(module, fn, at, size, at.to_i64(call.operands[number], signed=False))
+
+
+def _rounded(module: Module, fn: Function, at: Builder, size: Value, align: Value) -> Value:
+    less = at.sub(align, ConstInt(ty.I64, 1), ())
     memory = _reserved(module, fn, at, at.add(size, less, ()))
     negative = at.sub(ConstInt(ty.I64, 0), at.cast("ptrtoint", memory, ty.I64), ())
     return at.gep(ty.I8, memory, at.binary("and", negative, less), flags=())
@@ -102,6 +109,10 @@ def _shadows(module: Module, fn: Function, replaced: dict[Value, Value]) -> None
         if variable in used - inside - elsewhere and not variable.constant and name.startswith("irgrad."):
             at = Builder(fn.entry, 0)
             size = ConstInt(ty.I64, ty.size_of(variable.value_type))
-            replaced[variable] = _reserved(module, fn, at, size)
+            align = re.search(r"\balign (\d+)", variable.tail)
+            if align is not None and int(align[1]) > _PIECE:
+                replaced[variable] = _rounded(module, fn, at, size, ConstInt(ty.I64, int(align[1])))
+            else:
+                replaced[variable] = _reserved(module, fn, at, size)
             _clear(module, at, replaced[variable], size)
             del module.globals[name]

@@ -81,20 +81,21 @@ done:
     assert body.count("call ptr @irgrad.tape.alloc(") == (1 if restored else 2)
 
 
-def test_shadows_of_tables_are_of_the_sample() -> None:
-    module, text = _adopted("""
-@irgrad.shadow = internal global [4 x double] zeroinitializer
+@pytest.mark.parametrize(("align", "size"), [("", 32), (", align 16", 32), (", align 64", 32 + 63)])
+def test_shadows_of_tables_are_of_the_sample(align: str, size: int) -> None:
+    module, text = _adopted(f"""
+@irgrad.shadow = internal global [4 x double] zeroinitializer{align}
 @state = internal global [4 x double] zeroinitializer
-define void @f(i64 %n, ptr %arena) {
+define void @f(i64 %n, ptr %arena) {{
   %p = getelementptr double, ptr @irgrad.shadow, i64 %n
   store double 1.0, ptr %p
   %q = getelementptr double, ptr @state, i64 %n
   store double 1.0, ptr %q
   ret void
-}
+}}
 """)
     assert list(module.globals) == ["state"], "what the program keeps is refused later, not given to each sample"
-    assert "call ptr @irgrad.tape.alloc(ptr %arena, i64 32)" in text
+    assert f"call ptr @irgrad.tape.alloc(ptr %arena, i64 {size})" in text
 
 
 def test_an_arena_that_a_function_asks_for_is_its_last_argument() -> None:
