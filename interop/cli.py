@@ -119,7 +119,7 @@ def _parser() -> argparse.ArgumentParser:
     rules.set_defaults(run=_rules)
 
     hints = commands.add_parser("hints", help="what lacks a derivative, lines to paste; floats tested for equality")
-    hints.add_argument("file", metavar="FILE", help="a source (.c .cc .cpp .zig .rs), or LLVM IR (.ll .bc)")
+    hints.add_argument("file", metavar="FILE", help="a source (.c .cc .cpp .zig .rs .f90), or LLVM IR (.ll .bc)")
     _build_arguments(hints)
     _rules_argument(hints)
     hints.set_defaults(run=_hints)

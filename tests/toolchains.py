@@ -7,12 +7,13 @@ from importlib.util import find_spec
 
 import pytest
 
+from irgrad.interop.loaders.fortran import find_flang
 from irgrad.interop.loaders.rust import find_rustc
 from irgrad.rules.errors import IRGradError
 
-__all__ = ["missing", "needs_rustc"]
+__all__ = ["missing", "needs_flang", "needs_rustc"]
 
-_FIND: dict[str, Callable[[], object]] = {"rustc": find_rustc}
+_FIND: dict[str, Callable[[], object]] = {"rustc": find_rustc, "flang": find_flang}
 
 
 _LIBRARIES = {"torch": "PyTorch", "tensorflow": "TensorFlow"}
@@ -35,3 +36,4 @@ def _needs(tool: str) -> pytest.MarkDecorator:
 
 
 needs_rustc = _needs("rustc")
+needs_flang = _needs("flang")

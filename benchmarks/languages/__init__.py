@@ -39,6 +39,7 @@ LANGUAGES = {
     "Zig": Spoken("model.zig", _SIZED),
     "Numba": Spoken("model.py", _SLICES),
     "Rust": Spoken("model.rs", _SLICES),
+    "Fortran": Spoken("model.f90", _SLICES),
 }
 
 

@@ -32,6 +32,8 @@ _NUMBER = re.compile(
     r'^(@irgrad\.panic\.[\w.]+ = private constant \{ i32, \[\d+ x i8\] \} \{ i32 )\d+'
     r'(, \[\d+ x i8\] c"([^"\n]*)")', re.M,
 )  # fmt: skip
+_CFI_VERSION = 20240719
+_CFI_TYPES = {"i8": 7, "i16": 8, "i32": 9, "i64": 10, "f32": 27, "f64": 28}
 _ENDING = """define internal void @irgrad.panic(ptr %which) noinline noreturn cold {
   %text = getelementptr i8, ptr %which, i64 4
   %written = call i64 @strlen(ptr %text)
@@ -83,7 +85,7 @@ def checked_kernel(
         given = structs.c
         _check_layouts(structs, described)
     elif signature is None:
-        given = _inferred(prototype, described) or infer(prototype)
+        given = _inferred(text, prototype, described) or infer(prototype)
     else:
         given = signature if isinstance(signature, Signature) else Signature(signature)
     if errors is not None:
@@ -91,7 +93,7 @@ def checked_kernel(
     try:
         made = checked(text, name, given, prototype)
     except SignatureError as error:
-        suggested = _suggested(prototype, described)
+        suggested = _suggested(text, prototype, described)
         raise error.change(fix=f"{error.fix}\nfrom this draft   {suggested}") if suggested else error from None
     table = {**made.errors, **(errors or {})}
     if structs is None:
@@ -106,17 +108,22 @@ def checked_kernel(
     return struct_kernel(made.text, made.name, whole, fingerprint(made.text), table, options, tuple(code))
 
 
-def _suggested(prototype: Prototype, described: Callable[[], str] | None) -> str:
+def _suggested(text: str, prototype: Prototype, described: Callable[[], str] | None) -> str:
     """A signature from the types of the source; empty where they are not known."""
+    from irgrad.interop.loaders import fortran
     from irgrad.interop.loaders.rust_types import draft
 
+    if fortran.passing(text, prototype.name) is not None:
+        return fortran.draft(text, prototype)
     try:
         return (draft(described(), prototype.name) if described is not None else None) or ""
     except IRGradError:  # of a compiler that takes no words for its debug information
         return ""
 
 
-def _inferred(prototype: Prototype, described: Callable[[], str] | None) -> Signature | None:
+def _inferred(
+    text: str, prototype: Prototype, described: Callable[[], str] | None
+) -> Signature | None:
     """The signature where the source's types settle it: numbers, and slices and arrays of them that are only read.
 
     Raises SignatureError with a draft where they do not."""
@@ -127,7 +134,7 @@ def _inferred(prototype: Prototype, described: Callable[[], str] | None) -> Sign
     plain = all(not kind.startswith(("{", "[", "<", "ptr")) for kind in prototype.params)
     if named and plain and not prototype.returns.startswith(("{", "[", "<", "ptr")):
         return None
-    suggested = _suggested(prototype, described)
+    suggested = _suggested(text, prototype, described)
     if suggested and "?" not in suggested and not has_structs(suggested) and not re.search(r"\binout\b", suggested):
         return Signature(suggested)
     held = suggested and "?" in suggested
@@ -156,6 +163,7 @@ def checked(text: str, name: str, signature: Signature, prototype: Prototype) ->
     from irgrad.engine.signature.dtypes import DTYPES
     from irgrad.engine.signature.signature import Signature
     from irgrad.engine.signature.status import CHECKED
+    from irgrad.interop.loaders.fortran import passing
 
     first = _BEYOND if signature.status is not None else 1
     errors: dict[int, str] = {}
@@ -174,7 +182,7 @@ def checked(text: str, name: str, signature: Signature, prototype: Prototype) ->
             fix="`inout i32[1]` for the parameter   or   return the status",
         )
     given, symbol = _flat(signature), f"{name}{CHECKED}"
-    wrapper = _Writer(signature, given, prototype).text(symbol, name)
+    wrapper = _Writer(signature, given, prototype, passing(text, name)).text(symbol, name)
     return Checked(f"{text}\n{wrapper}", symbol, Signature(given, DTYPES["i32"], returns_status=True), errors)
 
 
@@ -208,8 +216,10 @@ def _flat(signature: Signature) -> tuple[Parameter, ...]:
 class _Writer:
     """Writes the wrapper."""
 
-    def __init__(self, signature: Signature, given: Sequence[Parameter], prototype: Prototype) -> None:
-        self.signature, self.given, self.prototype = signature, given, prototype
+    def __init__(
+        self, signature: Signature, given: Sequence[Parameter], prototype: Prototype, passing: Sequence[str] | None
+    ) -> None:  # fmt: skip
+        self.signature, self.given, self.prototype, self.passing = signature, given, prototype, passing
         self.rows: list[str] = []
 
     def text(self, symbol: str, name: str) -> str:
@@ -262,6 +272,9 @@ class _Writer:
         """One value as the function takes it."""
         kind, written = self.prototype.params[at].split(" ")[0], self.prototype.written[at]
         wanted = "ptr" if p.is_array else p.dtype.ir
+        how = self.passing[at].split() if self.passing is not None and at < len(self.passing) else []
+        if how and kind == "ptr":
+            return self._referred(p, *how)
         if kind != wanted:
             raise self._error(f"parameter `{p}` contradicts the function",
                               f"the function takes `{kind}`, the signature says `{wanted}`", self._draft())  # fmt: skip
@@ -276,6 +289,54 @@ class _Writer:
             raise self._error(f"`{p}` has {size} bytes", f"the function takes {held[1]}", "the whole shape")
         struct = _SRET.search(written)
         return f"ptr sret({struct[1]}) %a.{p.name}" if struct else f"ptr %a.{p.name}"
+
+    def _referred(self, p: Parameter, form: str, element: str = "", rank: str = "0") -> str:
+        """The address that a procedure of Fortran gets: of a number, of an array, of an array's descriptor."""
+        if form == "reference" and p.shape == () and element == p.dtype.name:
+            return f"ptr %a.{p.name}"
+        scalar = form == "reference"
+        same = element == p.dtype.name or (element == "?" and p.dtype.kind == "s")
+        if form == "other" or p.is_array == scalar or not same:
+            wanted = "a type that no signature has" if form == "other" else f"`{element}`"
+            if form != "other":
+                wanted += " by reference: a number of the signature" if scalar else " in an array"
+            raise self._error(
+                f"parameter `{p}` contradicts the procedure", f"it takes {wanted}",
+                "numbers and arrays with the element types of the source; shapes are those of NumPy, which are "
+                "Fortran's from back to front; `out f64 y` for a number that is written",
+            )  # fmt: skip
+        if scalar:
+            self.rows.append(f"  %r.{p.name} = alloca {p.dtype.ir}, align {p.dtype.size}")
+            self.rows.append(f"  store {p.dtype.ir} %a.{p.name}, ptr %r.{p.name}, align {p.dtype.size}")
+            return f"ptr %r.{p.name}"
+        if form == "array":
+            return f"ptr %a.{p.name}"
+        if len(p.shape or ()) != int(rank):
+            raise self._error(f"`{p}` has {len(p.shape or ())} extents", f"the array of the source has {rank}", "all")
+        return self._descriptor(p)
+
+    def _descriptor(self, p: Parameter) -> str:
+        """A contiguous array as flang describes it: address, bytes of an element, version, rank, type, attribute; lower
+        bound, extent and stride of each axis, the first of which is the last of NumPy's."""
+        shape, place = list(p.shape or ()), f"%d.{p.name}"
+        self.rows.append(f"  {place} = alloca [{24 + 24 * len(shape)} x i8], align 8")
+
+        def put(at: int, kind: str, value: str) -> None:
+            address = self._emit(f"getelementptr i8, ptr {place}, i64 {at}")
+            self.rows.append(f"  store {kind} {value}, ptr {address}")
+
+        put(0, "ptr", f"%a.{p.name}")
+        put(8, "i64", str(p.dtype.size))
+        put(16, "i32", str(_CFI_VERSION))
+        for at, number in zip((20, 21, 22, 23), (len(shape), _CFI_TYPES.get(p.dtype.name, -1), 0, 0), strict=True):
+            put(at, "i8", str(number))
+        stride = str(p.dtype.size)
+        for axis, extent in enumerate(reversed(shape)):
+            count = self._extent(extent)
+            for n, value in enumerate(("1", count, stride)):
+                put(24 + 24 * axis + 8 * n, "i64", value)
+            stride = self._emit(f"mul i64 {stride}, {count}")
+        return f"ptr {place}"
 
     def _length(self, p: Parameter, written: str) -> str:
         """The elements of a slice: the product of the extents, without those inside of an element."""

@@ -55,6 +55,12 @@ def _rust(path: Path, options: Options, display: str | None) -> Compilation:
     return compile_rust(path, options, display)
 
 
+def _fortran(path: Path, options: Options, display: str | None) -> Compilation:
+    from irgrad.interop.loaders.fortran import compile_fortran
+
+    return compile_fortran(path, options, display)
+
+
 def _text(path: Path, options: Options, display: str | None) -> Compilation:
     from irgrad.interop.loaders.link import read_text
 
@@ -87,6 +93,7 @@ LANGUAGES: tuple[Language, ...] = (
              types=TYPES),
     Language("zig", (".zig",), _zig),
     Language("rust", (".rs",), _rust, complete=_with_libstd, types=("-Cdebuginfo=2",), fails=True),
+    Language("fortran", (".f90", ".f95", ".f03", ".f08", ".F90"), _fortran, fails=True),
     Language("ll", (".ll",), _text, trusted=False),
     Language("bc", (".bc",), _bitcode, trusted=False, text=False),
 )

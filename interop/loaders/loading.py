@@ -38,15 +38,15 @@ def load(
     preopt: bool = True,
     cpu: str = "native",
 ) -> Library:
-    """Load functions from C, C++, Zig, Rust, LLVM IR text or bitcode.
+    """Load functions from C, C++, Zig, Rust, Fortran, LLVM IR text or bitcode.
 
-    source:   a path (.c .cc .cpp .cxx .zig .rs .ll .bc), a list of them linked together, or a string of C (it contains
-              a newline or `{`)
+    source:   a path (.c .cc .cpp .cxx .zig .rs .f90 .ll .bc), a list of them linked together, or a string of C (it
+              contains a newline or `{`)
     include:  folders for `#include`;  define: macros, `{"N": 8, "DEBUG": True}`, "" for nothing
     flags:    more words for the compiler, last on its command line
     link:     more sources (linked in) or shared libraries (.so, opened for their symbols)
     opt:      "O0" ... "O3": let the compiler optimise; by default irgrad runs the passes itself
-    language: "c", "c++", "zig", "rust", "ll" or "bc" where the suffix does not say it, or for a string
+    language: "c", "c++", "zig", "rust", "fortran", "ll" or "bc" where the suffix does not say it, or for a string
     preopt:   False to differentiate before any optimisation, and to optimise only the derivative: slower, for measuring
               what optimising first is worth (benchmarks/preopt.py)
     cpu:      "native" for machine code with all that this machine's CPU can do, fused multiply-add among it;

@@ -136,12 +136,12 @@ def check_layout(text: str, struct: Struct) -> None:
     theirs = _Types(text).struct(struct.name)
     if theirs is None:
         raise SignatureError(f"there is no struct `{struct.name}` in the source", where=f"`{struct}`",
-                             because="rustc orders fields as it likes, so the layout is looked up by the name",
+                             because="compilers may order fields as they like, so the layout is looked up by the name",
                              fix="call it as the source does, fields in the order of the draft that lib.kernel(name) "
                                  "gives")  # fmt: skip
     ours = [(field.name, field.offset) for field in struct.fields]
     if ours != [(name, at) for name, _, at in theirs]:
         shown = ", ".join(f"{name} at byte {at}" for name, _, at in theirs)
         raise SignatureError(f"`struct {struct.name}` lies otherwise in the source", where=f"`{struct}`",
-                             because=f"rustc has {shown}",
+                             because=f"the compiler has {shown}",
                              fix="the fields in this order   or   `#[repr(C)]` before the struct, and its order")

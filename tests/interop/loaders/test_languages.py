@@ -63,14 +63,15 @@ def test_names_and_suffixes_are_each_one_language() -> None:
     assert by_name("cobol") is None and by_suffix(".cob") is None
 
 
-TOOLS = {"Rust": "rustc"}
+TOOLS = {"Rust": "rustc", "Fortran": "flang"}
 
 
-@pytest.mark.parametrize(("language", "function"), fast(2, [
-    ("Zig", "energy"), ("Rust", "energy"), *((language, function) for language in ("C++", "Zig", "Numba", "Rust")
-                                             for function in FUNCTIONS if (language, function) not in
-                                             (("Zig", "energy"), ("Rust", "energy"))),
-]))  # fmt: skip
+CELLS = [("Zig", "energy"), ("Rust", "energy"), ("Fortran", "energy")]
+CELLS += [(language, function) for language in ("C++", "Zig", "Numba", "Rust", "Fortran") for function in FUNCTIONS
+          if (language, function) not in CELLS]  # fmt: skip
+
+
+@pytest.mark.parametrize(("language", "function"), fast(3, CELLS))
 def test_derivatives_are_those_of_c(language: str, function: str) -> None:
     why = missing(TOOLS[language]) if language in TOOLS else ""
     if why:
