@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from irgrad.engine.batches.batched import batch, batch_grad, batch_jvp, batch_value_and_grad, batch_vjp, explain_batch
+from irgrad.engine.batches.broadcast import broadcast
 from irgrad.engine.functions.checking import CheckReport, check
 from irgrad.engine.functions.directions import multi_jvp, multi_vjp
 from irgrad.engine.functions.gradients import grad, hvp, jvp, value_and_grad, vjp
@@ -16,6 +17,7 @@ __all__ = [
     "batch_jvp",
     "batch_value_and_grad",
     "batch_vjp",
+    "broadcast",
     "check",
     "explain_batch",
     "grad",

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-__all__ = ["BRIDGES", "bridge_for"]
+from irgrad.rules.errors import Unsupported
+
+__all__ = ["BRIDGES", "bridge_for", "bridge_function"]
 
 BRIDGES: dict[str, Callable[[], Any]] = {}
 """By library: a function that imports the bridge. Filled by `irgrad.interop`."""
@@ -43,4 +45,22 @@ def bridge_for(values: Iterable[Any]) -> Callable[..., Any] | None:
                 if bridge.owns(value):
                     _KNOWN[kind] = bridge.call
                     return _KNOWN[kind]
+    return None
+
+
+def bridge_function(values: Sequence[Any], name: str) -> Callable[..., Any] | None:
+    """The function `name` of the bridge to whose library one of the values belongs, None where they belong to none.
+
+    Raises Unsupported where that bridge has no such function.
+    """
+    if bridge_for(values) is None:
+        return None
+    for library, load in BRIDGES.items():
+        if library in sys.modules and any(load().owns(value) for value in values):
+            function: Callable[..., Any] | None = getattr(load(), name, None)
+            if function is None:
+                raise Unsupported(f"`{name}` does not take values of {library}",
+                                  because="derivatives would not flow through it",
+                                  fix="pass NumPy arrays or values of JAX   or   map the kernel")  # fmt: skip
+            return function
     return None

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         batch_jvp,
         batch_value_and_grad,
         batch_vjp,
+        broadcast,
         check,
         check_rule,
         explain,
@@ -97,8 +98,8 @@ _ERRORS = (
 )
 
 _ENGINE = (
-    "Kernel", "Signature", "batch", "batch_grad", "batch_jvp", "batch_value_and_grad", "batch_vjp", "check",
-    "check_rule", "explain", "explain_batch", "explain_plan", "explain_rules", "explain_tape", "fixed_point",
+    "Kernel", "Signature", "batch", "batch_grad", "batch_jvp", "batch_value_and_grad", "batch_vjp", "broadcast",
+    "check", "check_rule", "explain", "explain_batch", "explain_plan", "explain_rules", "explain_tape", "fixed_point",
     "grad", "hessian", "hessian_sparse", "hvp", "jac_sparse", "jacfwd", "jacobian", "jacrev", "jvp",
     "linear_solve", "multi_jvp", "multi_vjp", "release", "root", "value_and_grad", "vjp",
 )  # fmt: skip
@@ -146,6 +147,7 @@ __all__ = [
     "batch_jvp",
     "batch_value_and_grad",
     "batch_vjp",
+    "broadcast",
     "check",
     "check_rule",
     "engine",
