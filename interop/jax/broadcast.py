@@ -33,7 +33,7 @@ def broadcast(made: Broadcast, args: tuple[Any, ...]) -> Any:
         raise ShapeError("the shapes cannot be broadcast", where=f"`{kernel.signature}`", because=str(error),
                          fix="axes that differ have to be of size 1: x[:, None]") from None  # fmt: skip
 
-    @jax.custom_jvp
+    @jax.custom_jvp  # type: ignore[untyped-decorator]
     def whole(*values: Any) -> Any:
         return _mapped(kernel, values, shape)
 
