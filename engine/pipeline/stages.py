@@ -26,6 +26,7 @@ from irgrad.engine.normalise.demote import close_loops
 from irgrad.engine.normalise.desugar import desugar
 from irgrad.engine.normalise.equal_phis import merge_alike
 from irgrad.engine.normalise.exceptions.unwinding import lower_exceptions
+from irgrad.engine.normalise.extrema import address_extrema
 from irgrad.engine.normalise.library import expand_library
 from irgrad.engine.normalise.reducible import canonicalise, make_reducible
 from irgrad.engine.normalise.reinterpret.elements import separate_elements
@@ -95,6 +96,7 @@ NORMALISE = (
     function_pass("make-reducible", _alone(make_reducible)),
     function_pass("canonical-loops", _alone(canonicalise)),
     _rooted("reuse-scratch", reuse_scratch),
+    _rooted("address-extrema", address_extrema),
     function_pass("close-loops", _alone(close_loops)),
 )
 

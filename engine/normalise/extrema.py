@@ -1,0 +1,157 @@
+"""The largest or smallest of what a loop loads, as the address that it was loaded from.
+
+    loop:                                        loop:
+      m = phi(start, m')                           m = phi(start, m'), w = phi(&start, w')
+      v = load a                                   v = load a
+      m' = select(v > m, v, m)              ->     m' = select(v > m, v, m), w' = select(v > m, a, w)
+    exit:                                        exit:
+      ... m' ...                                   ... load w' ...
+
+The value behind the loop is that of one element, and so is its derivative. As the value of a chain of choices it has
+the derivative of each of them: which way each went is kept, and the loop is run backwards to find the one element that
+was chosen. The address says it at once, in both modes. The chain stays for what is compared.
+
+Sound where nothing in the loop writes the memory of what it loads. Ties go where the chain sends them. Starts from
+memory of its own, since a start need not be loaded from anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from irgrad.engine.analyses.activity.facts import points_to
+from irgrad.engine.analyses.control.cache import get
+from irgrad.engine.analyses.control.loops import Loop, Loops
+from irgrad.engine.analyses.memory.points_to import Pointers
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.builder import Builder
+from irgrad.engine.ir.model import ConstInt, Function, Instruction, Module, Value
+from irgrad.engine.ir.rewrite import replace_uses
+from irgrad.engine.ir.uses import uses_of
+from irgrad.engine.normalise.demote import close_loops
+from irgrad.engine.normalise.scratch import normal_form
+
+__all__ = ["address_extrema"]
+
+_FUNCTIONS = ("llvm.maxnum.", "llvm.minnum.", "llvm.maximumnum.", "llvm.minimumnum.")
+Uses = Mapping[Value, list[Instruction]]
+
+
+@dataclass(slots=True)
+class _Extremum:
+    """A running extremum: its phi in the header, its next value, what is loaded, the phis behind the loop."""
+
+    loop: Loop
+    phi: Instruction
+    last: Instruction
+    item: Instruction
+    exits: list[Instruction]
+
+
+def address_extrema(module: Module, root: Function) -> int:
+    """Have the loops of a module find where their extrema are. Returns how many do."""
+    if not normal_form(root):
+        return 0
+    found = [(fn, one) for fn in module.functions.values() if fn.blocks and _promising(fn) for one in _extrema(fn)]
+    if not found:
+        return 0
+    pointers = points_to(module, root)
+    count = 0
+    for fn, one in found:
+        if fn in pointers.functions and _unwritten(pointers, one):
+            _rewrite(fn, one)
+            count += 1
+    return count
+
+
+def _promising(fn: Function) -> bool:
+    """Whether a function has such a loop once the values of its loops leave them through phis."""
+    headers = [phi for loop in get(Loops, fn).all for phi in loop.header.phis if loop.latch is not None]
+    if not any(_item(phi.operands[-1], phi) or _item(phi.operands[0], phi) for phi in headers):
+        return False
+    close_loops(fn)
+    return True
+
+
+def _extrema(fn: Function) -> list[_Extremum]:
+    uses, loops = uses_of(fn.blocks), get(Loops, fn)
+    found = (_extremum(loop, phi, loops, uses) for loop in loops.all for phi in loop.header.phis)
+    return [one for one in found if one is not None]
+
+
+def _extremum(loop: Loop, phi: Instruction, loops: Loops, uses: Uses) -> _Extremum | None:
+    if loop.latch is None or loop.preheader is None or not isinstance(phi.type, ty.FloatType):
+        return None
+    last = phi.operands[phi.blocks.index(loop.latch)]
+    item = _item(last, phi)
+    if item is None or not isinstance(last, Instruction):
+        return None
+    inside = loop is loops.of(last.block) is loops.of(item.block) if last.block and item.block else False
+    users = [user for value in (phi, last) for user in uses.get(value, ())]
+    exits = [user for user in dict.fromkeys(users) if user.opcode == "phi" and not loop.contains(user.block)]
+    others = [user for user in users if user not in exits and user is not phi and user is not last]
+    whole = all(set(user.operands) <= {phi, last} for user in exits)
+    dedicated = all(loop.contains(source) for exit_ in loop.exits for source in loops.cfg.preds(exit_))
+    if not inside or not exits or not whole or not dedicated or any(user.opcode != "fcmp" for user in others):
+        return None
+    return _Extremum(loop, phi, last, item, exits)
+
+
+def _item(last: Value, phi: Instruction) -> Instruction | None:
+    """What the next value of a phi is, if it is not the phi again: a load, with which the phi is compared."""
+    if not isinstance(last, Instruction):
+        return None
+    if last.opcode == "select" and isinstance(last.operands[0], Instruction) and last.operands[0].opcode == "fcmp":
+        sides = last.operands[1:]
+    elif last.opcode == "call" and (last.callee_name or "").startswith(_FUNCTIONS):
+        sides = last.args
+    else:
+        return None
+    others = [side for side in sides if side is not phi]
+    if len(others) != 1 or not isinstance(others[0], Instruction):
+        return None
+    item = others[0]
+    return item if item.opcode == "load" and not item.volatile and not item.ordering else None
+
+
+def _unwritten(pointers: Pointers, one: _Extremum) -> bool:
+    """Whether the memory that is loaded from stays as it is while the loop runs."""
+    objects = pointers.expand(pointers.of(one.item.operands[0]))
+    writes = 0
+    for block in one.loop.blocks:
+        for instr in block.instructions:
+            writes |= pointers.instr_writes(instr)
+    return bool(objects) and not objects & writes
+
+
+def _rewrite(fn: Function, one: _Extremum) -> None:
+    phi, last, item, loop = one.phi, one.last, one.item, one.loop
+    assert loop.preheader is not None and loop.latch is not None and last.block is not None
+    align = max(item.align, ty.align_of(phi.type))
+    slot = Builder(fn.entry, 0).alloca(phi.type, ConstInt(ty.I32, 1), align)
+    start = phi.operands[phi.blocks.index(loop.preheader)]
+    Builder(loop.preheader, len(loop.preheader.instructions) - 1).store(start, slot, align)
+    where = Builder(loop.header, 0).phi(ty.PTR, [(slot, loop.preheader)])
+    at = Builder(last.block, last.block.instructions.index(last) + 1)
+    address = item.operands[0]
+    if last.opcode == "select":
+        sides: list[Value] = [where if side is phi else address for side in last.operands[1:]]
+        latest = at.select(last.operands[0], *sides)
+    elif last.args[0] is phi:  # the argument that the result equals, of two the first
+        latest = at.select(at.fcmp("une", last, phi), address, where)
+    else:
+        latest = at.select(at.fcmp("oeq", last, item), address, where)
+    where.operands.append(latest)
+    where.blocks.append(loop.latch)
+    places: dict[Value, Value] = {phi: where, last: latest}
+    for old in one.exits:
+        assert old.block is not None
+        sources = [(places[v], source) for v, source in zip(old.operands, old.blocks, strict=True)]
+        place = Builder(old.block, 0).phi(ty.PTR, sources)
+        found = Builder(old.block, len(old.block.phis)).load(old.type, place, align=item.align)
+        assert isinstance(found, Instruction)
+        found.metadata = {"dbg": item.metadata["dbg"]} if "dbg" in item.metadata else {}
+        found.name = old.name
+        old.block.instructions.remove(old)
+        replace_uses(fn, {old: found})
