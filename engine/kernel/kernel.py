@@ -127,7 +127,7 @@ class Kernel:
         self._bind = Binder(signature)
         self._lock = threading.Lock()
         self._calls: Calls | None = None
-        self.adapters: dict[str, Any] = {}  # what the bridges to other frameworks keep for it
+        self.adapters: dict[Any, Any] = {}  # what the bridges to other frameworks keep for it
         self.handle = f"{source.name}.{self.content_digest}.{next(_NUMBERS)}"
         KERNELS[self.handle] = self
         outputs = [i for i, p in enumerate(signature.parameters) if p.is_output]

@@ -18,8 +18,9 @@ from irgrad.engine.kernel.binding import as_array, as_scalar
 from irgrad.engine.kernel.kernel import KERNELS, Kernel
 from irgrad.engine.signature.parameter import Parameter
 from irgrad.interop.programs.arguments import Values, bound_call, extents_of
+from irgrad.interop.programs.plans import plan_of
 from irgrad.interop.torch import operator  # noqa: F401 - it registers the operator
-from irgrad.interop.torch.function import PLAIN, Plan, apply, modes, plan_of
+from irgrad.interop.torch.function import PLAIN, Plan, apply, modes
 from irgrad.rules.errors import DTypeError, IRGradError, ShapeError, Unsupported
 from irgrad.rules.layers import token
 
@@ -104,7 +105,7 @@ class _Caller:
         kernel = self._kernel
         args = [_known(value) for value in args]
         made = bound_call(kernel, kernel.ordered(tuple(args), {}), _VALUES)
-        plan = plan_of(made.spec, made.sizes, made.constants)
+        plan = plan_of(Plan, made.spec, made.sizes, made.constants)
         if key and len(self._known) < _MOST_SHAPES:
             self._known[key] = plan
         return apply(plan, made.operands)

@@ -19,12 +19,10 @@ from weakref import WeakValueDictionary
 import torch
 from torch.autograd import forward_ad
 
-from irgrad.engine.codegen.cache import fingerprint
-from irgrad.interop.programs.algebra import Spec
-from irgrad.interop.programs.native import Native, native_call
-from irgrad.interop.programs.terms import OPERAND, Term, gradient_terms, tangent_terms
+from irgrad.interop.programs import plans
+from irgrad.interop.programs.terms import OPERAND, Term
 
-__all__ = ["NAMED", "PLAIN", "Plan", "apply", "gradients_of", "modes", "plan_of"]
+__all__ = ["NAMED", "PLAIN", "Plan", "apply", "gradients_of", "modes"]
 
 PLAIN = frozenset((torch.Tensor, torch.nn.Parameter))
 """Tensors that are nothing but tensors."""
@@ -37,54 +35,31 @@ _SMALL = 4096
 _is_mapped = torch._C._functorch.is_legacy_batchedtensor
 
 
-Terms = list[tuple["Plan", Term]]
-
-
 NAMED: WeakValueDictionary[str, Plan] = WeakValueDictionary()
 """Plans by the names that stand in graphs."""
-
-
-def plan_of(spec: Spec, sizes: Any, constants: Any, batch: tuple[int, ...] = ()) -> Plan:
-    """The plan for a call; made once, and kept as long as the kernel is."""
-    known = spec.kernel.adapters.setdefault("torch plans", {})
-    key = spec, sizes, constants, batch
-    plan: Plan | None = known.get(key)
-    return known.setdefault(key, Plan(*key)) if plan is None else plan
 
 
 class NoMemory(Exception):
     """A tensor that stands for several."""
 
 
-class Plan:
-    """A program with its sizes and batch axes, and the plans of its derivatives. Made by `plan_of`."""
-
-    def __init__(self, spec: Spec, sizes: Any, constants: Any, batch: tuple[int, ...]) -> None:
-        self.spec, self.sizes, self.constants, self.batch = spec, sizes, constants, batch
-        names = dict(sizes)
-        kinds = [getattr(torch, spec.dtype(i).name) for i in spec.results]
-        self.results = [((*batch, *spec.shape(i, names)), kind) for i, kind in zip(spec.results, kinds, strict=True)]
-        self.flows = [spec.flows(i) for i in spec.results]
-        self._like: list[tuple[torch.Tensor | None, tuple[int, ...], torch.dtype]] | None = None
-        self._gradients: dict[Any, Terms] = {}
-        self._tangents: dict[Any, Terms] = {}
+class Plan(plans.Plan):
+    """A plan on tensors."""
 
     @cached_property
     def name(self) -> str:
-        """What graphs know it by: a digest of all that determines it, so that one which another process has stored
-        means the same here."""
-        spec = self.spec
-        said = [spec.inputs, spec.directions, spec.cotangents, spec.wanted, self.sizes, self.constants, self.batch]
-        ruled = spec.rules.digest if spec.rules is not None else ""
-        found = fingerprint(spec.kernel.content_digest, ruled, *map(repr, said))
-        name = f"{spec.kernel.name}.{found[:32]}"
-        NAMED[name] = self
-        return name
+        """What graphs know it by."""
+        NAMED[super().name] = self
+        return super().name
 
     @cached_property
-    def native(self) -> Native:
-        """The compiled program."""
-        return native_call(self.spec, self.sizes, self.constants, self.batch)
+    def made(self) -> list[tuple[tuple[int, ...], torch.dtype]]:
+        """Shapes and dtypes of the results."""
+        return [(shape, getattr(torch, kind)) for shape, kind in self.results]
+
+    @cached_property
+    def _like(self) -> list[torch.Tensor | None]:
+        return [torch.empty(s, dtype=kind) if math.prod(s) <= _SMALL else None for s, kind in self.made]
 
     def run(self, operands: Tensors) -> tuple[torch.Tensor, ...]:
         """The results, without a record of how they were made. Tensors that stand for something else (while a graph is
@@ -120,37 +95,8 @@ class Plan:
 
     def _fresh(self) -> tuple[torch.Tensor, ...]:
         """Tensors for the results: small ones like one that is there, which is faster."""
-        if self._like is None:
-            self._like = [
-                (torch.empty(shape, dtype=kind) if math.prod(shape) <= _SMALL else None, shape, kind)
-                for shape, kind in self.results
-            ]
-        return tuple(
-            [
-                torch.empty(shape, dtype=kind) if like is None else torch.empty_like(like)
-                for like, shape, kind in self._like
-            ]
-        )
-
-    def gradients(self, wanted: tuple[int, ...], live: tuple[int, ...]) -> Terms:
-        """The terms of the gradients of these operands from cotangents of these results."""
-        key = wanted, live
-        if key not in self._gradients:
-            self._gradients[key] = self._terms(gradient_terms(self.spec, wanted, live))
-        return self._gradients[key]
-
-    def tangents(self, moved: tuple[int, ...]) -> Terms:
-        """The terms of the results' tangents from those of these operands."""
-        if moved not in self._tangents:
-            self._tangents[moved] = self._terms(tangent_terms(self.spec, moved))
-        return self._tangents[moved]
-
-    def _terms(self, terms: list[Term]) -> Terms:
-        return [(plan_of(term.spec, self.sizes, self.constants, self.batch), term) for term in terms]
-
-    def mapped(self, size: int) -> Plan:
-        """The same with one more batch axis in front."""
-        return plan_of(self.spec, self.sizes, self.constants, (size, *self.batch))
+        rows = zip(self._like, self.made, strict=True)
+        return tuple([torch.empty(s, dtype=kind) if x is None else torch.empty_like(x) for x, (s, kind) in rows])
 
 
 def _mapped(plan: Plan, operands: Tensors) -> tuple[torch.Tensor, ...]:
@@ -194,7 +140,7 @@ def _keep(ctx: Any, plan: Plan, operands: Tensors, out: Tensors) -> None:
         ctx.mark_non_differentiable(*(y for y, flows in zip(out, plan.flows, strict=True) if not flows))
 
 
-def _sums(terms: Terms, operands: Tensors, given: Sequence[Any]) -> dict[int, Any]:
+def _sums(terms: list[tuple[Plan, Term]], operands: Tensors, given: Sequence[Any]) -> dict[int, Any]:
     """The sums of the terms, by target."""
     sums: dict[int, Any] = {}
     for plan, term in terms:
@@ -241,7 +187,7 @@ class _Recorded(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
         return tuple(
             [
                 sums[n] if n in sums else torch.zeros(shape, dtype=dtype) if plan.flows[n] else None
-                for n, (shape, dtype) in enumerate(plan.results)
+                for n, (shape, dtype) in enumerate(plan.made)
             ]
         )
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from irgrad.interop.torch.function import NAMED, Plan, gradients_of
-from irgrad.rules.errors import IRGradError, Unsupported
+from irgrad.rules.errors import IRGradError, ShapeError, Unsupported
 
 __all__: list[str] = []
 
@@ -46,6 +46,13 @@ def _call(program: str, operands: list[torch.Tensor]) -> list[torch.Tensor]:
                 because="a kernel that is called with tensors runs on the CPU",
                 fix="x.cpu(); for NVIDIA's GPUs call the kernel from JAX",
             )
+    wanted = [(shape, kind.name) for shape, kind in plan.native.operands]
+    axes = len(plan.batch)
+    for value, (shape, kind) in zip(operands, wanted, strict=True):
+        front = all(n in (1, size) for n, size in zip(value.shape, shape[:axes], strict=False))
+        if not front or tuple(value.shape[axes:]) != shape[axes:] or value.dtype is not getattr(torch, kind):
+            raise ShapeError(f"an operand of `irgrad::call` is a {tuple(value.shape)} of {value.dtype}", which=program,
+                             because=f"wanted a {shape} of {kind}", fix="call the kernel, it makes the operands")
     return list(plan.compute(operands))
 
 
@@ -53,7 +60,7 @@ def _fake(program: str, operands: list[torch.Tensor]) -> list[torch.Tensor]:
     plan = _plan(program)
     _IN_GRAPHS[program] = plan
     device = operands[0].device if operands else None
-    return [torch.empty(shape, dtype=dtype, device=device) for shape, dtype in plan.results]
+    return [torch.empty(shape, dtype=dtype, device=device) for shape, dtype in plan.made]
 
 
 def _setup(ctx: Any, inputs: Any, output: Any) -> None:
