@@ -11,7 +11,7 @@ from typing import Any
 
 from irgrad.engine.support.foreign import BRIDGES
 
-_PACKAGES = ("jax", "loaders", "torch")
+_PACKAGES = ("jax", "loaders", "tensorflow", "torch")
 
 
 def _jax() -> Any:
@@ -26,7 +26,13 @@ def _torch() -> Any:
     return bridge
 
 
-BRIDGES.update(jax=_jax, torch=_torch)
+def _tensorflow() -> Any:
+    import irgrad.interop.tensorflow as bridge
+
+    return bridge
+
+
+BRIDGES.update(jax=_jax, torch=_torch, tensorflow=_tensorflow)
 
 
 def __getattr__(name: str) -> Any:

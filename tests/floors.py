@@ -30,7 +30,7 @@ ORDER = """
     engine.differentiate.reverse engine.differentiate
     engine.codegen engine.pipeline engine.signature engine.kernel engine.functions engine.batches engine.grids
     engine.report engine.rulecheck engine.enzyme engine
-    interop.loaders interop.programs interop.jax interop.torch interop interop.facade
+    interop.loaders interop.programs interop.jax interop.torch interop.tensorflow interop interop.facade
 """.split()
 """A package imports from those in front of it, and from no other."""
 GROUPS = {

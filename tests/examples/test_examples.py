@@ -41,9 +41,10 @@ def test_flow_map(repository: Path, tmp_path: Path) -> None:
     assert (tmp_path / "picture.png").stat().st_size > 10_000
 
 
-def test_torch_fit(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("torch", reason="PyTorch is not installed: .ci/doors runs this")
-    first, last = _main(repository, "torch_fit")(60)
+@pytest.mark.parametrize(("library", "name"), [("torch", "torch_fit"), ("tensorflow", "tf_fit")])
+def test_fits_in_other_frameworks(library: str, name: str, repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip(library, reason=f"{library} is not installed: .ci/doors runs this")
+    first, last = _main(repository, name)(60)
     assert last < 0.02 * first and "rates" in capsys.readouterr().out
 
 
