@@ -185,7 +185,7 @@ _GROUPS: tuple[tuple[CallFacts, str], ...] = (
     (CallFacts("deallocator", pointer=1), "irgrad.kept.free_later"),
     (CallFacts("inactive", inactive=True), "irgrad.kept.clear"),
     (CallFacts("inactive", writes=(0,), inactive=True), "irgrad.tape.at irgrad.tape.need"),
-    (CallFacts("inactive", inactive=True), "irgrad.tape.peak"),
+    (CallFacts("inactive", inactive=True), "irgrad.tape.peak irgrad.tape.differs"),
     (CallFacts("reallocator", reads=(0,), pointer=0, sizes=(1,), writes_errno=True), "realloc reallocf"),
     (CallFacts("reallocator", reads=(0,), pointer=0, sizes=(1, 2), writes_errno=True), "reallocarray"),
     (CallFacts("reallocator", reads=(0,), pointer=0, sizes=(3,)),

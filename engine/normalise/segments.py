@@ -60,7 +60,8 @@ class Segments:
     step: the function of a segment; state: the type of the state; saved: of what a segment changes, the state apart:
     (place of the address, place of the bytes) among the arguments; pointers: which fields of the state are addresses,
     and into which of `saved` and other memory, told in the same way, they may lead; ends: the field that is not 0 when
-    the loop is through, None where the number of iterations tells; place: of the loop in the source
+    the loop is through, None where the number of iterations tells (the next field is how many the last segment ran);
+    place: of the loop in the source
     """
 
     loop: Function
@@ -184,7 +185,7 @@ class _Outlined:
         assert before is not None
         place = next(iter(loop_places(self.module, loop)), "")
         carried, leaving = loop.header.phis, [phi for block in loop.exits for phi in block.phis]
-        state = ty.struct((*(phi.type for phi in (*carried, *leaving)), ty.I64))
+        state = ty.struct((*(phi.type for phi in (*carried, *leaving)), ty.I64, ty.I64))
         ends = len(carried) + len(leaving)
         outer, debug, count = self._outer(), _debug_of(before), self._count()
         before.instructions.pop()
@@ -277,7 +278,10 @@ class _Outlined:
         for _, block in ways:
             Builder(block).br(done)
         last = Builder(done)
-        last.ret(last.phi(ty.I64, ways))
+        total = last.phi(ty.I64, ways)
+        if not counted:
+            last.store(total, last.field(state, fn.args[0], len(state.fields or ()) - 1))
+        last.ret(total)
         if counted:
             latch.instructions.pop()
             Builder(latch).br(back)
@@ -308,7 +312,7 @@ class _Outlined:
                     at.store(phi.operands[phi.blocks.index(block)], at.field(state, fn.args[0], place + n))
                 if last is not None:
                     continue
-                at.store(ConstInt(ty.I64, number + 1), at.field(state, fn.args[0], len(state.fields or ()) - 1))
+                at.store(ConstInt(ty.I64, number + 1), at.field(state, fn.args[0], len(state.fields or ()) - 2))
                 found.append((at.add(ran, ConstInt(ty.I64, 1), ("nuw", "nsw")), out))
                 block.terminator.blocks = [out if b is target else b for b in block.terminator.blocks]
         return found

@@ -7,7 +7,7 @@
 ;     arena   { top, end, chunk, pending, total, hint, count, where, guard, next }
 ;             chunk: the newest; pending: what is released at the end; total: bytes of all chunks; hint: bytes that the
 ;             last call needed; count, where: iterations and place of the loop that the memory is for (-1, null: not
-;             known); guard: of the call that uses it, 1 for an arena that is in no call and not in the pool; next:
+;             known; -2: there is memory, but the loop ended in another way); guard: of the call that uses it, 1 for an arena that is in no call and not in the pool; next:
 ;             another arena of the unit
 ;     chunk   { next, size }, data at +64
 ;     guard   a jmp_buf, then at +512 { the guard before, cell, bytes, total, count, where }
@@ -579,6 +579,17 @@ again:
   br i1 %more, label %scan, label %out
 out:
   ret i64 %bytes
+}
+
+; the loop at %where ended in another way when its iterations ran again
+define internal void @irgrad.tape.differs(i1 %wrong, ptr %where) alwaysinline nounwind {
+entry:
+  br i1 %wrong, label %die, label %out
+die:
+  call void @irgrad.tape.fail(i64 0, i64 0, i64 -2, ptr %where)
+  unreachable
+out:
+  ret void
 }
 
 ; the largest tape so far, which is another number from now on

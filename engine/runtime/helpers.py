@@ -29,6 +29,7 @@ TAPE_TYPES: dict[str, tuple[Type, tuple[Type, ...]]] = {
     "irgrad.tape.at": (V, (P, N, P)),
     "irgrad.tape.need": (V, (P, ty.I1, N)),
     "irgrad.tape.peak": (N, (N,)),
+    "irgrad.tape.differs": (V, (ty.I1, P)),
 }
 TAPE_ATTRIBUTES = "nounwind willreturn"
 ALLOC_ATTRIBUTES = "nounwind willreturn memory(argmem: readwrite, inaccessiblemem: readwrite)"

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import ctypes
 
-from irgrad.rules.errors import TapeMemoryError
+from irgrad.rules.errors import IRGradError, KernelError, TapeMemoryError
 
-__all__ = ["out_of_tape"]
+__all__ = ["ANOTHER_WAY", "out_of_tape"]
 
+ANOTHER_WAY = -2
+"""In place of the iterations, in the record of a loop that ended in another way when its iterations ran again."""
 _WORDS = 5  # of the record: bytes that were asked for, bytes held before, iterations, place of the loop, to be freed
 
 
-def out_of_tape(name: str, record: int) -> TapeMemoryError:
-    """The error for the record at an address (see `transforms/arena.ll`), which is freed. `name`: the function."""
+def out_of_tape(name: str, record: int) -> IRGradError:
+    """The error for the record at an address (see `arena.ll`), which is freed: a TapeMemoryError, or a KernelError where
+    a loop ended in another way. `name`: the function."""
     wanted, held, count, place, owned = (ctypes.c_int64 * _WORDS).from_address(record)
     where = ctypes.string_at(place).decode("utf-8", "replace") if place else ""
     if owned:
         libc = ctypes.CDLL(None)
         libc.free.argtypes = [ctypes.c_void_p]
         libc.free(record)
+    if count == ANOTHER_WAY:
+        return KernelError(
+            f"a loop of `{name}` ended in another way when its iterations ran again", which=f"the loop at {where}",
+            because="its end depends on what it computes, to the last bit",
+            fix="leave it out of `checkpoint`, or end it by a number of iterations")  # fmt: skip
     which = f"{wanted:,} bytes"
     if where and count >= 0:
         which += f" for {count:,} iterations of the loop at {where}"

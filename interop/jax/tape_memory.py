@@ -7,6 +7,7 @@ The record is what entries and batches return (`engine/runtime/arena.ll`). XLA t
 from __future__ import annotations
 
 from irgrad.engine.runtime.ir_writer import Writer, constant_text
+from irgrad.engine.runtime.tape_memory import ANOTHER_WAY
 
 __all__ = ["LOOK", "report_text"]
 
@@ -29,6 +30,7 @@ _TEXTS = {
     "loop at %s, beside the %lld bytes that it has%s",
     "plain": "irgrad.TapeMemoryError: there is no memory for the tape of `%s`: %lld bytes, beside the %lld bytes that "
     "it has%s",
+    "another": "irgrad.KernelError: a loop of `%s` ended in another way when its iterations ran again, at %s",
     "advice": '; lib.kernel(..., tape_memory="512MB") lets long loops keep states and run iterations again',
 }
 
@@ -54,6 +56,9 @@ def report_text(function: str) -> str:
         say("uncounted", f"ptr {where}")
     with w.when(w.emit(f"and i1 {known}, {finite}")):
         say("counted", f"i64 {count}", f"ptr {where}")
+    with w.when(w.compare("eq", count, str(ANOTHER_WAY))):
+        w.emit(f"call i32 (ptr, i64, ptr, ...) @snprintf(ptr {buffer}, i64 {room}, ptr @irgrad.tape.say.another, "
+               f"ptr @irgrad.tape.function, ptr {where})")  # fmt: skip
     with w.when(w.compare("ne", w.load("i64", "%record", 4), "0")):
         w.do("call void @free(ptr %record)")
     words = w.alloca("i64", 4)

@@ -150,6 +150,10 @@ class _Half:
         """How many iterations were done when a state was saved."""
         return self.b.load(ty.I64, self.b.field(self.node, node, 1))
 
+    def _field(self, number: int) -> Value:
+        """A number in the state."""
+        return self.b.load(ty.I64, self.b.field(self.made.state, self.args[0], number))
+
     # -- segments ------------------------------------------------------------------------------------------------------
 
     def run(self, iterations: Value) -> Value:
@@ -258,8 +262,7 @@ class _Augmented(_Half):
         ends = self.made.ends
         if ends is None:
             return self.b.icmp("ult", self.read(done), self.total)
-        number = self.b.load(ty.I64, self.b.field(self.made.state, self.args[0], ends))
-        return self.b.icmp("eq", number, _number(0))
+        return self.b.icmp("eq", self._field(ends), _number(0))
 
 
 class _Reversed(_Half):
@@ -275,6 +278,8 @@ class _Reversed(_Half):
         if made.ends is not None or made.choice.bytes:  # how far states are apart is another matter
             self.b.store(_number(max(made.choice.unit, 1)), length)
         low = self.variable(_number(0))
+        self.total_ran = self.read(high)
+        self.exit = self._field(made.ends) if made.ends is not None else None
         self.sums = [self.variable(zero_of(unit.wide(arg.type))) if self.abi.adjoint[i] else None
                      for i, arg in enumerate(made.loop.args)]  # fmt: skip
         final = self.save(arena, zero_of(ty.PTR), _number(0))
@@ -337,6 +342,7 @@ class _Reversed(_Half):
             if abi.shadow[i]:
                 args.append(self.shadows[i])
         result = self.b.call(combined_function(unit, step), args)
+        self._same_way(count, end)
         places = [i for i, active in enumerate(abi.adjoint) if active]
         for n, i in enumerate(places):
             total = self.sums[i]
@@ -351,6 +357,18 @@ class _Reversed(_Half):
         each = self.b.add(self.b.binary("udiv", used, count), _number(1))
         fits = self.b.binary("udiv", _number(min(made.choice.bytes // 2, _CACHE)), each)
         self.b.store(self.b.select(self.b.icmp("eq", fits, _number(0)), _number(1), fits), length)
+
+    def _same_way(self, count: Value, end: Value) -> None:
+        """A loop that ends by what it computes has to end where it did: else the call fails, with the place."""
+        ends = self.made.ends
+        if ends is None or self.exit is None:
+            return
+        b = self.b
+        wanted = b.select(b.icmp("eq", end, self.total_ran), self.exit, _number(0))
+        other = b.icmp("ne", self._field(ends), wanted)
+        fewer = b.icmp("ne", self._field(ends + 1), count)
+        text = self.unit.text_constant(self.made.place)
+        self.runtime("irgrad.tape.differs", b.binary("or", other, fewer), text)
 
     def _drop(self, low: Instruction, top: Instruction, spare: Instruction, free: Instruction) -> None:
         """The state at the begin of the segment is needed no more."""

@@ -236,3 +236,17 @@ def test_under_jax() -> None:
             return jax.jit(jax.vmap(jax.grad(lambda x: k(x, STEPS) ** 2)))(points)
 
         np.testing.assert_allclose(gradients(kernel), gradients(plain), rtol=1e-12)
+
+
+def test_another_way_is_no_gradient(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    """A loop that ends by what it computes, and does not find the state again (planted), raises."""
+    from irgrad.engine.differentiate.reverse import segments as emitted
+
+    monkeypatch.setenv("IRGRAD_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(emitted._Half, "restore", lambda self, node: None)
+    kernel = made("convergence", checkpoint={"*": 2})
+    with pytest.raises(ig.KernelError, match="ended in another way when its iterations ran again"):
+        ig.grad(kernel)(X, STEPS)
+    jax = pytest.importorskip("jax")
+    with jax.enable_x64(True), pytest.raises(jax.errors.JaxRuntimeError, match="ended in another way"):
+        jax.jit(jax.grad(lambda x: kernel(x, STEPS)))(X)
