@@ -14,7 +14,7 @@ _WORDS = 5  # of the record: bytes that were asked for, bytes held before, itera
 
 
 def out_of_tape(name: str, record: int) -> IRGradError:
-    """The error for the record at an address (see `arena.ll`), which is freed: a TapeMemoryError, or a KernelError where
+    """The error for the record at an address (`arena.ll`), which is freed: a TapeMemoryError, or a KernelError where
     a loop ended in another way. `name`: the function."""
     wanted, held, count, place, owned = (ctypes.c_int64 * _WORDS).from_address(record)
     where = ctypes.string_at(place).decode("utf-8", "replace") if place else ""
