@@ -1,4 +1,4 @@
-"""The command line: `irgrad demo | grad | check | explain | run | cc | rules | hints | cache`.
+"""The command line: `irgrad demo | grad | check | explain | run | cc | ar | rules | hints | cache | ...`.
 
 Exit code 0: done; 1: an irgrad error (printed without a traceback), a derivative that does not pass its check;
 2: wrong usage.
@@ -36,8 +36,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         with orderly_end():
             return _guarded(lambda: main_run(words[1:]) if words[0] == "run" else main_cc(words[1:]))
+    if words[:1] in (["ar"], ["ranlib"]):
+        from irgrad.interop.build_tools import archiver
+
+        return _guarded(lambda: archiver(words))
     parser = _parser()
-    options = parser.parse_args(words)
+    options = parser.parse_args(_ranges(words))
     if not hasattr(options, "run"):
         parser.print_help(sys.stderr)
         return 2
@@ -45,6 +49,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     show_always()
     return _guarded(lambda: int(options.run(options)))
+
+
+def _ranges(words: list[str]) -> list[str]:
+    """`--range NAME=LOW:HIGH` as an option of its own: that of all arguments takes two numbers."""
+    pairs = zip(words, [*words[1:], ""], strict=False)
+    return ["--range-of" if word == "--range" and "=" in after else word for word, after in pairs]
 
 
 def _guarded(action: Callable[[], int]) -> int:
@@ -92,7 +102,10 @@ def _parser() -> argparse.ArgumentParser:
                        help="value of an extent or an integer argument (default 5)")  # fmt: skip
     check.add_argument("--seed", type=_natural, default=0, help="of the random arguments")
     check.add_argument("--range", type=float, nargs=2, default=(0.5, 1.5), metavar=("LOW", "HIGH"),
-                       help="of the random arguments (default 0.5 1.5)")  # fmt: skip
+                       help="of the random arguments (default 0.5 1.5); of one of them: --range NAME=LOW:HIGH")
+    check.add_argument("--range-of", action="append", default=[], help=argparse.SUPPRESS)
+    check.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
+                       help="an argument: a number, FILE.npy, or FILE.npz[:KEY]")  # fmt: skip
     check.set_defaults(run=_check)
 
     explain = commands.add_parser("explain", help="what is known of a derivative: activity, loops, tape, rules, lanes")
@@ -132,6 +145,12 @@ def _parser() -> argparse.ArgumentParser:
     opt.add_argument("-o", "--output", type=Path, help="file to write (default: standard output)")
     opt.add_argument("--list", action="store_true", help="the stages and their passes")
     opt.set_defaults(run=_opt)
+
+    commands.add_parser("ar", help="an archiver for objects of -flto: ar qc lib.a a.o ...")
+    commands.add_parser("ranlib", help="its index: ranlib lib.a")
+    cmake = commands.add_parser("cmake-file", help="print a toolchain file: cmake -B build --toolchain FILE")
+    cmake.add_argument("-o", "--output", type=Path, help="file to write (default: standard output)")
+    cmake.set_defaults(run=_cmake_file)
 
     cache = commands.add_parser("cache", help="the disk cache: where, how large; empty it")
     cache.add_argument("action", choices=("info", "clear"))
@@ -181,7 +200,10 @@ def _library(options: argparse.Namespace) -> Library:
 
 
 def _kernel(options: argparse.Namespace) -> Kernel:
-    made = _library(options).kernel(options.function, options.sig)
+    try:
+        made = _library(options).kernel(options.function, options.sig)
+    except SignatureError as error:  # a draft of a signature, as the command line takes it
+        raise error.change(fix=re.sub(r'lib\.kernel\("[^"]*", "(.*)"\)', r"--sig '\1'", error.fix)) from None
     kernel: Kernel = getattr(made, "kernel", made)  # of a function with structs: the one that takes their fields
     return kernel
 
@@ -254,11 +276,12 @@ def _check(options: argparse.Namespace) -> int:
     from irgrad.engine.functions.checking import check
     from irgrad.engine.signature.status import shown_name
     from irgrad.engine.support.progress import Progress
+    from irgrad.interop.arguments import Choice, random_arguments, sizes_of
 
     kernel = _kernel(options)
-    sizes = _sizes(options.size)
+    choice = Choice(sizes_of(options.size), options.set, options.range, options.range_of, options.seed)
     try:
-        args = _random_arguments(kernel, sizes, options.seed, options.range)
+        args = random_arguments(kernel, choice)
     except MemoryError as error:
         raise LimitExceeded("the arguments do not fit into memory", where=f"`{kernel.signature}`", because=str(error),
                             fix="smaller numbers with --size") from None
@@ -272,13 +295,14 @@ def _explain(options: argparse.Namespace) -> int:
     from irgrad.engine.report.explain import explain
     from irgrad.engine.signature.status import shown_name
     from irgrad.engine.support.progress import Progress
+    from irgrad.interop.arguments import known_size, sizes_of
     from irgrad.interop.hints import import_rules
 
     import_rules(options.rules)
-    kernel, sizes = _kernel(options), _sizes(options.size)
+    kernel, sizes = _kernel(options), sizes_of(options.size)
     integers = [p.name for p in kernel.signature.parameters if not (p.is_array or p.dtype.is_float)]
     for name in sizes:
-        _known_size(kernel, name, sizes[name], integers)
+        known_size(kernel, name, sizes[name], integers)
     wrt = _names(options.wrt) if options.wrt else None
     with Progress(f"explaining {shown_name(kernel.name)}"):
         found = explain(kernel, options.derivative, wrt, lanes=not options.no_lanes, passes=options.passes,
@@ -303,50 +327,6 @@ def _tape_bytes(found: Explanation, sizes: dict[str, int]) -> str:
         raise SignatureError(f"the bytes of the tape follow from `{name}` too", where=f"`{found.signature}`",
                              fix=f"--size {name}=1000") from None
     return f"tape of a call for {shown}: " + ("not known before it runs" if number is None else f"{number} bytes")
-
-
-def _sizes(rows: list[str]) -> dict[str, int]:
-    sizes = {}
-    for row in rows:
-        name, equals, number = row.partition("=")
-        if not equals or not number.removeprefix("-").isdecimal():
-            raise SignatureError(f"`--size {row}` cannot be read", fix="--size n=16")
-        sizes[name] = int(number)
-    return sizes
-
-
-def _random_arguments(kernel: Kernel, sizes: dict[str, int], seed: int, bounds: tuple[float, float]) -> list[Any]:
-    import numpy as np
-
-    if not (np.isfinite(bounds).all() and bounds[0] <= bounds[1]):
-        low, high = (f"{bound:g}" for bound in bounds)
-        raise SignatureError(f"`--range {low} {high}` is no range", because="LOW is above HIGH, or one is not finite",
-                             fix=f"--range {high} {low}" if bounds[1] < bounds[0] else "--range 0.5 1.5")
-    rng = np.random.default_rng(seed)
-    names = {n for p in kernel.signature.parameters for e in p.shape or () for n in e.names()}
-    known = sorted(names | {p.name for p in kernel.signature.arguments if not (p.is_array or p.dtype.is_float)})
-    for name, value in sizes.items():
-        _known_size(kernel, name, value, known)
-    values = {**dict.fromkeys(sorted(names), 5), **sizes}
-    args: list[Any] = []
-    for p in kernel.signature.arguments:
-        shape = p.extents(values)
-        if p.dtype.is_float:
-            array = rng.uniform(*bounds, shape).astype(p.dtype.numpy)
-            args.append(array if p.is_array else float(array))
-        elif p.is_array:
-            args.append(rng.integers(0, 2, shape).astype(p.dtype.numpy))
-        else:
-            args.append(values.get(p.name, 5))
-    return args
-
-
-def _known_size(kernel: Kernel, name: str, value: int, known: list[str]) -> None:
-    if name not in known:
-        said = ", ".join(f"`{row}`" for row in known) or "none: its arguments are floats of known sizes"
-        raise SignatureError(f"`--size {name}={value}` names nothing", where=f"`{kernel.signature}`",
-                             because=f"extents and integer arguments are {said}",
-                             fix=f"--size {known[0]}={value}" if known else "leave it out")
 
 
 def _opt(args: argparse.Namespace) -> int:
@@ -386,6 +366,16 @@ def _hints(options: argparse.Namespace) -> int:
 
     import_rules(options.rules)
     print(hints(_library(options)))
+    return 0
+
+
+def _cmake_file(options: argparse.Namespace) -> int:
+    from irgrad.interop.build_tools import toolchain
+
+    if options.output is None:
+        print(toolchain(), end="")
+    else:
+        options.output.write_text(toolchain(), encoding="utf-8")
     return 0
 
 

@@ -207,6 +207,8 @@ def _precompile(command: Command) -> None:
 
 def _write_rule(command: Command, sources: Sequence[Source], parts: Sequence[Compilation], output: Path) -> None:
     """The rule of make that -MD and -MMD ask for."""
+    if all(source.language in ("bc", "ll") for source in sources):
+        return  # objects that are linked: the rules of their sources stay as their compilations wrote them
     headers = [header.removeprefix("./") for part in parts for header in part.dependencies]
     if "-MMD" in command.depends:
         headers = [row for row in headers if not row.startswith(_SYSTEM_HEADERS) and "/ziglang/" not in row]

@@ -41,6 +41,9 @@ _UNBOUNDED = """\
 _UNDEFINED = """\
   the value itself is NaN or infinite at these arguments (the log of a negative number, 0 / 0, an overflow), so there is
   no slope to compare: choose arguments where it is a number (`irgrad check`: --range LOW HIGH)"""
+_COLUMNS = """\
+  w is a random cotangent of the outputs, J'w its pullback, v a random direction. Relative errors: `differences` of J'w
+  at single elements, `forward` of <J'w, v>"""
 _UNTOLD = "differences cannot tell"
 _GO_ON = """\
   forward and reverse mode agree, and so say nothing against the derivative; the differences have the noise shown, or
@@ -103,12 +106,14 @@ class CheckReport:
 
     def __str__(self) -> str:
         width = max(8, *(len(row.name) for row in self.arguments))
-        head = f"  {'argument':<{width}}  {'elements':>9}  {'|gradient|':>11}  {'differences':>12}  {'forward':>9}"
+        columns = ("argument", "elements", "|J'w|", "differences", "forward")
+        head = "  {:<{width}}  {:>9}  {:>11}  {:>12}  {:>9}".format(*columns, width=width)
         lines = [f"check of {self.title}", head]
         for row in self.arguments:
             mark = "WRONG" if not row.ok else f"noise {row.difference_noise:.1e}" if row.difference_noise else "ok"
             lines.append(f"  {row.name:<{width}}  {row.elements:>9}  {row.gradient_norm:>11.4g}  "
                          f"{row.difference_error:>12.1e}  {row.forward_error:>9.1e}  {mark}")
+        lines.append(_COLUMNS)
         mark = "ok" if self.adjoint_error <= self.adjoint_tolerance else "WRONG"
         lines.append(f"  adjoint identity <w, Jv> = <J'w, v>: relative error {self.adjoint_error:.1e}  {mark}")
         lines.append(f"  verdict: {self.verdict}")

@@ -135,11 +135,11 @@ def unknown_name(name: str, known: Iterable[str], where: str, signature: Signatu
     known = list(known)
     import difflib
 
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     if name in signature.sizes:
-        because = f"`{name}` is a size argument: it is filled from the shapes"
+        because, near = f"`{name}` is a size argument: it is filled from the shapes", []
     elif any(p.name == name and not p.is_input for p in signature.parameters):
-        because = f"`{name}` is an output"
+        because, near = f"`{name}` is an output", []
     else:
         because = "the arguments are " + ", ".join(f"`{k}`" for k in known)
     return SignatureError(f"there is no argument `{name}`", where=where, because=because,

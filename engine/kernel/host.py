@@ -261,6 +261,11 @@ class HostNumber(float):
         return made
 
     @property
+    def value(self) -> float:
+        """The number itself, as an array's is its contents."""
+        return float(self)
+
+    @property
     def d(self) -> Any:
         """The tangent or adjoint; zero that nobody reads where there is none."""
         return self._cell()[()]

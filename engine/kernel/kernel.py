@@ -108,7 +108,7 @@ class Kernel:
             from irgrad.engine.signature.status import marked, status_table
 
             signature, meanings = marked(signature, name), status_table(errors)
-        check_signature(signature, prototype)
+        check_signature(signature, prototype, text)
         if digest is None:
             from irgrad.engine.codegen.cache import fingerprint
 

@@ -153,8 +153,9 @@ def _debug_names(text: str, attributes: str, count: int) -> list[str | None]:
     return names
 
 
-def check_signature(signature: Signature, prototype: Prototype) -> None:
-    """Raise SignatureError, naming both sides, when the signature contradicts the IR's prototype."""
+def check_signature(signature: Signature, prototype: Prototype, text: str = "") -> None:
+    """Raise SignatureError, naming both sides, when the signature contradicts the IR's prototype; `text` is the module,
+    for the lines of its source."""
     where = f"`{signature}`\nand the IR's `{prototype}`"
     if prototype.vararg:
         raise SignatureError(f"`{prototype.name}` takes a variable number of arguments", where=where,
@@ -178,6 +179,13 @@ def check_signature(signature: Signature, prototype: Prototype) -> None:
             because, fix = f"the function takes `{ir}`", f"`{_SCALARS.get(ir, ir)} {p.name}`"
         raise SignatureError(f"parameter `{p}` contradicts the function", where=where,
                              because=f"{because}, the signature says `{wanted}`", fix=fix)
+    for p, symbol in zip(signature.parameters, prototype.symbols, strict=False):
+        if p.is_array and p.intent == "in" and (store := _store_to(prototype.body, symbol)):
+            line = _line_of(text, store)
+            raise SignatureError(f"`{p.name}` is declared `in`, and the function writes to it",
+                                 where=f"@{prototype.name} ({line})" if line else where, which=store.strip(),
+                                 because="an `in` argument is the caller's own array, which a call never changes",
+                                 fix=f"declare it `inout {p}` (its new contents are returned)")
     returned = "void" if signature.returns is None else signature.returns.ir
     if returned != prototype.returns:
         raise SignatureError(f"the return type `{signature.returns or 'void'}` contradicts the function", where=where,
@@ -245,7 +253,22 @@ def draft(prototype: Prototype, described: Callable[[], str] | None = None) -> s
     notes = ["a number or a parameter for `n`"] if size not in names and f"[{size}" in " ".join(parts) else []
     notes += ["the element type for `?`"] if any("?[" in part for part in parts) else []
     returns = "void" if prototype.returns == "void" else _SCALARS.get(prototype.returns, prototype.returns)
+    notes += _meanings(prototype, parts, size, returns)
     return " ".join([*structs, f"{returns}({', '.join(parts)})"]) + (f"  (with {', '.join(notes)})" if notes else "")
+
+
+def _meanings(prototype: Prototype, parts: Sequence[str], size: str, returns: str) -> list[str]:
+    """What a draft cannot know, and what would then be written: error codes, matrices."""
+    found = []
+    if returns in ("i32", "i64") and any(part.startswith(("out ", "inout ")) for part in parts):
+        found.append(f"`status {returns}(...)` if the result is 0 on success")
+    codes = [part.rpartition(" ")[2] for part in parts if re.match(r"(in)?out (i32|i64)\[", part)]
+    found += [f"`status i32 {name}` if `{name}` is 0 on success" for name in codes]
+    arrays = [part for part in parts if f"[{size}]" in part]
+    if arrays and re.search(r"= (?:mul|shl) [^\n]*\bi(?:32|64)\b", prototype.body):
+        name = arrays[0].rpartition(" ")[2]
+        found.append(f"`[{size},{size}]` for a matrix, as `{arrays[0].partition('[')[0]}[{size},{size}] {name}`")
+    return found
 
 
 def _described(
@@ -294,6 +317,38 @@ def _accesses(body: str, symbol: str) -> tuple[str, bool, bool]:
         if match[2] in reached:
             kinds[_SCALARS[match[1]]] += 1
     return (kinds.most_common(1)[0][0] if kinds else "?"), writes, reads
+
+
+def _store_to(body: str, symbol: str) -> str:
+    """A store of the function itself through argument `symbol`, by an address that is that argument's alone; or ""."""
+    own, slots = {symbol}, set(re.findall(r"(%[-\w.$]+) = alloca ptr\b", body))
+    kept = re.findall(r"store ptr (%[-\w.$]+), ptr (%[-\w.$]+)", body)
+    slots = {slot for slot in slots if [s for _, s in kept].count(slot) == 1}  # no other pointer is ever in it
+    while True:
+        before = len(own)
+        held = {slot for value, slot in kept if value in own and slot in slots}
+        own |= {made for made, slot in re.findall(r"(%[-\w.$]+) = load ptr, ptr (%[-\w.$]+)", body) if slot in held}
+        own |= {made for made, base in re.findall(r"(%[-\w.$]+) = getelementptr [^\n]*?, ptr (%[-\w.$]+)", body)
+                if base in own}  # fmt: skip
+        if len(own) == before:
+            break
+    stores = re.finditer(r"\bstore (?:volatile |atomic )?[^\n]*?, ptr (%[-\w.$]+)[^\n]*", body)
+    return next((store[0] for store in stores if store[1] in own), "")
+
+
+def _line_of(text: str, instruction: str) -> str:
+    """`file.c:3:5` of an instruction with a debug location; "" without."""
+    def node(number: str) -> str:
+        found = re.search(rf"^!{number} = ([^\n]*)", text, re.M)
+        return found[1] if found else ""
+
+    place = re.search(r"!dbg !(\d+)", instruction)
+    location = re.search(r"line: (\d+)(?:, column: (\d+))?, scope: !(\d+)", node(place[1])) if place else None
+    file = re.search(r"\bfile: !(\d+)", node(location[3])) if location else None
+    name = re.search(r'filename: "([^"]*)"', node(file[1])) if file else None
+    if location is None or name is None:
+        return ""
+    return ":".join(filter(None, (name[1], location[1], location[2])))
 
 
 def _reached(body: str, symbol: str) -> set[str]:

@@ -19,6 +19,7 @@ __all__ = ["check_target", "load", "missing"]
 
 Source = str | os.PathLike[str]
 
+_LEVELS = ("O0", "O1", "O2", "O3", "Os", "Oz")
 _STRING_NAME = "<string>"
 _TRIPLE = re.compile(r'^target triple = "([^"\n]*)"', re.M)
 _LAYOUT = re.compile(r'^target datalayout = "([^"\n]*)"', re.M)
@@ -66,6 +67,8 @@ def load(
     if not isinstance(source, (str, os.PathLike, list, tuple)):
         raise LoadError(f"a {type(source).__name__} cannot be loaded",
                         because="a path, a string of C or a list of them is wanted", fix='load("file.c")')
+    if opt is not None and opt not in _LEVELS:
+        raise LoadError(f"opt={opt!r} is no level", because=f"the levels are {', '.join(_LEVELS)}", fix='opt="O3"')
     sources = [source] if isinstance(source, (str, os.PathLike)) else list(source)
     if not sources:
         raise LoadError("nothing to load", because="the list of sources is empty", fix='load("file.c")')

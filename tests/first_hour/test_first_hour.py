@@ -16,7 +16,7 @@ pytestmark = pytest.mark.long
 
 HERE = Path(__file__).parent
 DOCS = HERE.parents[1] / "docs"
-TASKS = sorted(file.stem for file in HERE.glob("*.py") if not file.stem.startswith("test_"))
+TASKS = sorted(file.stem for file in HERE.glob("*.py") if not file.stem.startswith(("test_", "wrong_uses")))
 _HEAD = re.compile(r"Page: (?P<page>[\w-]+\.md)#(?P<anchor>[\w-]+); lines: (?P<lines>\d+)\.$")
 
 
