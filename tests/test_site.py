@@ -51,7 +51,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, _Page]:
     site = tmp_path_factory.mktemp("site")
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "http_proxy": "http://127.0.0.1:9",
                    "https_proxy": "http://127.0.0.1:9"}  # fmt: skip
-    built = subprocess.run([sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-d", str(site)], cwd=ROOT,
+    built = subprocess.run([sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(site)], cwd=ROOT,
                            env=environment, capture_output=True, text=True, timeout=300, check=False)  # fmt: skip
     assert built.returncode == 0, built.stdout + built.stderr
     found = {}
