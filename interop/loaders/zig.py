@@ -21,6 +21,7 @@ __all__ = ["call_libm", "compile_zig", "exported", "imported"]
 
 _WORDS = (
     "build-obj", "-O", "ReleaseFast", "-mcpu=baseline", "-fomit-frame-pointer", "-fno-stack-check", "-fno-emit-bin",
+    "-lc",  # `std.heap.c_allocator`
 )  # fmt: skip
 _IMPORT = re.compile(r'@(?:import|embedFile)\("([^"\n]+\.\w+)"\)')
 _OF_HEADERS = re.compile(r"@cImport\b")
@@ -61,7 +62,7 @@ def compile_zig(path: Path, options: Options, display: str | None = None) -> Com
     plain = options.opt is None or options.opt.lstrip("-") in ("O0", "0") or not options.passes
     words = [str(zig), *_WORDS, *(f"-I{folder}" for folder in options.include), *options.flags]
     identity = f"{zig.stat().st_size} {zig.stat().st_mtime_ns}"
-    key = fingerprint("zig-ir-2", identity, display or str(path.resolve()), path.read_bytes(), str(plain), *words)
+    key = fingerprint("zig-ir-3", identity, display or str(path.resolve()), path.read_bytes(), str(plain), *words)
     store = default_cache()
     hit = cached_compilation(store.get("ir", key))
     if hit is not None:

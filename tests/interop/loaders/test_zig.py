@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -125,3 +126,43 @@ comptime { @export(&cube, .{ .name = "first" }); @export(&cube, .{ .name = "seco
     for name in ("first", "second"):
         kernel = lib.kernel(name, "f64(f64 x, f64[2] p)")
         assert engine.grad(kernel, wrt="x")(2.0, np.array([3.0, 1])) == 36
+
+
+RNG = np.random.default_rng(0)
+A = RNG.uniform(0.1, 0.4, 6)
+PROGRAMS: list[tuple[str, str | None, tuple[Any, ...]]] = [
+    ("kepler", None, (1.2, 0.4)),
+    ("grown", "f64(f64[n] x, i64 n)", (RNG.normal(size=9),)),
+    ("tridiagonal", "status i32(f64[n] a, f64[n] b, f64[n] c, f64[n] d, out f64[n] x, i64 n)",
+     (A, RNG.uniform(2, 3, 6), A[::-1].copy(), RNG.normal(size=6))),
+    ("quadrature", "f64(f64[k] p, i64 k, f64 b, i64 steps)", (np.array([1.3, 0.7]), 1.5, 20)),
+    ("equation_of_state", None, (2.0, 1.4, 0.3, 0.2)),
+    ("polynomial", "f64(f64[n] re, f64[n] im, i64 n, f64 x, f64 y)",
+     (RNG.normal(size=5), RNG.normal(size=5), 0.6, 0.3)),
+    ("vectors", "f64(f64[n] x, i64 n)", (RNG.uniform(0.5, 2, 11),)),
+    ("interpolated", "f64(f64[n] x, f64[n] y, i64 n, f64 at)", (np.arange(5.0), RNG.normal(size=5), 2.3)),
+    ("payoff", "f64(f64[n] z, i64 n, f64 spot, f64 vol, f64 strike, i8 smooth)",
+     (RNG.normal(size=9), 1.0, 0.3, 1.05, np.int8(1))),
+    ("payoff", "f64(f64[n] z, i64 n, f64 spot, f64 vol, f64 strike, i8 smooth)",
+     (RNG.normal(size=9), 1.0, 0.3, 1.05, np.int8(0))),
+    ("series", None, (0.7,)),
+    ("matmul", "void(f64[n,n] a, f64[n,n] b, out f64[n,n] c, i64 n)",
+     (RNG.normal(size=(3, 3)), RNG.normal(size=(3, 3)))),
+    ("moving", "void(f64[n] x, out f64[n] y, i64 n, i64 width)", (RNG.normal(size=8), 3)),
+    ("single", "f32(f32[n] x, i64 n)", (RNG.normal(size=4).astype(np.float32),)),
+    ("pendulum", None, (1.1, 2.0, 0.05, np.uint32(30))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "signature", "args"), fast(2, PROGRAMS))
+def test_programs(name: str, signature: str | None, args: tuple[Any, ...]) -> None:
+    kernel = irgrad.load(Path(__file__).with_name("programs.zig")).kernel(name, signature)
+    if name == "matmul":
+        np.testing.assert_allclose(kernel(*args), args[0] @ args[1], rtol=1e-13)
+    if name == "interpolated":
+        np.testing.assert_allclose(kernel(*args), np.interp(args[2], args[0], args[1]), rtol=1e-13)
+    if name == "tridiagonal":
+        a, b, c, d = args
+        whole = np.diag(b) + np.diag(a[1:], -1) + np.diag(c[:-1], 1)
+        np.testing.assert_allclose(kernel(*args), np.linalg.solve(whole, d), rtol=1e-13)
+    assert engine.check(kernel, *args).ok
