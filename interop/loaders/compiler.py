@@ -182,6 +182,11 @@ def compile_source(path: Path, language: str, options: Options, *, display: str 
         needs, messages = _split_report(done.stderr, {unit, str(path), str(path.resolve())})
         needs = tuple(sorted({*needs, *_precompiled(options.flags)}))
         if done.returncode != 0 or not output.exists():
+            narrow = next((flag for flag in options.flags if flag in _NARROW), None)
+            if narrow is not None:
+                raise LoadError(f"`{display or path}` is compiled for another machine", which=f"`{narrow}`",
+                                because="addresses of kernels and programs have 64 bits; this machine's headers are "
+                                "for those", fix=f"leave out {narrow}")  # fmt: skip
             raise CompileError(
                 f"`{display or path}` does not compile",
                 because=f"{compiler.name} says:\n{messages or f'exit status {done.returncode}'}",
@@ -196,6 +201,9 @@ def compile_source(path: Path, language: str, options: Options, *, display: str 
     result = Compilation(text, messages, needs, cached=False)
     store.put("ir", key, packed(result))
     return result
+
+
+_NARROW = frozenset(("-m16", "-m32", "-mx32"))
 
 
 def precompile(path: Path, language: str, options: Options, output: Path) -> Compilation:

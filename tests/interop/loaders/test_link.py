@@ -141,3 +141,5 @@ def test_sources_for_another_machine() -> None:
     for flags in (["-m32"], ["-target", "aarch64-linux-gnu" if os.uname().machine == "x86_64" else "x86_64-linux-gnu"]):
         with pytest.raises(LoadError, match="is compiled for another machine"):
             load("double f(const double *x, int n) { return x[n]; }", flags=flags)
+    with pytest.raises(LoadError, match="is compiled for another machine"):  # whose headers are missing here
+        load("#include <stdlib.h>\ndouble f(const double *x, int n) { return x[n]; }", flags=["-m32"])
