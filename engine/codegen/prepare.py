@@ -20,6 +20,7 @@ from irgrad.engine.codegen.passes import Code, Settings, llvm_pass, run_passes, 
 from irgrad.engine.codegen.self_references import hold_self_references
 from irgrad.engine.ir.assembly import plain_assembly
 from irgrad.engine.ir.text.outline import calls_of, function_bodies, outline
+from irgrad.engine.normalise.byte_copies import copy_at_once
 from irgrad.engine.normalise.variadic import fixed_arguments
 from irgrad.engine.normalise.x86.lower import PREFIX, lower_vector_intrinsics
 from irgrad.rules.errors import LoadError
@@ -45,6 +46,11 @@ _PERSONALITY = re.compile(
 )
 _ALIAS = re.compile(r'^@(?P<name>"[^"\n]+"|[\w.$-]+) = (?P<words>(?:[a-z_]+ )*)alias ', re.M)
 _TRIPLE = re.compile(r'^target triple = "[^"\n]*"$', re.M)
+
+_LINES = r"(?:[ ;][^\n]*\n)*?  "
+_BYTE_LOOP = re.compile(rf"^(?P<label>[^\s:]+):[^\n]*\n{_LINES}(?P<value>%\S+) = load i8, [^\n]*\n{_LINES}"
+                        rf"store i8 (?P=value), [^\n]*\n{_LINES}br i1 [^\n]*%(?P=label)[,\s]", re.M)  # fmt: skip
+_SMALL = 60  # instructions of a function that is inlined for its loop over bytes
 
 _DECLARED_LIBM = re.compile(
     r"^declare (?P<head>[^@\n]*?)\b(?P<type>double|float) @(?P<name>[a-z]\w*)\((?P<args>[^)\n]*)\)[^\n]*\n", re.M
@@ -239,6 +245,43 @@ def expose(code: Code, settings: Settings) -> None:
     _expose(code.llvm, settings.roots, settings.keep)
 
 
+def copy_bytes(code: Code, settings: Settings) -> None:
+    """Loops that copy byte by byte become memcpy where the places do not overlap; small functions of them are inlined.
+
+    Later they would be unrolled, and what they copy would be taken apart."""
+    if not settings.preopt or not _copies_bytes(code.text):
+        return
+    llvm, names = binding(), set()
+    builder = llvm.create_pass_builder(_machine(code), llvm.create_pipeline_tuning_options(speed_level=2))
+    passes = llvm.create_new_function_pass_manager()
+    passes.add_sroa_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    passes.add_loop_rotate_pass()
+    passes.add_loop_simplify_pass()
+    passes.add_lcssa_pass()
+    for function in code.llvm.functions:
+        if not function.is_declaration and _copies_bytes(str(function)):
+            passes.run(function, builder)
+            if _BYTE_LOOP.search(str(function)):
+                names.add(function.name)
+    if not names:
+        return
+    changed = [fn for name in sorted(names) if copy_at_once(code.model, fn := code.model.functions[name])]
+    small = {fn.name for fn in changed if sum(1 for _ in fn.instructions()) < _SMALL}
+    for function in code.llvm.functions if small else ():
+        if function.name in small and function.linkage.name == "internal" and b"noinline" not in function.attributes:
+            function.add_function_attribute("alwaysinline")
+    if small:
+        inline = llvm.create_new_module_pass_manager()
+        inline.add_always_inliner_pass()
+        inline.run(code.llvm, builder)
+
+
+def _copies_bytes(text: str) -> bool:
+    return " store i8 %" in text and " load i8, " in text
+
+
 def optimise_scalar(code: Code, settings: Settings) -> None:
     """LLVM's O2 without vectorisation and without partial unrolling."""
     if settings.preopt or "matrix" in code.notes:  # (the pipeline lowers matrices when it is nearly through)
@@ -298,6 +341,7 @@ PREPARE = (
     llvm_pass("keep-out-of-line", keep_out_of_line),
     text_pass("pure-libm", _pure_libm),
     llvm_pass("expose", expose),
+    llvm_pass("copy-bytes", copy_bytes),
     llvm_pass("optimise-scalar", optimise_scalar),
     llvm_pass("lower-late-masked", lower_late_masked),
     llvm_pass("optimise-again", optimise_again),
