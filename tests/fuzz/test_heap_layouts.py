@@ -1,8 +1,7 @@
 """Random programs of heap layouts at every level of optimisation: gradients and tangents against differences.
 
-A fortieth of IRGRAD_FUZZ programs a level. Refused are, today: floats and pointers that a loop copies byte by byte where
-the compiler's own passes have unrolled it, and structs with pointers to fresh memory in a variable that outlives the
-call.
+A fortieth of IRGRAD_FUZZ programs a level. Refused are, today: floats and pointers copied byte by byte, where the
+compiler's own passes unrolled it, and structs with pointers to fresh memory in a variable that outlives the call.
 """
 
 from __future__ import annotations
