@@ -67,6 +67,7 @@ class PointerSpots:
         self._content: dict[int, dict[Place, Spots]] = {}  # container -> place -> the pointers stored there
         self._stores: dict[int, int] = {}  # container -> how often what is stored there changed
         self._loaded: dict[Instruction, tuple[Spots | None, int, Spots | None]] = {}  # what each load saw, and found
+        self._copied: dict[tuple[Value, Value, int | None], tuple[object, ...]] = {}  # what each copy saw
         self._listed: dict[int, dict[int, None]] = {}
         self._returns: dict[Function, Spots] = {}
         self.dirty = DirtyFunctions(pointers)
@@ -249,11 +250,17 @@ class PointerSpots:
             self._keep_at(bit, (TOP, None), {})
 
     def copy(self, target: Value, source: Value, size: int | None) -> None:
-        """The contents of memory are copied."""
-        for origin, start in self._now(source):
+        """The contents of memory are copied. Nothing is done where all is as it was the last time."""
+        sources, targets = tuple(self._now(source)), tuple(self._now(target))
+        stores = sum([self._stores.get(bit, 0) for bit, _ in sources])
+        seen = sources, targets, stores, self.coarse
+        if self._copied.get((target, source, size)) == seen:
+            return
+        self._copied[target, source, size] = seen
+        for origin, start in sources:
             for (places, tag), spots in tuple(self._stored(origin)):
                 for distance in _distances(start, places, size):
-                    for goal, there in self._now(target):
+                    for goal, there in targets:
                         where = off.add(there, distance)
                         place = (where, tag) if off.multiples(where, _WORD) == where else (TOP, None)  # bytes, perhaps
                         self._keep_at(goal, place, spots)

@@ -55,7 +55,7 @@ def test_overlapping_places(name: str) -> None:
         np.testing.assert_array_equal(memory, want)
 
 
-@pytest.mark.parametrize("level", [None, "O0"])
+@pytest.mark.parametrize("level", [None, pytest.param("O0", marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", LOOPS)
 def test_structs_with_pointers_are_copied(name: str, level: str | None) -> None:
     source = COPY.format(words="static", loop=LOOPS[name]) + BODY
