@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["ENTER", "LEAVE", "Fork", "forks", "has_forks", "on_one_thread"]
+__all__ = ["ENTER", "LEAVE", "Fork", "forks", "has_forks", "lines_on_one_thread", "on_one_thread"]
 
 ENTER, LEAVE = "irgrad_omp_enter", "irgrad_omp_leave"
 """Functions of the runtime that count nested regions."""
@@ -78,6 +78,17 @@ def on_one_thread(text: str) -> str:
             + (place[0] if (place := re.search(r", !dbg !\d+", found[0])) else ""), made)  # fmt: skip
         made += f"\ndeclare void @{ENTER}()\ndeclare void @{LEAVE}()\n"
     return f"{made}\n@{_ZERO} = internal unnamed_addr constant i32 0, align 4\n"
+
+
+def lines_on_one_thread(text: str) -> list[int]:
+    """The source lines with regions that `on_one_thread` made calls of, in order; 0 for those without a location."""
+    found = dict.fromkeys(re.findall(rf"call void ({_SYMBOL})\(ptr @{re.escape(_ZERO)}, ptr @{re.escape(_ZERO)}", text))
+    lines = set()
+    for region in found:
+        head = re.search(rf"^define [^\n@]*{re.escape(region)}\([^\n]*!dbg (!\d+)", text, re.M)
+        place = head and re.search(rf"^{head[1]} = (?:distinct )?!DISubprogram\([^\n]*?\bline: (\d+)", text, re.M)
+        lines.add(int(place[1]) if place else 0)
+    return sorted(lines)
 
 
 def _location(found: re.Match[str]) -> str:

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from irgrad.engine.grids.threads_of_loops import for_device
+from irgrad.engine.ir.text.entities import restrict
 from irgrad.engine.ir.text.outline import outline
+from irgrad.engine.parallel.regions import lines_on_one_thread
 from irgrad.engine.report.activity_facts import active_values, argument_facts
 from irgrad.engine.report.calls import rule_uses
 from irgrad.engine.report.derivation import Derivation, derivation_of, question_of
@@ -92,6 +94,7 @@ def explain(
         parts["device"] = device_facts(asked, target) if target else None
     except IRGradError as error:  # after all that is known of it: told with it
         parts["refusal"] = error.render()
+    parts["one_thread"] = tuple(lines_on_one_thread(restrict(kernel.source.text, [kernel.source.name])))
     parts["sources"] = source_texts(asked.kernel, _places(parts))
     return Explanation(**parts)
 

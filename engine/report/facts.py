@@ -301,6 +301,7 @@ class Report:
     kernel, signature, derivative, wrt: what was asked for; debug: whether the module has debug locations;
     arguments: with outputs, in order; functions: the kernel first; active: values by function and line;
     sources: texts that are known; passes: empty where they were not measured;
+    one_thread: source lines with parallel regions of OpenMP, which one thread runs;
     refusal: the error with which the derivative is refused, "" where there is none (or it was not made: `lanes=False`)
     device: what a GPU makes of it, None where none was asked for
     """
@@ -318,6 +319,7 @@ class Report:
     sources: tuple[SourceText, ...]
     passes: tuple[PassTime, ...]
     refusal: str = ""
+    one_thread: tuple[int, ...] = ()
     device: DeviceFacts | None = None
 
     @property

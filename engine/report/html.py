@@ -8,7 +8,15 @@ from html import escape
 from pathlib import Path
 
 from irgrad.engine.report.facts import ActiveValue, KeptValue, LoopFacts, Place, RecalledValue, Report
-from irgrad.engine.report.text import is_number, kept_text, lanes_text, loop_text, memory_text, recalled_text
+from irgrad.engine.report.text import (
+    is_number,
+    kept_text,
+    lanes_text,
+    loop_text,
+    memory_text,
+    recalled_text,
+    threads_text,
+)
 
 __all__ = ["to_html"]
 
@@ -53,6 +61,8 @@ def _head(report: Report) -> str:
     rows = [("signature", report.signature), ("differentiated", wrt or "nothing"), ("outputs", outputs or "none")]
     if report.derivative != "jvp":
         rows.append(("tape of a call", memory_text(report)))
+    if report.one_thread:
+        rows.append(("OpenMP", threads_text(report)))
     facts = "".join(f"<dt>{escape(name)}</dt><dd><code>{escape(text)}</code></dd>" for name, text in rows)
     notice = "" if report.debug else (
         '<p class="notice">There are no source lines: the module has no debug locations. Compile it with '

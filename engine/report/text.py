@@ -16,7 +16,8 @@ from irgrad.engine.report.facts import (
 )
 
 __all__ = [
-    "is_number", "kept_text", "lanes_text", "loop_text", "memory_text", "reader_text", "recalled_text", "to_text",
+    "is_number", "kept_text", "lanes_text", "loop_text", "memory_text", "reader_text", "recalled_text", "threads_text",
+    "to_text",
 ]  # fmt: skip
 
 _WIDTH = 78  # of quoted source lines
@@ -40,10 +41,18 @@ def _head(report: Report) -> Iterator[str]:
         yield f"  shadows besides: {', '.join(scratch)} (active values pass through their memory)"
     if report.derivative != "jvp":
         yield f"  tape of a call: {memory_text(report)}"
+    if report.one_thread:
+        yield f"  OpenMP: {threads_text(report)}"
     if report.refusal:
         yield from (f"  {row}" for row in f"refused: {report.refusal}".splitlines())
     if not report.debug:
         yield "  no source lines: the module has no debug locations (compile it with -g or -gline-tables-only)"
+
+
+def threads_text(report: Report) -> str:
+    """On how many threads parallel regions run, in words."""
+    lines = ", ".join(str(line) for line in report.one_thread if line)
+    return f"one thread runs the parallel regions{f' at lines {lines}' if lines else ''}"
 
 
 def memory_text(report: Report) -> str:

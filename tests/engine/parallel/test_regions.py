@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from irgrad.engine.parallel.regions import ENTER, LEAVE, forks, has_forks, on_one_thread
+from irgrad.engine.parallel.regions import ENTER, LEAVE, forks, has_forks, lines_on_one_thread, on_one_thread
 from irgrad.interop.loaders.compiler import Options, compile_source
 
 SOURCE = """
@@ -49,6 +49,8 @@ def test_on_one_thread_each_region_is_a_call(tmp_path: Path) -> None:
         more = f", {fork.captured}" if fork.captured else ""
         assert f"call void {fork.region}(ptr @irgrad.omp.zero, ptr @irgrad.omp.zero{more})" in made
     assert ENTER not in made
+    assert lines_on_one_thread(text) == []
+    assert lines_on_one_thread(made) == [5, 7, 9, 11]
     assert on_one_thread("declare void @f()\n") == "declare void @f()\n"
 
 

@@ -113,3 +113,20 @@ def test_the_page_of_the_manual(repository: Path, tmp_path: Path, monkeypatch: p
 def test_public_name() -> None:
     assert irgrad.engine.explain is explain
     assert "explain" in irgrad.engine.__all__
+
+
+def test_regions_of_openmp_are_told_with_their_threads() -> None:
+    source = """double f(const double *x, long n) {
+  double s = 0;
+#pragma omp parallel for reduction(+:s)
+  for (long i = 0; i < n; i++) s += x[i] * x[i];
+  return s;
+}
+double g(double x) { return x * x; }
+"""
+    library = irgrad.load(source, flags=["-fopenmp"])
+    report = irgrad.explain(library.kernel("f", "f64(f64[n] x, i64 n)"), lanes=False)
+    assert report.one_thread == (3,)
+    assert "OpenMP: one thread runs the parallel regions at lines 3" in str(report)
+    assert "one thread runs the parallel regions at lines 3" in report.to_html()
+    assert irgrad.explain(library.kernel("g"), lanes=False).one_thread == ()
