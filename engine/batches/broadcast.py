@@ -141,6 +141,10 @@ def broadcast(kernel: Kernel, wrt: Wrt = None, *, mode: str = "auto", threads: i
     gives the value and the partials, and products of XLA: `jax.grad` calls nothing native in its reverse pass.
     Raises SignatureError for a kernel with arrays or several results, or another word for `mode`, and ActivityError
     for one whose result is an integer.
+
+        >>> irgrad.broadcast(f)(np.array([[1.0], [2.0]]), np.array([3.0, 4.0]))
+        array([[ 3.,  4.],
+               [12., 16.]])
     """
     return Broadcast(kernel, wrt, mode, threads)
 
