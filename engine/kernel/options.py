@@ -19,7 +19,7 @@ class Options:
     """Options of a kernel.
 
     strict_fp: derivative code keeps the order of every floating-point operation (slower: adjoint sums do not vectorise)
-    layout: of structs that a wrapper of the function brings together
+    layout: what wrappers of the function bring together (structs) or check
     tape: whether the values that a reverse sweep needs are handed from the primal to it as an array, where the two run
     apart ("store"), or the primal runs again ("recompute"); "auto" stores where that takes little memory
     strong_zero: in derivatives zero times infinity is zero in place of NaN: a zero tangent or adjoint times an infinite

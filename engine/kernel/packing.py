@@ -127,7 +127,8 @@ def struct_kernel(
     known = set(re.findall(r"^(?:declare|define) [^@\n]*@\"?([\w.]+)", text, re.MULTILINE))
     declared = [line for symbol, line in _DECLARED.items() if symbol not in known and f"@{symbol}(" in wrapper]
     whole = "\n".join([text, wrapper, *declared, ""])
-    options = replace(options or Options(), layout=str(parsed))
+    options = options or Options()
+    options = replace(options, layout=f"{options.layout}{parsed}")
     made = Kernel(whole, _wrapper_name(name), flat, options, digest=digest, errors=errors, code=code)
     return StructKernel(made, parsed)
 

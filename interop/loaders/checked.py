@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from irgrad.rules.errors import IRGradError, SignatureError
@@ -56,17 +56,19 @@ _HELD = re.compile(r"\bdereferenceable\((\d+)\)")
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A function with a status: the module with it, its name, its prototype, what its statuses mean."""
+    """A function with a status: the module with it, its name, its prototype, what its statuses mean; `wrapper`, what
+    the module has beside the source's."""
 
     text: str
     name: str
     signature: Signature
     errors: Mapping[int, str]
+    wrapper: str
 
 
 def checked_kernel(
     text: str, name: str, signature: Any, options: Options, errors: Mapping[int, str] | None,
-    code: Sequence[tuple[str, str]], described: Callable[[], str] | None,
+    code: Sequence[tuple[str, str]], described: Callable[[], str] | None, digest: str,
 ) -> Any:  # fmt: skip
     """The function `name` of a module as a kernel with a status; the arguments are those of `Library.kernel`.
 
@@ -96,16 +98,15 @@ def checked_kernel(
         suggested = _suggested(text, prototype, described)
         raise error.change(fix=f"{error.fix}\nfrom this draft   {suggested}") if suggested else error from None
     table = {**made.errors, **(errors or {})}
+    options = replace(options, layout=made.wrapper)  # the digest is that of the module: rules go by it
     if structs is None:
-        return Kernel(made.text, made.name, made.signature, options, errors=table, code=tuple(code))
-    from irgrad.engine.codegen.cache import fingerprint
-
+        return Kernel(made.text, made.name, made.signature, options, digest=digest, errors=table, code=tuple(code))
     start = next((n for n, p in enumerate(made.signature.parameters) if p == given.parameters[0]), 0)
     front = made.signature.parameters[:start]
     behind = made.signature.parameters[start + len(given.parameters) :]
     flat = Signature((*front, *structs.flat.parameters, *behind), made.signature.returns, returns_status=True)
     whole = StructSignature(structs.structs, made.signature, structs.of, flat)
-    return struct_kernel(made.text, made.name, whole, fingerprint(made.text), table, options, tuple(code))
+    return struct_kernel(made.text, made.name, whole, digest, table, options, tuple(code))
 
 
 def _suggested(text: str, prototype: Prototype, described: Callable[[], str] | None) -> str:
@@ -183,7 +184,8 @@ def checked(text: str, name: str, signature: Signature, prototype: Prototype) ->
         )
     given, symbol = _flat(signature), f"{name}{CHECKED}"
     wrapper = _Writer(signature, given, prototype, passing(text, name)).text(symbol, name)
-    return Checked(f"{text}\n{wrapper}", symbol, Signature(given, DTYPES["i32"], returns_status=True), errors)
+    return Checked(f"{text}\n{wrapper}", symbol, Signature(given, DTYPES["i32"], returns_status=True), errors,
+                   f"{first}\n{wrapper}")  # fmt: skip
 
 
 def ending(text: str) -> str:

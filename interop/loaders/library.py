@@ -162,7 +162,8 @@ class Library:
         if self.fails:
             from irgrad.interop.loaders.checked import checked_kernel
 
-            return checked_kernel(text, symbol, signature, options, errors, self.code, self.described)
+            return checked_kernel(text, symbol, signature, options, errors, self.code, self.described,
+                                  self.digest)  # fmt: skip
         if isinstance(signature, str) and "struct" in signature:
             from irgrad.engine.kernel.packing import struct_kernel
             from irgrad.engine.signature.structs import has_structs

@@ -72,7 +72,8 @@ def lower_exceptions(
     status:  where the root, which returns nothing, writes the number of a panic
 
     Returns the types of exceptions that leave the root and their destructors, at their numbers. Raises Unsupported
-    where an exception outlives its handler, and where there are both panics and exceptions.
+    where an exception outlives its handler, where there are both panics and exceptions, and where a function in `kept`
+    may panic.
     """
     lowering = Lowering(module, root, kept, leaving=leaving, status=status)
     lowering.run()
@@ -111,6 +112,11 @@ class Lowering:
                                       because="`std::exception_ptr` has no derivative",
                                       fix="rethrow it inside of the handler, or keep what it says")
         self._find_throwing()
+        for fn in self.functions if self.status is not None else ():
+            if str(fn.name) in self.closed and any(self._leaves(instr) for instr in fn.instructions()):
+                raise Unsupported(f"`{fn.name}` has a rule, and may panic", where=f"@{fn.name}",
+                                  because="it is called as it is written, and a panic would end the program",
+                                  fix="check its arguments before it is called, and write it without panics")
         for fn in self.functions:
             self._sign(fn)
         for fn in self.functions:

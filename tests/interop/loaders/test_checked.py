@@ -9,6 +9,7 @@ import pytest
 
 import irgrad
 from irgrad import engine
+from irgrad.engine.codegen.cache import fingerprint
 from irgrad.engine.kernel.options import Options
 from irgrad.engine.signature.prototype import prototype_of
 from irgrad.engine.signature.signature import Signature
@@ -61,7 +62,7 @@ yes:
 
 
 def _kernel(name: str, signature: str | None = None, errors: Any = None) -> Any:
-    return checked_kernel(TEXT, name, signature, Options(), errors, (), None)
+    return checked_kernel(TEXT, name, signature, Options(), errors, (), None, fingerprint(TEXT))
 
 
 def test_what_returns_a_number_writes_it() -> None:

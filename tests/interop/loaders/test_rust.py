@@ -230,3 +230,20 @@ def test_memory_is_that_of_c() -> None:
     assert "define internal ptr @_RNvCsfLfy6EI15iL_7___rustc12___rust_alloc(i64 %size, i64 %align)" in made
     assert "call noalias ptr @malloc(i64 %size)" in made and "declare void @free(ptr)" in made
     assert not [row for row in made.splitlines() if row.startswith("declare") and "rust" in row]
+
+
+@needs_rustc
+def test_rules_hold_for_functions_of_the_module() -> None:
+    lib = irgrad.load("""
+#[inline(never)] #[no_mangle] pub extern "C" fn cube(x: f64) -> f64 { x * x * x }
+#[inline(never)] #[no_mangle] pub extern "C" fn square(x: f64) -> f64 { assert!(x < 9.0, "too large"); x * x }
+pub fn both(x: f64) -> f64 { square(x) + cube(x) }
+""", language="rust")  # fmt: skip
+    both = lib.kernel("both")
+    assert engine.grad(both)(2.0) == 16
+    with irgrad.rules.layers.layer():
+        irgrad.rule(lib.function("cube"))(lambda x: 100 * x)
+        assert engine.grad(both)(2.0) == 204
+        irgrad.rule(lib.function("square"))(lambda x: 2 * x)
+        with pytest.raises(irgrad.Unsupported, match="`square` has a rule, and may panic"):
+            engine.grad(both)(2.0)

@@ -255,3 +255,10 @@ define internal void @throws() {
 """)
     with pytest.raises(Unsupported, match="exceptions of C\\+\\+ beside panics"):
         lower_exceptions(module, module.functions["root"], status=module.functions["root"].args[-1])
+
+
+def test_functions_with_a_rule_may_not_panic() -> None:
+    module = read(PANICS)
+    root = module.functions["root"]
+    with pytest.raises(Unsupported, match="`deep` has a rule, and may panic"):
+        lower_exceptions(module, root, {"deep"}, status=root.args[-1])
