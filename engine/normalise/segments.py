@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import gcd
 
 from irgrad.engine.analyses.activity.facts import points_to
 from irgrad.engine.analyses.control.cache import get
@@ -25,6 +26,8 @@ from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.analyses.evolution.trips import TripCount
 from irgrad.engine.analyses.memory.objects import bits_of, overlap_mask
 from irgrad.engine.analyses.memory.points_to import Pointers
+from irgrad.engine.analyses.memory.strided_sets import Offsets
+from irgrad.engine.analyses.memory.value_ranges import Ranges
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Argument, Block, ConstInt, Function, GlobalVariable, Instruction, Module, Value
@@ -149,6 +152,7 @@ class _Outlined:
         self.pointers, self.fn, self.loop = again.pointers, again.fn, again.loop
         self.known: list[Memory] = list(again.saved)
         self.leads: dict[Value, list[Memory]] = {}
+        self.ranges: dict[Instruction, Offsets] = {}
         self.refusal = self._form() or again.refusal or self._addresses()
 
     def _form(self) -> str:
@@ -188,6 +192,8 @@ class _Outlined:
         state = ty.struct((*(phi.type for phi in (*carried, *leaving)), ty.I64, ty.I64))
         ends = len(carried) + len(leaving)
         outer, debug, count = self._outer(), _debug_of(before), self._count()
+        ranges = Ranges(self.pointers)
+        self.ranges = {phi: ranges.offsets(phi) for phi in carried if phi.type.is_int}
         before.instructions.pop()
         block = _variable(fn, state)
         at = Builder(before)
@@ -257,7 +263,8 @@ class _Outlined:
                 at.insert(variable)
         following = [phi.operands[phi.blocks.index(latch)] for phi in carried]
         for n, phi in enumerate(carried):
-            phi.operands[phi.blocks.index(before)] = at.load(phi.type, at.field(state, fn.args[0], n))  # type: ignore[arg-type]
+            value = self._regular(at, phi, at.load(phi.type, at.field(state, fn.args[0], n)))
+            phi.operands[phi.blocks.index(before)] = value  # type: ignore[arg-type]
             phi.blocks = [first if b is before else back if b is latch else b for b in phi.blocks]
         at.br(header)
         ran = Instruction("phi", ty.I64, [ConstInt(ty.I64, 0)], blocks=[first])
@@ -292,6 +299,21 @@ class _Outlined:
             block.function = fn
         replace_uses(fn, dict(zip(outer, fn.args[2:], strict=True)))
         return fn
+
+    def _regular(self, at: Builder, phi: Instruction, value: Value) -> Value:
+        """What is loaded of a number, with the power of two written out of which it is known to be a multiple, beside a
+        constant: addresses that are made of it would lose their stride."""
+        if phi not in self.ranges or phi.type is ty.I1:
+            return value
+        known = self.ranges[phi]
+        stride = gcd(*(step for step, _ in known.terms)) if known.terms else 0
+        shift = (stride & -stride).bit_length() - 1
+        rest = ConstInt(phi.type, known.start % (1 << shift) if shift > 0 else 0)
+        if shift <= 0:
+            return value
+        count = ConstInt(phi.type, shift)
+        whole = at.binary("shl", at.binary("ashr", at.sub(value, rest, ()), count), count)
+        return at.add(whole, rest, ())
 
     def _exits(
         self, fn: Function, state: ty.StructType, ran: Instruction, last: Builder | None

@@ -46,6 +46,13 @@ LOOPS = {
         for (long t = 0; t < steps; t++) { s = sin(s) + *q; q++; if (q == x + n) q = x; }
         return s;
     }""",
+    "a pointer that walks at two speeds": """double f(const double *x, long n, long steps) {
+        double y[64];
+        for (int i = 0; i < 64; i++) y[i] = x[i % n];
+        for (double *p = y, *e = y + 60; p < e; p += sin(*p) < x[0] ? 2 : 1) *p = 0.6 * p[1] + 0.3 * *p * x[1];
+        memmove(y + 1, y, 6 * sizeof *y);
+        return y[0] + y[1] * y[5] + y[50];
+    }""",
     "two ends": """double f(const double *x, long n, long steps) {
         double s = x[0];
         long t = 0;
