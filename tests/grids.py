@@ -17,7 +17,7 @@ from jax.interpreters import mlir
 from irgrad.engine.codegen.jit import compile_module
 from irgrad.engine.grids.grid import Grid
 from irgrad.interop.jax import device_parts, primitive
-from irgrad.interop.jax.device import Call, call_of, device_grid
+from irgrad.interop.jax.device import Call, call_of, device_grid, rows_of
 from irgrad.interop.jax.device_parts import Plan
 from irgrad.interop.jax.for_device import with_tape, without_tape
 from irgrad.interop.jax.sums import _lower as rows_and_sum
@@ -78,23 +78,25 @@ def on_grid(threads: int, order: Order = list, workers: int = 1) -> Iterator[lis
     made: list[Grid] = []
 
     def lower(
-        ctx: Any, *operands: Any, spec: Any, sizes: Any, constants: Any, batch: Any, summed: tuple[bool, ...] = ()
+        ctx: Any, *operands: Any, spec: Any, sizes: Any, constants: Any, batch: Any, summed: tuple[bool, ...] = (),
+        groups: int = 0,
     ) -> Any:
         ctx, operands, spec = primitive._without_tape(ctx, operands, spec)
         full, given = ctx, spec
         ctx, operands, spec = without_tape(ctx, operands, spec)
         call = call_of(ctx.avals_in, spec, sizes, constants, batch)
         sums = [n for n, total in enumerate(summed) if total]
-        grid = device_grid(spec, call.items, batch, call.axes, tuple(call.aliases), sums, device=False)
+        grid = device_grid(spec, call.items, batch, call.axes, tuple(call.aliases), sums,
+                           math.prod(batch[:groups]), device=False)
         made.append(grid)
         count = threads if math.prod(batch) > 1 else 1
-        kinds = [jax.ShapeDtypeStruct((*([count] if n in sums else []), *a.shape), a.dtype)
+        kinds = [jax.ShapeDtypeStruct(rows_of(a.shape, count, groups) if n in sums else a.shape, a.dtype)
                  for n, a in enumerate(ctx.avals_out)]  # fmt: skip
 
         def run(*rows: Any) -> Any:
             made = jax.pure_callback(lambda *arrays: _run(grid, call, count, order, workers, kinds, *arrays),
                                      kinds, *rows)
-            totals = [row.sum(axis=0) if n in sums else row for n, row in enumerate(made)]
+            totals = [row.sum(axis=groups) if n in sums else row for n, row in enumerate(made)]
             return with_tape(given, full.avals_out, totals)
 
         full = full.replace(avals_in=tuple(ctx.avals_in[n] for n in call.kept))

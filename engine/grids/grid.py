@@ -33,13 +33,14 @@ class Grid:
 
 def grid_of(
     program: Program, name: str, parameters: Sequence[GridParameter], slots: Sequence[GridSlot], batch: Sequence[int],
-    *, slab: int = 0, device: bool = True,
+    *, slab: int = 0, device: bool = True, groups: int = 1,
 ) -> Grid:  # fmt: skip
     """The kernel of a program for a batch whose sizes, and those of all arrays, are known: `NAME(parameters, tape)`.
 
     The tape is a last parameter, `tape_bytes` for each thread of the launch, interleaved (see `static_tape`).
     slab:   bytes for a thread where what a sample needs has no bound beforehand: the kernel traps where they are few
     device: False for a function of the host, which runs one thread
+    groups: see `kernel_text`
 
     Raises Unsupported for what a device cannot run, with the source line.
     """
@@ -53,7 +54,8 @@ def grid_of(
             raise
         kept = own = -(-slab // 16) * 16
     rows = [slot for slot in slots if slot.per_thread]
-    kernel = kernel_text(name, parameters, str(math.prod(batch)), device=device, slab=own, rows=rows)
+    kernel = kernel_text(name, parameters, str(math.prod(batch)), device=device, slab=own, rows=rows,
+                         groups=groups)
     return Grid(name, joined(_with_arena(module) if own else to_text(module), kernel), kept)
 
 

@@ -145,7 +145,7 @@ _NAN = {"f64": "0x7FF8000000000000", "f32": "0x7FF8000000000000", "f16": "0xH7E0
 
 def kernel_text(
     name: str, parameters: Sequence[GridParameter], samples: str, *, device: bool, slab: int | None = 0,
-    rows: Sequence[GridSlot] = (),
+    rows: Sequence[GridSlot] = (), groups: int = 1,
 ) -> str:  # fmt: skip
     """`NAME.thread` around `NAME.sample`, and `NAME` around that, a kernel of a device; without one a function of the
     host that runs one thread, and takes its number and how many there are as two more arguments.
@@ -154,13 +154,16 @@ def kernel_text(
     slab:    bytes of the part of `tape` that is a thread's own, None where the launch says it (`tape_bytes`); 0: the
              sample takes what it needs of `tape` by the thread's number (`static_tape.py`)
     rows:    slots whose target has a row for each thread
+    groups:  of samples, equally many in each, that rows are not shared by: threads are shared out among them, and where
+             there are more groups than threads, each thread has several groups, one after the other
     """
     rest = [] if samples else [("i64", "%samples")]
     rest += [("ptr", "%tape"), ("i64", "%tape_bytes")] if slab is None else [("ptr", "%tape")]
     declared = ", ".join([*(p.text for p in parameters), *(f"{kind} {word}" for kind, word in rest)])
     numbers = [f"{kind} {word}" for kind, word in rest]
     passed = ", ".join([*(f"{p.ir} %{quoted(p.name)}" for p in parameters), *numbers])
-    text = _thread_text(name, parameters, declared, samples or "%samples", slab=slab, rows=rows)
+    text = _thread_text(name, parameters, declared, samples or "%samples", slab=slab, rows=rows,
+                        groups=groups)
     thread = f"call void @{quoted(name)}.thread"
     if not device:
         w = Writer(f"define void @{quoted(name)}({declared}, i64 %thread, i64 %threads)")
@@ -176,27 +179,43 @@ def kernel_text(
 
 def _thread_text(
     name: str, parameters: Sequence[GridParameter], declared: str, samples: str, *, slab: int | None,
-    rows: Sequence[GridSlot],
+    rows: Sequence[GridSlot], groups: int,
 ) -> str:  # fmt: skip
     w = Writer(f"define internal void @{quoted(name)}.thread(i64 %thread, i64 %threads, {declared}) alwaysinline")
     given = ", ".join(f"{p.ir} %{quoted(p.name)}" for p in parameters)
-    above = w.emit(f"sub i64 {samples}, %thread")
-    some = w.compare("sgt", samples, "%thread")
-    up = w.emit(f"udiv i64 {w.add(above, w.emit('sub i64 %threads, 1'))}, %threads")
-    count = w.emit(f"select i1 {some}, i64 {up}, i64 0")
     own = slab != 0
     place = _slab(w, "%tape_bytes" if slab is None else str(slab)) if own else "ptr %tape, i64 %thread, i64 %threads"
     sizes = _Sizes(w, parameters)
-    for slot in rows:
-        size = sizes.count(slot)
-        row = w.at(f"%{quoted(slot.target)}", w.mul("%thread", w.mul(size, str(slot.dtype.size))))
-        _fill(w, slot.dtype, row, size, "zeroinitializer")
-    with w.loop(count) as turn:
-        sample = w.add("%thread", w.mul(turn, "%threads"))
-        if own:
-            w.do(f"store ptr %slab, {place}, align 8")
-        w.do(f"call void @{quoted(name)}.sample({given}, i64 {sample}, i64 %thread, {place})")
+
+    def part(first: str, end: str, step: str, row: str) -> None:
+        for slot in rows:
+            size = sizes.count(slot)
+            memory = w.at(f"%{quoted(slot.target)}", w.mul(row, w.mul(size, str(slot.dtype.size))))
+            _fill(w, slot.dtype, memory, size, "zeroinitializer")
+        with w.loop(_turns(w, first, end, step)) as turn:
+            sample = w.add(first, w.mul(turn, step))
+            if own:
+                w.do(f"store ptr %slab, {place}, align 8")
+            w.do(f"call void @{quoted(name)}.sample({given}, i64 {sample}, i64 {row}, {place})")
+
+    if groups == 1:
+        part("%thread", samples, "%threads", "%thread")
+        return w.text()
+    shared = w.emit(f"udiv i64 %threads, {groups}")
+    each = w.emit(f"select i1 {w.compare('eq', shared, '0')}, i64 1, i64 {shared}")
+    members = str(int(samples) // groups)
+    with w.loop(_turns(w, "%thread", w.mul(each, str(groups)), "%threads")) as turn:
+        row = w.add("%thread", w.mul(turn, "%threads"))
+        begin = w.mul(w.emit(f"udiv i64 {row}, {each}"), members)
+        part(w.add(begin, w.emit(f"urem i64 {row}, {each}")), w.add(begin, members), each, row)
     return w.text()
+
+
+def _turns(w: Writer, first: str, end: str, step: str) -> str:
+    """How many of first, first + step, ... are below the end."""
+    above = w.emit(f"sub i64 {end}, {first}")
+    up = w.emit(f"udiv i64 {w.add(above, w.emit(f'sub i64 {step}, 1'))}, {step}")
+    return w.emit(f"select i1 {w.compare('sgt', end, first)}, i64 {up}, i64 0")
 
 
 def _slab(w: Writer, size: str) -> str:

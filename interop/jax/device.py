@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ARCHITECTURE", "BLOCK", "TARGET", "Call", "Launch", "call_of", "device_grid", "launch_of", "lower_on_device",
+    "rows_of",
 ]  # fmt: skip
 
 ARCHITECTURE = "sm_80"
@@ -100,35 +101,44 @@ def call_of(avals: Sequence[Any], spec: Spec, sizes: Any, constants: Any, batch:
 
 def lower_on_device(
     ctx: Any, operands: Sequence[Any], spec: Spec, sizes: Any, constants: Any, batch: tuple[Any, ...],
-    summed: tuple[bool, ...] = (),
+    summed: tuple[bool, ...] = (), groups: int = 0,
 ) -> Any:  # fmt: skip
-    """The results of a call, lowered for a GPU; summed: results that are summed over the whole batch. Raises
-    Unsupported for what that cannot run."""
+    """The results of a call, lowered for a GPU; summed: results that are summed over the batch but for so many leading
+    axes. Raises Unsupported for what that cannot run."""
     whole, full = tuple(ctx.avals_out), spec
     ctx, operands, spec = without_tape(ctx, operands, spec)
     call = call_of(ctx.avals_in, spec, sizes, constants, batch)
     sums = tuple(n for n, total in enumerate(summed) if total)
-    rows = [aval.size * aval.dtype.itemsize for aval, total in zip(ctx.avals_out, summed, strict=False) if total]
-    grid = _compiled(spec, call.items, batch, call.axes, tuple(call.aliases), sums)
+    count = math.prod(batch[:groups])
+    rows = [ctx.avals_out[n].size * ctx.avals_out[n].dtype.itemsize // count for n in sums]
+    grid = _compiled(spec, call.items, batch, call.axes, tuple(call.aliases), sums, count)
     block = spec.kernel.options.device_block
     launch = launch_of(math.prod(batch), grid.tape_bytes + sum(rows) * _ROWS, grid.registers, block)
     threads = launch.blocks * launch.threads
     tape = jax.core.ShapedArray((max(1, grid.tape_bytes * threads),), np.dtype(np.uint8))
     given = tuple(ctx.avals_in[n] for n in call.kept)
-    made = [aval.update(shape=(threads, *aval.shape)) if n in sums else aval for n, aval in enumerate(ctx.avals_out)]
+    made = [aval.update(shape=rows_of(aval.shape, threads, groups)) if n in sums else aval
+            for n, aval in enumerate(ctx.avals_out)]  # fmt: skip
     inner = ctx.replace(avals_in=given, avals_out=(*made, tape))
     found = jax.ffi.ffi_lowering(TARGET, operand_output_aliases=call.aliases)(
         inner, *(operands[n] for n in call.kept), name=grid.name, kernel_type="ptx", kernel_data=grid.code,
         grid_x=np.int32(launch.blocks), grid_y=np.int32(1), grid_z=np.int32(1),
         block_x=np.int32(launch.threads), block_y=np.int32(1), block_z=np.int32(1), shared_mem_bytes=np.int32(0),
     )  # fmt: skip
-    results = [_total(ctx, row, made[n], ctx.avals_out[n]) if n in sums else row for n, row in enumerate(found[:-1])]
+    results = [_total(ctx, row, made[n], ctx.avals_out[n], groups) if n in sums else row
+               for n, row in enumerate(found[:-1])]  # fmt: skip
     return with_tape(full, whole, results, lambda aval: _zeros(ctx, aval))
 
 
-def _total(ctx: Any, rows: Any, given: Any, aval: Any) -> Any:
+def rows_of(shape: Sequence[int], threads: int, groups: int) -> tuple[int, ...]:
+    """The shape of the rows that threads have of a sum: as many for each group of samples."""
+    each = max(1, threads // math.prod(shape[:groups]))
+    return (*shape[:groups], each, *shape[groups:])
+
+
+def _total(ctx: Any, rows: Any, given: Any, aval: Any, groups: int) -> Any:
     """The sum over the rows of threads."""
-    (total,) = mlir.lower_fun(lambda x: [jax.numpy.sum(x, axis=0)], multiple_results=True)(
+    (total,) = mlir.lower_fun(lambda x: [jax.numpy.sum(x, axis=groups)], multiple_results=True)(
         ctx.replace(avals_in=(given,), avals_out=(aval,)), rows)  # fmt: skip
     return total
 
@@ -150,17 +160,18 @@ class _Compiled(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _compiled(
-    spec: Spec, items: Any, batch: Any, axes: Any, shared: tuple[int, ...], sums: tuple[int, ...]
+    spec: Spec, items: Any, batch: Any, axes: Any, shared: tuple[int, ...], sums: tuple[int, ...], groups: int
 ) -> _Compiled:
     from irgrad.engine.codegen.cache import default_cache, fingerprint
     from irgrad.engine.codegen.nvptx import identity, ptx, ptxas, resources
 
-    what = (items, batch, axes, shared, sums, result_numbers(spec), spec.kernel.primal.source.options.device_tape)
-    key = fingerprint("ptx-3", program_of(spec).key, ARCHITECTURE, repr(what), identity())
+    room = spec.kernel.primal.source.options.device_tape
+    what = (items, batch, axes, shared, sums, groups, result_numbers(spec), room)
+    key = fingerprint("ptx-4", program_of(spec).key, ARCHITECTURE, repr(what), identity())
     store = default_cache()
     data = store.get("ptx", key)
     if data is None:
-        grid = device_grid(spec, items, batch, axes, shared, sums)
+        grid = device_grid(spec, items, batch, axes, shared, sums, groups)
         made = ptx(grid.text, [grid.name], ARCHITECTURE)
         used = resources(made, ARCHITECTURE)["registers"] if ptxas() is not None else 0
         data = f"{grid.name}\n{grid.tape_bytes}\n{used}\n{made}".encode()
@@ -171,13 +182,13 @@ def _compiled(
 
 def device_grid(
     spec: Spec, items: Any, batch: Sequence[int], axes: Sequence[tuple[bool, ...]], shared: Sequence[int] = (),
-    sums: Sequence[int] = (), *, device: bool = True,
+    sums: Sequence[int] = (), groups: int = 1, *, device: bool = True,
 ) -> Grid:  # fmt: skip
     """The kernel of a call.
 
     items, axes: see `Call`; shared: operands that have the memory of a result; sums: results of which each thread has
-    a row, to which it adds what its samples give; device: False for a function of the
-    host (see `grid_of`)
+    a row, to which it adds what its samples give; groups: of samples, with sums of their own (see `kernel_text`);
+    device: False for a function of the host (see `grid_of`)
     """
     from irgrad.engine.grids.grid import grid_of
     from irgrad.engine.grids.grid_text import GridParameter
@@ -200,7 +211,8 @@ def device_grid(
     family = f"{'G' if spec.cotangents is not None else 'D'}{len(spec.directions)}"
     name = re.sub(r"\W", "_", f"irgrad_{spec.kernel.name}_{family}")  # what profilers show
     room = spec.kernel.primal.source.options.device_tape
-    return grid_of(program, name, [held[word] for word in order], slots, batch, slab=room, device=device)
+    return grid_of(program, name, [held[word] for word in order], slots, batch, slab=room, device=device,
+                   groups=groups)
 
 
 def _slot(

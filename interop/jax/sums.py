@@ -4,6 +4,9 @@ The gradient of a shared argument is a sum over samples. As rows of `foreign_cal
 up, it takes memory that grows with their number. On a GPU each thread has a row, to which it adds what its samples
 give, and XLA adds up those. What is computed is the same but for the order of the sum, so every rule of JAX is that of
 the rows and their sum; only the lowering for CUDA differs.
+
+Under a further `vmap` there are groups of samples, those of the leading axes of the batch, and a sum for each: the
+threads are shared out among the groups.
 """
 
 from __future__ import annotations
@@ -48,28 +51,32 @@ def bind_sums(
 ) -> list[Any]:
     """The results of a call; those that are `summed` have size 1 along all axes of the batch."""
     out: list[Any] = foreign_sums.bind(
-        *operands, spec=spec, sizes=sizes, constants=constants, batch=batch, summed=summed
+        *operands, spec=spec, sizes=sizes, constants=constants, batch=batch, summed=summed, groups=0
     )
     return out
 
 
-def _rows(*operands: Any, summed: tuple[bool, ...], spec: Spec, sizes: Any, constants: Any, batch: Any) -> list[Any]:
-    """The same by rows of samples."""
-    axes = tuple(range(len(batch)))
+def _rows(
+    *operands: Any, summed: tuple[bool, ...], groups: int, spec: Spec, sizes: Any, constants: Any, batch: Any
+) -> list[Any]:
+    """The same by rows of samples. groups: how many leading axes of the batch are not summed over."""
+    axes = tuple(range(groups, len(batch)))
     found = bind(spec, operands, sizes, constants, batch)
     return [jax.numpy.sum(row, axis=axes, keepdims=True) if total else row
             for row, total in zip(found, summed, strict=True)]  # fmt: skip
 
 
-def _avals(spec: Spec, sizes: Any, batch: tuple[Any, ...], summed: tuple[bool, ...]) -> list[jax.core.ShapedArray]:
+def _avals(
+    spec: Spec, sizes: Any, batch: tuple[Any, ...], summed: tuple[bool, ...], groups: int
+) -> list[jax.core.ShapedArray]:
     whole = result_avals(spec, sizes, batch)
-    ones = (1,) * len(batch)
+    ones = (*batch[:groups], *(1,) * (len(batch) - groups))
     return [aval.update(shape=(*ones, *aval.shape[len(batch) :])) if total else aval
             for aval, total in zip(whole, summed, strict=True)]  # fmt: skip
 
 
-def _abstract(*operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Any, summed: Any) -> Any:
-    return _avals(spec, sizes, batch, summed)
+def _abstract(*operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Any, summed: Any, groups: int) -> Any:
+    return _avals(spec, sizes, batch, summed, groups)
 
 
 def _evaluate(*operands: Any, **params: Any) -> Any:
@@ -100,7 +107,7 @@ def _transpose(cotangents: Any, *operands: Any, **params: Any) -> list[Any]:
             row[n] = value
         return _rows(*row, **params)
 
-    shapes = _avals(params["spec"], params["sizes"], params["batch"], params["summed"])
+    shapes = _avals(params["spec"], params["sizes"], params["batch"], params["summed"], params["groups"])
     given = [jax.numpy.zeros(a.shape, a.dtype) if type(c) is ad.Zero else c
              for a, c in zip(shapes, cotangents, strict=True)]  # fmt: skip
     found = iter(jax.linear_transpose(of_linear, *kinds)(given))
@@ -108,21 +115,22 @@ def _transpose(cotangents: Any, *operands: Any, **params: Any) -> list[Any]:
 
 
 def _batched(operands: Any, dims: Any, **params: Any) -> tuple[Any, Any]:
-    def of_one(*given: Any) -> list[Any]:
-        return _rows(*given, **params)
-
-    out = jax.vmap(of_one, in_axes=tuple(dims))(*operands)
+    size = next(x.shape[d] for x, d in zip(operands, dims, strict=True) if d is not None)
+    rows = [x[None] if d is None else jax.numpy.moveaxis(x, d, 0)
+            for x, d in zip(operands, dims, strict=True)]  # fmt: skip
+    params |= {"batch": (size, *params["batch"]), "groups": params["groups"] + 1}
+    out = foreign_sums.bind(*rows, **params)
     return out, [0] * len(out)
 
 
-def _lower(ctx: Any, *operands: Any, summed: tuple[bool, ...], batch: Any, **params: Any) -> Any:
+def _lower(ctx: Any, *operands: Any, summed: tuple[bool, ...], groups: int, batch: Any, **params: Any) -> Any:
     """Rows of threads on a GPU, and rows of samples everywhere else."""
     from irgrad.interop.jax.device import lower_on_device
 
     if platforms_of(ctx) != (ON_DEVICE,):
         rows = mlir.lower_fun(_rows, multiple_results=True)
-        return rows(ctx, *operands, summed=summed, batch=batch, **params)
-    return lower_on_device(ctx, operands, params["spec"], params["sizes"], params["constants"], batch, summed)
+        return rows(ctx, *operands, summed=summed, groups=groups, batch=batch, **params)
+    return lower_on_device(ctx, operands, params["spec"], params["sizes"], params["constants"], batch, summed, groups)
 
 
 foreign_sums.def_abstract_eval(_abstract)

@@ -146,3 +146,18 @@ def test_a_kernel_of_a_device_asks_for_its_thread() -> None:
     text = kernel_text("k", [GridParameter("x", F64, alone=False)], "7", device=True, slab=0)
     assert "define ptx_kernel void @k(ptr %x, ptr %tape)" in text
     assert text.count("@llvm.nvvm.read.ptx.sreg") == 8
+
+
+@pytest.mark.parametrize("threads", [1, 3, 4, 7, 30])
+@pytest.mark.parametrize("groups", [2, 4, 6])
+def test_groups_of_samples_have_rows_of_their_own(threads: int, groups: int) -> None:
+    """Each row has a part of the samples of one group, all rows of a group have them together."""
+    x, tape, each = np.arange(1.0, 25.0), np.zeros(1), max(1, threads // groups)
+    y = np.full(groups * each, np.nan)
+    parameters = [GridParameter(name, F64) for name in ("x", "a", "y")]
+    slots = [GridSlot("x", F64, "in place", (), "x", (True,)), GridSlot("a", F64, "in place", (), "a", (False,)),
+             GridSlot("y", F64, "keep", target="y", per_thread=True)]  # fmt: skip
+    body = sample_text("p", "k", parameters, slots, ["24"]).replace("declare ptr @irgrad.tape.alloc(ptr, i64)\n", "")
+    kernel = kernel_text("k", parameters, "24", device=False, slab=None, rows=slots[2:], groups=groups)
+    _run(joined(PROGRAM + ARENA + body, kernel), [x, np.array(1.0), y, tape], 0, threads)
+    assert np.array_equal(y.reshape(groups, each).sum(axis=1), x.reshape(groups, -1).sum(axis=1))

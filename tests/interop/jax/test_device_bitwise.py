@@ -84,7 +84,7 @@ def test_bit_by_bit_the_cpu(name: str) -> None:
     [
         (grid_text, "sample_text", 'number = "%row" if slot.per_thread else "%sample"', 'number = "0"', "straight"),
         (grid_text, "_row", "row = digit if not row", 'row = "0" if not row', "straight"),
-        (grid_text, "_thread_text", 'w.add("%thread", w.mul(turn, "%threads"))', 'w.add("%thread", turn)', "straight"),
+        (grid_text, "_thread_text", 'w.add(first, w.mul(turn, step))', 'w.add(first, turn)', "straight"),
     ],
 )
 def test_a_wrong_index_is_caught(

@@ -56,6 +56,10 @@ def _words(f: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
         "forward over reverse": lambda x, p: jax.jvp(both, (x, p), (x, p)),
         "reverse over reverse": lambda x, p: jax.grad(lambda p: (jax.grad(f, 1)(x, p) ** 2).sum())(p),
         "a batch of them": lambda x, p: jax.vmap(lambda q: jax.grad(f, 1)(x, q))(jnp.stack([p, 2 * p])),
+        "more than there are threads": lambda x, p: jax.vmap(both)(jnp.stack([x * k for k in range(9)]),
+                                                                   jnp.stack([p * k for k in range(9)])),
+        "batches of batches": lambda x, p: jax.vmap(lambda x: jax.vmap(lambda q: both(x, q))(jnp.stack([p, -p])),
+                                                    1)(jnp.stack([x, 2 * x, x + 1], 1)),
     }
 
 
@@ -81,7 +85,7 @@ def test_rows_of_threads(f: Any, args: Any, word: str) -> None:
     try:
         jax.clear_caches()
         plain = jax.jit(function)(*args)
-        assert ("foreign_sums" in str(jax.make_jaxpr(function)(*args))) == (word != "a batch of them")
+        assert "foreign_sums" in str(jax.make_jaxpr(function)(*args))
         with on_grid(7) as made:
             threaded = jax.jit(function)(*args)
     finally:
@@ -126,6 +130,18 @@ def test_memory_does_not_grow_with_samples(samples: int) -> None:
     made = [re.findall(r"tensor<([0-9x]+)xf64>", line.rpartition("->")[2]) for line in calls]
     assert made[-1] == ["135168x1x2"], "rows of all threads"
     assert not [shape for row in made for shape in row if shape.startswith(str(samples)) and shape.endswith("x2")]
+
+
+@needs_library
+@pytest.mark.usefixtures("summed")
+def test_threads_are_shared_out_among_groups() -> None:
+    """Under a second vmap: 8 gradients, each with an eighth of the threads, in one kernel."""
+    shapes = jax.ShapeDtypeStruct((10**6, 2), np.float64), jax.ShapeDtypeStruct((8, 2), np.float64)
+    function = jax.vmap(jax.grad(_swings, 1), (None, 0))
+    text = str(jax.jit(function).trace(*shapes).lower(lowering_platforms=("cuda",)).as_text())
+    calls = [line.rpartition("->")[2] for line in text.splitlines() if "custom_call" in line]
+    (each,) = re.findall(r"tensor<8x(\d+)x1x2xf64>", calls[-1])
+    assert 1000 < int(each) <= 132 * 2048 // 8, "rows of all threads, not of samples"
 
 
 @needs_plugin
