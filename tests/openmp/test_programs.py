@@ -26,11 +26,17 @@ SIGNATURE = "f64(f64[n] x, i32 n)"
 X = 0.8 + 0.37 * np.sin(2.3 * np.arange(23))
 
 
-def _shared(names: tuple[str, ...]) -> list[object]:
+def _marks(number: int, level: str | None) -> list[pytest.MarkDecorator]:
+    """Twelve run always, all at one level more with --long, and at each level with --slow."""
+    if level is None:
+        return [] if PROGRAMS[number].name in QUICK else [pytest.mark.long]
+    return [pytest.mark.long if LEVELS[1 + number % 4] == level else pytest.mark.slow]
+
+
+def _cases() -> list[object]:
     return [
-        pytest.param(path, level, id=f"{path.name} {level or 'default'}",
-                     marks=[] if path.name in names and level is None else [pytest.mark.long])
-        for path in PROGRAMS for level in LEVELS
+        pytest.param(path, level, id=f"{path.name} {level or 'default'}", marks=_marks(number, level))
+        for number, path in enumerate(PROGRAMS) for level in LEVELS
     ]  # fmt: skip
 
 
@@ -39,7 +45,7 @@ def test_there_are_thirty() -> None:
     assert set(QUICK) <= {path.name for path in PROGRAMS}
 
 
-@pytest.mark.parametrize(("path", "level"), _shared(QUICK))
+@pytest.mark.parametrize(("path", "level"), _cases())
 def test_kernels(path: Path, level: str | None) -> None:
     kernel = ig.load(path, flags=["-fopenmp"], opt=level).kernel("whole", SIGNATURE)
     if path.name == MOVED and level in ("O1", "O2", "O3"):
@@ -53,10 +59,11 @@ def test_kernels(path: Path, level: str | None) -> None:
         np.testing.assert_allclose(kernel(X), without(X), rtol=1e-13)
 
 
-@pytest.mark.parametrize("level", ["-O0", pytest.param("-O3", marks=pytest.mark.long)])
-@pytest.mark.parametrize("path", [
-    pytest.param(path, id=path.name, marks=[] if path.name == "reduction_sum.c" else [pytest.mark.long])
-    for path in PROGRAMS
+@pytest.mark.parametrize(("path", "level"), [
+    pytest.param(path, level, id=f"{path.name} {level}",
+                 marks=[] if path.name == "reduction_sum.c" and level == "-O0"
+                 else [pytest.mark.long if level == "-O0" and number % 4 == 0 else pytest.mark.slow])
+    for number, path in enumerate(PROGRAMS) for level in ("-O0", "-O3")
 ])  # fmt: skip
 def test_programs(path: Path, level: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["run", level, "-fopenmp", "-DPROGRAM", str(path), "-lm"]) == 0, capfd.readouterr()
