@@ -137,6 +137,11 @@ def _parser() -> argparse.ArgumentParser:
     _rules_argument(hints)
     hints.set_defaults(run=_hints)
 
+    served = commands.add_parser("tesseract", help="write a tesseract_api.py: a function and its derivatives")
+    _function_arguments(served)
+    served.add_argument("-o", "--output", type=Path, default=Path("tesseract_api.py"), help="file to write")
+    served.set_defaults(run=_tesseract)
+
     opt = commands.add_parser("opt", help="run passes of the engine on a file and print the IR")
     opt.add_argument("file", metavar="FILE", nargs="?", help="LLVM IR, C or C++; - for IR on standard input")
     opt.add_argument("-p", "--passes", metavar="NAME[,NAME]", help="passes or stages, in this order")
@@ -376,6 +381,19 @@ def _cmake_file(options: argparse.Namespace) -> int:
         print(toolchain(), end="")
     else:
         options.output.write_text(toolchain(), encoding="utf-8")
+    return 0
+
+
+def _tesseract(options: argparse.Namespace) -> int:
+    from irgrad.interop.tesseract import api_text, relative
+
+    define = dict(row.split("=", 1) if "=" in row else (row, "1") for row in options.define)
+    given = {"include": options.include, "define": define, "link": options.link}
+    kernel = _library(options).kernel(options.function, options.sig)
+    source = relative(Path(options.file), options.output)
+    text = api_text(kernel, source, options.function, {name: value for name, value in given.items() if value})
+    options.output.write_text(text, encoding="utf-8")
+    print(f"{options.output}: apply, jacobian, jacobian_vector_product, vector_jacobian_product, abstract_eval")
     return 0
 
 
