@@ -160,7 +160,7 @@ def as_array(value: Any, p: Parameter) -> Array:
     else:
         try:
             array = np.asarray(value)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RuntimeError) as error:
             _refuse_tracer(value, p)
             raise DTypeError(f"`{p.name}` is not an array", where=f"`{p}`",
                              because=f"got {type(value).__name__}: {error}",
@@ -231,7 +231,7 @@ def _numpy_scalar(value: Any, p: Parameter) -> Array:
     dtype: DType = p.dtype
     try:
         array = np.asarray(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RuntimeError):
         _refuse_tracer(value, p)
         array = np.asarray(None)
     if array.ndim and array.dtype.kind in "iufb":

@@ -115,7 +115,7 @@ def _known(value: Any) -> Any:
     """A number that a graph leaves open is fixed, if it is an integer, or is a tensor of the graph."""
     if isinstance(value, torch.SymInt):
         return int(value)
-    return torch.scalar_tensor(value, dtype=torch.float64) if isinstance(value, torch.SymFloat) else value
+    return torch.scalar_tensor(value, dtype=torch.float64, device="cpu") if isinstance(value, torch.SymFloat) else value
 
 
 def _dtype(p: Parameter) -> torch.dtype:
@@ -173,7 +173,7 @@ def _stacked(value: Any, p: Parameter) -> Any:
 
 
 def _tensor(value: Any, p: Parameter) -> torch.Tensor:
-    return value if owns(value) else torch.as_tensor(value, dtype=_dtype(p))
+    return value if owns(value) else torch.as_tensor(value, dtype=_dtype(p), device="cpu")
 
 
 def _any_tensor(value: Any) -> bool:

@@ -59,12 +59,12 @@ class Plan(plans.Plan):
 
     @cached_property
     def _like(self) -> list[torch.Tensor | None]:
-        return [torch.empty(s, dtype=kind) if math.prod(s) <= _SMALL else None for s, kind in self.made]
+        return [torch.empty(s, dtype=kind, device="cpu") if math.prod(s) <= _SMALL else None for s, kind in self.made]
 
     def run(self, operands: Tensors) -> tuple[torch.Tensor, ...]:
         """The results, without a record of how they were made. Tensors that stand for something else (while a graph is
         made) go through the operator."""
-        if modes():
+        if modes() or torch.jit.is_tracing():
             return tuple(torch.ops.irgrad.call(self.name, list(operands)))
         for value in operands:
             if type(value) not in PLAIN or not value.is_cpu:
@@ -96,7 +96,7 @@ class Plan(plans.Plan):
     def _fresh(self) -> tuple[torch.Tensor, ...]:
         """Tensors for the results: small ones like one that is there, which is faster."""
         rows = zip(self._like, self.made, strict=True)
-        return tuple([torch.empty(s, dtype=kind) if x is None else torch.empty_like(x) for x, (s, kind) in rows])
+        return tuple([torch.empty(s, dtype=kind, device="cpu") if x is None else torch.empty_like(x) for x, (s, kind) in rows])
 
 
 def _mapped(plan: Plan, operands: Tensors) -> tuple[torch.Tensor, ...]:
@@ -186,7 +186,7 @@ class _Recorded(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
         sums = _sums(plan.tangents(moved), operands, tangents)
         return tuple(
             [
-                sums[n] if n in sums else torch.zeros(shape, dtype=dtype) if plan.flows[n] else None
+                sums[n] if n in sums else operands[0].new_zeros(shape, dtype=dtype) if plan.flows[n] else None
                 for n, (shape, dtype) in enumerate(plan.made)
             ]
         )

@@ -42,7 +42,9 @@ def test_flow_map(repository: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("library", "name"), [("torch", "torch_fit"), ("tensorflow", "tf_fit")])
-def test_fits_in_other_frameworks(library: str, name: str, repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fits_in_other_frameworks(
+    library: str, name: str, repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip(library, reason=f"{library} is not installed: .ci/doors runs this")
     first, last = _main(repository, name)(60)
     assert last < 0.02 * first and "rates" in capsys.readouterr().out

@@ -220,3 +220,24 @@ def test_torch_alone_does_not_bring_jax():
             "x = torch.tensor(3., dtype=torch.float64, requires_grad=True); k(x).backward(); assert x.grad == 6; "
             "assert 'jax' not in sys.modules")  # fmt: skip
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def test_other_ways_are_refused_for_what_records():
+    """Functions of NumPy would lose the record in silence."""
+    pos, mass = arguments("energy")
+    with pytest.raises(DTypeError, match="requires grad"):
+        irgrad.grad(kernel("energy"))(pos.requires_grad_(), mass)
+    scalar = torch.tensor(0.5, dtype=torch.float64, requires_grad=True)
+    with pytest.raises(DTypeError):
+        irgrad.grad(kernel("power"))(scalar, 2)
+
+
+def test_results_are_on_the_cpu_whatever_the_default_is():
+    made = library().kernel("chain", "void(f64 a, f64[n] x, out f64[n] y, inout f64[n] z, i64 n)")
+    a, x, z = arguments("chain")
+    large = torch.ones(10_000, dtype=torch.float64)
+    want = torch.sin(a * large) * large
+    with torch.device("meta"):
+        small, big = made(a, x, z)[0], made(a, large, large)[0]
+    same(small, torch.sin(a * x) * z)
+    same(big, want)

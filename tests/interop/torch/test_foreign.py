@@ -15,7 +15,7 @@ def test_a_file_a_name_a_tensor_in_a_gradient_out(tmp_path):
     x = torch.tensor(2.0, dtype=torch.float64, requires_grad=True)
     irgrad.torch.foreign(tmp_path / "test.c", "f")(x).backward()
     assert x.grad == 12
-    total = irgrad.torch.foreign(str(tmp_path / "test.c"), "sum", "f64(f64[n] x, i64 n)", opt="-O1")
+    total = irgrad.torch.foreign(str(tmp_path / "test.c"), "sum", "f64(f64[n] x, i64 n)", opt="O1")
     assert torch.func.grad(total)(torch.ones(3, dtype=torch.float64)).tolist() == [2, 2, 2]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
+import warnings
 
 import pytest
 from torch_kernels import ORACLES, arguments, kernel, same, torch
@@ -180,3 +181,11 @@ def test_under_modes_that_watch_every_operation():
         got = kernel("energy")(pos, mass)
     same(got, want)
     assert seen == ["irgrad.call.default"]
+
+
+def test_torch_jit_trace_records_the_call():
+    pos, mass = arguments("energy")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it is deprecated; what it records without the operator would be wrong
+        traced = torch.jit.trace(lambda p, m: kernel("energy")(p, m) * 2, (pos, mass))
+    same(traced(3 * pos, mass), 2 * ORACLES["energy"](3 * pos, mass))
