@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -107,6 +108,56 @@ def test_an_option_means_what_it_means_to_the_compiler(option: str, folder: Path
     source = "".join(f"{check}\n#error {name}\n#endif\n" for check, name in zip(checks, NAMES, strict=True))
     (folder / "a.c").write_text(source)
     _compilation(read_command([option, "-c", "a.c"]), Source("a.c", "c"))
+
+
+CODE = """#include <math.h>
+extern int shared; int own;
+double axpy(double *restrict y, const double *restrict x, double a, int n) {
+  for (int i = 0; i < n; i++) y[i] += a * x[i];
+  return y[0];
+}
+double sum(const double *x, int n) { double s = 0; for (int i = 0; i < n; i++) s += x[i]; return s; }
+double root(double x) { return sqrt(x); }
+double down(double x) { return floor(x); }
+int ones(unsigned long x) { return __builtin_popcountl(x); }
+int get(void) { return shared + own; }
+int less(char c) { return c < 0; }
+int same(double x) { return x == x; }
+void take(char *);
+void frame(int n) { char local[64]; take(local); }
+"""
+_BODY = r"(?:.*\n)*?.*"
+PARTS = {
+    "256 bits": r"%ymm", "512 bits": r"%zmm", "multiply and add": r"vfmadd", "three operands": r"\bvadd",
+    "population count": r"\bpopcnt", "rounding": r"\bv?roundsd", "floor by call": r"(?:call|jmp)q?\s+floor",
+    "a sum in another order": rf"\nsum:{_BODY}v?addpd{_BODY}size\s+sum", "global offsets": r"GOTPCREL",
+    "a guard": r"__stack_chk_fail", "a NaN is compared": rf"\nsame:{_BODY}cmp{_BODY}size\s+same",
+    "marks of branch targets": r"endbr64",
+}
+"""What options change in code, as patterns of assembly."""
+CHANGES = (
+    "-O1 -O3 -Os -mavx -mavx2 -mfma -msse4.1 -mpopcnt -mavx512f -march=haswell -march=x86-64-v2 -march=x86-64-v3 "
+    "-march=x86-64-v4 -ffast-math -fassociative-math -ffinite-math-only -funsigned-char -fPIC -fstack-protector-all "
+    "-fno-vectorize -fno-unroll-loops -fno-builtin -fcf-protection -ffp-contract=off -mprefer-vector-width=128 -mno-avx"
+).split()
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="options of x86-64")
+@pytest.mark.parametrize("option", fast(3, CHANGES))
+def test_an_option_changes_code_as_in_the_compiler(option: str, folder: Path) -> None:
+    """Which kinds of instructions stand in the assembly, against the bundled compiler's own."""
+    compiler = find_compiler()
+    level = [] if option.startswith("-O") else ["-O2"]
+    (folder / "a.c").write_text(CODE)
+    words = zig_words([option], "c") if compiler.zig else [option]
+    own = ["-fno-math-errno", "-fno-stack-protector"]  # of irgrad, and not of zig
+    asked = [*compiler.command["c"], *compiler.flags, *level, *own, *words, "-S", "a.c", "-o", "theirs.s"]
+    subprocess.run(asked, check=True, capture_output=True)
+    assert main(["cc", *level, option, "-S", "a.c", "-o", "ours.s"]) == 0
+    ours, theirs = Path("ours.s").read_text(), Path("theirs.s").read_text()
+    found = [{part for part, words in PARTS.items() if re.search(words, text)} for text in (ours, theirs)]
+    assert found[0] == found[1]
+
 
 
 def test_assertions_stay_unless_they_are_switched_off(folder: Path) -> None:
