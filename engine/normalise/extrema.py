@@ -11,7 +11,7 @@ The value behind the loop is that of one element, and so is its derivative. As t
 the derivative of each of them: which way each went is kept, and the loop is run backwards to find the one element that
 was chosen. The address says it at once, in both modes. The chain stays for what is compared.
 
-Sound where nothing in the loop writes the memory of what it loads. Ties go where the chain sends them. Starts from
+Done where nothing writes the memory that is loaded from. Ties go where the chain sends them. Starts from
 memory of its own, since a start need not be loaded from anywhere.
 """
 
@@ -116,13 +116,11 @@ def _item(last: Value, phi: Instruction) -> Instruction | None:
 
 
 def _unwritten(pointers: Pointers, one: _Extremum) -> bool:
-    """Whether the memory that is loaded from stays as it is while the loop runs."""
+    """Whether nothing writes the memory that is loaded from. Scratch memory is written again for the next extremum: its
+    address would have to be kept for each, and an adjoint that goes to some place of it costs more than the choices
+    (measured: a Gaussian mixture over one workspace, 1.8 of the time)."""
     objects = pointers.expand(pointers.of(one.item.operands[0]))
-    writes = 0
-    for block in one.loop.blocks:
-        for instr in block.instructions:
-            writes |= pointers.instr_writes(instr)
-    return bool(objects) and not objects & writes
+    return bool(objects) and not objects & pointers.writes(pointers.root)
 
 
 def _rewrite(fn: Function, one: _Extremum) -> None:

@@ -98,6 +98,8 @@ APPLIES = {
     "early exit": "double m = -1; for (long i = 0; i < *n; i++) { if (x[i] > m) m = x[i]; if (m > 5) break; } *o = m;",
 }
 DOES_NOT = {
+    "written before": "double m = -1; for (long i = 0; i < *n; i++) x[i] = y[i] * 2; "
+                      "for (long i = 0; i < *n; i++) if (x[i] > m) m = x[i]; *o = m;",
     "written": "double m = -1; for (long i = 0; i < *n; i++) { if (x[i] > m) m = x[i]; x[i + 1] = 3; } *o = m;",
     "used on the way": "double m = -1, s = 0; for (long i = 0; i < *n; i++) { if (x[i] > m) m = x[i]; s += m * m; } "
                        "*o = m + s;",
