@@ -145,7 +145,7 @@ def _other_bounds(induction: Induction, value: Instruction, largest: int) -> tup
     """The same for a value that is no sum and no product; None where nothing is known."""
     name = value.opcode if not value.is_call else (value.callee_name or "").rpartition(".")[0]
     given = value.args if value.is_call else value.operands[1:] if name == "select" else value.operands
-    if name not in _BOUNDS or not all(isinstance(v.type, ty.IntType) for v in given):
+    if not (name in _EXTREMA or value.traits.has("lanewise")) or not all(isinstance(v.type, ty.IntType) for v in given):
         return None
     rows = [bounds(induction, operand, largest) for operand in given]
     by = given[-1].value if len(given) > 1 and isinstance(given[-1], ConstInt) else 0
@@ -167,12 +167,13 @@ def _other_bounds(induction: Induction, value: Instruction, largest: int) -> tup
         return 0, by if name == "and" else by - 1
     if name == "srem":
         return (0 if a >= 0 else 1 - by), by - 1
+    if name not in ("lshr", "udiv"):
+        return None
     by = 1 << by if name == "lshr" else by
     return (a // by, b // by) if a >= 0 and math.isfinite(b) else None
 
 
-_BOUNDS = frozenset("select freeze sext zext and or xor urem srem lshr udiv".split()) | {
-    f"llvm.{word}" for word in ("smax", "smin", "umax", "umin")}  # fmt: skip
+_EXTREMA = tuple(f"llvm.{word}" for word in ("smax", "smin", "umax", "umin"))
 
 
 def _place(module: Module, fn: Function, call: Instruction) -> str:

@@ -154,7 +154,7 @@ def jit(signature: Any, **options: Any) -> Any:
         return lambda function: from_numba(function, signature, **options)
     from irgrad.interop.loaders.numba_lazy import LazyKernel
 
-    return LazyKernel(signature)
+    return LazyKernel(signature, from_types)
 
 
 def _plain(function: Any) -> str:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from irgrad.engine.kernel.kernel import Kernel
+    from irgrad.engine.signature.parameter import Parameter
 
 __all__ = ["LazyKernel"]
 
@@ -32,9 +33,11 @@ class LazyKernel:
     with `inout` or `out`.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], compiled: Callable[[Any, list[Parameter]], Kernel]) -> None:
+        """compiled: the kernel of a function for parameters (`numba_functions.from_types`)."""
         functools.update_wrapper(self, getattr(function, "py_func", function))
         self.function = function
+        self._compiled = compiled
         self.kernels: dict[tuple[tuple[str, int], ...], Kernel] = {}
         self._lock = threading.Lock()
 
@@ -75,13 +78,12 @@ class LazyKernel:
         from irgrad.engine.signature.dtypes import DTYPES
         from irgrad.engine.signature.extents import NameExtent
         from irgrad.engine.signature.parameter import Parameter
-        from irgrad.interop.loaders.numba_functions import from_types
 
         parameters = []
         for name, (dtype, rank) in zip(inspect.signature(self).parameters, types, strict=True):
             axes = tuple(NameExtent(f"{name}_{axis}") for axis in range(rank))
             parameters.append(Parameter(name, DTYPES[dtype], axes if rank else None))
-        return from_types(self.function, parameters)
+        return self._compiled(self.function, parameters)
 
     def __repr__(self) -> str:
         return f"<irgrad.jit {self._name()}: {len(self.kernels)} kernels>"

@@ -14,18 +14,15 @@ from pathlib import Path
 
 from irgrad.engine.codegen.cache import default_cache, fingerprint
 from irgrad.interop.loaders.compiler import NEWEST_LLVM, Compilation, Options, cached_compilation, packed, run_compiler
-from irgrad.interop.loaders.rust_panics import report_panics
+from irgrad.interop.loaders.rust_panics import demangled, report_panics
 from irgrad.rules.errors import CompileError, LoadError
 
-__all__ = ["compile_rust", "demangled", "find_rustc", "open_library", "own_memory", "plain_names"]
+__all__ = ["compile_rust", "find_rustc", "open_library", "own_memory", "plain_names"]
 
 _WORDS = (
     "--crate-type=lib", "--edition=2021", "-Copt-level=3", "-Cpanic=abort", "-Ccodegen-units=1", "-Cdebuginfo=1",
 )  # fmt: skip
 _INSTALL = "install Rust (https://rustup.rs)   or   export IRGRAD_RUSTC=/path/to/rustc"
-_LEGACY = re.compile(r"_ZN((?:\d+[\w.$]+)+)E")
-_HASH = re.compile(r"h[0-9a-f]{16}")
-_PART, _LEGACY_PART = re.compile(r"(?:s[0-9a-zA-Z]*_)?(\d+)_?"), re.compile(r"(\d+)")
 _DEFINED = re.compile(r'^define (?!internal|private|hidden)[^@\n]*@("?)(_(?:ZN|R)[\w.$]+)\1\(', re.M)
 _PERSONALITY = re.compile(r" personality ptr @rust_eh_personality\b")
 _OF_LIBRARY = re.compile(r"^declare [^@\n]*@_(?:R|ZN4core|ZN5alloc|ZN3std)", re.M)
@@ -157,18 +154,6 @@ def _dependencies(rule: str, file: Path) -> tuple[str, ...]:
     """The files that make's rule names, but for the source."""
     named = re.findall(r"^((?:[^:\s\\]|\\.)+):$", rule, re.M)
     return tuple(sorted({name.replace("\\ ", " ") for name in named} - {str(file)}))
-
-
-def demangled(symbol: str) -> list[str]:
-    """The path of a function whose symbol rustc made, without hashes; empty for symbols of another form."""
-    legacy = _LEGACY.fullmatch(symbol)
-    at, parts = (3, []) if legacy else (symbol.find("C") + 1, []) if symbol.startswith("_R") else (len(symbol), [])
-    part = _LEGACY_PART if legacy else _PART
-    while found := part.match(symbol, at):
-        end = found.end() + int(found[1])
-        parts.append(symbol[found.end() : end])
-        at = end
-    return [part for part in parts if not (legacy and _HASH.fullmatch(part))]
 
 
 def plain_names(text: str, crate: str) -> str:

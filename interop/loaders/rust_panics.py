@@ -14,7 +14,11 @@ from __future__ import annotations
 import itertools
 import re
 
-__all__ = ["ALIGNED", "Panics", "report_panics"]
+__all__ = ["ALIGNED", "Panics", "demangled", "report_panics"]
+
+_LEGACY = re.compile(r"_ZN((?:\d+[\w.$]+)+)E")
+_HASH = re.compile(r"h[0-9a-f]{16}")
+_PART, _LEGACY_PART = re.compile(r"(?:s[0-9a-zA-Z]*_)?(\d+)_?"), re.compile(r"(\d+)")
 
 ALIGNED = ("irgrad.panic.aligned", "memory with an alignment of more than 16 bytes")
 """What fails where `malloc` cannot take the place of Rust's allocator: the variable, and what it says."""
@@ -51,6 +55,18 @@ _MADE = r"^  {part} = extractvalue [^\n]*?(%[\w.]+), 0[^\n]*$"
 _CALLED = r"^  {value} = call [^@\n]*@[^(\n]*\(([^\n]*)\)[^()\n]*$"
 
 
+def demangled(symbol: str) -> list[str]:
+    """The path of a function whose symbol rustc made, without hashes; empty for symbols of another form."""
+    legacy = _LEGACY.fullmatch(symbol)
+    at, parts = (3, []) if legacy else (symbol.find("C") + 1, []) if symbol.startswith("_R") else (len(symbol), [])
+    part = _LEGACY_PART if legacy else _PART
+    while found := part.match(symbol, at):
+        end = found.end() + int(found[1])
+        parts.append(symbol[found.end() : end])
+        at = end
+    return [part for part in parts if not (legacy and _HASH.fullmatch(part))]
+
+
 class Panics:
     """The numbers of a module's panics, and what stands for them in the module."""
 
@@ -78,8 +94,6 @@ class Panics:
 
 def report_panics(text: str) -> str:
     """The module of rustc in which panics are calls of `irgrad.panic`."""
-    from irgrad.interop.loaders.rust import demangled
-
     groups = set(_NEVER.findall(text))
     never = {name: demangled(name) for _, name, group in _DECLARED.findall(text) if group in groups}
     if not never and f"@{ALIGNED[0]}" not in text:
@@ -123,8 +137,6 @@ def report_panics(text: str) -> str:
 
 def _failing(text: str, places: dict[str, str], strings: dict[str, bytes]) -> dict[str, str]:
     """What fails at a location that its caller gives: what the caller says, or the name of the callee."""
-    from irgrad.interop.loaders.rust import demangled
-
     found: dict[str, str] = {}
     for name, arguments in _WITH_PLACE.findall(text):
         words = _operands(arguments)

@@ -14,7 +14,7 @@ from toolchains import needs_rustc
 import irgrad
 from benchmarks import languages
 from irgrad import engine
-from irgrad.interop.loaders import rust
+from irgrad.interop.loaders import rust, rust_panics
 
 RNG = np.random.default_rng(0)
 A = RNG.uniform(0.1, 0.4, 6)
@@ -219,7 +219,7 @@ def test_a_compiler_that_is_too_new(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     ("energy", []),
 ])  # fmt: skip
 def test_symbols(symbol: str, path: list[str]) -> None:
-    assert rust.demangled(symbol) == path
+    assert rust_panics.demangled(symbol) == path
 
 
 def test_memory_is_that_of_c() -> None:
