@@ -111,6 +111,10 @@ def jacobian(kernel: Kernel, inputs: Any, wanted: Iterable[str], outputs: Iterab
     return {output: dict(zip(names, rows[output], strict=True)) for output in outputs}
 
 
+def _shape(value: Any) -> Any:
+    return value.get("shape") if isinstance(value, Mapping) else getattr(value, "shape", None)
+
+
 def abstract_eval(kernel: Kernel, inputs: Any) -> dict[str, dict[str, Any]]:
     """Shapes and dtypes of the outputs from those of the inputs; nothing runs. Integers that determine shapes have to
     be given by value."""
@@ -118,7 +122,7 @@ def abstract_eval(kernel: Kernel, inputs: Any) -> dict[str, dict[str, Any]]:
     shapes, scalars = {}, {}
     for p in kernel.signature.arguments:
         value = rows[p.name]
-        shape = value.get("shape") if isinstance(value, Mapping) else getattr(value, "shape", None)
+        shape = _shape(value)
         if p.is_array:
             shapes[p.name] = tuple(shape or ())
         elif shape is None:

@@ -95,8 +95,10 @@ class Plan(plans.Plan):
 
     def _fresh(self) -> tuple[torch.Tensor, ...]:
         """Tensors for the results: small ones like one that is there, which is faster."""
-        rows = zip(self._like, self.made, strict=True)
-        return tuple([torch.empty(s, dtype=kind, device="cpu") if x is None else torch.empty_like(x) for x, (s, kind) in rows])
+        return tuple([
+            torch.empty(shape, dtype=kind, device="cpu") if like is None else torch.empty_like(like)
+            for like, (shape, kind) in zip(self._like, self.made, strict=True)
+        ])
 
 
 def _mapped(plan: Plan, operands: Tensors) -> tuple[torch.Tensor, ...]:
