@@ -45,8 +45,12 @@ GROUPS = {
 LEFT_OUT = {
     "tests/engine/support/test_foreign.py::test_jax_values_have_one": "the bridge for JAX is a module of interop, "
     "found by its name",
+    "tests/engine/support/test_foreign.py::test_numpy_and_python_values_have_no_bridge": "who a value of another type "
+    "belongs to is asked above",
 }
 """Tests that need what is above although their file does not import it, and why."""
+FRAMEWORKS = {"torch", "tensorflow"}
+"""Libraries whose bridges are not imported where they are not installed."""
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 
@@ -99,7 +103,8 @@ def _import(structure: Structure, floor: str) -> int:
                 importlib.import_module(module)
             except ImportError as error:
                 print(f"{module}: {error}", flush=True)
-                return 1
+                if error.name not in FRAMEWORKS:
+                    return 1
     return 0
 
 
