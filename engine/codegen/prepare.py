@@ -47,6 +47,7 @@ _PERSONALITY = re.compile(
 _ALIAS = re.compile(r'^@(?P<name>"[^"\n]+"|[\w.$-]+) = (?P<words>(?:[a-z_]+ )*)alias ', re.M)
 _TRIPLE = re.compile(r'^target triple = "[^"\n]*"$', re.M)
 
+_BYTE_MOVE = re.compile(r"(%\S+) = load i8, [^\n]*\n(?:[^\n]*\n){0,8}?[^\n]* store i8 \1,")
 _LINES = r"(?:[ ;][^\n]*\n)*?  "
 _BYTE_LOOP = re.compile(rf"^(?P<label>[^\s:]+):[^\n]*\n{_LINES}(?P<value>%\S+) = load i8, [^\n]*\n{_LINES}"
                         rf"store i8 (?P=value), [^\n]*\n{_LINES}br i1 [^\n]*%(?P=label)[,\s]", re.M)  # fmt: skip
@@ -249,9 +250,12 @@ def copy_bytes(code: Code, settings: Settings) -> None:
     """Loops that copy byte by byte become memcpy where the places do not overlap; small functions of them are inlined.
 
     Later they would be unrolled, and what they copy would be taken apart."""
-    if not settings.preopt or not _copies_bytes(code.text):
+    if not settings.preopt or " load i8, " not in code.text:
         return
-    llvm, names = binding(), set()
+    moving = {name for name, body in function_bodies(code.text).items() if _BYTE_MOVE.search(body)}
+    if not moving:
+        return
+    llvm = binding()
     builder = llvm.create_pass_builder(_machine(code), llvm.create_pipeline_tuning_options(speed_level=2))
     passes = llvm.create_new_function_pass_manager()
     passes.add_sroa_pass()
@@ -261,13 +265,13 @@ def copy_bytes(code: Code, settings: Settings) -> None:
     passes.add_loop_simplify_pass()
     passes.add_lcssa_pass()
     for function in code.llvm.functions:
-        if not function.is_declaration and _copies_bytes(str(function)):
+        if function.name in moving:
             passes.run(function, builder)
-            if _BYTE_LOOP.search(str(function)):
-                names.add(function.name)
+    bodies = function_bodies(code.text)
+    names = [name for name in sorted(moving) if _BYTE_LOOP.search(bodies.get(name, ""))]
     if not names:
         return
-    changed = [fn for name in sorted(names) if copy_at_once(code.model, fn := code.model.functions[name])]
+    changed = [fn for name in names if copy_at_once(code.model, fn := code.model.functions[name])]
     small = {fn.name for fn in changed if sum(1 for _ in fn.instructions()) < _SMALL}
     for function in code.llvm.functions if small else ():
         if function.name in small and function.linkage.name == "internal" and b"noinline" not in function.attributes:
@@ -276,10 +280,6 @@ def copy_bytes(code: Code, settings: Settings) -> None:
         inline = llvm.create_new_module_pass_manager()
         inline.add_always_inliner_pass()
         inline.run(code.llvm, builder)
-
-
-def _copies_bytes(text: str) -> bool:
-    return " store i8 %" in text and " load i8, " in text
 
 
 def optimise_scalar(code: Code, settings: Settings) -> None:
