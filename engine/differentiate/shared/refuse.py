@@ -48,7 +48,8 @@ def missing(unit: Unit, instr: Instruction) -> MissingRuleError:
             "inline assembly that active values go through",
             where=place(unit, instr), which=instruction_to_text(instr).strip(), because=because,
             fix='write it in C, or put it into a shared library of its own (link=["./lib.so"]) with a rule, '
-            '@rule("name"), or inactive("name")',
+            '@rule("name"), or inactive("name"); in a program, into a function with a registered derivative, or '
+            '__attribute__((annotate("enzyme_inactive"))) where it carries none',
         )  # fmt: skip
     if name is None:
         return MissingRuleError(
