@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from irgrad.engine.analyses.memory.objects import OPEN, OVERLAPS
+from irgrad.engine.analyses.memory.objects import NUMBER, OPEN, OVERLAPS
 from irgrad.engine.differentiate.forward.replay import TANGENT
 from irgrad.engine.differentiate.split import REVERSE
 from irgrad.engine.enzyme.calls import DerivativeCall, Parameter, argument_name, used
@@ -53,7 +53,8 @@ def root_text(call: DerivativeCall, name: str) -> str:
     for position, (formal, said) in enumerate(zip(formals_of(call), call.parameters, strict=True)):
         i, type_ = formal.index, formal.type
         if isinstance(type_, ty.PtrType):
-            params.append(f"ptr {'noalias' if position in call.apart else OVERLAPS}{leaves} %a{i}")
+            given_memory = f"noalias {NUMBER}" if position in call.apart else OVERLAPS  # no pointers come in there
+            params.append(f"ptr {given_memory}{leaves} %a{i}")
             given = actual[said.value.first]
             known = f"@{quoted_name(given.name or '')}" if isinstance(given, Function) else f"%a{i}"
             args.append(f"ptr {passing(formal.attrs)}{known}")

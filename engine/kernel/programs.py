@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irgrad.engine.kernel.binding import aligned_zeros, frame_of
-from irgrad.engine.kernel.checkpoints import bytes_of, choices
 from irgrad.engine.kernel.normal_form import entry_name, entry_text, normal_name, normal_text, prepared_text
 from irgrad.engine.kernel.options import Options
 from irgrad.engine.kernel.pages import zeros
@@ -298,6 +297,7 @@ class Program:
         the function (see `constructors`)."""
         from irgrad.engine.differentiate.shared.request import Request
         from irgrad.engine.differentiate.shared.rulebook import Rulebook
+        from irgrad.engine.kernel.checkpoints import bytes_of, choices
         from irgrad.engine.kernel.constructors import constructed
         from irgrad.engine.pipeline.derivatives import ready
 

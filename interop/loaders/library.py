@@ -151,13 +151,17 @@ class Library:
         Raises LoadError (no such function), SignatureError (none given where one is needed, or it contradicts
         the IR) or IRGradError (another word for `tape` or `checkpoint`, a negative number).
         """
-        from irgrad.engine.kernel.checkpoints import checkpoints
         from irgrad.engine.kernel.kernel import Kernel
         from irgrad.engine.kernel.programs import Options
 
+        said: tuple[tuple[str, str], ...] = ()
+        if checkpoint is not None or tape_memory is not None:
+            from irgrad.engine.kernel.checkpoints import checkpoints
+
+            said = checkpoints(checkpoint, tape_memory)
         options = Options(strict_fp=strict_fp, tape=tape, preopt=self.preopt, strong_zero=strong_zero,
                           device_tape=device_tape, device_block=device_block, cpu=self.cpu,
-                          checkpoint=checkpoints(checkpoint, tape_memory))  # fmt: skip
+                          checkpoint=said)  # fmt: skip
         symbol, text = self.resolve(name), self.text
         if self.fails:
             from irgrad.interop.loaders.checked import checked_kernel

@@ -12,7 +12,6 @@ from irgrad.interop.loaders import languages
 from irgrad.interop.loaders.compiler import Compilation, Options
 from irgrad.interop.loaders.languages import Language
 from irgrad.interop.loaders.library import Library
-from irgrad.interop.loaders.openmp import complete as with_openmp
 from irgrad.rules.errors import LoadError
 
 __all__ = ["check_target", "load", "missing"]
@@ -101,7 +100,10 @@ def load(
         text = link_inputs(texts, names, trusted)
     for complete in dict.fromkeys(found.complete for found in spoken if found.complete is not None):
         text = complete(text)
-    text = with_openmp(text)
+    if "_kmpc_" in text or "omp_" in text or "__tgt_" in text:
+        from irgrad.interop.loaders.openmp import complete as with_openmp
+
+        text = with_openmp(text)
     strings = [str(row) for row, found in zip(sources, spoken, strict=True) if _is_text(row) and found.name != "ll"]
     code = [(_STRING_NAME, strings[0])] if len(strings) == 1 else []  # of several, nothing tells which is meant
 

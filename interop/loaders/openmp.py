@@ -9,8 +9,6 @@ import re
 from functools import cache
 from pathlib import Path
 
-from irgrad.engine.grids.worksharing import mark_worksharing
-from irgrad.engine.parallel.regions import has_forks, on_one_thread
 from irgrad.interop.loaders.compiler import Options, compile_source
 from irgrad.interop.loaders.library_parts import declared, with_parts
 from irgrad.rules.errors import LoadError
@@ -35,6 +33,9 @@ def complete(text: str) -> str:
     wanted = [name for name in declared(text) if _NAME.fullmatch(name)]
     if not wanted:
         return text
+    from irgrad.engine.grids.worksharing import mark_worksharing  # a cached gradient does not need them
+    from irgrad.engine.parallel.regions import has_forks, on_one_thread
+
     text = mark_worksharing(text)
     if has_forks(text):
         text = on_one_thread(text)

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from irgrad.rules import layer
+
 pytestmark = pytest.mark.long
 
 HERE = Path(__file__).parent
@@ -38,7 +40,8 @@ def test_there_are_enough() -> None:
 
 @pytest.mark.parametrize("task", TASKS)
 def test_task(task: str, folder: Path) -> None:
-    runpy.run_path(str(HERE / f"{task}.py"), run_name="__main__")
+    with layer(task):  # its rules end with it
+        runpy.run_path(str(HERE / f"{task}.py"), run_name="__main__")
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -117,7 +117,7 @@ TABLE = [
     Wrong('ig.load("nonsense.zig")', "LoadError", "name an existing file", 'ig.load("model.c")'),
     Wrong('ig.load("modle.c")', "LoadError", "model.c", 'ig.load("model.c")'),
     Wrong('ig.load("double f(double x) { return x }")', "CompileError", "expected ';'", 'ig.load("double f(double x) { return x; }")'),
-    Wrong('ig.load("model.c", language="fortran")', "LoadError", '"c"', 'ig.load("model.c", language="c")'),
+    Wrong('ig.load("model.c", language="pascal")', "LoadError", '"c"', 'ig.load("model.c", language="c")'),
     Wrong('ig.load("model.c", opt="O9")', "LoadError", '"O3"', 'ig.load("model.c", opt="O3")'),
     Wrong('ig.load("model.c", cpu="skylake")', "IRGradError", '"baseline"', 'ig.load("model.c", cpu="baseline")'),
     Wrong('ig.load("model.c", link=["nolib.so"])', "LoadError", "nolib.so", 'ig.load("model.c", link=["libown.so"])'),

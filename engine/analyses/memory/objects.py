@@ -30,7 +30,7 @@ OPEN = '"irgrad-open"'
 function, its shadow too."""
 
 NUMBER = '"irgrad-number"'
-"""Attribute of a root's argument whose memory is a number of the user's, never an address."""
+"""Attribute of a root's argument whose memory is a number of the user's, or numbers: no address comes in there."""
 
 COPIES = having("carries_pointers")
 """Operations whose result carries the pointers of their operands."""

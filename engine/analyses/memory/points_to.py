@@ -337,7 +337,7 @@ class Pointers(Solution):
 
     def _load_from(self, bit: int, target: int, sort: Sort, where: Where | None) -> None:
         kind = self.objects[bit].kind
-        if sort == "pointer" and kind in ("argument", "pointee"):
+        if sort == "pointer" and (kind == "pointee" or may_be_addresses(self.objects[bit])):
             self._open(bit)
         if sort == "pointer" and kind == "global" and filled_elsewhere(self.module, self.objects[bit]):
             self._add(target, 1)
