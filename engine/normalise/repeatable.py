@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.cfg import Cfg
 from irgrad.engine.analyses.control.dominators import Dominators
+from irgrad.engine.analyses.control.independent import SILENT
 from irgrad.engine.analyses.control.loops import Loop, Loops
 from irgrad.engine.analyses.memory.call_effects import Effect, facts_of
 from irgrad.engine.analyses.memory.modref import instr_reads, instr_writes
@@ -32,7 +33,6 @@ Bytes: TypeAlias = int | tuple[Any, ...]
 """A number of bytes: known, or (argument, bits, signed), the integer that an argument of the root leads to, or
 (operator, left, right) of two such."""
 _OPERATORS = {"+": "add", "-": "sub", "*": "mul", "/": "sdiv", "%": "srem"}
-_SILENT = ("llvm.lifetime.", "llvm.dbg.", "llvm.assume", "llvm.experimental.noalias.scope.decl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Repeatable:
         if not isinstance(callee, Function):
             return bool(self.pointers.callees(call))
         name = callee.name or ""
-        if not callee.is_declaration or name.startswith(_SILENT):
+        if not callee.is_declaration or name.startswith(SILENT):
             return True
         rules = self.pointers.module.rules
         if find(name) is not None or (rules is not None and rules.registered(callee)):

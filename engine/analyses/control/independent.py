@@ -16,14 +16,15 @@ from irgrad.engine.ir.model import Function, Instruction, Module
 from irgrad.engine.ir.opcodes import having
 from irgrad.rules.effects import facts
 
-__all__ = ["WORKSHARING", "dependence", "is_worksharing", "worksharing_loops"]
+__all__ = ["SILENT", "WORKSHARING", "dependence", "is_worksharing", "worksharing_loops"]
 
 WORKSHARING = "irgrad.loop.worksharing"
 """Of the metadata of a loop whose iterations OpenMP gives to the threads of a team."""
 
 _NODE = re.compile(r"!\d+")
 _PROMISE = '!{!"llvm.loop.parallel_accesses"'
-_SILENT = ("llvm.lifetime.", "llvm.dbg.", "llvm.assume", "llvm.experimental.noalias.scope.decl")
+SILENT = ("llvm.lifetime.", "llvm.dbg.", "llvm.assume", "llvm.experimental.noalias.scope.decl")
+"""Beginnings of the names of intrinsics that do nothing when they run."""
 _TOUCHES = having("reads") | having("writes")
 
 
@@ -87,4 +88,4 @@ def _touches(instr: Instruction) -> bool:
         return instr.opcode in _TOUCHES
     name = instr.callee_name or ""
     known = facts(name) if name else None
-    return not name.startswith(_SILENT) and not (known is not None and known.kind == "pure" and not known.writes)
+    return not name.startswith(SILENT) and not (known is not None and known.kind == "pure" and not known.writes)

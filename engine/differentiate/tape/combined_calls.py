@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.control.cache import get
+from irgrad.engine.analyses.control.independent import SILENT
 from irgrad.engine.analyses.control.loops import Loops
 from irgrad.engine.analyses.memory.objects import resolve
 from irgrad.engine.differentiate.primitives.rows import libm_cost, pure_call
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CombinedCalls"]
 
-_SILENT = ("llvm.lifetime.", "llvm.dbg.", "llvm.assume", "llvm.experimental.noalias.scope.decl")
 
 
 class CombinedCalls:
@@ -121,7 +121,7 @@ class Bodies:
         callee = resolve(call.callee)
         if not isinstance(callee, Function):
             return False
-        if (callee.name or "").startswith(_SILENT) or pure_call(call):
+        if (callee.name or "").startswith(SILENT) or pure_call(call):
             return True
         if callee.is_declaration:
             effect = self.unit.pointers.effect(call)
