@@ -20,8 +20,6 @@ from structure import Structure, circles, read
 
 from irgrad.engine.ir.opcodes import OPCODES
 
-pytestmark = pytest.mark.long
-
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 DATA = frozenset(
@@ -85,10 +83,12 @@ def _floors(*words: str) -> str:
     return run.stdout
 
 
+@pytest.mark.long
 def test_each_package_can_be_imported_without_those_above() -> None:
     assert not [line for line in _floors("import").splitlines() if line.startswith("failed: ")]
 
 
+@pytest.mark.long
 def test_the_lower_packages_are_tested_without_what_is_above() -> None:
     said = _floors("test")
     print(said)
@@ -96,6 +96,7 @@ def test_the_lower_packages_are_tested_without_what_is_above() -> None:
     assert len(ran) >= 14 and not any(": 0 test files" in line for line in ran)
 
 
+@pytest.mark.long
 def test_objects_change_their_own_attributes() -> None:
     found = defaultdict(set)
     for write in writes(_structure().files):
@@ -147,6 +148,7 @@ def _sets_of_opcodes(tree: ast.AST) -> Iterator[tuple[int, list[str]]]:
             yield getattr(node, "lineno", 0), names
 
 
+@pytest.mark.long
 def test_opcodes_are_listed_in_one_table() -> None:
     found = []
     for module, file in _structure().files.items():
@@ -174,6 +176,7 @@ F = {"add": f, "sub": g, "mul": h}
     assert [line for line, _ in sorted(_sets_of_opcodes(ast.parse(source)))] == [2, 3, 5]
 
 
+@pytest.mark.long
 def test_counts_are_printed() -> None:
     """They tell where to look; none of them is a limit."""
     counts: Counter[str] = Counter()
