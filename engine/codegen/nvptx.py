@@ -23,7 +23,7 @@ from irgrad.engine.codegen.target import GPU_TAPE_COST, Target
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.locations import locate
-from irgrad.engine.ir.model import Block, Function, InlineAsm, Instruction, Module
+from irgrad.engine.ir.model import Block, ConstExpr, Function, InlineAsm, Instruction, Module, Value
 from irgrad.engine.ir.rewrite import declare
 from irgrad.engine.ir.text.entities import joined
 from irgrad.engine.ir.text.outline import outline
@@ -144,7 +144,8 @@ def refuse_host_code(module: Module, known: Collection[str] = ()) -> None:
     exceptions, 80-bit numbers. known: functions that will get a body."""
     for variable in module.globals.values():
         if not variable.constant and not (variable.name or "").startswith("llvm."):
-            raise _refused(f"`{variable.name}` is a variable of the program", "", "samples would see what others wrote")
+            raise _refused(f"`{variable.name}` is a variable of the program", _first_use(module, variable),
+                           "samples would see what others wrote")  # fmt: skip
     for fn in module.functions.values():
         for instr in fn.instructions():
             refusal = _refusal(instr, known)
@@ -152,9 +153,20 @@ def refuse_host_code(module: Module, known: Collection[str] = ()) -> None:
                 raise _refused(refusal[0], locate(module, instr) or f"@{fn.name}", refusal[1])
 
 
+def _first_use(module: Module, variable: Value) -> str:
+    """The line of the first instruction that uses a variable and has one."""
+
+    def uses(value: Value) -> bool:
+        return value is variable or (isinstance(value, ConstExpr) and any(map(uses, value.operands)))
+
+    users = (i for fn in module.functions.values() for i in fn.instructions() if any(map(uses, i.operands)))
+    return next(filter(None, (locate(module, user) for user in users)), "")
+
+
 def _refused(what: str, where: str, because: str) -> Unsupported:
     return Unsupported(f"a GPU cannot run this: {what}", where=where, because=because,
-                       fix="leave it out of the function, or keep the kernel on the CPU")  # fmt: skip
+                       fix='leave it out of the function, or keep the kernel on the CPU: '
+                           'lib.kernel("name", signature, device="cpu")')  # fmt: skip
 
 
 def _refusal(instr: Instruction, known: Collection[str]) -> tuple[str, str] | None:
@@ -181,7 +193,7 @@ def _refusal(instr: Instruction, known: Collection[str]) -> tuple[str, str] | No
 
 def _runs(fn: Function) -> bool:
     name = fn.name or ""
-    return device_name(fn) is not None or _stays(name) or name in _WRITTEN
+    return device_name(fn) is not None or _stays(name) or name in _WRITTEN or name in _FAILURES
 
 
 def _stays(name: str) -> bool:
@@ -284,6 +296,23 @@ def call_fmod(module: Module) -> None:
                 call = Builder(Block()).call(callee, instr.operands)
                 assert isinstance(call, Instruction)
                 instr.opcode, instr.operands, instr.call, instr.flags = "call", call.operands, call.call, ()
+
+
+_FAILURES = frozenset(("abort", "__assert_fail"))
+"""Functions that end a program whose assertion has failed. (`irgrad.load` leaves assertions out, as zig does where it
+optimises; `flags=["-UNDEBUG"]` keeps them.)"""
+
+
+def trap_failures(module: Module) -> None:
+    """A failed assertion and `abort` stop the launch, which is an error of CUDA; their texts are lost."""
+    trap = None
+    for fn in list(module.functions.values()):
+        for instr in fn.instructions():
+            if instr.is_call and instr.callee_name in _FAILURES and not getattr(instr.callee, "blocks", ()):
+                trap = trap or declare(module, "llvm.trap", ty.VOID, ())
+                call = Builder(Block()).call(trap, [])
+                assert isinstance(call, Instruction)
+                instr.operands, instr.call = call.operands, call.call
 
 
 def use_libdevice(module: Module) -> None:
@@ -399,6 +428,7 @@ DEVICE = (
     text_pass("strip-target", strip_target),
     text_pass("write-intrinsics", write_intrinsics),
     model_pass("refuse-host-code", refuse_host_code),
+    model_pass("trap-failures", trap_failures),
     model_pass("call-fmod", call_fmod),
     model_pass("use-libdevice", use_libdevice),
     text_pass("drop-debug-information", drop_debug_information),

@@ -25,7 +25,8 @@ __all__ = ["bounds", "place_tape"]
 
 _ALLOC = ("irgrad.tape.alloc",)
 _LARGEST = 1 << 26  # bytes: more is no bound
-_BOUND = 'a bound in bytes: lib.kernel("name", signature, device_tape=65536)'
+_BOUND = ('a bound in bytes: lib.kernel("name", signature, device_tape=65536), or keep the kernel on the CPU: '
+          'device="cpu"')  # fmt: skip
 _NOTES = ("irgrad.tape.finish", "irgrad.tape.at")
 
 

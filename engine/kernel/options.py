@@ -27,6 +27,8 @@ class Options:
     device_tape: bytes for the memory of a sample on a GPU, where no bound of it is known; a launch with too few fails
     preopt: False to differentiate what the compiler wrote as it is, and to optimise only the derivative
 
+    keep_on: "cpu" where calls in programs of a GPU stay on the host, between copies of their arrays
+
     device_block: threads of a block on a GPU, a multiple of 32 up to 1,024; 0 for what the registers allow
     device: as GPUs have it: the tape is planned with their costs, and loops that the source promises independent call a
     function for each iteration, which a grid of threads can run (see `iterations.py`)
@@ -49,6 +51,7 @@ class Options:
     device_block: int = 0
     device: bool = False
     cpu: str = "native"
+    keep_on: str = ""
     checkpoint: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
@@ -63,6 +66,11 @@ class Options:
         if self.device_tape < 0:
             raise IRGradError(f"device_tape={self.device_tape} is no number of bytes", because="it is negative",
                               fix="device_tape=65536")  # fmt: skip
+
+        if self.keep_on not in ("", "cpu"):
+            raise IRGradError(f"device={self.keep_on!r} is no choice",
+                              because="kernels run where the program of JAX does, or stay on the CPU",
+                              fix='lib.kernel("name", signature, device="cpu"), or leave it out')
 
         if self.device_block % 32 or not 0 <= self.device_block <= 1024:
             raise IRGradError(f"device_block={self.device_block} is no block of threads",

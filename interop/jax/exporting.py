@@ -21,6 +21,7 @@ import jax.export
 
 from irgrad.interop.jax.device import TARGET as PTX
 from irgrad.interop.jax.handler import TARGETS, register_text
+from irgrad.interop.jax.host_transfer import ON_DEVICE, register_transfer
 from irgrad.rules.errors import LoadError
 
 __all__ = ["deserialize", "export", "serialize"]
@@ -86,7 +87,8 @@ def serialize(exported: jax.export.Exported, *, vjp_order: int = 0) -> bytes:
             raise LoadError(f"the kernel behind `{name}` is not in this process",
                             because="its IR is not known here", fix="serialize it where it was exported")
         target = TARGETS[name]
-        members[f"{number}.json"] = json.dumps({"name": name, "strict_fp": target.strict_fp}).encode()
+        head = {"name": name, "strict_fp": target.strict_fp, "transfer": name in ON_DEVICE}
+        members[f"{number}.json"] = json.dumps(head).encode()
         members[f"{number}.ll"] = target.text.encode()
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -118,6 +120,8 @@ def deserialize(data: bytes) -> jax.export.Exported:
     for name in sorted(name for name in members if name.endswith(".json")):
         head = json.loads(members[name])
         register_text(head["name"], members[name[:-4] + "ll"].decode(), head["strict_fp"])
+        if head["transfer"]:
+            register_transfer(head["name"])
     try:
         return jax.export.deserialize(bytearray(members["program"]))
     except Exception as error:  # of a version of JAX that writes another format

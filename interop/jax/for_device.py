@@ -8,6 +8,7 @@ their loops.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,7 +18,11 @@ from irgrad.engine.normalise.iterations import promises
 from irgrad.engine.signature.slots import TAPE
 from irgrad.interop.programs.algebra import Spec
 
-__all__ = ["with_tape", "without_tape"]
+__all__ = ["WholeTape", "with_tape", "without_tape"]
+
+
+class WholeTape(RuntimeWarning):
+    """A loop that keeps states on the CPU has a tape of all iterations on a GPU."""
 
 
 def without_tape(ctx: Any, operands: Sequence[Any], spec: Spec) -> tuple[Any, list[Any], Spec]:
@@ -26,6 +31,9 @@ def without_tape(ctx: Any, operands: Sequence[Any], spec: Spec) -> tuple[Any, li
     taped = spec.tape is not None or spec.reads_tape
     if taped and spec.kernel.options.tape == "store" and not promises(spec.kernel.source.text):
         return ctx, list(operands), spec
+    if spec.kernel.options.checkpoint and spec.cotangents is not None:
+        warnings.warn(f"`{spec.kernel.name}` keeps a tape of all iterations on the GPU: `checkpoint` and `tape_memory` "
+                      'are for the CPU. lib.kernel(..., device="cpu") keeps it there', WholeTape, stacklevel=2)
     kernel = for_device(spec.kernel)
     last, avals, rows = len(spec.inputs) - 1, list(ctx.avals_in), list(operands)
     if spec.reads_tape:

@@ -21,6 +21,7 @@ from irgrad.engine.kernel.programs import Program
 from irgrad.engine.signature.slots import RETURN, TAPE
 from irgrad.interop.jax.batched import batch_strategy, batched_layout, register_batched, uses_of
 from irgrad.interop.jax.handler import register
+from irgrad.interop.jax.host_transfer import register_transfer
 from irgrad.interop.jax.sharding import alike, call_target, cut, several, varying
 from irgrad.interop.jax.status import on_own_thread
 from irgrad.interop.programs.algebra import (
@@ -109,6 +110,8 @@ def _lower_on_device(ctx: Any, *operands: Any, spec: Spec, sizes: Any, constants
     from irgrad.interop.jax.device import lower_on_device
     from irgrad.interop.jax.device_parts import lower_in_parts
 
+    if spec.kernel.options.keep_on == "cpu":
+        return _lower(ctx, *operands, spec=spec, sizes=sizes, constants=constants, batch=batch, transfer=True)
     if all(n == 1 for n in batch):
         rows = lower_in_parts(ctx, operands, spec, sizes, constants, batch)
         if rows is not None:
@@ -127,7 +130,10 @@ def _without_tape(ctx: Any, operands: Any, spec: Spec) -> tuple[Any, Any, Spec]:
     return ctx, operands, spec
 
 
-def _lower(ctx: Any, *operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Shape) -> Any:
+def _lower(
+    ctx: Any, *operands: Any, spec: Spec, sizes: Any, constants: Any, batch: Shape, transfer: bool = False
+) -> Any:
+    """A call on the host. transfer: in a program of a GPU, which the arrays have to be copied from and to."""
     ctx, operands, spec = _without_tape(ctx, operands, spec)
     program = program_of(spec)
     names, numbers = sizes_of(spec, sizes, constants)
@@ -138,7 +144,7 @@ def _lower(ctx: Any, *operands: Any, spec: Spec, sizes: Any, constants: Any, bat
         operands = tuple(operands[n] for n in kept)
         where = {key: kept.index(n) for key, n in where.items()}
     status = program.status_slot
-    if status is not None and not several(ctx):
+    if status is not None and not several(ctx) and not transfer:
         ctx, operands = on_own_thread(ctx, operands)
     if batch:
         if status is not None:  # one more result, which stays here
@@ -148,9 +154,11 @@ def _lower(ctx: Any, *operands: Any, spec: Spec, sizes: Any, constants: Any, bat
         avals = call.ctx.avals_in
         target, words, places = _batched(spec, program, names, numbers, call.batch, avals, where)
         meta = np.array(words, np.int64)
+        target = register_transfer(target) if transfer else target
         rows = call.back(call_target(call.ctx, target, call.operands, meta, call.common, places))
         return rows if status is None else rows[:-1]
     target, words = register(program), layout(spec, program, names, numbers, where)
+    target = register_transfer(target) if transfer else target
     return call_target(ctx, target, operands, np.array(words, np.int64), 0, in_place(words))
 
 

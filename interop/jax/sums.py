@@ -127,7 +127,7 @@ def _lower(ctx: Any, *operands: Any, summed: tuple[bool, ...], groups: int, batc
     """Rows of threads on a GPU, and rows of samples everywhere else."""
     from irgrad.interop.jax.device import lower_on_device
 
-    if platforms_of(ctx) != (ON_DEVICE,):
+    if platforms_of(ctx) != (ON_DEVICE,) or params["spec"].kernel.options.keep_on:
         rows = mlir.lower_fun(_rows, multiple_results=True)
         return rows(ctx, *operands, summed=summed, groups=groups, batch=batch, **params)
     return lower_on_device(ctx, operands, params["spec"], params["sizes"], params["constants"], batch, summed, groups)

@@ -107,20 +107,23 @@ class Library:
     def kernel(
         self, name: str, signature: str | Signature | None = None, *, errors: Mapping[int, str] | None = None,
         tape: str = "auto", strict_fp: bool = False, strong_zero: bool = False, device_tape: int = 0,
-        device_block: int = 0, checkpoint: Mapping[Any, Any] | None = None, tape_memory: int | str | None = None,
+        device_block: int = 0, device: str = "", checkpoint: Mapping[Any, Any] | None = None,
+        tape_memory: int | str | None = None,
     ) -> Kernel: ...
 
     @overload
     def kernel(
         self, name: str, signature: Any, *, errors: Mapping[int, str] | None = None, tape: str = "auto",
         strict_fp: bool = False, strong_zero: bool = False, device_tape: int = 0,
-        device_block: int = 0, checkpoint: Mapping[Any, Any] | None = None, tape_memory: int | str | None = None,
+        device_block: int = 0, device: str = "", checkpoint: Mapping[Any, Any] | None = None,
+        tape_memory: int | str | None = None,
     ) -> Any: ...
 
     def kernel(
         self, name: str, signature: Any = None, *, errors: Mapping[int, str] | None = None, tape: str = "auto",
         strict_fp: bool = False, strong_zero: bool = False, device_tape: int = 0,
-        device_block: int = 0, checkpoint: Mapping[Any, Any] | None = None, tape_memory: int | str | None = None,
+        device_block: int = 0, device: str = "", checkpoint: Mapping[Any, Any] | None = None,
+        tape_memory: int | str | None = None,
     ) -> Any:
         """The function `name` as a Kernel; `signature` is its prototype with shapes (see `irgrad.Signature`).
 
@@ -139,6 +142,9 @@ class Library:
         device_tape: bytes for the memory of a sample on a GPU, where no bound of it is known beforehand (a loop that
                 ends by what it computes); a launch with too few fails
         device_block: threads of a block on a GPU, where a batch runs; by default what the registers of a thread allow
+
+        device: "cpu" to stay on the host in programs of a GPU, between copies of the arrays: for what a device cannot
+                run (printf, BLAS, recursion, a status that has to be raised)
 
         checkpoint: loops whose reverse sweep saves states and runs iterations again, in place of a tape of all that
                 they computed: `{"solve.c:41": 32}` for the loop that begins there: a state each 32 iterations, and a
@@ -161,7 +167,7 @@ class Library:
             said = checkpoints(checkpoint, tape_memory)
         options = Options(strict_fp=strict_fp, tape=tape, preopt=self.preopt, strong_zero=strong_zero,
                           device_tape=device_tape, device_block=device_block, cpu=self.cpu,
-                          checkpoint=said)  # fmt: skip
+                          keep_on=device, checkpoint=said)  # fmt: skip
         symbol, text = self.resolve(name), self.text
         if self.fails:
             from irgrad.interop.loaders.checked import checked_kernel

@@ -198,6 +198,49 @@ def test_what_a_device_cannot_run_is_refused(name: str) -> None:
     assert caught.value.because and "CPU" in caught.value.fix
 
 
+def test_the_line_of_a_variable_is_that_of_its_first_use() -> None:
+    text = """
+@count = global [2 x i32] zeroinitializer
+define void @f() !dbg !3 {
+  store i32 1, ptr getelementptr (i8, ptr @count, i64 4), !dbg !5
+  ret void
+}
+!llvm.dbg.cu = !{!0}
+!0 = distinct !DICompileUnit(language: DW_LANG_C99, file: !1, emissionKind: FullDebug)
+!1 = !DIFile(filename: "a.c", directory: "")
+!3 = distinct !DISubprogram(name: "f", file: !1, line: 6, unit: !0, spFlags: DISPFlagDefinition)
+!5 = !DILocation(line: 7, column: 3, scope: !3)
+"""
+    with pytest.raises(Unsupported, match="`count` is a variable of the program") as caught:
+        nvptx.refuse_host_code(read(text))
+    assert caught.value.where == "a.c:7:3"
+
+
+@pytest.mark.parametrize("call", ["@abort()", '@__assert_fail(ptr @text, ptr @text, i32 7, ptr @text)'])
+def test_a_failed_assertion_stops_the_launch(call: str) -> None:
+    """What ends a program is a trap of the device, which fails the launch; another function of the host is refused."""
+    text = f"""
+@text = internal constant [2 x i8] c"x\\00"
+declare void @abort()
+declare void @exit(i32)
+declare void @__assert_fail(ptr, ptr, i32, ptr)
+define ptx_kernel void @f(ptr %x) {{
+  %v = load double, ptr %x
+  %bad = fcmp olt double %v, 0.0
+  br i1 %bad, label %fail, label %good
+fail:
+  call void {call}
+  unreachable
+good:
+  store double 1.0, ptr %x
+  ret void
+}}"""
+    code = nvptx.ptx(text, ["f"], "sm_80")
+    assert "trap;" in code and "abort" not in code and "assert" not in code
+    with pytest.raises(Unsupported, match="a GPU cannot run this: a call of `exit`"):
+        nvptx.ptx(text.replace(f"call void {call}", "call void @exit(i32 3)"), ["f"], "sm_80")
+
+
 def test_functions_that_will_get_a_body_are_not_refused() -> None:
     module = read("declare ptr @mine(i64)\ndefine void @f() {\n  %p = call ptr @mine(i64 8)\n  ret void\n}")
     nvptx.refuse_host_code(module, ["mine"])

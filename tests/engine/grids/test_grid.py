@@ -214,7 +214,7 @@ def test_what_cannot_run_is_refused_with_its_line(name: str) -> None:
     source, what = REFUSED[name]
     with pytest.raises(Unsupported, match=f"a GPU cannot run this: {what}") as caught:
         _known(_gradient("f", source), 10, 5, device=True)
-    assert caught.value.fix and (name == "state" or ":" in caught.value.where)
+    assert caught.value.fix and ":" in caught.value.where
 
 
 def test_a_size_that_no_integer_says_is_a_parameter() -> None:

@@ -6,10 +6,12 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 import irgrad
 from irgrad.engine.grids.threads_of_loops import for_device
 from irgrad.engine.signature.slots import TAPE
-from irgrad.interop.jax.for_device import with_tape, without_tape
+from irgrad.interop.jax.for_device import WholeTape, with_tape, without_tape
 from irgrad.interop.programs.algebra import Kept, Spec
 
 EACH = "#pragma clang loop vectorize(assume_safety)\n"
@@ -48,3 +50,14 @@ def test_a_tape_that_is_to_be_stored_stays() -> None:
     for kernel, stays in ((PLAIN, True), (PROMISED, False)):
         spec = Spec(kernel.with_options(tape="store"), (0,), wanted=(2, TAPE), tape=Kept((0,), (2,), 64))
         assert (without_tape(context, ["x"], spec) == (context, ["x"], spec)) == stays
+
+
+def test_states_in_place_of_a_tape_are_for_the_cpu(recwarn: pytest.WarningsRecorder) -> None:
+    """The reverse sweep says so; the primal, which has no tape, does not."""
+    kernel = irgrad.load(TEXT.format("")).kernel("f", "f64(f64[n] x, i64 n)", tape_memory="1MB")
+    value, gradient = Spec(kernel, (0,), wanted=(2,)), Spec(kernel, (0,), cotangents=(2,), wanted=(0,))
+    context = _Context(avals_in=("x", "w"), avals_out=("g",))
+    without_tape(_Context(avals_in=("x",), avals_out=("value",)), ["x"], value)
+    assert not recwarn.list
+    with pytest.warns(WholeTape, match=r"`f` keeps a tape of all iterations on the GPU: `checkpoint` and"):
+        assert without_tape(context, ["x", "w"], gradient)[2].kernel is for_device(kernel)
