@@ -284,14 +284,15 @@ def _image(command: Command, sources: Sequence[Source], form: str, output: Path,
         return _bitcode(text)
     disk, settled = default_cache(), _settled(command, text, whole=whole)
     cpu, features = command.cpu, ",".join(command.features)
+    vectors = "-fveclib=none" not in command.flags
     if not cpu:  # the compiler knows what the options mean, and wrote it down
         cpu, features = target_of(text)
-    key = fingerprint("image-3", text, form, str(whole), cpu, features, host_cpu(), host_features(), source_digest(),
-                      rules_digest(text), *sorted(settled))
+    key = fingerprint("image-4", text, form, str(whole), str(vectors), cpu, features, host_cpu(), host_features(),
+                      source_digest(), rules_digest(text), *sorted(settled))
     known = disk.get("image", key)
     if known is None:
         lowered = _lowered(text, whole=whole, cpp=cpp, preopt=command.preopt, settled=settled)
-        known = emit(lowered, None, form, cpu=cpu, features=features)
+        known = emit(lowered, None, form, cpu=cpu, features=features, approximate=vectors)
         disk.put("image", key, known)
     return known
 

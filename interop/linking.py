@@ -44,7 +44,9 @@ def link(command: Command, images: Sequence[Path], output: Path, *, shared: bool
             return
         if not _NO_SYSTEM.search(done.stderr):
             raise _failed(command, output, done)
-    done = _linked(compiler.command["c++" if cpp else "c"], [*tail, "-lm"], environment, libcxx)
+    vectors = _mapped("libmvec.so.1") if "U _ZGV" in wanted else ""  # zig's libm has none; the system's brings it
+    libraries = [*([vectors, "-Wl,--allow-shlib-undefined"] if vectors else []), "-lm"]
+    done = _linked(compiler.command["c++" if cpp else "c"], [*tail, *libraries], environment, libcxx)
     if not _told(done, output):
         raise _failed(command, output, done)
 
@@ -144,18 +146,21 @@ def _system(cpp: bool) -> tuple[list[str], list[str]] | None:
 
 def _cpp_runtime() -> list[str]:
     """Files of the system's C++ runtime (operator new, exceptions); empty where it has none."""
+    found = [_mapped(name) for name in ("libstdc++.so.6", "libgcc_s.so.1")]
+    return found if all(found) else []
+
+
+def _mapped(name: str) -> str:
+    """The file of a shared library of the system; empty where it has none."""
     import ctypes
 
-    found = []
-    for name in ("libstdc++.so.6", "libgcc_s.so.1"):
-        try:
-            ctypes.CDLL(name)
-        except OSError:
-            return []
-        rows = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
-        files = (row.split(maxsplit=5)[-1] for row in rows)
-        found.append(next((file for file in files if Path(file).name.startswith(name)), name))
-    return found
+    try:
+        ctypes.CDLL(name)
+    except OSError:
+        return ""
+    rows = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
+    files = (row.split(maxsplit=5)[-1] for row in rows)
+    return next((file for file in files if Path(file).name.startswith(name)), name)
 
 
 def _run(words: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:

@@ -29,7 +29,7 @@ _TARGET = re.compile(r'^attributes #\d+ = \{[^\n]*"target-cpu"="([^"]*)"(?:[^\n]
 
 def emit(
     text: str, entries: Sequence[str] | None, form: str, *, cpu: str = "native", features: str = "",
-    strict_fp: bool = True,
+    strict_fp: bool = True, approximate: bool = False,
 ) -> bytes:  # fmt: skip
     """The module in one of FORMATS, optimised; `entries` are its visible functions (None: those of the text).
 
@@ -37,6 +37,7 @@ def emit(
                of a CPU
     features:  what to add to it or to take away, as LLVM writes it ("+avx2,-fma"); names it does not know are ignored
     strict_fp: True by default here: vectorised calls into libmvec would have to be linked by the user
+    approximate: calls that may be approximated become such calls all the same
 
     Raises LoadError for an unknown form or entry, IRSyntaxError or IRInvalid for text that LLVM refuses, and
     CompileError when the linker fails (.so).
@@ -45,19 +46,21 @@ def emit(
         raise LoadError(f"`{form}` cannot be written", because=f"the forms are {' '.join(FORMATS)}",
                         fix="choose the output's suffix among them")
     if form == ".so":
-        return _shared_library(emit(text, entries, ".o", cpu=cpu, features=features, strict_fp=strict_fp))
+        return _shared_library(emit(text, entries, ".o", cpu=cpu, features=features, strict_fp=strict_fp,
+                                    approximate=approximate))  # fmt: skip
     from irgrad.engine.codegen.jit import LLVM_LOCK
 
     with LLVM_LOCK:
         machine = _machine(cpu, features)
-        module = optimised_module(text, entries, machine, strict_fp=strict_fp)
+        there = f"{host_features() if cpu == 'native' else ''},{features}"
+        module = optimised_module(text, entries, machine, strict_fp=strict_fp, approximate=there if approximate else "")
         try:
             if form == ".ll":
                 return str(module).encode()
             if form == ".bc":
                 return bytes(module.as_bitcode())
             if cpu in ("native", "baseline"):
-                check_instructions(module, f"{host_features() if cpu == 'native' else ''},{features}")
+                check_instructions(module, there)
             module = shorten_module(module)
             if form == ".s":
                 return str(machine.emit_assembly(module)).encode()

@@ -86,7 +86,9 @@ def note_adjoint(code: Code, settings: Settings) -> None:
 
 def annotate_math(code: Code, settings: Settings) -> None:
     """Calls of libm may become vector calls."""
-    if not settings.strict_fp and settings.level >= 2 and settings.vector_math:
+    if settings.approximate and settings.level >= 2:
+        code.text = vector_math.annotate(code.text, settings.approximate, approximate=True)
+    elif not settings.strict_fp and settings.level >= 2 and settings.vector_math:
         code.text = vector_math.annotate(code.text)
 
 
@@ -133,16 +135,16 @@ LOWER = (
 
 def optimised_module(
     text: str, entries: Sequence[str] | None, machine: Any = None, *, strict_fp: bool = False, level: int = 3,
-    target: Target = HOST,
+    target: Target = HOST, approximate: str = "",
 ) -> Any:  # fmt: skip
     """The optimised llvmlite module of `text`; only `entries` stay visible (None: what the text says). See
-    `optimise`."""
+    `optimise`; `approximate`: see `Settings`."""
     if entries is not None and not entries:
         raise LoadError("no entry is named", fix="compile_module(text, entries=[...])")
     code = Code(text)
     machine = machine if machine is not None else target.machine_for(adjoint=is_adjoint(text), opt=level)
     settings = Settings(tuple(entries or ()), level=level, strict_fp=strict_fp, machine=machine,
-                        vector_math=target.vector_math)  # fmt: skip
+                        vector_math=target.vector_math, approximate=approximate)  # fmt: skip
     return run_passes(LOWER, code, settings).take()
 
 

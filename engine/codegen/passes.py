@@ -45,7 +45,8 @@ class Settings:
     level:   LLVM's speed level; strict_fp: whether every operation stays as it is
     machine: LLVM's target machine for what is lowered, None for that of `prepare`
     functions: those that passes over functions change, None for all
-    vector_math: whether calls of libm may become vector calls
+    vector_math: whether calls of libm may become vector calls; approximate: only those that may be approximated, of a
+        CPU with these features
     """
 
     roots: tuple[str, ...] = ()
@@ -57,6 +58,7 @@ class Settings:
     machine: Any = None
     functions: frozenset[str] | None = None
     vector_math: bool = True
+    approximate: str = ""
 
 
 class Code:

@@ -4,12 +4,14 @@ LLVM vectorises loops over `llvm.sin.f64` into `<8 x double> @llvm.sin.v8f64`, a
 knows no vector library by default. libmvec has those functions (at most 4 ulp off, about ten times faster). Two steps:
 
 annotate, before optimisation: every scalar call says which vector variants exist (`vector-function-abi-variant`), so
-    that the vectorisers' cost model prefers them, for functions without an intrinsic (erf, log1p, ...) as well;
+    that the vectorisers' cost model prefers them, for functions without an intrinsic (erf, log1p, ...) as well. In a
+    whole program only the calls that may be approximated (LLVM's flags `afn` and `fast`: those of derivatives whose
+    values nobody is told, and those of a program built with -ffast-math);
 rewrite, after optimisation: vector intrinsics that remain become small internal functions that call libmvec, splitting
     or padding vectors to the widths that exist.
 
 Names follow the x86-64 vector function ABI: `_ZGV<isa>N<lanes><v per argument>_<name>`, isa b = SSE4, d = AVX2,
-e = AVX-512.
+e = AVX-512. Functions with b run on every CPU: glibc chooses by itself what they use of SSE.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ _CALL = re.compile(
 )
 _DEFINED = re.compile(r"^define [^@\n]*@([\w.$]+)\(", re.M)
 _USED = re.compile(r"^@llvm\.compiler\.used = appending global \[(\d+) x ptr\] \[(.*?)\](.*)$", re.M)
-_ISA = (("e", 512, "avx512f"), ("d", 256, "avx2"), ("b", 128, "sse4.1"))
+_ISA = (("e", 512, "avx512f"), ("d", 256, "avx2"), ("b", 128, "sse2"))
+_APPROXIMATE = re.compile(r"\b(?:afn|fast)\b")
 
 
 @cache
@@ -48,22 +51,26 @@ def available() -> bool:
 
 
 @cache
-def _isas() -> tuple[tuple[str, int], ...]:
-    """(letter, bits) of the vector instruction sets of this CPU, widest first."""
-    features = set(host_features().split(","))
-    return tuple((letter, bits) for letter, bits, feature in _ISA if f"+{feature}" in features)
+def _isas(features: str = "") -> tuple[tuple[str, int], ...]:
+    """(letter, bits) of the vector instruction sets of a CPU (this one by default), widest first."""
+    there = {"sse2": "+"}  # every x86-64 CPU has it
+    there.update((word[1:], word[0]) for word in (features or host_features()).split(",") if word)
+    return tuple((letter, bits) for letter, bits, feature in _ISA if there.get(feature) == "+")
 
 
 @cache
-def _variants(name: str, arity: int, bits: int) -> tuple[tuple[str, int], ...]:
+def _variants(name: str, arity: int, bits: int, features: str) -> tuple[tuple[str, int], ...]:
     """(symbol, lanes) of the libmvec functions for a scalar function that this CPU and this glibc have."""
     suffix = f"{'v' * arity}_{name}{'f' if bits == 32 else ''}"
-    rows = ((f"_ZGV{letter}N{width // bits}{suffix}", width // bits) for letter, width in _isas())
+    rows = ((f"_ZGV{letter}N{width // bits}{suffix}", width // bits) for letter, width in _isas(features))
     return tuple((symbol, lanes) for symbol, lanes in rows if lookup(symbol))
 
 
-def annotate(text: str) -> str:
+def annotate(text: str, features: str = "", *, approximate: bool = False) -> str:
     """Tell the vectorisers about libmvec: an attribute on each scalar call it has a vector form of.
+
+    features: those of the CPU that runs the code, as LLVM writes them; empty for this CPU
+    approximate: only on calls that may be approximated
 
     Idempotent, and the text is returned as it is where libmvec is not there.
     """
@@ -73,6 +80,8 @@ def annotate(text: str) -> str:
     own = {found[1] for found in _DEFINED.finditer(text)}
 
     def mark(found: re.Match[str]) -> str:
+        if approximate and not _APPROXIMATE.search(found[0].partition("@")[0]):
+            return found[0]
         bits = 64 if found["type"] == "double" else 32
         if found["intrinsic"]:
             name, arity = found["intrinsic"], _INTRINSICS[found["intrinsic"]]
@@ -82,7 +91,7 @@ def annotate(text: str) -> str:
             scalar_name = name + found["f"]
             if scalar_name in own or (bits == 32) != bool(found["f"]):
                 return found[0]
-        rows = _variants(name, arity, bits)
+        rows = _variants(name, arity, bits, features)
         if not rows:
             return found[0]
         names = []

@@ -392,7 +392,7 @@ def _differentiated(
     request = Request(
         name, _derivative_of(call), tuple(kinds), kept=kept(call), log=not call.untaped, strong_zero=strong(call),
         width=Apart(call.width) if call.width > 1 else 1, runtime_activity=loose(call), rounding=rounding(call),
-        discard=unasked(call),
+        discard=unasked(call), approximate=True,
     )  # fmt: skip
     derived = within_time(lambda: derive(module, request, book), f"differentiating `{call.function.name}`")
     said.called_by(book, module)

@@ -16,6 +16,7 @@ from irgrad.engine.differentiate.shared.conventions import Abi
 from irgrad.engine.differentiate.shared.request import Derivative, Request
 from irgrad.engine.differentiate.shared.rulebook import Rulebook
 from irgrad.engine.differentiate.shared.unit import Unit
+from irgrad.engine.differentiate.shared.untold import approximate_calls
 from irgrad.engine.differentiate.split import derive_split
 from irgrad.engine.differentiate.split_forward import derive_split_forward
 from irgrad.engine.differentiate.with_tape import derive_with_tape
@@ -67,6 +68,8 @@ def ready(
 def derive(module: Module, request: Request, rules: Rulebook | None = None) -> Derived:
     """Add the derivative to `module`. Raises an IRGradError that names the source line for what has no derivative."""
     unit, abi = checked(module, request, rules)
+    if request.approximate:
+        approximate_calls(unit)
     code = Code(model=module)
     with observed(request.derivative, code):
         derived = _EMIT[request.derivative](unit, abi)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from irgrad.engine.codegen import vector_math
 from irgrad.interop import linking
 from irgrad.interop.cli import main
 from irgrad.interop.command_line import read_command
@@ -71,6 +72,17 @@ def test_a_program_of_cpp_links_with_the_systems_runtime(runtime: bool, tmp_path
     linking.link(read_command([image]), [], tmp_path / "prog", shared=False)
     linking._system.cache_clear()
     assert subprocess.run([str(tmp_path / "prog")], check=False).returncode == 3
+
+
+@pytest.mark.skipif(not vector_math.available(), reason="no libmvec (not x86-64 glibc)")
+def test_vector_functions_are_found_without_a_driver_of_the_system(tmp_path: Path,
+                                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "double exp2(double); typedef double two __attribute__((vector_size(16))); two _ZGVbN2v_exp2(two);\n" \
+           "int main(int n, char **words) { return (int)_ZGVbN2v_exp2((two){n, n + 1})[1]; }"
+    image = _object(tmp_path, "main.c", text)
+    monkeypatch.setattr(linking, "_system", lambda cpp: None)
+    linking.link(read_command([image]), [], tmp_path / "prog", shared=False)
+    assert subprocess.run([str(tmp_path / "prog")], check=False).returncode == 4
 
 
 def test_wrap_words() -> None:

@@ -21,6 +21,7 @@ from irgrad.engine.differentiate.primitives.rows import Application
 from irgrad.engine.differentiate.shadow import runtime_activity, tagged_words
 from irgrad.engine.differentiate.shadow.carried import BITS, shadow_of_address, shadow_of_bits
 from irgrad.engine.differentiate.shadow.tagged_words import Either
+from irgrad.engine.differentiate.shared import untold
 from irgrad.engine.differentiate.shared.copying import KEPT_METADATA, STRUCTURAL, clean_call, shadow_metadata
 from irgrad.engine.differentiate.shared.refuse import refuse
 from irgrad.engine.differentiate.shared.unit import Unit
@@ -53,7 +54,7 @@ class Sweep:
         self.pending: list[tuple[Instruction, Instruction, bool]] = []
         self.b = Builder(Block())
         self.instruction: Instruction | None = None
-        self._free_sums = unit.free_sums(fn)
+        self._free_sums = untold.free_sums(unit, fn)
         self._handlers: dict[str, Callable[[Instruction], None]] = {
             "load": self.load, "store": self.store, "phi": self.phi, "alloca": self.alloca, "call": self.call,
             "ret": self.ret, "atomicrmw": self.atomic, "fptrunc": self.float_cast, "fpext": self.float_cast,

@@ -89,7 +89,12 @@ class Emitter:
     def _intrinsic(self, name: str, args: tuple[Value, ...]) -> Value:
         ftype = ty.function(self.type, tuple(a.type for a in args))
         fn = self.unit.declare(f"llvm.{name}.{type_suffix(self.type)}", ftype, PURE)
-        return self.builder.call(fn, args, flags=self.builder.flags)
+        return self.builder.call(fn, args, flags=self._flags())
+
+    def _flags(self) -> tuple[str, ...]:
+        """Of a function that the rules alone ask for: what it gives only flows into derivatives."""
+        flags = self.builder.flags
+        return (*flags, "afn") if flags and self.unit.request.approximate else flags
 
     def _with_int(self, name: str, x: Value, n: Value) -> Value:
         whole = n
@@ -131,5 +136,5 @@ class Emitter:
         if name.startswith("irgrad."):
             symbol = f"{name}.{type_suffix(work)}"
         fn = self.unit.declare(symbol, ty.function(work, tuple(a.type for a in actual)), PURE)
-        value: Value = b.call(fn, actual)
+        value: Value = b.call(fn, actual, flags=("afn",) if "afn" in self._flags() else ())
         return value if work is type_ else b.cast("fptrunc" if cast == "fpext" else "fpext", value, type_)

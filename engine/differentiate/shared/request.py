@@ -43,6 +43,7 @@ class Request:
     kept: arguments whose memory the program does not write between two halves ("split_reverse", "split_forward")
     log: False for tangents without a log, of a function that writes over none of its inputs ("split_forward")
     strict_fp: sums are not reordered
+    approximate: calls of the math library may be approximated where the caller is not told what they give (`afn`)
     strong_zero: a zero tangent or adjoint times an infinite slope is zero; zero_slopes: so is an infinite one times a
         zero slope
     followed: the function is a derivative, of one whose pointers to the same active arguments were followed already
@@ -65,6 +66,7 @@ class Request:
     kept: tuple[int, ...] = ()
     log: bool = True
     strict_fp: bool = False
+    approximate: bool = False
     strong_zero: bool = False
     zero_slopes: bool = False
     followed: bool = False

@@ -11,10 +11,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Protocol, TypeVar
 from zlib import crc32
 
-from irgrad.engine.analyses.control.cache import get
-from irgrad.engine.analyses.control.loops import Loops
-from irgrad.engine.analyses.evolution.reductions import free_sums
-from irgrad.engine.analyses.memory.delivered import delivered
 from irgrad.engine.analyses.memory.objects import Object, describes_types, holds_address, resolve
 from irgrad.engine.analyses.memory.strided_sets import Offsets, meets
 from irgrad.engine.differentiate.layout import lanes
@@ -254,17 +250,6 @@ class Unit:
         if make not in self._found:
             self._found[make] = make(self)
         return self._found[make]  # type: ignore[return-value]
-
-    def free_sums(self, fn: Function) -> set[Instruction]:
-        """The sums of a function that may be taken in any order: what they give only flows into derivatives."""
-        found = free_sums(fn, get(Loops, fn)) if self.flags and not self.request.rounding else set()
-        return found - self.delivered if found else found
-
-    @cached_property
-    def delivered(self) -> set[Value]:
-        """The values that may flow into what the caller is told: they are bitwise those of the function."""
-        arguments = (self.pointers.object_of.get(self.root.args[i]) for i in self.request.discard)
-        return delivered(self.pointers, sum(1 << obj.index for obj in arguments if obj is not None))
 
     @cached_property
     def every_write(self) -> int:

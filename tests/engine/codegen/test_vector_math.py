@@ -127,3 +127,14 @@ def test_text_without_vector_maths_is_returned_as_it_is() -> None:
     text = "define double @f(double %x) {\n  ret double %x\n}\n"
     assert vector_math.rewrite(text) is text
     assert vector_math.annotate(text) is text
+
+
+@needs_libmvec
+def test_of_whole_programs_only_what_may_be_approximated() -> None:
+    text = _loop("llvm.sin.f64")
+    assert vector_math.annotate(text, "+avx2", approximate=True) == text
+    free = text.replace("call double", "call afn double")
+    marked = vector_math.annotate(free, "+avx2,-avx512f", approximate=True)
+    assert "_ZGVdN4v_sin" in marked and "_ZGVeN8v_sin" not in marked
+    assert "_ZGVd" not in vector_math.annotate(free, ",", approximate=True)  # every CPU
+    parse(marked)
