@@ -27,7 +27,7 @@ from irgrad.engine.ir.model import Argument, ConstInt, Function, GlobalVariable,
 from irgrad.rules.effects import facts
 from irgrad.rules.lookup import find
 
-__all__ = ["Bytes", "Memory", "Repeatable"]
+__all__ = ["Bytes", "Memory", "Repeatable", "marks_lifetime"]
 
 Bytes: TypeAlias = int | tuple[Any, ...]
 """A number of bytes: known, or (argument, bits, signed), the integer that an argument of the root leads to, or
@@ -168,7 +168,7 @@ class Repeatable:
             for instr in block.instructions:
                 if variable not in instr.operands:
                     continue
-                marks = instr.is_call and (instr.callee_name or "").startswith("llvm.lifetime.")
+                marks = marks_lifetime(instr)
                 if not self.loop.contains(block):
                     if not marks:
                         return False
@@ -283,6 +283,11 @@ class Repeatable:
         callee = resolve(site.callee) if site.is_call else None
         known = facts_of(self.pointers.module, callee) if isinstance(callee, Function) else None
         return [site.args[i] for i in known.sizes] if known is not None and known.sizes else None
+
+
+def marks_lifetime(instr: Instruction) -> bool:
+    """Whether an instruction says where the life of a variable begins or ends."""
+    return instr.is_call and (instr.callee_name or "").startswith("llvm.lifetime.")
 
 
 def _product(b: Builder, address: Value, factors: Sequence[Value]) -> Value:

@@ -32,7 +32,7 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Argument, Block, ConstInt, Function, GlobalVariable, Instruction, Module, Value
 from irgrad.engine.ir.rewrite import replace_uses
-from irgrad.engine.normalise.repeatable import Bytes, Memory, Repeatable
+from irgrad.engine.normalise.repeatable import Bytes, Memory, Repeatable, marks_lifetime
 from irgrad.rules.errors import Unsupported
 
 __all__ = ["ENDLESS", "EVERY", "Choice", "Segments", "outline_segments"]
@@ -204,6 +204,7 @@ class _Outlined:
         if total is None:
             at.store(ConstInt(ty.I64, 0), at.field(state, block, ends))
         extra = [value for memory in self.known for value in (memory.address, memory.size(at))]
+        _live_throughout(fn, outer)
         alone = [self._alone(value, outer) for value in outer]
         step = self._segment(f"{fn.name}.segment.{number}", state, outer, counted=total is not None)
         for arg, value in zip(step.args[2:], alone, strict=True):
@@ -388,6 +389,12 @@ def _function(module: Module, name: str, ret: ty.Type, params: Sequence[ty.Type]
 def _variable(fn: Function, kind: ty.Type) -> Instruction:
     """A variable of a function."""
     return Builder(fn.entry, at=0).alloca(kind, align=16)
+
+
+def _live_throughout(fn: Function, values: Sequence[Value]) -> None:
+    """What says when the life of these variables begins and ends goes: another function uses them from now on."""
+    for block in fn.blocks:
+        block.instructions = [i for i in block.instructions if not (marks_lifetime(i) and i.args[-1] in values)]
 
 
 def _debug_of(block: Block) -> dict[str, str]:

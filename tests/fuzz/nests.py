@@ -1,0 +1,197 @@
+"""Random nests of loops around a time loop, whose gradients keep states in place of a tape.
+
+    python tests/fuzz/nests.py 0:1000        the gradients of these seeds under some of the choices of each
+
+Each nest is a C function of an array: buffers that change places, stencils, subscripts that are affine, reflected or
+read from memory, scratch of an iteration, sums in memory, conditions on data, ends by what is computed, copies, calls,
+loops within the time loop. Its gradient with states has to be that of forward mode, and the value the same bits.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+CHOICES: tuple[Any, ...] = (1, 2, 7, "binomial:1", "binomial:3", "memory:1kB", "memory:64kB")
+HEAD = "#include <math.h>\n#include <stdlib.h>\n#include <string.h>\n"
+SIGNATURE = "f64(f64[n] x, inout f64[n] y, i64 n, i64 steps)"
+HELPER = """
+static __attribute__((noinline)) void mix(double *to, const double *from, long n, double p) {
+    for (long i = 0; i < n; i++) to[i] = 0.7 * to[i] + 0.3 * sin(p * from[i]);
+}
+"""
+
+
+class Nest:
+    """The source of a nest, by its seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.r = random.Random(seed)
+        self.memory = [self._memory(name) for name in "uvw"[: self.r.randint(1, 3)]]
+        self.names = [name for name, _, _ in self.memory]
+        self.source = HEAD + HELPER + self._function()
+
+    def _memory(self, name: str) -> tuple[str, str, str]:
+        """A buffer: name, declaration, what comes at the end."""
+        kind = self.r.choice(["malloc", "malloc", "stack", "static", "argument", "calloc"])
+        if kind in ("malloc", "calloc"):
+            call = "malloc(n * sizeof(double))" if kind == "malloc" else "calloc(n, sizeof(double))"
+            return name, f"double *{name}0 = {call}, *{name} = {name}0;", f"free({name}0);"
+        if kind == "argument" and name == "u":
+            return name, f"double *{name} = y;", ""
+        static = "static " if kind == "static" else ""
+        return name, f"{static}double {name}0[16]; double *{name} = {name}0;", ""
+
+    def _function(self) -> str:
+        r = self.r
+        start = "\n    ".join(f"{d} for (long i = 0; i < n; i++) {n}[i] = x[i] * {r.uniform(0.3, 1):.2f};"
+                              for n, d, _ in self.memory)  # fmt: skip
+        end = " ".join(e for _, _, e in self.memory)
+        sums = " ".join(f"result += {n}[i] * {r.uniform(0.2, 1):.2f};" for n in self.names)
+        return f"""
+double f(const double *x, double *y, long n, long steps) {{
+    {start}
+    long idx[16]; for (long i = 0; i < n; i++) idx[i] = (i * {r.choice([1, 2, 3, 5])} + {r.randint(0, 4)}) % n;
+    double s = 0.3, acc[2] = {{0.1, 0.2}}, result = 0;
+    unsigned long rnd = {r.randint(1, 99999)};
+    {self._time()}
+    for (long i = 0; i < n; i++) {{ {sums} result += y[i] * y[i] * 0.1; }}
+    result += s * acc[0] + acc[1];
+    {end}
+    return result;
+}}
+"""
+
+    def _time(self) -> str:
+        r = self.r
+        body = [self._statement(2) for _ in range(r.randint(1, 4))]
+        if r.random() < 0.35:
+            body.insert(r.randint(0, len(body)), self._leave())
+        inner = "\n        ".join(body)
+        head = r.choice(["for (long t = 0; t < steps; t++)", "for (int t = 0; t < (int)steps; t += 1)",
+                         "for (long t = steps; t-- > 0;)", "for (unsigned t = 1; t <= steps; t += 2)"])  # fmt: skip
+        loop = f"{head} {{\n        {inner}\n    }}"
+        if r.random() < 0.2:
+            return f"for (long round = 0; round < 2; round++) {{ {loop}\n    s *= 0.9; }}"
+        return loop
+
+    def _leave(self) -> str:
+        r = self.r
+        return r.choice([f"if (s > {r.uniform(0.3, 2):.2f}) break;", "if (t % 5 == 3) continue;",
+                         f"if (fabs(acc[0]) > {r.uniform(0.2, 3):.2f}) {{ s *= 1.5; break; }}"])  # fmt: skip
+
+    def _statement(self, depth: int) -> str:
+        r = self.r
+        a, b = r.choice(self.names), r.choice(self.names)
+        kinds = ["sweep", "sweep", "sweep", "sum", "scalar", "scratch", "copy", "call", "random", "condition"]
+        kinds += ["swap", "swap"] if len(self.names) > 1 else []
+        kinds += ["steps"] if depth else []
+        match r.choice(kinds):
+            case "sweep":
+                return f"{self._loop()} {a}[{self._index()}] = {self._value(3)};"
+            case "sum":
+                return f"{self._loop()} acc[{r.randint(0, 1)}] += 0.1 * {self._value(2)};"
+            case "scalar":
+                return f"s = tanh(s + 0.2 * {a}[t % n] * x[(t * 3) % n]);"
+            case "scratch":
+                value, heap = self._value(2), r.random() < 0.5
+                memory = "double *q = malloc(n * sizeof *q);" if heap else "double q[16];"
+                return (f"{{ {memory} for (long i = 0; i < n; i++) q[i] = {value}; "
+                        f"for (long i = 0; i < n; i++) {b}[i] = 0.5 * {b}[i] + 0.4 * q[n - 1 - i]; "
+                        f"{'free(q);' if heap else ''} }}")  # fmt: skip
+            case "copy" if a != b:
+                return f"memcpy({a}, {b}, {r.choice(['n', 'n / 2', '2'])} * sizeof *{a});"
+            case "call" if a != b:
+                return f"mix({a}, {b}, n, x[0]);"
+            case "random":
+                return f"rnd = rnd * 6364136223846793005ul + 1442695040888963407ul; {a}[(rnd >> 33) % n] *= 0.9 + 0.1 * s;"
+            case "swap" if a != b:
+                return f"{{ double *c = {a}; {a} = {b}; {b} = c; }}"
+            case "steps":
+                return f"for (long k = 0; k < {r.choice(['2', 't % 3', 'n / 2'])}; k++) {{ {self._statement(depth - 1)} }}"
+            case _:
+                return f"if ({a}[{r.choice(['0', 't % n', 'n - 1'])}] > {r.uniform(-0.5, 0.8):.2f}) {{ {self._statement(0)} }}"
+
+    def _loop(self) -> str:
+        return self.r.choice(["for (long i = 0; i < n; i++)", "for (int i = 1; i + 1 < (int)n; i++)",
+                              "for (long i = n - 1; i >= 0; i--)", "for (unsigned i = 0; i < n; i += 2)",
+                              "for (long i = 0; i < n; i++) for (long j = 0; j <= i; j += 3)"])  # fmt: skip
+
+    def _index(self) -> str:
+        return self.r.choice(["i", "i", "i", "idx[i]", "(i + 1) % n", "n - 1 - i", "(2 * i + t) % n"])
+
+    def _value(self, depth: int) -> str:
+        r = self.r
+        if depth == 0 or r.random() < 0.2:
+            array = r.choice([*self.names, "x", "y"])
+            return r.choice([f"{array}[{self._index()}]", f"{array}[{self._index()}]", "s", f"{r.uniform(0.2, 1):.2f}"])
+        a, b = self._value(depth - 1), self._value(depth - 1)
+        return r.choice([f"sin({a} + {b})", f"tanh({a} * {b})", f"(0.5 * {a} + 0.4 * {b})", f"({a} * {b} * 0.6)",
+                         f"({a} > {b} ? {a} : 0.7 * {b})", f"exp(-{a} * {a}) * {b}"])  # fmt: skip
+
+
+def check(seed: int) -> str:
+    """What a nest's gradients are: "right", "refused", or what is wrong."""
+    import irgrad as ig
+
+    nest, r = Nest(seed), random.Random(seed + 1)
+    n, steps = r.randint(3, 9), r.choice([0, 1, 2, 5, 12, 23])
+    draw = np.random.default_rng(seed)
+    x, y = draw.uniform(0.2, 0.9, n), draw.uniform(0.2, 0.9, n)
+    library = ig.load(nest.source)
+    direction = draw.normal(size=(2, n))
+    plain = library.kernel("f", SIGNATURE)
+    values, tangents = ig.jvp(plain, (x, y.copy(), steps), (direction[0], direction[1], None))
+    seeds = (1.3, draw.normal(size=n))
+    wanted = float(seeds[0] * tangents[0] + seeds[1] @ tangents[1])
+    for choice in r.sample(CHOICES, 2):
+        try:
+            kernel = library.kernel("f", SIGNATURE, checkpoint={"*": choice})
+            outputs, pullback = ig.vjp(kernel, x, y.copy(), steps)
+            rows = pullback(seeds)
+        except ig.Unsupported as error:
+            return f"refused: {error}"
+        found = float(rows[0] @ direction[0] + rows[1] @ direction[1])
+        same = all(np.array_equal(a, b) for a, b in zip(outputs, values, strict=True))
+        if not same or not abs(found - wanted) <= 1e-9 * (1 + abs(wanted)):
+            return f"{choice}: {found} for {wanted}, values {'equal' if same else 'differ'}"
+    return "right"
+
+
+def kept_states(seed: int) -> bool:
+    """Whether the loop of a nest can keep states."""
+    import irgrad as ig
+
+    kernel = ig.load(Nest(seed).source).kernel("f", SIGNATURE, checkpoint={"*": 2})
+    return ".segment." in str(kernel.primal.pullback([0, 1, 4]).stage.text)
+
+
+def main() -> int:
+    """Check a range of seeds."""
+    first, _, last = sys.argv[1].partition(":")
+    begin, tally = time.time(), {"right": 0, "refused": 0, "wrong": 0}
+    for seed in range(int(first), int(last or int(first) + 1)):
+        try:
+            said = check(seed)
+        except Exception as error:  # noqa: BLE001 - a crash is a finding
+            said = f"{type(error).__name__}: {error}"
+        kind = said.partition(":")[0] if said.startswith(("right", "refused")) else "wrong"
+        tally[kind] += 1
+        if kind != "right":
+            print(seed, said, flush=True)
+        if seed % 50 == 49:
+            print(f"{seed + 1}: {tally} {time.time() - begin:.0f} s", flush=True)
+    print(tally)
+    return 1 if tally["wrong"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
