@@ -69,6 +69,7 @@ class Command:
     cpu:      "native" where options ask for it, else "": the compiler's IR says which, without options the baseline
     features: "+avx2", "-fma", ...: what options add to this CPU or take away
     preopt:   what is differentiated is optimised first
+    tape_memory: bytes for the tapes and states of loops, as text; checkpoint: choices for loops, by their places
     depends:  the file of make's rule that -MD and -MMD ask for, by the words that asked
     """
 
@@ -87,6 +88,8 @@ class Command:
     header: bool = False
     lazy: bool = False
     preopt: bool = True
+    tape_memory: str = ""
+    checkpoint: list[tuple[str, str]] = field(default_factory=list)
     verbose: bool = False
     depends: dict[str, str] = field(default_factory=dict)
     targets: list[str] = field(default_factory=list)
@@ -247,6 +250,8 @@ class _Reader:
             command.lazy = True
         elif word == "--no-preopt":
             command.preopt = False
+        elif word.startswith(("--tape-memory=", "--checkpoint=")):
+            self._states(word)
         elif word == "--rules" and self.rest:
             command.rules.append(self.rest.pop(0))
         elif word == "-o" and self.rest:
@@ -256,6 +261,15 @@ class _Reader:
         else:
             return False
         return True
+
+    def _states(self, word: str) -> None:
+        """`--tape-memory=512MB`, `--checkpoint=solve.c:41=32`."""
+        option, _, value = word.partition("=")
+        place, _, choice = value.rpartition("=")
+        if option == "--tape-memory":
+            self.command.tape_memory = value
+        else:
+            self.command.checkpoint.append((place, choice))
 
     def _depends(self, word: str) -> bool:
         """Options for make's rules beside the object file."""

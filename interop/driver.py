@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 __all__ = ["CC_USAGE", "RUN_USAGE", "build", "compiled", "main_cc", "main_run"]
 
 RUN_USAGE = """usage: irgrad run [-O0..-O3] [-I DIR] [-D NAME[=VALUE]] [-l LIB] [-L DIR] [-std=...] [--rules FILE.py]
-                  [--no-preopt] FILE... [-- ARGS]
+                  [--tape-memory=512MB] [--checkpoint=FILE:LINE=CHOICE] [--no-preopt] FILE... [-- ARGS]
+--tape-memory bounds the memory of long loops, --checkpoint says how one of them keeps states in place of a tape.
 --no-preopt differentiates before the program is optimised: slower, for comparing."""
 CC_USAGE = """usage: irgrad cc [options of a C compiler] FILE... [-o OUT]
 Writes a program; with -c .o, with -S .s, with -shared .so, with -S -emit-llvm .ll, or what the suffix of OUT says.
@@ -52,7 +53,7 @@ _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 def compiled(command: Command, sources: Sequence[Source] | None = None, *, whole: bool = False) -> str:
     """The IR of the program, its calls of the notation lowered; `whole`: it becomes an executable."""
     text, own = _module(command, command.sources if sources is None else sources)
-    return _lowered(text, whole=whole, cpp=own, preopt=command.preopt, settled=_settled(command, text, whole=whole))
+    return _lowered(text, whole=whole, cpp=own, command=command, settled=_settled(command, text, whole=whole))
 
 
 def _settled(command: Command, text: str, *, whole: bool) -> frozenset[str]:
@@ -70,13 +71,16 @@ def _settled(command: Command, text: str, *, whole: bool) -> frozenset[str]:
     return frozenset() if found is None else names - found
 
 
-def _lowered(text: str, *, whole: bool, cpp: bool, preopt: bool, settled: frozenset[str]) -> str:
+def _lowered(text: str, *, whole: bool, cpp: bool, command: Command, settled: frozenset[str]) -> str:
     from irgrad.engine.enzyme.lower import lower
+    from irgrad.engine.kernel.checkpoints import checkpoints, chosen
     from irgrad.engine.pipeline.derivatives import link_runtime
     from irgrad.engine.support.progress import Progress
 
     with Progress("differentiating"), _told():
-        text = link_runtime(lower(text, whole=whole, preopt=preopt, settled=settled), whole=True)
+        states = chosen(checkpoints(dict(command.checkpoint), command.tape_memory or None))
+        lowered = lower(text, whole=whole, preopt=command.preopt, settled=settled, checkpoint=states)
+        text = link_runtime(lowered, whole=True)
     # Functions of the C++ library that the loader compiled for the program are the program's own.
     return _LIBRARY_ALIAS.sub(r"\1internal \2", text) if cpp else text
 
@@ -287,11 +291,12 @@ def _image(command: Command, sources: Sequence[Source], form: str, output: Path,
     vectors = "-fveclib=none" not in command.flags
     if not cpu:  # the compiler knows what the options mean, and wrote it down
         cpu, features = target_of(text)
-    key = fingerprint("image-4", text, form, str(whole), str(vectors), cpu, features, host_cpu(), host_features(),
-                      source_digest(), rules_digest(text), *sorted(settled))
+    key = fingerprint("image-4", text, form, str(whole), str(vectors), cpu, features, command.tape_memory,
+                      str(command.checkpoint), host_cpu(), host_features(), source_digest(), rules_digest(text),
+                      *sorted(settled))
     known = disk.get("image", key)
     if known is None:
-        lowered = _lowered(text, whole=whole, cpp=cpp, preopt=command.preopt, settled=settled)
+        lowered = _lowered(text, whole=whole, cpp=cpp, command=command, settled=settled)
         known = emit(lowered, None, form, cpu=cpu, features=features, approximate=vectors)
         disk.put("image", key, known)
     return known

@@ -14,6 +14,7 @@ from irgrad.engine.differentiate.shadow import persistent_memory
 from irgrad.engine.differentiate.shared.conventions import Abi
 from irgrad.engine.differentiate.shared.derived_functions import split_functions
 from irgrad.engine.differentiate.shared.unit import Unit
+from irgrad.engine.differentiate.tape.long_tapes import warn_of_tapes
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import ConstAggregate, Constant, ConstInt, ConstZero, Function, Module
@@ -52,7 +53,9 @@ def emit_reverse(unit: Unit, fn: Function, abi: Abi, primal: Function, reverse: 
     if made is not None:
         emit_segments(unit, made, abi, primal, reverse)
         return
-    Reverse(unit, fn, abi, primal, reverse).generate()
+    sweeps = Reverse(unit, fn, abi, primal, reverse)
+    sweeps.generate()
+    warn_of_tapes(sweeps.plan)
 
 
 def drain(unit: Unit) -> None:

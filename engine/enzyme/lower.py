@@ -34,6 +34,7 @@ from irgrad.rules.errors import PARTS, IRGradError, MissingRuleError, Unsupporte
 
 if TYPE_CHECKING:
     from irgrad.engine.differentiate.shared.request import Derivative
+    from irgrad.engine.normalise.segments import Choice
 
 __all__ = ["lower"]
 
@@ -49,13 +50,15 @@ _WRAPPERS = 4  # templates around templates around the call
 _COMDAT = re.compile(r",? comdat(?:\([^)]*\))?")
 
 
-def lower(text: str, *, whole: bool = False, preopt: bool = True, settled: Container[str] = ()) -> str:
+def lower(text: str, *, whole: bool = False, preopt: bool = True, settled: Container[str] = (),
+          checkpoint: tuple[tuple[str, Choice], ...] = ()) -> str:  # fmt: skip
     """The program without calls of the notation. Text without any comes back as it is.
 
     whole: nothing outside of the text calls its functions, so that those which differentiate a function that they are
     given need no body of their own.
     preopt: False to differentiate what the compiler wrote as it is; only the functions with calls are simplified.
     settled: functions that might be replaced when the program is linked (see interposable.py), and are not.
+    checkpoint: loops that keep states in place of a tape, as a `Request` says it.
 
     Raises Unsupported, with the source line, for what is not supported, and whatever differentiation raises.
     """
@@ -65,6 +68,7 @@ def lower(text: str, *, whole: bool = False, preopt: bool = True, settled: Conta
     said = said_about(text)
     with said.in_force():
         program = _Program(_simplified(said.untouched(text), whole, preopt), said, preopt, whole)
+        program.checkpoint = checkpoint
         program.open = [name for name in interposable(text) if name not in settled]
         return program.run()
 
@@ -147,6 +151,7 @@ class _Program:
         self.reached: dict[str, None] = {}  # functions of which derivatives compare the addresses
         self.statics: set[str] = set()
         self.whole = whole
+        self.checkpoint: tuple[tuple[str, Choice], ...] = ()
         self.open: list[str] = []  # functions that another definition may replace
         self.takers: dict[str, set[str]] = {}
 
@@ -266,7 +271,8 @@ class _Program:
         if key not in self.known:
             name = f"irgrad.root.{self.count}"
             try:
-                made = _derivative(*outside, call, root_text(call, name), name, self.said, self.preopt, self.whole)
+                made = _derivative(*outside, call, root_text(call, name), name, self.said, self.preopt, self.whole,
+                                   self.checkpoint)
             except IRGradError as error:
                 raise _placed(error, call, name) from None
             self.reached.update(dict.fromkeys(made.reached))
@@ -321,7 +327,7 @@ def _outside(text: str) -> tuple[str, set[str | None]]:
 
 def _derivative(
     outside: str, defined: Container[str | None], call: DerivativeCall, body: str, name: str, said: Said, preopt: bool,
-    whole: bool = True,
+    whole: bool = True, checkpoint: tuple[tuple[str, Choice], ...] = (),
 ) -> _Made:
     """The derivative of one root; `defined`: the variables that the program defines."""
     apart = said.kept_apart(outside)
@@ -333,7 +339,8 @@ def _derivative(
         prepared, thrown = _ready(text, name, apart, preopt, leaving)
         call.throw(name.replace("root", "throw") if thrown else "")
         number = number_of(call, prepared, name) if call.split else 0
-        return replace(_differentiated(outside, defined, call, prepared, name, said), thrown=thrown, number=number)
+        made = _differentiated(outside, defined, call, prepared, name, said, checkpoint)
+        return replace(made, thrown=thrown, number=number)
 
     def attempt(text: str) -> _Made:
         if not may_leave(outside, text, call, whole=whole):
@@ -369,7 +376,8 @@ def _derivative_of(call: DerivativeCall) -> Derivative:
 
 
 def _differentiated(
-    outside: str, defined: Container[str | None], call: DerivativeCall, text: str, name: str, said: Said
+    outside: str, defined: Container[str | None], call: DerivativeCall, text: str, name: str, said: Said,
+    checkpoint: tuple[tuple[str, Choice], ...],
 ) -> _Made:
     """The same of a root that is ready."""
     from irgrad.engine.differentiate.layout.shadow_types import Apart
@@ -392,7 +400,7 @@ def _differentiated(
     request = Request(
         name, _derivative_of(call), tuple(kinds), kept=kept(call), log=not call.untaped, strong_zero=strong(call),
         width=Apart(call.width) if call.width > 1 else 1, runtime_activity=loose(call), rounding=rounding(call),
-        discard=unasked(call), approximate=True,
+        discard=unasked(call), approximate=True, checkpoint=checkpoint,
     )  # fmt: skip
     derived = within_time(lambda: derive(module, request, book), f"differentiating `{call.function.name}`")
     said.called_by(book, module)

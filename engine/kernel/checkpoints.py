@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from irgrad.engine.signature.extents import Extent
     from irgrad.engine.signature.slots import Slot
 
-__all__ = ["bytes_of", "checkpoints", "choices", "memory"]
+__all__ = ["bytes_of", "checkpoints", "choices", "chosen", "memory"]
 
 _MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*([kMG]?)i?B?$")
 _UNITS = {"": 1, "k": 2**10, "M": 2**20, "G": 2**30}
@@ -37,7 +37,7 @@ def checkpoints(said: Mapping[Any, Any] | None, tape_memory: object = None) -> t
     rows: list[tuple[str, str]] = []
     for place, choice in (said or {}).items():
         words = str(choice)
-        number = isinstance(choice, int) and not isinstance(choice, bool) and choice > 0
+        number = words.isdecimal() and int(words) > 0
         if not number and not (isinstance(choice, str) and _WORDS.match(words)):
             raise IRGradError(
                 f"checkpoint={{{place!r}: {choice!r}}} is no choice",
@@ -53,7 +53,11 @@ def checkpoints(said: Mapping[Any, Any] | None, tape_memory: object = None) -> t
 
 def choices(options: Options) -> tuple[tuple[str, Choice], ...]:
     """The choices of a kernel, for a `Request`; on a GPU, whose tapes are bounded in other ways, there are none."""
-    said = () if options.device else options.checkpoint
+    return () if options.device else chosen(options.checkpoint)
+
+
+def chosen(said: Sequence[tuple[str, str]]) -> tuple[tuple[str, Choice], ...]:
+    """What `checkpoints` gave, for a `Request`."""
     return tuple((place, _choice(words)) for place, words in said)
 
 

@@ -2,13 +2,15 @@
 
 LLVM duplicates the increment of a loop into the arms of a `continue` and merges the copies by a phi. As one addition
 it is an induction variable again, which follows from the iteration number; as a phi it would go to the tape, and
-every address made from it.
+every address made from it. The same goes for two counters of which one is always a step ahead of the other: of
+`for (i = 0; i + 1 < n; i++)` LLVM makes i + 1 a phi of its own, and i what that was before.
 """
 
 from __future__ import annotations
 
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.loops import Loops
+from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Block, ConstInt, Function, Instruction, Value
 from irgrad.engine.ir.opcodes import CASTS, SPECULATABLE, having
 from irgrad.engine.ir.rewrite import replace_uses
@@ -28,7 +30,13 @@ def merge_alike(fn: Function) -> int:
             for phi in block.phis:
                 one = _common(phi, block, loops)
                 if one is not None:
-                    replaced[phi] = _instead(phi, one, block)
+                    replaced[phi] = _instead(phi, one, list(one.operands), block)
+                    continue
+                ahead = _ahead(phi, block)
+                if ahead is not None:
+                    one, behind = ahead
+                    replaced[phi] = _instead(phi, one, [behind, one.operands[1]], block)
+                    break  # the other one is no longer behind a phi
         if not replaced:
             return total
         total += len(replaced)
@@ -50,6 +58,33 @@ def _common(phi: Instruction, block: Block, loops: Loops) -> Instruction | None:
     return first
 
 
+def _ahead(phi: Instruction, block: Block) -> tuple[Instruction, Instruction] | None:
+    """The addition of a constant that makes the phi of another one of the block, whichever way the block is entered."""
+    adds = [o for o in dict.fromkeys(phi.operands) if isinstance(o, Instruction)]
+    one = adds[0] if len(adds) == 1 else None
+    if one is None or one.opcode != "add" or not isinstance(one.operands[1], ConstInt) or not phi.type.is_int:
+        return None
+    step, bits = one.operands[1].value, ty.size_of(phi.type) * 8
+    for behind in block.phis:
+        if behind is phi or behind.type is not phi.type:
+            continue
+        before = dict(zip(behind.blocks, behind.operands, strict=True))
+        rows = [(value, before[b]) for value, b in zip(phi.operands, phi.blocks, strict=True)]
+        if all(_more(value, other, one, step, bits) for value, other in rows):
+            return one, behind
+    return None
+
+
+def _more(value: Value, other: Value, one: Instruction, step: int, bits: int) -> bool:
+    """Whether a value is `other + step`, by this addition or as small numbers."""
+    if value is one:
+        return one.operands[0] is other
+    if not (isinstance(value, ConstInt) and isinstance(other, ConstInt)):
+        return False
+    small = min(other.value, step) >= 0 and value.value < 1 << bits - 1
+    return small and value.value == other.value + step
+
+
 def _alike(a: Instruction, b: Value) -> bool:
     return (
         isinstance(b, Instruction)
@@ -63,13 +98,13 @@ def _equal(a: Value, b: Value) -> bool:
     return a is b or (isinstance(a, ConstInt) and isinstance(b, ConstInt) and (a.type, a.value) == (b.type, b.value))
 
 
-def _instead(phi: Instruction, one: Instruction, block: Block) -> Instruction:
+def _instead(phi: Instruction, one: Instruction, operands: list[Value], block: Block) -> Instruction:
     """The computation behind the phis of the block, with the flags that every copy has."""
     copies = [o for o in phi.operands if isinstance(o, Instruction)]
     flags = tuple(flag for flag in one.flags if all(flag in copy.flags for copy in copies))
     dbg = one.metadata.get("dbg")
     new = Instruction(
-        one.opcode, one.type, list(one.operands), name=phi.name, flags=flags, pred=one.pred, elem=one.elem,
+        one.opcode, one.type, operands, name=phi.name, flags=flags, pred=one.pred, elem=one.elem,
         metadata={"dbg": dbg} if dbg else {},
     )  # fmt: skip
     new.block = block

@@ -2,13 +2,14 @@
 
 Running iterations again gives the same where nothing in them reaches the outside world, what they allocate stays within
 an iteration, and all memory that they write, and read before it changes, is what it was. The place and the bytes of
-that memory have to be known before the loop.
+that memory have to be known before the loop: of a whole object, or of what the loop touches of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 from irgrad.engine.analyses.control.cache import get
@@ -16,8 +17,11 @@ from irgrad.engine.analyses.control.cfg import Cfg
 from irgrad.engine.analyses.control.dominators import Dominators
 from irgrad.engine.analyses.control.independent import SILENT
 from irgrad.engine.analyses.control.loops import Loop, Loops
+from irgrad.engine.analyses.evolution.induction import Induction
+from irgrad.engine.analyses.evolution.regions import Region, Regions, emit_union
+from irgrad.engine.analyses.evolution.trips import TripCount
 from irgrad.engine.analyses.memory.call_effects import Effect, facts_of
-from irgrad.engine.analyses.memory.modref import instr_reads, instr_writes
+from irgrad.engine.analyses.memory.modref import instr_reads, instr_writes, own_reads_writes
 from irgrad.engine.analyses.memory.objects import Object, bits_of, resolve
 from irgrad.engine.analyses.memory.points_to import Pointers
 from irgrad.engine.ir import types as ty
@@ -35,17 +39,19 @@ Bytes: TypeAlias = int | tuple[Any, ...]
 _OPERATORS = {"+": "add", "-": "sub", "*": "mul", "/": "sdiv", "%": "srem"}
 
 
+Place: TypeAlias = Callable[[Builder, Value | None], tuple[Value, Value]]
+"""Writes an address and a number of bytes at the end of the block before a loop, given how often it runs, if known."""
+
+
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A piece of memory whose place and bytes are known before a loop: its address, and what writes the number of its
-    bytes at the end of the block before."""
+    """A piece of memory whose place and bytes are known before a loop. `object`: it is all of that."""
 
-    object: Object
-    address: Value
-    size: Callable[[Builder], Value]
+    object: Object | None
+    place: Place
 
 
-@dataclass(slots=True)
+@dataclass
 class Repeatable:
     """A loop, and what has to be saved to run it again.
 
@@ -120,13 +126,50 @@ class Repeatable:
         refusal = self._leaves(own, body)
         if refusal:
             return refusal
-        changed = written | (read & self._changed_later())
-        for index in bits_of(changed & ~own):
+        later = self._changed_later()
+        unknown, because = 0, ""
+        for index in bits_of((written | (read & later)) & ~own):
             memory = self.locate(pointers.objects[index])
             if isinstance(memory, str):
-                return memory
-            self.saved.append(memory)
+                unknown, because = unknown | 1 << index, because or memory
+            else:
+                self.saved.append(memory)
+        return self._pieces(unknown, later, because) if unknown else ""
+
+    def _pieces(self, unknown: int, later: int, because: str) -> str:
+        """Of objects whose bytes are not known, what the loop touches; why that is not known either."""
+        found: dict[Value, list[Region]] = {}
+        for instr in self.body:
+            read, written = own_reads_writes(self.pointers, instr)
+            if not (written | (read & later)) & unknown:
+                continue
+            if not self.loop.contains(instr.block):
+                return f"{because}, and what a function that it calls does to them is not told ({self._at(instr)})"
+            rows = _touched(self.pointers, instr, reads=bool(read & later & unknown), writes=bool(written & unknown))
+            for pointer, size in rows or ():
+                regions = self.regions.of(instr, pointer, size)
+                if isinstance(regions, str):
+                    return f"{because}, and of {self._at(instr)}: {regions}"
+                if len(regions) > 1 and self.count() is None:
+                    return f"{because}, and how often buffers change places is not known ({self._at(instr)})"
+                for region in regions:
+                    found.setdefault(region.base, []).append(region)
+            if rows is None:
+                return f"{because}, and what {self._at(instr)} does to them is not told"
+        self.saved += [Memory(None, partial(emit_union, regions=regions)) for regions in found.values()]
         return ""
+
+    def count(self) -> TripCount | None:
+        """How often the loop is repeated, where that is known before it and nothing else ends it."""
+        loop = self.loop
+        count = Induction(self.fn).trip_count(loop)
+        alone = loop.exiting == loop.latches and len(loop.exits) == 1
+        return count if count is not None and count.certain and alone else None
+
+    @cached_property
+    def regions(self) -> Regions:
+        """The regions of memory that its accesses touch."""
+        return Regions(self.fn, self.loop)
 
     def _own(self) -> int:
         """Objects that begin and end within an iteration."""
@@ -205,7 +248,23 @@ class Repeatable:
             return False
         target = pointers.expand(pointers.of(instr.args[moved[0]])) & ~own
         looked = target | (pointers.expand(pointers.of(instr.args[moved[1]])) if effect.copy else 0)
-        return bool(target) and any(pointers.contents(pointers.objects[index]) for index in bits_of(looked))
+        held = any(pointers.contents(pointers.objects[index]) for index in bits_of(looked))
+        return bool(target) and held and self._loads_addresses(looked)
+
+    def _loads_addresses(self, mask: int) -> bool:
+        """Whether anything that may be an address is loaded from these objects, or from where they are copied to."""
+        pointers = self.pointers
+        every = [instr for fn in pointers.functions for instr in fn.instructions()]
+        moves = [(instr, effect.copy) for instr in every if instr.is_call
+                 if (effect := pointers.effect(instr)) is not None and effect.copy]  # fmt: skip
+        before = 0
+        while before != mask:
+            before = mask
+            for instr, (target, source, _) in moves:
+                if pointers.expand(pointers.of(instr.args[source])) & mask:
+                    mask |= pointers.expand(pointers.of(instr.args[target]))
+        return any(instr.opcode == "load" and ty.may_hold_pointer(instr.type)
+                   and pointers.expand(pointers.of(instr.operands[0])) & mask for instr in every)  # fmt: skip
 
     def _changed_later(self) -> int:
         """Objects that may change between the loop and its reverse: what is written behind it, or by whoever calls."""
@@ -235,16 +294,16 @@ class Repeatable:
         if isinstance(site, Instruction) and obj.function is self.fn:
             address, factors = self._address(site), self._factors(site)
             if address is not None and factors is not None and all(map(self._before, factors)):
-                return Memory(obj, address, lambda b: _product(b, address, factors))
+                return Memory(obj, lambda b, _: (address, _product(b, address, factors)))
         if isinstance(site, GlobalVariable) and obj.size is not None:
             bytes_ = ConstInt(ty.I64, obj.size)
-            return Memory(obj, site, lambda b: bytes_)
+            return Memory(obj, lambda *_: (site, bytes_))
         if obj.kind == "argument" and isinstance(site, Argument) and self.fn is self.pointers.root:
             count = self.bytes_of[site.index] if site.index < len(self.bytes_of) else None
             if count is None:
                 name = site.name or str(site.index)
                 return f"the bytes behind argument `{name}` are not known: a size in its shape is no C parameter"
-            return Memory(obj, site, lambda b: emit_bytes(b, self.fn, count))
+            return Memory(obj, lambda b, _: (site, emit_bytes(b, self.fn, count)))
         if obj.kind == "unknown":
             return "it writes to memory of which nothing is known"
         if obj.kind == "argument":
@@ -283,6 +342,21 @@ class Repeatable:
         callee = resolve(site.callee) if site.is_call else None
         known = facts_of(self.pointers.module, callee) if isinstance(callee, Function) else None
         return [site.args[i] for i in known.sizes] if known is not None and known.sizes else None
+
+
+def _touched(
+    pointers: Pointers, instr: Instruction, *, reads: bool, writes: bool
+) -> list[tuple[Value, Value]] | None:
+    """The addresses through which an instruction reads or writes, and how many bytes; None where that is not told."""
+    if instr.opcode in ("load", "store"):
+        kind = instr.type if instr.opcode == "load" else instr.operands[0].type
+        return [(instr.operands[-1], ConstInt(ty.I64, ty.store_size(kind)))]
+    effect = pointers.effect(instr) if instr.is_call else None
+    moved = effect.copy or effect.fill if effect is not None else None
+    if effect is None or moved is None:
+        return None
+    rows = [(instr.args[moved[0]], instr.args[moved[2]])] if writes else []
+    return [*rows, (instr.args[moved[1]], instr.args[moved[2]])] if reads and effect.copy else rows
 
 
 def marks_lifetime(instr: Instruction) -> bool:

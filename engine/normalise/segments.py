@@ -22,8 +22,6 @@ from irgrad.engine.analyses.activity.facts import points_to
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.loops import Loop, Loops
 from irgrad.engine.analyses.control.places import loop_places
-from irgrad.engine.analyses.evolution.induction import Induction
-from irgrad.engine.analyses.evolution.trips import TripCount
 from irgrad.engine.analyses.memory.objects import bits_of, overlap_mask
 from irgrad.engine.analyses.memory.points_to import Pointers
 from irgrad.engine.analyses.memory.strided_sets import Offsets
@@ -79,15 +77,18 @@ class Segments:
 
 def outline_segments(
     module: Module, root: Function, choices: Mapping[str, Choice], bytes_of: Sequence[Bytes | None]
-) -> dict[Function, Segments]:
+) -> tuple[dict[Function, Segments], dict[tuple[Function, str], str]]:
     """Outline the loops at the places `file.c:12` of the source (or `12`), or at all (`EVERY`). The functions
-    `f.segments`, with what their derivatives need to know.
+    `f.segments`, with what their derivatives need to know; why loops, by function and header, were left as they are.
 
     bytes_of: of each argument of the root, the bytes of its memory
     Raises Unsupported for a place without a loop, and for a loop that cannot run again, with the reason and the line.
     """
+    if not choices:
+        return {}, {}
     pointers = points_to(module, root)
     found: dict[Function, Segments] = {}
+    left: dict[tuple[Function, str], str] = {}
     met: set[str] = set()
     for fn in list(pointers.functions):
         for loop, wanted in _chosen(module, fn, choices):
@@ -96,6 +97,9 @@ def outline_segments(
                 pointers = points_to(module, root)  # of the module as it is
             candidate = _Outlined(module, Repeatable(pointers, fn, loop, bytes_of), choices[wanted])
             if candidate.refusal and wanted == EVERY:
+                place = next(iter(loop_places(module, loop)), "").split(" ")[0] or f"`{loop.header.name}`"
+                said = f"the loop at {place} keeps a tape of all its iterations: {candidate.refusal}"
+                left[fn, loop.header.name or ""] = said
                 continue
             if candidate.refusal:
                 raise Unsupported(
@@ -107,7 +111,7 @@ def outline_segments(
     missing = [wanted for wanted in choices if wanted not in met and wanted != EVERY]
     if missing:
         raise _no_loop(module, pointers, missing[0])
-    return found
+    return found, left
 
 
 def _chosen(module: Module, fn: Function, choices: Mapping[str, Choice]) -> Iterator[tuple[Loop, str]]:
@@ -152,6 +156,7 @@ class _Outlined:
         self.pointers, self.fn, self.loop = again.pointers, again.fn, again.loop
         self.known: list[Memory] = list(again.saved)
         self.leads: dict[Value, list[Memory]] = {}
+        self.named: dict[tuple[Value, int], Memory] = {}
         self.ranges: dict[Instruction, Offsets] = {}
         self.refusal = self._form() or again.refusal or self._addresses()
 
@@ -167,16 +172,35 @@ class _Outlined:
                 if ty.may_hold_pointer(phi.type) and self.pointers.of(phi):
                     return f"an iteration hands on an address as a number, `{phi.name or '?'}`"
                 continue
-            self.leads[phi] = []
-            for index in bits_of(self.pointers.of(phi)):
-                obj = self.pointers.objects[index]
-                memory = next((m for m in self.known if m.object is obj), None) or self.again.locate(obj)
-                if isinstance(memory, str):
-                    return f"an iteration hands on an address: {memory}"
-                self.leads[phi].append(memory)
-                if memory not in self.known:
-                    self.known.append(memory)
+            leads = self._leads(phi)
+            if isinstance(leads, str):
+                return f"an iteration hands on an address: {leads}"
+            self.leads[phi] = leads
+            self.known += [memory for memory in leads if memory not in self.known]
         return ""
+
+    def _leads(self, phi: Instruction) -> list[Memory] | str:
+        """The memory that an address may lead into: its bytes are asked to tell that of several objects apart."""
+        mask = self.pointers.of(phi)
+        found: list[Memory] = []
+        for index in bits_of(mask):
+            obj = self.pointers.objects[index]
+            memory = next((m for m in self.known if m.object is obj), None) or self.again.locate(obj)
+            if isinstance(memory, str):
+                alone = mask == 1 << index and isinstance(obj.site, Argument) and self.fn is self.pointers.root
+                return [self._named(obj.site, ENDLESS)] if alone else self._turns(phi) or memory  # type: ignore[arg-type]
+            found.append(memory)
+        return found
+
+    def _turns(self, phi: Instruction) -> list[Memory]:
+        """The addresses that change places with one another; none where that is not all they do."""
+        inside = [v for v, b in zip(phi.operands, phi.blocks, strict=True) if self.loop.contains(b)]
+        rows = [self.again.regions.bases(v) for v in (inside if phi.block is not self.loop.header else [phi])]
+        return [] if None in rows else [self._named(v, 1) for row in rows for v in row or ()]
+
+    def _named(self, address: Value, size: int) -> Memory:
+        """So many bytes at an address that is known before the loop."""
+        return self.named.setdefault((address, size), Memory(None, lambda *_: (address, ConstInt(ty.I64, size))))
 
     def _handed_on(self) -> list[Instruction]:
         return [*self.loop.header.phis, *(phi for block in self.loop.exits for phi in block.phis)]
@@ -191,7 +215,7 @@ class _Outlined:
         carried, leaving = loop.header.phis, [phi for block in loop.exits for phi in block.phis]
         state = ty.struct((*(phi.type for phi in (*carried, *leaving)), ty.I64, ty.I64))
         ends = len(carried) + len(leaving)
-        outer, debug, count = self._outer(), _debug_of(before), self._count()
+        outer, debug, count = self._outer(), _debug_of(before), self.again.count()
         ranges = Ranges(self.pointers)
         self.ranges = {phi: ranges.offsets(phi) for phi in carried if phi.type.is_int}
         before.instructions.pop()
@@ -203,7 +227,7 @@ class _Outlined:
             at.store(phi.operands[phi.blocks.index(before)], at.field(state, block, n))
         if total is None:
             at.store(ConstInt(ty.I64, 0), at.field(state, block, ends))
-        extra = [value for memory in self.known for value in (memory.address, memory.size(at))]
+        extra = [value for memory in self.known for value in memory.place(at, total)]
         _live_throughout(fn, outer)
         alone = [self._alone(value, outer) for value in outer]
         step = self._segment(f"{fn.name}.segment.{number}", state, outer, counted=total is not None)
@@ -217,13 +241,6 @@ class _Outlined:
                  for n, phi in enumerate([*carried, *leaving]) if phi in self.leads}  # fmt: skip
         saved = tuple(places[m] for m in self.again.saved)
         return Segments(whole, step, state, self.choice, place, saved, leads, None if total is not None else ends)
-
-    def _count(self) -> TripCount | None:
-        """How often the loop is repeated, where that is known before it and nothing else ends it."""
-        loop = self.loop
-        count = Induction(self.fn).trip_count(loop)
-        alone = loop.exiting == loop.latches and len(loop.exits) == 1
-        return count if count is not None and count.certain and alone else None
 
     def _outer(self) -> list[Value]:
         """Values from outside that the loop uses, without constants and its own variables."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 
 from irgrad.engine.analyses.activity.facts import Facts
@@ -19,13 +20,14 @@ from irgrad.engine.differentiate.shared.unit import Unit
 from irgrad.engine.differentiate.shared.untold import approximate_calls
 from irgrad.engine.differentiate.split import derive_split
 from irgrad.engine.differentiate.split_forward import derive_split_forward
+from irgrad.engine.differentiate.tape.long_tapes import WholeTape
 from irgrad.engine.differentiate.with_tape import derive_with_tape
 from irgrad.engine.ir.model import Function, Module, Value
 from irgrad.engine.ir.text.outline import outline
 from irgrad.engine.legality.checks import CHECKS
 from irgrad.engine.normalise.exceptions.unwinding import has_exceptions, lower_exceptions
 from irgrad.engine.normalise.reinterpret.retype import retype
-from irgrad.engine.normalise.segments import Segments, outline_segments
+from irgrad.engine.normalise.segments import Choice, Segments, outline_segments
 from irgrad.engine.pipeline import stages
 from irgrad.engine.runtime.helpers import link_arena
 
@@ -87,10 +89,9 @@ def checked(module: Module, request: Request, rules: Rulebook | None = None) -> 
         module.rules = rules
         rules.hide()
     run_passes(stages.NORMALISE, Code(model=module), Settings((request.function,)))
-    root, segments = module.functions[request.function], {}
-    if request.checkpoint and request.derivative in ("vjp", "pullback"):
-        segments = outline_segments(module, root, dict(request.checkpoint), request.bytes_of)
-    unit = analysed(module, root, request, segments)
+    root = module.functions[request.function]
+    segments, left = outline_segments(module, root, dict(segmented(request)), request.bytes_of)
+    unit = analysed(module, root, request, segments, left)
     for check in CHECKS:
         check.run(unit)
     shadow = [kind == "dup" or i in unit.activity.scratch for i, kind in enumerate(request.activity)]
@@ -99,17 +100,25 @@ def checked(module: Module, request: Request, rules: Rulebook | None = None) -> 
     return unit, abi
 
 
+def segmented(request: Request) -> tuple[tuple[str, Choice], ...]:
+    """The loops that a request has in segments; a split derivative hands its tape to the program."""
+    if request.checkpoint and request.derivative == "split_reverse":
+        warnings.warn(WholeTape("a derivative in two halves hands its tape to the program"), stacklevel=2)
+    return request.checkpoint if request.derivative in ("vjp", "pullback") else ()
+
+
 def analysed(
-    module: Module, root: Function, request: Request, segments: Mapping[Function, Segments] | None = None
-) -> Unit:
-    """The analysed module; `segments`: its loops in segments. Ruled functions of which an active call has no rule for
+    module: Module, root: Function, request: Request, segments: Mapping[Function, Segments] | None = None,
+    left: Mapping[tuple[Function, str], str] | None = None,
+) -> Unit:  # fmt: skip
+    """The analysed module; `segments`, `left`: its loops in segments, and why others are not. Ruled functions of which an active call has no rule for
     its types get their bodies back."""
     dup = set(request.active)
     while True:
         facts = Facts(module, root, dup, request.elements)
         if retype(facts):
             facts = Facts(module, root, dup, request.elements)
-        unit = Unit(module, root, facts, request, segments)
+        unit = Unit(module, root, facts, request, segments, left)
         unit.emit_with(forward=emit_forward, reverse=emit_reverse)
         wanted = without_rule(unit)
         if not wanted:

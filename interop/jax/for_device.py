@@ -13,16 +13,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from irgrad.engine.differentiate.tape.long_tapes import WholeTape
 from irgrad.engine.grids.threads_of_loops import for_device
 from irgrad.engine.normalise.iterations import promises
 from irgrad.engine.signature.slots import TAPE
 from irgrad.interop.programs.algebra import Spec
 
-__all__ = ["WholeTape", "with_tape", "without_tape"]
-
-
-class WholeTape(RuntimeWarning):
-    """A loop that keeps states on the CPU has a tape of all iterations on a GPU."""
+__all__ = ["with_tape", "without_tape"]
 
 
 def without_tape(ctx: Any, operands: Sequence[Any], spec: Spec) -> tuple[Any, list[Any], Spec]:

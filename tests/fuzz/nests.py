@@ -7,6 +7,7 @@ read from memory, scratch of an iteration, sums in memory, conditions on data, e
 loops within the time loop. Its gradient with states has to be that of forward mode, and the value the same bits.
 """
 
+# ruff: noqa: E501  (C sources read better unbroken)
 from __future__ import annotations
 
 import random
@@ -149,7 +150,8 @@ def check(seed: int) -> str:
     library = ig.load(nest.source)
     direction = draw.normal(size=(2, n))
     plain = library.kernel("f", SIGNATURE)
-    values, tangents = ig.jvp(plain, (x, y.copy(), steps), (direction[0], direction[1], None))
+    values = plain(x, y.copy(), steps)
+    _, tangents = ig.jvp(plain, (x, y.copy(), steps), (direction[0], direction[1], None))
     seeds = (1.3, draw.normal(size=n))
     wanted = float(seeds[0] * tangents[0] + seeds[1] @ tangents[1])
     for choice in r.sample(CHOICES, 2):
@@ -166,6 +168,60 @@ def check(seed: int) -> str:
     return "right"
 
 
+def program(seeds: range) -> str:
+    """A C program that prints the gradients of these nests through the notation, a line each."""
+    parts, calls = [], []
+    for seed in seeds:
+        nest, r = Nest(seed), random.Random(seed + 1)
+        body = nest.source[nest.source.index("double f(") :].replace("double f(", f"static double f{seed}(")
+        parts.append(f"""{body}
+static __attribute__((noinline)) void g{seed}(double *x, double *dx, double *y, double *dy, long n, long steps) {{
+    __enzyme_autodiff((void *)f{seed}, enzyme_dup, x, dx, enzyme_dup, y, dy, enzyme_const, n, enzyme_const, steps);
+}}""")
+        n, steps = r.randint(3, 9), r.choice([0, 1, 2, 5, 12, 23])
+        calls.append(f"show({seed}, g{seed}, {n}, {steps});")
+    newline = "\n    "
+    return HEAD + f"""#include <stdio.h>
+extern int enzyme_dup, enzyme_const;
+extern void __enzyme_autodiff(void *, ...);
+{HELPER}{"".join(parts)}
+static void show(int seed, void (*g)(double *, double *, double *, double *, long, long), long n, long steps) {{
+    double *x = malloc(8 * n), *dx = calloc(n, 8), *y = malloc(8 * n), *dy = malloc(8 * n);
+    for (long i = 0; i < n; i++) {{ x[i] = 0.2 + 0.07 * ((i * 5 + seed) % 10); y[i] = 0.9 - x[i] * 0.5; dy[i] = sin(i); }}
+    g(x, dx, y, dy, n, steps);
+    printf("%d", seed);
+    for (long i = 0; i < n; i++) printf(" %.17g %.17g %.17g", dx[i], y[i], dy[i]);
+    puts("");
+    free(x); free(dx); free(y); free(dy);
+}}
+int main(void) {{
+    {newline.join(calls)}
+}}
+"""
+
+
+def check_program(seeds: range, memory: str) -> dict[int, str]:
+    """What the gradients of these nests in a C program are with `--tape-memory`, against those with a tape."""
+    import subprocess
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "nests.c"
+        file.write_text(program(seeds), encoding="utf-8")
+        rows = []
+        for options in ([], [f"--tape-memory={memory}"]):
+            command = [sys.executable, "-m", "irgrad.interop.cli", "run", "-O2", *options, str(file), "-lm"]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                return {seeds[0]: f"{options}: {done.stderr[-900:]}"}
+            rows.append([[float(word) for word in line.split()] for line in done.stdout.splitlines()])
+    found = {}
+    for seed, plain, other in zip(seeds, *rows, strict=True):
+        same = np.allclose(other, plain, rtol=1e-9, atol=1e-10) and plain[2::3] == other[2::3]
+        found[seed] = "right" if same else f"{other} for {plain}"
+    return found
+
+
 def kept_states(seed: int) -> bool:
     """Whether the loop of a nest can keep states."""
     import irgrad as ig
@@ -178,10 +234,21 @@ def main() -> int:
     """Check a range of seeds."""
     first, _, last = sys.argv[1].partition(":")
     begin, tally = time.time(), {"right": 0, "refused": 0, "wrong": 0}
-    for seed in range(int(first), int(last or int(first) + 1)):
+    seeds = range(int(first), int(last or int(first) + 1))
+    if "--program" in sys.argv:
+        wrong = 0
+        for start in range(seeds[0], seeds[-1] + 1, 10):
+            part = range(start, min(start + 10, seeds[-1] + 1))
+            for seed, said in check_program(part, ("1kB", "64kB", "4kB")[start // 10 % 3]).items():
+                if said != "right":
+                    wrong += 1
+                    print(seed, said, flush=True)
+            print(f"{part[-1] + 1}: {wrong} wrong, {time.time() - begin:.0f} s", flush=True)
+        return 1 if wrong else 0
+    for seed in seeds:
         try:
             said = check(seed)
-        except Exception as error:  # noqa: BLE001 - a crash is a finding
+        except Exception as error:  # a crash is a finding
             said = f"{type(error).__name__}: {error}"
         kind = said.partition(":")[0] if said.startswith(("right", "refused")) else "wrong"
         tally[kind] += 1

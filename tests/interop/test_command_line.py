@@ -158,6 +158,13 @@ def test_rules_are_kept_apart() -> None:
     assert not command.flags
 
 
+def test_memory_of_tapes() -> None:
+    command = read_command(["--tape-memory=64MB", "f.c", "--checkpoint=src/solve.c:41=binomial:8", "--checkpoint=7=32"])
+    assert command.tape_memory == "64MB"
+    assert command.checkpoint == [("src/solve.c:41", "binomial:8"), ("7", "32")]
+    assert not command.flags
+
+
 def test_optimising_first_can_be_left_out() -> None:
     assert read_command(["f.c"]).preopt
     assert not read_command(["-O2", "--no-preopt", "f.c"]).preopt

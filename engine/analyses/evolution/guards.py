@@ -50,7 +50,7 @@ def conditions(cfg: Cfg, dom: Dominators, top: Loop, loop: Loop) -> list[tuple[I
             return None
         end = above.terminator
         if end.opcode == "br" and len(end.operands) == 1 and cfg.preds(block) == [above]:
-            for value, outcome in _parts(end.operands[0], end.blocks[0] is block):
+            for value, outcome in parts(end.operands[0], end.blocks[0] is block):
                 if isinstance(value, Instruction) and value.opcode == "icmp" and _outside(value, top):
                     found.append((value, outcome))
                 else:
@@ -59,16 +59,16 @@ def conditions(cfg: Cfg, dom: Dominators, top: Loop, loop: Loop) -> list[tuple[I
     return None if unknown and not found else found
 
 
-def _parts(condition: Value, outcome: bool) -> list[tuple[Value, bool]]:
+def parts(condition: Value, outcome: bool) -> list[tuple[Value, bool]]:
     """`a && b` that holds, or `a || b` that does not, as its parts."""
     if isinstance(condition, Instruction) and condition.type is ty.I1:
         op, rest = condition.opcode, condition.operands
         if op == ("and" if outcome else "or"):
-            return [*_parts(rest[0], outcome), *_parts(rest[1], outcome)]
+            return [*parts(rest[0], outcome), *parts(rest[1], outcome)]
         if op == "select":
             other, fixed = (rest[1], rest[2]) if outcome else (rest[2], rest[1])
             if isinstance(fixed, ConstInt) and bool(fixed.value) is not outcome:
-                return [*_parts(rest[0], outcome), *_parts(other, outcome)]
+                return [*parts(rest[0], outcome), *parts(other, outcome)]
     return [(condition, outcome)]
 
 
@@ -98,4 +98,4 @@ def known_room(cfg: Cfg, dom: Dominators, top: Loop, loop: Loop, count: TripCoun
     return loop is top or not wraps_in_32_bits(count) or conditions(cfg, dom, top, loop) is not None
 
 
-__all__ = ["conditions", "extent", "known_room", "wraps_in_32_bits"]
+__all__ = ["conditions", "extent", "known_room", "parts", "wraps_in_32_bits"]

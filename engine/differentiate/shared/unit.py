@@ -69,8 +69,9 @@ class Unit:
     def __init__(
         self, module: Module, root: Function, facts: Facts, request: Request,
         segments: Mapping[Function, Segments] | None = None,
+        left: Mapping[tuple[Function, str], str] | None = None,
     ) -> None:  # fmt: skip
-        """segments: loops in segments, by their functions."""
+        """segments: loops in segments, by their functions; left: why others, by function and header, are not."""
         self.module = module
         self.root = root
         self.facts = facts
@@ -80,6 +81,7 @@ class Unit:
         self.rules: Rulebook | None = module.rules
         self.request = request
         self.segments = segments or {}
+        self.left = left or {}
         self.mode = request.mode
         self.width = request.width  # tangents or cotangents at once, see lanes.py
         self.memory = request.layout(request.width)

@@ -81,3 +81,33 @@ def test_a_value_that_left_its_loop_is_not_read_again() -> None:
     fn = read(text).functions["f"]
     assert merge_alike(fn) == 1
     assert [i.opcode for i in fn.blocks[-1].instructions] == ["phi", "ret"]
+
+
+AHEAD = """define i64 @f(i64 %n) {{
+entry:
+  br label %loop
+loop:
+  %more = phi i64 [ {first}, %entry ], [ %next, %loop ]
+  %i = phi i64 [ 0, %entry ], [ {before}, %loop ]
+  %next = add nuw nsw i64 %more, 1
+  %end = icmp sge i64 %next, %n
+  br i1 %end, label %out, label %loop
+out:
+  ret i64 %i
+}}
+"""
+
+
+@pytest.mark.parametrize(("first", "before", "merged"), [("1", "%more", 1), ("2", "%more", 0), ("1", "%next", 0),
+                                                         ("-9223372036854775807", "%more", 0)])  # fmt: skip
+def test_a_counter_that_is_a_step_ahead(first: str, before: str, merged: int) -> None:
+    """`for (i = 0; i + 1 < n; i++)`: one counter and a sum, where it is a step ahead from the first iteration on."""
+    text = AHEAD.format(first=first, before=before)
+    module = read(text)
+    fn = module.functions["f"]
+    counter = next(i for i in fn.instructions() if i.name == "i")
+    assert merge_alike(fn) == merged
+    assert (Induction(fn).recurrence(counter) is not None) == bool(merged)
+    texts = [one.replace("-9223372036854775807", "3") for one in (text, to_text(module))]  # that would run for ever
+    old, new = (compile_module(one, ["f"], cache=False).function("f", ctypes.c_int64, ctypes.c_int64) for one in texts)
+    assert [old(n) for n in (0, 1, 2, 7)] == [new(n) for n in (0, 1, 2, 7)]

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 import irgrad
+from irgrad.engine.differentiate.tape.long_tapes import WholeTape
 from irgrad.engine.grids.threads_of_loops import for_device
 from irgrad.engine.signature.slots import TAPE
-from irgrad.interop.jax.for_device import WholeTape, with_tape, without_tape
+from irgrad.interop.jax.for_device import with_tape, without_tape
 from irgrad.interop.programs.algebra import Kept, Spec
 
 EACH = "#pragma clang loop vectorize(assume_safety)\n"
