@@ -111,8 +111,8 @@ def analysed(
     module: Module, root: Function, request: Request, segments: Mapping[Function, Segments] | None = None,
     left: Mapping[tuple[Function, str], str] | None = None,
 ) -> Unit:  # fmt: skip
-    """The analysed module; `segments`, `left`: its loops in segments, and why others are not. Ruled functions of which an active call has no rule for
-    its types get their bodies back."""
+    """The analysed module; `segments`, `left`: its loops in segments, and why others are not. Ruled functions of which
+    an active call has no rule for its types get their bodies back."""
     dup = set(request.active)
     while True:
         facts = Facts(module, root, dup, request.elements)
