@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         value_and_grad,
         vjp,
     )
+    from irgrad.engine import constructs as parallel
     from irgrad.interop.loaders import Library, load
     from irgrad.interop.loaders.numba_functions import from_numba, jit
     from irgrad.rules import inactive, opt_out, rule
@@ -113,6 +114,7 @@ _HOMES: dict[str, tuple[str, str]] = {
     "load": ("irgrad.interop.loaders", "load"),
     **{name: ("irgrad.interop.loaders.numba_functions", name) for name in ("from_numba", "jit")},
     "Library": ("irgrad.interop.loaders", "Library"),
+    "parallel": ("irgrad.engine.constructs", ""),
     "torch": ("irgrad.interop.torch", ""),
     **{name: ("irgrad.engine", name) for name in _ENGINE},
     **{name: ("irgrad.rules", name) for name in ("inactive", "opt_out", "rule")},
@@ -175,6 +177,7 @@ __all__ = [
     "multi_jvp",
     "multi_vjp",
     "opt_out",
+    "parallel",
     "release",
     "root",
     "rule",
