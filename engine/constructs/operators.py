@@ -93,6 +93,7 @@ class Operator:
 
         Found in the operator's code.
         """
+        from irgrad.engine.ir.model import Instruction
         from irgrad.engine.ir.text.reader import read
         from irgrad.rules.layers import current
 
@@ -105,14 +106,14 @@ class Operator:
             return ""
         stage = self.kernel.primal.stage
         function = read(stage.text, roots=[stage.name]).functions[stage.name]
-        code = [i for block in function.blocks for i in block.instructions]
-        wanted = ["load", "load", "", "store", "ret"]
-        if len(code) != len(wanted) or [i.opcode for i in code if i.opcode not in ("fadd", "fmul")] != [
-            word for word in wanted if word
-        ]:
+        code = function.blocks[0].instructions
+        if len(function.blocks) > 1 or len(code) != 5:
             return ""
-        both = {id(value) for value in code[2].operands} == {id(code[0]), id(code[1])}
-        return str(code[2].opcode) if both and code[3].operands[0] is code[2] else ""
+        value = code[-2].operands[0]  # of the store
+        if not isinstance(value, Instruction) or value.opcode not in ("fadd", "fmul"):
+            return ""
+        places = {id(o.operands[0]) for o in value.operands if isinstance(o, Instruction) and o.opcode == "load"}
+        return value.opcode if places == {id(argument) for argument in function.args[:2]} else ""
 
     def _part(self, left: int, right: int, output: int | None) -> Part:
         signature = self.kernel.signature
