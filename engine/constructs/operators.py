@@ -68,15 +68,15 @@ class Operator:
         self.kernel = flat_kernel(kernel, "an operator")
         signature = self.kernel.signature
         if signature.status is not None:
-            self._refuse("it reports a status", "an operator that cannot fail")
+            self._no_operator("it reports a status", "an operator that cannot fail")
         if any(p.intent == "inout" for p in signature.parameters):
-            self._refuse("it overwrites an argument", "`in` and `out` parameters")
+            self._no_operator("it overwrites an argument", "`in` and `out` parameters")
         inputs = [i for i, p in enumerate(signature.parameters) if p.is_input and p.name not in signature.sizes]
         outputs = [None if name == RETURN else i for i, name in zip(self.kernel.output_positions,
                                                                    self.kernel.output_names, strict=True)]  # fmt: skip
         m = len(outputs)
         if not m or len(inputs) < 2 * m:
-            self._refuse(f"it has {len(inputs)} inputs and {m} outputs", _FIX)
+            self._no_operator(f"it has {len(inputs)} inputs and {m} outputs", _FIX)
         rows = zip(inputs[:m], inputs[m : 2 * m], outputs, strict=True)
         self.parts = tuple(self._part(left, right, output) for left, right, output in rows)
         taken = {*inputs[: 2 * m], *(i for i in outputs if i is not None)}
@@ -121,18 +121,18 @@ class Operator:
         c = Parameter("result", signature.returns) if output is None else signature.parameters[output]  # type: ignore[arg-type]
         shapes = [self._constant(p) for p in (a, b, c)]
         if not (a.dtype == b.dtype == c.dtype and shapes[0] == shapes[1] == shapes[2]):
-            self._refuse(f"its sides and its result differ: `{a}`, `{b}`, `{c}`", _FIX)
+            self._no_operator(f"its sides and its result differ: `{a}`, `{b}`, `{c}`", _FIX)
         if a.dtype.kind == "b":
-            self._refuse(f"`{a}` is a bool", "an integer: `i8`")
+            self._no_operator(f"`{a}` is a bool", "an integer: `i8`")
         return Part(b.name, c.name, a.dtype, shapes[0], left, right, output)
 
     def _constant(self, p: Parameter) -> tuple[int, ...]:
         extents: Sequence[Extent] = p.shape or ()
         if not all(isinstance(extent, ConstExtent) for extent in extents):
-            self._refuse(f"the number of elements of `{p}` is not constant", _FIX)
+            self._no_operator(f"the number of elements of `{p}` is not constant", _FIX)
         return tuple(extent.number for extent in extents if isinstance(extent, ConstExtent))
 
-    def _refuse(self, because: str, fix: str) -> None:
+    def _no_operator(self, because: str, fix: str) -> None:
         raise SignatureError("the kernel is no operator", where=f"`{self.kernel.signature}`", because=because, fix=fix)
 
 
