@@ -69,6 +69,9 @@ def desugar(module: Module, fn: Function) -> bool:
     return changed
 
 
+_SHORT_LENGTHS = frozenset(("llvm.memcpy.p0.p0.i32", "llvm.memmove.p0.p0.i32", "llvm.memset.p0.i32"))
+
+
 def _rewrite_of(instr: Instruction) -> Rewrite | None:
     if instr.opcode == "call":
         name = instr.callee.name if isinstance(instr.callee, Function) and instr.callee.is_declaration else None
@@ -83,6 +86,8 @@ def _rewrite_of(instr: Instruction) -> Rewrite | None:
                 return _funnel
             if name.startswith("llvm.ptrmask.p0.i64"):
                 return _mask_pointer
+            if name in _SHORT_LENGTHS:
+                return _long_length
         if instr.call is not None and any("byval(" in a for a in instr.call.arg_attrs):
             return _byval
     elif instr.opcode == "atomicrmw" and instr.type.is_float and instr.pred in ATOMIC:
@@ -178,6 +183,17 @@ def _mask_pointer(_module: Module, b: Builder, instr: Instruction) -> Value:
     number = b.cast("ptrtoint", pointer, ty.I64)
     by = b.binary("sub", b.binary("and", number, mask), number)
     return b.gep(ty.I8, pointer, by, flags=())
+
+
+def _long_length(module: Module, b: Builder, instr: Instruction) -> Value:
+    """Lengths of copies and fills are of 64 bits from here on; flang writes shorter ones."""
+    target, value, length, volatile = instr.args
+    name = f"{str(instr.callee.name).removesuffix('i32')}i64"
+    fn = declare(module, name, ty.VOID, (ty.PTR, value.type, ty.I64, ty.I1))
+    call = b.call(fn, [target, value, b.to_i64(length, signed=False), volatile])
+    if call.call is not None and instr.call is not None:
+        call.call.arg_attrs = list(instr.call.arg_attrs)
+    return call
 
 
 def _posix_memalign(module: Module, b: Builder, instr: Instruction) -> Value:

@@ -33,6 +33,13 @@ _NUMBER = re.compile(
     r'(, \[\d+ x i8\] c"([^"\n]*)")', re.M,
 )  # fmt: skip
 _CFI_VERSION = 20240719
+_POINTER, _ALLOCATABLE = 1, 2
+_ALLOCATION = {
+    "malloc": "declare noalias ptr @malloc(i64)\n", "free": "declare void @free(ptr)\n",
+    "llvm.umax.i64": "declare i64 @llvm.umax.i64(i64, i64)\n",
+    "llvm.memcpy.p0.p0.i64": "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\n",
+    "irgrad.panic": "declare void @irgrad.panic(ptr) noreturn nounwind cold\n",
+}  # fmt: skip
 _CFI_TYPES = {"i8": 7, "i16": 8, "i32": 9, "i64": 10, "f32": 27, "f64": 28}
 _ENDING = """define internal void @irgrad.panic(ptr %which) noinline noreturn cold {
   %text = getelementptr i8, ptr %which, i64 4
@@ -183,7 +190,11 @@ def checked(text: str, name: str, signature: Signature, prototype: Prototype) ->
             fix="`inout i32[1]` for the parameter   or   return the status",
         )
     given, symbol = _flat(signature), f"{name}{CHECKED}"
-    wrapper = _Writer(signature, given, prototype, passing(text, name)).text(symbol, name)
+    writer = _Writer(signature, given, prototype, passing(text, name))
+    wrapper = writer.text(symbol, name)
+    for message in writer.failures:
+        errors[first + len(errors)] = message
+    wrapper += writer.needs(text, first + len(errors) - len(writer.failures))
     return Checked(f"{text}\n{wrapper}", symbol, Signature(given, DTYPES["i32"], returns_status=True), errors,
                    f"{first}\n{wrapper}")  # fmt: skip
 
@@ -223,6 +234,9 @@ class _Writer:
     ) -> None:  # fmt: skip
         self.signature, self.given, self.prototype, self.passing = signature, given, prototype, passing
         self.rows: list[str] = []
+        self.behind: list[str] = []  # what follows the call
+        self.failures: list[str] = []
+        self.values = 0
 
     def text(self, symbol: str, name: str) -> str:
         """The definition of the wrapper."""
@@ -237,15 +251,17 @@ class _Writer:
                               "structs through a `&mut` parameter")  # fmt: skip
         call = f"call {wanted} @{quoted(name)}({arguments})"
         if returned is None:
-            end = [f"  {call}", "  ret i32 0"]
+            end = [f"  {call}", *self.behind, "  ret i32 0"]
         elif self.signature.returns_status:
             cast = "%value" if returned.size == 4 else "%status"
             kind = "trunc" if returned.size > 4 else "sext" if returned.kind == "i" else "zext"
-            end = [f"  %value = {call}", *([f"  %status = {kind} {wanted} %value to i32"] if cast == "%status" else []),
+            end = [f"  %value = {call}", *self.behind,
+                   *([f"  %status = {kind} {wanted} %value to i32"] if cast == "%status" else []),
                    f"  ret i32 {cast}"]  # fmt: skip
         else:
             value = "%byte" if returned.kind == "b" else "%value"
-            end = [f"  %value = {call}", *(["  %byte = zext i1 %value to i8"] if value == "%byte" else []),
+            end = [f"  %value = {call}", *self.behind,
+                   *(["  %byte = zext i1 %value to i8"] if value == "%byte" else []),
                    f"  store {returned.memory} {value}, ptr %a.{self.given[0].name}, align {returned.size}",
                    "  ret i32 0"]  # fmt: skip
         parameters = ", ".join(f"{'ptr' if p.is_array else p.dtype.ir} %a.{p.name}" for p in self.given)
@@ -315,9 +331,58 @@ class _Writer:
             return f"ptr %a.{p.name}"
         if len(p.shape or ()) != int(rank):
             raise self._error(f"`{p}` has {len(p.shape or ())} extents", f"the array of the source has {rank}", "all")
-        return self._descriptor(p)
+        if form == "allocatable":
+            return self._allocated(p)
+        return self._descriptor(p, _POINTER if form == "pointer" else 0)
 
-    def _descriptor(self, p: Parameter) -> str:
+    def _allocated(self, p: Parameter) -> str:
+        """The descriptor of an allocatable array: a copy, which the procedure may free and allocate anew; what it
+        leaves is copied back. One that is `out` is not allocated before."""
+        size = "1"
+        for extent in p.shape or ():
+            size = self._emit(f"mul i64 {size}, {self._extent(extent)}")
+        size = self._emit(f"mul i64 {size}, {p.dtype.size}")
+        copy = "null"
+        if p.is_input:
+            copy = self._emit(f"call ptr @malloc(i64 {self._emit(f'call i64 @llvm.umax.i64(i64 {size}, i64 1)')})")
+            self.rows.append(f"  call void @llvm.memcpy.p0.p0.i64(ptr align {p.dtype.size} {copy}, ptr align "
+                             f"{p.dtype.size} %a.{p.name}, i64 {size}, i1 false)")  # fmt: skip
+        place = self._descriptor(p, _ALLOCATABLE, copy)
+        rows, self.rows = self.rows, []
+        fine, left = "true", f"%left.{p.name}"
+        self.rows.append(f"  {left} = load ptr, {place}, align 8")
+        for axis, extent in enumerate(reversed(p.shape or ())):
+            address = self._emit(f"getelementptr i8, {place}, i64 {32 + 24 * axis}")
+            same = self._emit(f"icmp eq i64 {self._emit(f'load i64, ptr {address}')}, {self._extent(extent)}")
+            fine = self._emit(f"and i1 {fine}, {same}")
+        there = self._emit(f"icmp ne ptr {left}, null")
+        name = f"@irgrad.panic.left.{len(self.failures)}"
+        self.failures.append(f"the procedure leaves `{p.name}` with another shape, or not allocated")
+        self.rows += [f"  br i1 {self._emit(f'and i1 {fine}, {there}')}, label %same.{p.name}, label %other.{p.name}",
+                      f"other.{p.name}:", f"  call void @irgrad.panic(ptr {name}) noreturn nounwind", "  unreachable",
+                      f"same.{p.name}:"]  # fmt: skip
+        if p.is_output:
+            self.rows.append(f"  call void @llvm.memcpy.p0.p0.i64(ptr align {p.dtype.size} %a.{p.name}, ptr align "
+                             f"{p.dtype.size} {left}, i64 {size}, i1 false)")  # fmt: skip
+        self.rows.append(f"  call void @free(ptr {left})")
+        self.behind += self.rows
+        self.rows = rows
+        return place
+
+    def needs(self, text: str, first: int) -> str:
+        """What the wrapper refers to and the module does not have; first: the number of the wrapper's first failure."""
+        rows = []
+        for n, message in enumerate(self.failures):
+            raw = message.encode("ascii", "replace").decode() + "\\00"
+            kind = f"[{len(raw) - 2} x i8]"
+            rows.append(f"@irgrad.panic.left.{n} = private constant {{ i32, {kind} }} "
+                        f'{{ i32 {first + n}, {kind} c"{raw}" }}\n')
+        if self.failures:
+            known = set(re.findall(r"^(?:declare|define) [^@\n]*@([\w.]+)\(", text, re.M))
+            rows += [row for name, row in _ALLOCATION.items() if name not in known]
+        return "".join(rows)
+
+    def _descriptor(self, p: Parameter, attribute: int = 0, base: str = "") -> str:
         """A contiguous array as flang describes it: address, bytes of an element, version, rank, type, attribute; lower
         bound, extent and stride of each axis, the first of which is the last of NumPy's."""
         shape, place = list(p.shape or ()), f"%d.{p.name}"
@@ -327,10 +392,11 @@ class _Writer:
             address = self._emit(f"getelementptr i8, ptr {place}, i64 {at}")
             self.rows.append(f"  store {kind} {value}, ptr {address}")
 
-        put(0, "ptr", f"%a.{p.name}")
+        put(0, "ptr", base or f"%a.{p.name}")
         put(8, "i64", str(p.dtype.size))
         put(16, "i32", str(_CFI_VERSION))
-        for at, number in zip((20, 21, 22, 23), (len(shape), _CFI_TYPES.get(p.dtype.name, -1), 0, 0), strict=True):
+        kinds = len(shape), _CFI_TYPES.get(p.dtype.name, -1), attribute, 0
+        for at, number in zip((20, 21, 22, 23), kinds, strict=True):
             put(at, "i8", str(number))
         stride = str(p.dtype.size)
         for axis, extent in enumerate(reversed(shape)):
@@ -372,15 +438,14 @@ class _Writer:
         return f"%a.{p.name}" if p.dtype.size == 8 else self._emit(f"{cast} {p.dtype.ir} %a.{p.name} to i64")
 
     def _emit(self, text: str) -> str:
-        self.rows.append(f"  %n.{len(self.rows)} = {text}")
-        return f"%n.{len(self.rows) - 1}"
+        self.values += 1
+        self.rows.append(f"  %n.{self.values} = {text}")
+        return f"%n.{self.values}"
 
     def _draft(self) -> str:
         from irgrad.engine.signature.prototype import draft
 
         return f"the IR suggests   {draft(self.prototype)}"
-
-        return self.suggested or draft(self.prototype)
 
     def _error(self, what: str, because: str, fix: str) -> SignatureError:
         return SignatureError(

@@ -16,6 +16,7 @@ from pathlib import Path
 from irgrad.engine.codegen.cache import default_cache, fingerprint
 from irgrad.engine.signature.prototype import Prototype, quoted
 from irgrad.interop.loaders.compiler import NEWEST_LLVM, Compilation, Options, cached_compilation, packed, run_compiler
+from irgrad.interop.loaders.fortran_runtime import complete
 from irgrad.interop.loaders.rust_panics import Panics
 from irgrad.rules.errors import CompileError, LoadError
 
@@ -26,7 +27,7 @@ _INSTALL = "apt install flang-22   or   export IRGRAD_FC=/path/to/flang"
 _DEFINED = re.compile(r"^define (?!internal|private)[^@\n]*@(_QM(\w+?)P(\w+)|_QP(\w+)|([a-z]\w*)_)\(", re.M)
 _STOP = re.compile(
     r"^  (?:tail )?call void @(_FortranA(?:StopStatement\w*|ProgramEndStatement|ReportFatalUserError))\((.*)\)"
-    r"((?:, !\w+ !\d+)*)\n  unreachable", re.M,
+    r"(?: #\d+)?((?:, !\w+ !\d+)*)\n  unreachable", re.M,
 )  # fmt: skip
 _TEXT = re.compile(r'^@(_QQ\w+) = [^\n]*?constant \[\d+ x i8\] c"([^"\n]*)"', re.M)
 _NODE = re.compile(r"^(!\d+) = (?:distinct )?(.*)$", re.M)
@@ -78,7 +79,7 @@ def compile_fortran(path: Path, options: Options, display: str | None = None) ->
              *(f"-I{folder}" for folder in options.include),
              *(f"-D{name}={value}" for name, value in options.define), *options.flags]  # fmt: skip
     source = path.read_bytes()
-    key = fingerprint("fortran-ir-1", version, shown, str(path.resolve()), source, *words)
+    key = fingerprint("fortran-ir-2", version, shown, str(path.resolve()), source, *words)
     store = default_cache()
     hit = cached_compilation(store.get("ir", key))
     if hit is not None:
@@ -97,7 +98,7 @@ def compile_fortran(path: Path, options: Options, display: str | None = None) ->
         text = output.read_text("utf-8", "surrogateescape")
     name = re.escape(path.resolve().name)
     text = re.sub(rf'(!DIFile\(filename: )"[^"\n]*{name}", directory: "[^"]*"', rf'\1"{shown}", directory: "."', text)
-    result = Compilation(report_stops(plain_names(text), shown), messages, (), cached=False)
+    result = Compilation(report_stops(complete(plain_names(text)), shown), messages, (), cached=False)
     if not options.include and not _OTHER_FILES.search(source.decode("utf-8", "replace")):
         store.put("ir", key, packed(result))  # of other files nothing says when they change
     return result
@@ -141,7 +142,8 @@ def report_stops(text: str, shown: str) -> str:
 
 def passing(text: str, name: str) -> list[str] | None:
     """How a procedure of Fortran takes its arguments, from its debug information: `reference f64`, `array f64 2`,
-    `descriptor f64 2` with ranks, `other` for what no signature has; None for functions of other languages.
+    `descriptor f64 2`, `allocatable f64 2` and `pointer f64 2` with ranks, `other` for what no signature has; None for
+    functions of other languages.
     """
     nodes = dict(_NODE.findall(text))
 
@@ -170,9 +172,9 @@ def passing(text: str, name: str) -> list[str] | None:
             continue
         rank, base = len(listed(field(ref, "elements"))), element(field(ref, "baseType"))
         body = nodes[ref]
-        form = "other" if "allocated:" in body or "associated:" in body else \
+        form = "allocatable" if "allocated:" in body else "pointer" if "associated:" in body else \
             "descriptor" if "dataLocation:" in body else "array"
-        found.append(form if form == "other" else f"{form} {base} {rank}")
+        found.append(f"{form} {base} {rank}")
     return found
 
 

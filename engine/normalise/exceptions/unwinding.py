@@ -55,6 +55,7 @@ _UNSEEN = frozenset(("_ZSt17current_exceptionv", "_ZSt17rethrow_exceptionSt13exc
                      "_ZSt17rethrow_exceptionNSt15__exception_ptr13exception_ptrE"))  # fmt: skip
 _PERSONALITY = re.compile(r"\s*\bpersonality ptr @[\w.$]+")
 _GROUP = re.compile(r"#\d+")
+_UNWRITTEN = re.compile(r"\b(?:readnone|readonly)\b")
 _PROMISES = re.compile(r"\bno(?:unwind|return)\b")
 
 
@@ -187,6 +188,10 @@ class Lowering:
     def _sign(self, fn: Function) -> None:
         """One more parameter, and no promise that no longer holds."""
         fn.tail = _PERSONALITY.sub("", fn.tail)
+        if fn is self.root and self.status is not None:
+            fn.tail = self.kept(fn.tail)  # one that always fails was found never to return, nor to write a status
+            if isinstance(self.status, Argument):
+                self.status.attrs = _UNWRITTEN.sub("", self.status.attrs)
         if fn not in self.throwing:
             return
         arg = Argument(ty.PTR, "in.flight", len(fn.args), "noalias")

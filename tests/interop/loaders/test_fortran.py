@@ -166,5 +166,5 @@ def test_how_arguments_are_taken() -> None:
 !8 = !{!12, !12}
 !9 = distinct !DICompileUnit(language: DW_LANG_Fortran95, file: !13)
 """
-    assert fortran.passing(text, "f") == ["reference f64", "array f64 2", "descriptor f64 2", "other"]
+    assert fortran.passing(text, "f") == ["reference f64", "array f64 2", "descriptor f64 2", "allocatable f64 2"]
     assert fortran.passing(text.replace("Fortran95", "C11"), "f") is None

@@ -242,6 +242,23 @@ def test_panics_leave_the_root_with_their_number() -> None:
     assert "load i32, ptr" in thrown and "ptr %status" in thrown
 
 
+def test_a_root_that_always_fails_returns_and_writes_its_status() -> None:
+    """LLVM had found that it never returns and never writes."""
+    module = read("""
+@seven = private constant { i32, [1 x i8] } { i32 7, [1 x i8] zeroinitializer }
+define void @root(ptr noalias readnone captures(none) %status) #0 {
+  call void @irgrad.panic(ptr @seven) noreturn nounwind
+  unreachable
+}
+declare void @irgrad.panic(ptr)
+attributes #0 = { noreturn nounwind }
+""")
+    root = module.functions["root"]
+    lower_exceptions(module, root, status=root.args[-1])
+    assert "noreturn" not in root.tail and root.args[-1].attrs.split() == ["noalias", "captures(none)"]
+    assert "ptr %status" in to_text(module).split("thrown:")[-1]
+
+
 def test_panics_and_exceptions_in_one_function_are_refused() -> None:
     module = read(PANICS.replace("%v = load", "call void @throws()\n  %v = load") + """
 @_ZTId = external constant ptr

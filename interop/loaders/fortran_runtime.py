@@ -1,0 +1,102 @@
+"""The run-time library of Fortran: what flang's modules call, linked into them from `fortran_runtime.c`.
+
+flang's own library is compiled C++, into which no derivative can look. Input and output are not in ours.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from math import prod
+from pathlib import Path
+
+from irgrad.interop.loaders.compiler import Options, compile_source
+from irgrad.interop.loaders.library_parts import declared, with_parts
+
+__all__ = ["complete"]
+
+_SOURCE = Path(__file__).with_name("fortran_runtime.c")
+_FLAGS = ("-std=gnu11", "-w", "-g0", "-O2", "-Xclang", "-disable-llvm-passes", "-ffp-contract=off")
+_TYPE = re.compile(
+    r"^@(\w+EXdtX\w+) = [^\n]*?\}, i64 \d+, [^\n]*? \{ ptr (?:@(\w+EXcX\w+)|null), i64 256,[^\n]*?"
+    r", i32 \d+, i8 \d+, i8 (\d+), i8 (\d+), i8 \d+, i8 \d+, \[3 x i8\] undef \}", re.M,
+)  # fmt: skip
+"""A table of a type: its symbol, that of its components, whether a value needs nothing when it begins, when it ends."""
+_LISTED = r"^@{symbol} = ([^\n]*)"
+_COMPONENT = re.compile(
+    r"%_QM__fortran_type_infoTcomponent \{ \{[^}]*\} \{[^}]*\}, i8 (?P<genre>\d+), i8 (?P<category>\d+),"
+    r" i8 (?P<kind>\d+), i8 (?P<rank>\d+), \[4 x i8\] undef, i64 (?P<offset>\d+), %\w+ \{ i8 \d+, \[7 x i8\] undef,"
+    r" i64 (?P<length>-?\d+) \}, \{[^}]*\} \{ ptr (?:null|@(?P<type>\w+)),[^}]*\}, \{[^}]*\} \{[^}]*\},"
+    r" \{[^}]*\} \{ ptr (?:null|@(?P<bounds>\w+)),"
+    r"[^}]*\}, %\w+ (?:zeroinitializer|\{ i64 ptrtoint \(ptr @(?P<initial>\w+) to i64\) \})",
+)
+_BOUND = re.compile(r"i8 \d+, \[7 x i8\] undef, i64 (-?\d+) \}")
+_SIZE = r"^@{symbol} = [^\n]*?\}}, i64 (\d+), \{{"
+_COMPLEX, _CHARACTER, _DERIVED = 3, 4, 6
+_POINTER = "2"
+_CODES = {(2, 4): 27, (2, 8): 28, (_COMPLEX, 4): 34, (_COMPLEX, 8): 35, (_CHARACTER, 1): 40, (_DERIVED, 0): 42}
+"""Codes of types in descriptors, by category and kind; those of others are by their bytes."""
+_BY_BYTES = {1: 7, 2: 8, 4: 9, 8: 10, 16: 31}
+_DEFINED = re.compile(r"^define [^@\n]*@(_FortranA\w+)\(", re.M)
+
+
+def complete(text: str) -> str:
+    """The module with the functions of Fortran's run-time library that it calls; unchanged when it calls none of ours.
+
+    Raises IRSyntaxError or IRInvalid when LLVM refuses `text`.
+    """
+    known = _known() if "@_FortranA" in text else frozenset()
+    if known.isdisjoint(declared(text)):
+        return text
+    types = tuple(_types(text))
+    return with_parts(text, lambda name: str(_SOURCE) if name in known else None, lambda source: _runtime(types))
+
+
+def _runtime(types: tuple[str, ...] = ()) -> str:
+    """types: macros that describe those of the module."""
+    return compile_source(_SOURCE, "c", Options(flags=(*_FLAGS, *types))).text
+
+
+def _types(text: str) -> Iterator[str]:
+    """Macros that describe the derived types whose elements are more than their bytes: see `fortran_runtime.c`."""
+    found = _TYPE.findall(text)
+    owners = [symbol for symbol, _, _, leaves_nothing in found if leaves_nothing == "0"]
+    if owners:
+        yield "-DOWNERS(T)=" + " ".join(f"T({symbol})" for symbol in owners)
+    begun = [(symbol, parts) for symbol, parts, plain, _ in found if parts and plain == "0" and symbol not in owners]
+    if begun:
+        yield "-DTYPES(T)=" + " ".join(f"T({n},{symbol})" for n, (symbol, _) in enumerate(begun))
+    for n, (_, parts) in enumerate(begun):
+        yield f"-DPARTS_{n}(P)=" + " ".join(_part(text, part) for part in _components(text, parts))
+
+
+def _components(text: str, symbol: str) -> Iterator[re.Match[str]]:
+    found = re.search(_LISTED.format(symbol=symbol), text, re.M)
+    return _COMPONENT.finditer(found[1] if found else "")
+
+
+def _part(text: str, part: re.Match[str]) -> str:
+    """One component: genre, offset, bytes of all its elements (of one that is a pointer, of an element), elements,
+    rank, code of its type, its type, its initial value."""
+    category, kind, type_ = int(part["category"]), int(part["kind"]), part["type"]
+    size = {_COMPLEX: 2 * kind, _CHARACTER: kind * int(part["length"])}.get(category, kind)
+    if category == _DERIVED:
+        found = re.search(_SIZE.format(symbol=type_), text, re.M)
+        size = int(found[1]) if found else 0
+    listed = re.search(_LISTED.format(symbol=part["bounds"]), text, re.M) if part["bounds"] else None
+    bounds = list(map(int, _BOUND.findall(listed[1]))) if listed else []
+    many = prod(max(0, high - low + 1) for low, high in zip(bounds[::2], bounds[1::2], strict=True))
+    code = _CODES.get((category, kind), _BY_BYTES.get(kind, 0))
+    initial = part["initial"]
+    if initial and part["genre"] == _POINTER and re.search(rf"^@{initial} = [^\n]*?\}} \{{ ptr null,", text, re.M):
+        initial = None
+    described = (f"({{extern const Derived {type_}; &{type_};}})" if type_ else 0,
+                 f"({{extern const char {initial}[]; (const void *){initial};}})" if initial else 0)  # fmt: skip
+    numbers = part["genre"], part["offset"], size * many, many, part["rank"], code
+    return f"P({','.join(map(str, (*numbers, *described)))})"
+
+
+@cache
+def _known() -> frozenset[str]:
+    return frozenset(_DEFINED.findall(_runtime()))

@@ -1,0 +1,137 @@
+"""Programs that call Fortran's run-time library: allocation, assignment, constructors, types, and what is refused."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from shares import fast
+from toolchains import needs_flang
+
+import irgrad
+from irgrad import engine
+from irgrad.interop.loaders.fortran_runtime import complete
+
+RNG = np.random.default_rng(1)
+X, A, B = RNG.normal(size=7), RNG.normal(size=(3, 4)), RNG.normal(size=3)
+FILE = Path(__file__).with_name("arrays.f90")
+
+
+def _erfc_scaled(x: float) -> float:
+    return math.exp(x * x) * math.erfc(x)
+
+
+PROGRAMS: list[tuple[str, str, tuple[Any, ...], Any]] = [
+    ("appended", "f64(f64[n] x)", (X,), (X**3).sum()),
+    ("assigned", "f64(f64[n] x)", (X,), (X**2).sum() + np.linalg.norm(X)),
+    ("area_of", "f64(f64 x, i32 k)", (0.7, 1), 3 * 0.7**2),
+    ("area_of", "f64(f64 x, i32 k)", (0.7, 2), 2 * 0.7**3),
+    ("shrunk", "void(inout f64[n] y)", (X,), np.append(X[1:], 1) * X[0]),
+    ("cubed", "void(f64[n] x, out f64[n] y)", (X,), X**3),
+    ("squares", "void(f64[n] x, out f64[n] y)", (X,), X**2),
+    ("columns", "f64(f64[m,n] a)", (A[:, :2].copy(),), (A[:, 0] * A[:, 1]).sum() + 2),
+    ("pointed", "f64(f64[n] a)", (X,), (X**2).sum()),
+    ("linked", "f64(f64[n] x)", (X,), (X**2).sum() * X[0]),
+    ("constructed", "f64(f64[n] x)", (X,), 4 * (X[:3] ** 2).sum() + 2 * X[0] * X[1] + X[1] + 2 * X[2]),
+    ("allocated", "f64(f64[n] x)", (X,), (X**3).sum()),
+    ("reshaped", "f64(f64[n] x)", (X,), None),
+    ("located", "f64(f64[n] x)", (X,), None),
+    ("positive", "f64(f64[n] x)", (X,), (X[X > 0] ** 2).sum()),
+    ("shifted", "f64(f64[n] x)", (X,), ((np.roll(X, -1) * X + np.append(X[1:], 0)) ** 2).sum()),
+    ("spreaded", "f64(f64[n] x)", (X,), 6 * (X**2).sum()),
+    ("pointers", "f64(f64[n] x)", (X,), (X[::2] ** 2).sum() * X[1]),
+    ("moved", "f64(f64[n] x)", (X,), 4 * (X**2).sum()),
+    ("activated", "f64(f64[m,n] x)", (A,), (A / (1 + np.exp(-A))).sum()),
+    ("product_of", "void(out f64[n] y, f64[m,n] a, f64[m] x)", (A, B), B @ A),
+    ("powers", "f64(f64 x, i32 n, f64 r)", (1.3, 3, 0.7),
+     1.3**3 + 0.7**1.3 + 1.3 % 0.3 + -1.3 % 0.7 + 1.3 + 1 + 2 * 1.3 + 1 + 1.3),
+    ("parts_of_floats", "f64(f64 x)", (0.83,), None),
+    ("along_axes", "f64(f64[m,n] a)", (A,), None),
+    ("unpacked", "f64(f64[n] x)", (X,), None),
+    ("strided", "f64(f64[m,n] x)", (A,), None),
+    ("outer", "f64(f64[n] a, f64[m] b)", (X, B), X.sum() * (B @ B) + (X @ X) * (B @ B)),
+    ("by_name", "f64(f64 x, i32 m)", (0.3, 2), 0.09),
+    ("complex_sums", "f64(f64[n] z)", (X,), None),
+]  # fmt: skip
+
+
+@needs_flang
+@pytest.mark.parametrize(("name", "signature", "args", "expected"), fast(3, PROGRAMS))
+def test_programs(name: str, signature: str, args: tuple[Any, ...], expected: Any) -> None:
+    kernel = irgrad.load(FILE).kernel(name, signature)
+    if expected is not None:
+        np.testing.assert_allclose(kernel(*args), expected, rtol=1e-12)
+    assert engine.check(kernel, *args).ok
+
+
+@needs_flang
+def test_functions_of_numbers() -> None:
+    source = """
+module numbers
+contains
+  function f(x, n) result(y)
+    real(8), intent(in) :: x
+    integer, intent(in) :: n
+    real(8) :: y
+    select case (n)
+    case (1); y = erfc_scaled(x)
+    case (2); y = fraction(x)
+    case (3); y = exponent(x) * x
+    case (4); y = scale(x, -3)
+    case (5); y = set_exponent(x, 5)
+    case (6); y = spacing(x)
+    case (7); y = mod(x, -0.6_8)
+    case default; y = modulo(x, -0.6_8)
+    end select
+  end function
+end module
+"""
+    kernel = irgrad.load(source, language="fortran").kernel("f", "f64(f64 x, i32 n)")
+    slope = engine.grad(kernel, wrt="x")
+    for x in (0.3, 1.7, 5.0):
+        mantissa, exponent = np.frexp(x)
+        wanted = [
+            (_erfc_scaled(x), 2 * x * _erfc_scaled(x) - 2 / np.sqrt(np.pi)), (mantissa, 2.0**-exponent),
+            (exponent * x, exponent), (x / 8, 1 / 8), (mantissa * 32, 2.0 ** (5 - exponent)), (np.spacing(x), 0),
+            (np.fmod(x, -0.6), 1), (x % -0.6, 1),
+        ]  # fmt: skip
+        for n, (value, derivative) in enumerate(wanted, 1):
+            np.testing.assert_allclose(kernel(x, n), value, rtol=1e-13)
+            np.testing.assert_allclose(slope(x, n), derivative, rtol=1e-9, atol=1e-13)
+    assert abs(kernel(30.0, 1) - 0.018795888861416751) < 1e-17  # by 50-digit arithmetic
+
+
+@needs_flang
+def test_an_allocatable_argument_of_another_shape_is_an_error() -> None:
+    source = """
+module m
+contains
+  subroutine cut(y)
+    real(8), allocatable, intent(inout) :: y(:)
+    if (y(1) > 0) y = y(2:)
+    if (y(1) < -9) deallocate(y)
+  end subroutine
+end module
+"""
+    kernel = irgrad.load(source, language="fortran").kernel("cut", "void(inout f64[n] y)")
+    np.testing.assert_array_equal(kernel(np.array([-1.0, 2])), [-1, 2])
+    for bad in ([1.0, 2], [-10.0, 2]):
+        for call in (kernel, lambda y: engine.jacrev(kernel)(y)):
+            with pytest.raises(irgrad.KernelError, match="leaves `y` with another shape, or not allocated"):
+                call(np.array(bad))
+
+
+@needs_flang
+def test_types_with_allocatable_components_are_refused_where_they_are_copied() -> None:
+    lib = irgrad.load(FILE)
+    with pytest.raises(irgrad.KernelError, match="a derived type with allocatable components is copied"):
+        lib.kernel("copied", "f64(f64[n] x)")(X)
+    np.testing.assert_allclose(engine.grad(lib.kernel("doubled", "f64(f64[n] x)"))(X), 2 * np.ones(7))
+
+
+def test_modules_that_call_none_of_it_are_left_alone() -> None:
+    text = "declare void @_FortranAioBeginExternalListOutput()\n"
+    assert complete(text) is text
