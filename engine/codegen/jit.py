@@ -21,6 +21,7 @@ from irgrad.engine.codegen import symbols
 from irgrad.engine.codegen.cache import default_cache, fingerprint
 from irgrad.engine.codegen.elf import ObjectFile, place
 from irgrad.engine.codegen.llvm import identity
+from irgrad.engine.codegen.polls import TICK
 from irgrad.rules.errors import IRInvalid, LoadError, Unsupported
 
 if TYPE_CHECKING:
@@ -151,9 +152,11 @@ def compile_module(
 
 def compile_object(
     text: str, entries: Sequence[str], *, strict_fp: bool = False, level: int = 3, cache: bool = True,
-    target: Target | None = None,
+    target: Target | None = None, stoppable: bool = False,
 ) -> tuple[bytes, bool]:  # fmt: skip
-    """The object file (position-independent) of a module for a target, and whether it came from the disk cache."""
+    """The object file (position-independent) of a module for a target, and whether it came from the disk cache.
+
+    stoppable: signals end its loops (see `polls`); only in this process"""
     from irgrad.engine.ir.text.outline import outline
 
     if "llvm.global_ctors" in outline(text).variables:
@@ -161,7 +164,8 @@ def compile_object(
 
         text = run_at_start(text)
     made_for = "host" if target is None else target.name
-    key = fingerprint("object-4", made_for, text, "\0".join(entries), f"{strict_fp} {level}", *_machine_identity())
+    key = fingerprint("object-4", made_for, text, "\0".join(entries), f"{strict_fp} {level} {stoppable}",
+                      *_machine_identity())
     store = default_cache()
     if cache:
         image = store.get("object", key)
@@ -183,11 +187,25 @@ def compile_object(
             _check_bodies(module, entries)
             check_instructions(module, target.features(), f"@{_plain(entries[0])}" if entries else "")
             module = shorten_module(module)
+            if stoppable:
+                module = _stoppable(module, entries)
             image = bytes(machine.emit_object(module))
             module.close()
     if cache:
         store.put("object", key, image)
     return image, False
+
+
+def _stoppable(module: Any, entries: Sequence[str]) -> Any:
+    from irgrad.engine.codegen.llvm import parse
+    from irgrad.engine.codegen.polls import with_polls
+
+    text = str(module)
+    polled = with_polls(text, entries)
+    if polled is text:
+        return module
+    module.close()
+    return parse(polled)
 
 
 def _plain(name: str) -> str:
@@ -234,7 +252,7 @@ def compile_known(
 
         made = _for_process(text())
         wanted = [*entries, *(name for name in optional if _defines(made, name))]
-        image, _ = compile_object(made, wanted, strict_fp=strict_fp, cache=False, target=CPUS[cpu])
+        image, _ = compile_object(made, wanted, strict_fp=strict_fp, cache=False, target=CPUS[cpu], stoppable=True)
         store.put("object", key, image)
     defined = ObjectFile(image).defined
     return link_object(image, [*entries, *(name for name in optional if name in defined)], cached=cached)
@@ -257,6 +275,10 @@ def link_object(image: bytes, entries: Sequence[str], *, cached: bool = False) -
             fix="make it `static` (calls that share such a variable run one at a time), or local",
         )
     names = file.undefined
+    if TICK in names:
+        from irgrad.engine.codegen.interrupts import start
+
+        start()
     missing = symbols.missing(names)
     if missing:
         return _link_with_helpers(image, entries, names, missing, cached=cached)
@@ -320,7 +342,8 @@ def _link_with_llvm(
 def _machine_identity() -> tuple[str, ...]:
     """What machine code depends on besides its IR: this code, LLVM, the CPU, the vector library."""
     folder = Path(__file__).parent
-    files = ("optimise.py", "target.py", "vector_math.py", "prepare.py", "masked.py", "long_functions.py")
+    files = ("optimise.py", "target.py", "vector_math.py", "prepare.py", "masked.py", "long_functions.py",
+             "polls.py")
     code = fingerprint(*((folder / name).read_bytes() for name in files))
     libmvec = symbols.open_library("libmvec.so.1")
     return (code, f"libmvec={libmvec}", *identity())

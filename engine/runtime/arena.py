@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-__all__ = ["DRAIN", "PEAK", "PEAK_TEXT", "RESET", "TRIM", "WANTED", "arena_text", "guarded_text", "run_name"]
+__all__ = ["DRAIN", "PEAK", "PEAK_TEXT", "RESET", "STOP", "TRIM", "WANTED", "arena_text", "guarded_text", "run_name"]
 
 _GUARD_BYTES = 576  # see `arena.ll`
 DRAIN = "irgrad_tape_drain"
@@ -23,7 +23,9 @@ define i64 @{PEAK}(i64 %least) {{
 """Tells how much tape memory was in use at most since the last `RESET`; it is at least `least` from now on."""
 RESET = "irgrad_tape_bytes"
 """Tells the same, and begins anew."""
-WANTED = (PEAK, RESET, DRAIN, TRIM)
+STOP = "irgrad_tape_stop"
+"""Ends a call of this thread, as one that found no memory."""
+WANTED = (PEAK, RESET, DRAIN, TRIM, STOP)
 
 
 @cache

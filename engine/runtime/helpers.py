@@ -169,7 +169,7 @@ _DECLARATION = re.compile(
 
 
 _ARENA = frozenset(("irgrad.tape.acquire", "irgrad.tape.carve", "irgrad.tape.finish"))
-_ENTRIES = re.compile(r"^define (\w+ @irgrad_tape_(?:drain|bytes|trim)\()", re.M)
+_ENTRIES = re.compile(r"^define (\w+ @irgrad_tape_(?:drain|bytes|trim|stop)\()", re.M)
 
 
 def uses_tape(text: str) -> bool:

@@ -6,10 +6,12 @@ import ctypes
 
 from irgrad.rules.errors import IRGradError, KernelError, TapeMemoryError
 
-__all__ = ["ANOTHER_WAY", "out_of_tape"]
+__all__ = ["ANOTHER_WAY", "INTERRUPTED", "free_record", "out_of_tape"]
 
 ANOTHER_WAY = -2
 """In place of the iterations, in the record of a loop that ended in another way when its iterations ran again."""
+INTERRUPTED = -3
+"""Likewise, of a call that the handler of a signal ended."""
 _WORDS = 5  # of the record: bytes that were asked for, bytes held before, iterations, place of the loop, to be freed
 
 
@@ -19,9 +21,7 @@ def out_of_tape(name: str, record: int) -> IRGradError:
     wanted, held, count, place, owned = (ctypes.c_int64 * _WORDS).from_address(record)
     where = ctypes.string_at(place).decode("utf-8", "replace") if place else ""
     if owned:
-        libc = ctypes.CDLL(None)
-        libc.free.argtypes = [ctypes.c_void_p]
-        libc.free(record)
+        free_record(record)
     if count == ANOTHER_WAY:
         return KernelError(
             f"a loop of `{name}` ended in another way when its iterations ran again", which=f"the loop at {where}",
@@ -38,3 +38,10 @@ def out_of_tape(name: str, record: int) -> IRGradError:
         f"{held:,} bytes that the tape has, the system gives no more",
         fix='lib.kernel(..., tape_memory="512MB"), with which long loops keep states and run iterations again; or '
         "forward mode, which keeps nothing")  # fmt: skip
+
+
+def free_record(record: int) -> None:
+    """Give the memory of a record back."""
+    libc = ctypes.CDLL(None)
+    libc.free.argtypes = [ctypes.c_void_p]
+    libc.free(record)

@@ -1,0 +1,148 @@
+"""Signals during native calls: Ctrl-C stops a call of the main thread, and a call that takes long tells where it is.
+
+A thread sets the flag that loops ask (`polls.py`) ten times a second while calls run, twice while none does. The loop
+that finds it set lets Python's handlers of signals run, natively: in a callback written in Python they would run before
+its first line, where no `try` can be. What a handler raises is kept and raised by the call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import sys
+import threading
+import time
+from functools import cache
+from typing import Any
+
+from irgrad.engine.codegen import symbols
+from irgrad.engine.codegen.polls import STATE, TICK
+from irgrad.engine.runtime.tape_memory import free_record
+from irgrad.engine.support.progress import PATIENCE, enabled
+
+__all__ = ["raised", "start"]
+
+_OFTEN, _SELDOM = 0.1, 0.5  # seconds
+_FLAG, _MAIN, _RAISED, _CALLS, _PLACE = 0, 1, 2, 3, 4  # words of the state; then the guard of the innermost call
+_MEMORY = (ctypes.c_int64 * 16)()
+_WORDS = (ctypes.c_int64 * 8).from_address(ctypes.addressof(_MEMORY) + -ctypes.addressof(_MEMORY) % 64)
+_TEXT = f"""
+@{STATE} = external global [8 x i64]
+declare ptr @__errno_location()
+declare i32 @PyGILState_Ensure()
+declare void @PyGILState_Release(i32)
+declare i32 @PyErr_CheckSignals()
+declare void @PyErr_Fetch(ptr, ptr, ptr)
+declare void @PyErr_NormalizeException(ptr, ptr, ptr)
+declare void @Py_DecRef(ptr)
+
+define i32 @{TICK}(ptr %place) noinline nounwind {{
+entry:
+  %kind = alloca ptr
+  %value = alloca ptr
+  %trace = alloca ptr
+  store atomic i32 0, ptr @{STATE} monotonic, align 8
+  %me = call ptr @__errno_location()
+  %mainp = getelementptr i8, ptr @{STATE}, i64 8
+  %main = load ptr, ptr %mainp, align 8
+  %waits = icmp eq ptr %me, %main
+  %guardp = getelementptr i8, ptr @{STATE}, i64 40
+  %guard = load ptr, ptr %guardp, align 8
+  %under = icmp ne ptr %guard, null
+  %can = select i1 %waits, i1 %under, i1 false
+  br i1 %can, label %ask, label %on
+ask:
+  %errno = load i32, ptr %me, align 4
+  %placep = getelementptr i8, ptr @{STATE}, i64 32
+  store ptr %place, ptr %placep, align 8
+  %held = call i32 @PyGILState_Ensure()
+  %failed = call i32 @PyErr_CheckSignals()
+  %well = icmp eq i32 %failed, 0
+  br i1 %well, label %out, label %keep
+keep:
+  call void @PyErr_Fetch(ptr %kind, ptr %value, ptr %trace)
+  call void @PyErr_NormalizeException(ptr %kind, ptr %value, ptr %trace)
+  %error = load ptr, ptr %value, align 8
+  %raisedp = getelementptr i8, ptr @{STATE}, i64 16
+  store ptr %error, ptr %raisedp, align 8
+  %class = load ptr, ptr %kind, align 8
+  call void @Py_DecRef(ptr %class)
+  %frames = load ptr, ptr %trace, align 8
+  call void @Py_DecRef(ptr %frames)
+  br label %out
+out:
+  call void @PyGILState_Release(i32 %held)
+  store i32 %errno, ptr %me, align 4
+  ret i32 %failed
+on:
+  ret i32 0
+}}
+"""
+
+
+@cache
+def start() -> Any:
+    """Make `irgrad.stop.*` known to code that is linked from now on, and begin to set the flag."""
+    from irgrad.engine.codegen.jit import compile_module
+
+    symbols.define(STATE, ctypes.addressof(_WORDS))
+    unit = compile_module(_TEXT, [TICK])
+    symbols.define(TICK, unit.address(TICK))
+    _meet_main()
+    _begin()
+    os.register_at_fork(after_in_child=_begin)
+    return unit  # it stays as long as the process
+
+
+def _meet_main() -> None:
+    """Learn where the main thread has its errno: by that native code knows it."""
+    here = ctypes.CFUNCTYPE(ctypes.c_void_p)(symbols.lookup("__errno_location"))
+    if threading.current_thread() is threading.main_thread():
+        _WORDS[_MAIN] = int(here() or 0)
+    else:  # at its next call of a signal's handler or of a pending call, which only the main thread makes
+        pending = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(lambda _: _meet_main() or 0)
+        _KEPT.append(pending)
+        ctypes.pythonapi.Py_AddPendingCall(pending, None)
+
+
+_KEPT: list[Any] = []
+
+
+def _begin() -> None:
+    threading.Thread(target=_ticks, name="irgrad-ticks", daemon=True).start()
+
+
+def _ticks() -> None:
+    wait, call, since, told = _OFTEN, -1, 0.0, PATIENCE
+    while True:
+        time.sleep(wait)
+        flag = ctypes.c_int32.from_buffer(_WORDS)
+        asked = flag.value == 0
+        flag.value = 1
+        wait = _OFTEN if asked else min(2 * wait, _SELDOM)
+        if _WORDS[_CALLS] != call or not asked:
+            call, since, told = _WORDS[_CALLS], time.monotonic(), PATIENCE
+        elif (taken := time.monotonic() - since) > told and enabled():
+            told = 2 * taken
+            _tell(taken)
+
+
+def _tell(seconds: float) -> None:
+    place = _WORDS[_PLACE]
+    where = f", now in the loop at {ctypes.string_at(place).decode('utf-8', 'replace')}" if place else ""
+    with contextlib.suppress(OSError, ValueError):  # stderr may be closed
+        sys.stderr.write(f"irgrad: native code has run for {seconds:.0f} s{where}\n")
+        sys.stderr.flush()
+
+
+def raised(record: int) -> BaseException:
+    """What a handler of a signal raised while the call ran that has just returned this record, which is freed."""
+    if ctypes.c_int64.from_address(record + 32).value:
+        free_record(record)
+    address, _WORDS[_RAISED] = _WORDS[_RAISED], 0
+    if not address:
+        return KeyboardInterrupt()
+    error: BaseException = ctypes.cast(address, ctypes.py_object).value
+    ctypes.pythonapi.Py_DecRef(ctypes.py_object(error))
+    return error
