@@ -13,22 +13,25 @@ import os
 import sys
 import threading
 import time
-from functools import cache
 from typing import Any
 
 from irgrad.engine.codegen import symbols
-from irgrad.engine.codegen.polls import STATE, TICK
+from irgrad.engine.codegen.polls import MEET
 from irgrad.engine.runtime.tape_memory import free_record
 from irgrad.engine.support.progress import PATIENCE, enabled
 
-__all__ = ["raised", "start"]
+__all__ = ["meet", "raised"]
+
+STATE, TICK = "irgrad.stop.words", "irgrad.stop.ask"
 
 _OFTEN, _SELDOM = 0.1, 0.5  # seconds
-_FLAG, _MAIN, _RAISED, _CALLS, _PLACE = 0, 1, 2, 3, 4  # words of the state; then the guard of the innermost call
+_, _MAIN, _RAISED, _CALLS, _PLACE, _GUARD = range(6)  # words of the state; the guard of the innermost call
 _MEMORY = (ctypes.c_int64 * 16)()
 _WORDS = (ctypes.c_int64 * 8).from_address(ctypes.addressof(_MEMORY) + -ctypes.addressof(_MEMORY) % 64)
+_UNIT: list[Any] = []  # it stays as long as the process
 _TEXT = f"""
 @{STATE} = external global [8 x i64]
+declare i64 @pthread_self()
 declare ptr @__errno_location()
 declare i32 @PyGILState_Ensure()
 declare void @PyGILState_Release(i32)
@@ -43,17 +46,18 @@ entry:
   %value = alloca ptr
   %trace = alloca ptr
   store atomic i32 0, ptr @{STATE} monotonic, align 8
-  %me = call ptr @__errno_location()
+  %me = call i64 @pthread_self()
   %mainp = getelementptr i8, ptr @{STATE}, i64 8
-  %main = load ptr, ptr %mainp, align 8
-  %waits = icmp eq ptr %me, %main
+  %main = load i64, ptr %mainp, align 8
+  %waits = icmp eq i64 %me, %main
   %guardp = getelementptr i8, ptr @{STATE}, i64 40
   %guard = load ptr, ptr %guardp, align 8
   %under = icmp ne ptr %guard, null
   %can = select i1 %waits, i1 %under, i1 false
   br i1 %can, label %ask, label %on
 ask:
-  %errno = load i32, ptr %me, align 4
+  %errnop = call ptr @__errno_location()
+  %errno = load i32, ptr %errnop, align 4
   %placep = getelementptr i8, ptr @{STATE}, i64 32
   store ptr %place, ptr %placep, align 8
   %held = call i32 @PyGILState_Ensure()
@@ -73,7 +77,7 @@ keep:
   br label %out
 out:
   call void @PyGILState_Release(i32 %held)
-  store i32 %errno, ptr %me, align 4
+  store i32 %errno, ptr %errnop, align 4
   ret i32 %failed
 on:
   ret i32 0
@@ -81,35 +85,24 @@ on:
 """
 
 
-@cache
-def start() -> Any:
-    """Make `irgrad.stop.*` known to code that is linked from now on, and begin to set the flag."""
-    from irgrad.engine.codegen.jit import compile_module
+def meet(unit: Any) -> None:
+    """Tell a unit with polls whom they ask, and begin to set the flag."""
+    from irgrad.engine.codegen.jit import LLVM_LOCK, compile_module
 
-    symbols.define(STATE, ctypes.addressof(_WORDS))
-    unit = compile_module(_TEXT, [TICK])
-    symbols.define(TICK, unit.address(TICK))
-    _meet_main()
-    _begin()
-    os.register_at_fork(after_in_child=_begin)
-    return unit  # it stays as long as the process
-
-
-def _meet_main() -> None:
-    """Learn where the main thread has its errno: by that native code knows it."""
-    here = ctypes.CFUNCTYPE(ctypes.c_void_p)(symbols.lookup("__errno_location"))
-    if threading.current_thread() is threading.main_thread():
-        _WORDS[_MAIN] = int(here() or 0)
-    else:  # at its next call of a signal's handler or of a pending call, which only the main thread makes
-        pending = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(lambda _: _meet_main() or 0)
-        _KEPT.append(pending)
-        ctypes.pythonapi.Py_AddPendingCall(pending, None)
-
-
-_KEPT: list[Any] = []
+    with LLVM_LOCK:
+        if not _UNIT:
+            symbols.define(STATE, ctypes.addressof(_WORDS))
+            _UNIT.append(compile_module(_TEXT, [TICK]))
+            _begin()
+            os.register_at_fork(after_in_child=_begin)
+        told = unit.function(MEET, None, ctypes.c_void_p, ctypes.c_void_p)
+        told(ctypes.addressof(_WORDS), _UNIT[0].address(TICK))
 
 
 def _begin() -> None:
+    main = threading.main_thread().ident or 0  # what pthread_self() gives
+    if _WORDS[_MAIN] != main:  # the first time, or in a child of another thread
+        _WORDS[_MAIN], _WORDS[_GUARD] = main, 0
     threading.Thread(target=_ticks, name="irgrad-ticks", daemon=True).start()
 
 

@@ -21,7 +21,7 @@ from irgrad.engine.codegen import symbols
 from irgrad.engine.codegen.cache import default_cache, fingerprint
 from irgrad.engine.codegen.elf import ObjectFile, place
 from irgrad.engine.codegen.llvm import identity
-from irgrad.engine.codegen.polls import TICK
+from irgrad.engine.codegen.polls import MEET
 from irgrad.rules.errors import IRInvalid, LoadError, Unsupported
 
 if TYPE_CHECKING:
@@ -255,7 +255,12 @@ def compile_known(
         image, _ = compile_object(made, wanted, strict_fp=strict_fp, cache=False, target=CPUS[cpu], stoppable=True)
         store.put("object", key, image)
     defined = ObjectFile(image).defined
-    return link_object(image, [*entries, *(name for name in optional if name in defined)], cached=cached)
+    unit = link_object(image, [*entries, *(name for name in (*optional, MEET) if name in defined)], cached=cached)
+    if MEET in defined:
+        from irgrad.engine.codegen.interrupts import meet
+
+        meet(unit)
+    return unit
 
 
 def _defines(text: str, name: str) -> bool:
@@ -275,10 +280,6 @@ def link_object(image: bytes, entries: Sequence[str], *, cached: bool = False) -
             fix="make it `static` (calls that share such a variable run one at a time), or local",
         )
     names = file.undefined
-    if TICK in names:
-        from irgrad.engine.codegen.interrupts import start
-
-        start()
     missing = symbols.missing(names)
     if missing:
         return _link_with_helpers(image, entries, names, missing, cached=cached)

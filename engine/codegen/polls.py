@@ -5,7 +5,7 @@ that is always predicted; it is put in when LLVM has optimised, and hinders no v
 have loops inside, and outermost loops that call something or carry a floating-point number from one iteration to the
 next. What is left are loops over memory, which end when the memory does.
 
-Where the flag is set, `irgrad.stop.tick` lets Python's handlers of signals run. If one of them raises, the tape is
+Where the flag is set, a function that the unit was told lets Python's handlers of signals run. If one of them raises, the tape is
 given back, control returns to the entry, and the entry returns the record of a failure (`arena.ll`).
 """
 
@@ -14,32 +14,44 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["STATE", "TICK", "with_polls"]
+__all__ = ["MEET", "STATE", "with_polls"]
 
-STATE, TICK = "irgrad.stop.state", "irgrad.stop.tick"
-_FUNCTION = re.compile(r'^define\b[^\n]*?@(?P<name>"[^"\n]*"|[-\w$.]+)\([^\n]*\{\n(?P<body>.*?)^\}', re.M | re.S)
-_LABEL = re.compile(r'^("[^"\n]*"|[-\w$.]+):', re.M)
+STATE = "irgrad.stop.state"
+"""The address of the words that `interrupts.py` describes."""
+MEET = "irgrad_stop_meet"
+"""A function of a polled unit that takes this address and that of a function, which is called where the flag is set."""
+_HEAD = re.compile(r'^define\b[^\n]*?@(?P<name>"[^"\n]*"|[-\w$.]+)\([^\n]*\{\n', re.M)
+_LABEL = re.compile(r'("[^"\n]*"|[-\w$.]+):')
 _TARGET = re.compile(r'\blabel %("[^"\n]*"|[-\w$.]+)')
 _CALL = re.compile(r"\b(?:call|invoke)\b[^\n]* (?:@(?!\"?llvm\.)|%)")
-_CARRIED = re.compile(r"^  \S+ = phi (?:fast |nnan |ninf |nsz |arcp |contract |afn |reassoc )*(?:double|float) ", re.M)
-_PHI = re.compile(r"^  \S+ = phi [^\n]*\n", re.M)
+_CARRIED = re.compile(r"  \S+ = phi (?:\w+ )*?(?:double|float) ")
+_CAME = re.compile(r', %("[^"\n]*"|[-\w$.]+) \]')
 _AT = re.compile(r"!dbg !(\d+)")
 _SCOPE = re.compile(r"^!(\d+) = (?:distinct )?!DI(?:Location|LexicalBlock|Subprogram|LexicalBlockFile|File)\(([^\n]*)\)$",
                     re.M)  # fmt: skip
 _OWN = "irgrad."
 _ENTRY = "irgrad.entry."
 _RUNTIME = f"""
-@{STATE} = external global [8 x i64]
+@irgrad.stop.alone = internal global [8 x i64] zeroinitializer, align 64
+@{STATE} = internal global ptr @irgrad.stop.alone, align 8
+@irgrad.stop.tick = internal global ptr null, align 8
 @irgrad.stop.record = internal constant [5 x i64] [i64 0, i64 0, i64 -3, i64 0, i64 0]
-declare i32 @{TICK}(ptr)
 %DECLARED%
-define internal preserve_allcc void @irgrad.stop.poll(ptr %place) noinline cold nounwind {{
-  %raised = call i32 @{TICK}(ptr %place)
+define void @{MEET}(ptr %state, ptr %tick) {{
+  store ptr %state, ptr @{STATE}, align 8
+  store ptr %tick, ptr @irgrad.stop.tick, align 8
+  ret void
+}}
+
+define internal void @irgrad.stop.poll(ptr %place) noinline cold nounwind {{
+  %tick = load ptr, ptr @irgrad.stop.tick, align 8
+  %raised = call i32 %tick(ptr %place)
   %none = icmp eq i32 %raised, 0
   br i1 %none, label %out, label %stop
 stop:
   %TAPE%
-  %guardp = getelementptr i8, ptr @{STATE}, i64 40
+  %state = load ptr, ptr @{STATE}, align 8
+  %guardp = getelementptr i8, ptr %state, i64 40
   %guard = load ptr, ptr %guardp, align 8
   call void @longjmp(ptr %guard, i32 1)
   unreachable
@@ -50,16 +62,17 @@ out:
 define ptr @%ENTRY%(ptr %frame) noinline nounwind {{
   %guard = alloca [256 x i8], align 16
   %saved = alloca ptr, align 8
-  %me = call ptr @__errno_location()
-  %mainp = getelementptr i8, ptr @{STATE}, i64 8
-  %main = load ptr, ptr %mainp, align 8
-  %waits = icmp eq ptr %me, %main
+  %me = call i64 @pthread_self()
+  %state = load ptr, ptr @{STATE}, align 8
+  %mainp = getelementptr i8, ptr %state, i64 8
+  %main = load i64, ptr %mainp, align 8
+  %waits = icmp eq i64 %me, %main
   br i1 %waits, label %guarded, label %plain
 plain:
   %given = call ptr @%INNER%(ptr %frame)
   ret ptr %given
 guarded:
-  %nowp = getelementptr i8, ptr @{STATE}, i64 40
+  %nowp = getelementptr i8, ptr %state, i64 40
   %before = load ptr, ptr %nowp, align 8
   store ptr %before, ptr %saved, align 8
   %came = call i32 @_setjmp(ptr %guard) returns_twice
@@ -67,7 +80,7 @@ guarded:
   br i1 %first, label %run, label %stopped
 run:
   store ptr %guard, ptr %nowp, align 8
-  %countp = getelementptr i8, ptr @{STATE}, i64 24
+  %countp = getelementptr i8, ptr %state, i64 24
   %count = load i64, ptr %countp, align 8
   %more = add i64 %count, 1
   store i64 %more, ptr %countp, align 8
@@ -82,7 +95,7 @@ stopped:
 }}
 """
 _DECLARED = {
-    "__errno_location": "declare ptr @__errno_location()",
+    "pthread_self": "declare i64 @pthread_self()",
     "_setjmp": "declare i32 @_setjmp(ptr) returns_twice",
     "longjmp": "declare void @longjmp(ptr, i32) noreturn",
 }
@@ -96,14 +109,15 @@ def with_polls(text: str, entries: Sequence[str]) -> str:
         return text
     places = _Places(text)
     pieces, end, number = [], 0, 0
-    for found in _FUNCTION.finditer(text):
-        name, body = found["name"].strip('"'), found["body"]
+    for found in _HEAD.finditer(text):
+        name, start = found["name"].strip('"'), found.end()
         if name.startswith(_OWN) and not name.startswith(_ENTRY):
             continue
-        polled, count = _polled(body, number, places)
+        finish = text.index("\n}", start) + 1
+        polled, count = _polled(text[start:finish], number, places)
         if count:
-            pieces += [text[end : found.start("body")], polled]
-            end, number = found.end("body"), number + count
+            pieces += [text[end:start], polled]
+            end, number = finish, number + count
     if not number:
         return text
     return _guarded("".join([*pieces, text[end:]]), entry) + places.constants()
@@ -123,60 +137,75 @@ def _guarded(text: str, entry: str) -> str:
 def _polled(body: str, number: int, places: _Places) -> tuple[str, int]:
     """The body of a function with its polls, numbered from `number`, and how many they are."""
     blocks = _blocks(body)
-    heads = [head for head in _long_loops(blocks) if " landingpad " not in blocks[head]]
+    heads = [head for head in _long_loops(blocks) if not any(" landingpad " in line for line in blocks[head])]
     if not heads:
         return body, 0
+    ends = {head: f"irgrad.on.{at}" for at, head in enumerate(heads, number)}
+
+    def renamed(came: re.Match[str]) -> str:  # what came from a head comes from its end
+        return f", %{ends.get(came[1], came[1])} ]"
+
+    for lines in blocks.values():
+        for at in _phis(lines):
+            lines[at] = _CAME.sub(renamed, lines[at])
     for at, head in enumerate(heads, number):
-        text = blocks[head]
-        start = 0
-        for phi in _PHI.finditer(text):
-            start = phi.end()
-        start = start or text.index("\n") + 1
-        place = places.name(text)
-        blocks[head] = (
-            f"{text[:start]}  %irgrad.flag.{at} = load atomic i32, ptr @{STATE} monotonic, align 8\n"
-            f"  %irgrad.none.{at} = icmp eq i32 %irgrad.flag.{at}, 0\n"
-            f"  br i1 %irgrad.none.{at}, label %irgrad.on.{at}, label %irgrad.tick.{at}, !prof !{places.weights}\n"
-            f"irgrad.tick.{at}:\n  call preserve_allcc void @irgrad.stop.poll(ptr {place})\n"
-            f"  br label %irgrad.on.{at}\nirgrad.on.{at}:\n{text[start:]}"
+        lines = blocks[head]
+        start = _phis(lines).stop
+        place = places.name(lines)
+        lines[start:start] = (
+            f"  %irgrad.flag.{at} = load atomic i32, ptr %irgrad.state monotonic, align 8\n",
+            f"  %irgrad.none.{at} = icmp eq i32 %irgrad.flag.{at}, 0\n",
+            f"  br i1 %irgrad.none.{at}, label %irgrad.on.{at}, label %irgrad.tick.{at}, !prof !{places.weights}\n",
+            f"irgrad.tick.{at}:\n  call void @irgrad.stop.poll(ptr {place})\n",
+            f"  br label %irgrad.on.{at}\nirgrad.on.{at}:\n",
         )
-    body = "".join(blocks.values())
-    for at, head in enumerate(heads, number):
-        body = _renamed(body, head, f"irgrad.on.{at}")
-    return body, len(heads)
+    first = next(iter(blocks))
+    blocks[first].insert(1 if first else 0, f"  %irgrad.state = load ptr, ptr @{STATE}, align 8\n")
+    return "".join("".join(lines) for lines in blocks.values()), len(heads)
 
 
-def _renamed(body: str, old: str, new: str) -> str:
-    """The body with the phis that came from a block coming from another."""
-    end = f", %{old} ]"
-    return _PHI.sub(lambda m: m[0].replace(end, f", %{new} ]"), body) if end in body else body
+def _phis(lines: list[str]) -> range:
+    """Where the phis of a block stand: its first lines, behind the label."""
+    end = 1
+    while end < len(lines) and " = phi " in lines[end]:
+        end += 1
+    return range(1, end)
 
 
-def _blocks(body: str) -> dict[str, str]:
-    """The text of each block by label; that of the first is under "" where it has no label."""
-    marks = [(m.start(), m[1]) for m in _LABEL.finditer(body)]
-    if not marks or body[: marks[0][0]].strip():
-        marks.insert(0, (0, ""))
-    ends = [*(start for start, _ in marks[1:]), len(body)]
-    return {label: body[start:end] for (start, label), end in zip(marks, ends, strict=True)}
+def _blocks(body: str) -> dict[str, list[str]]:
+    """The lines of each block by label; those of the first are under "" where it has no label."""
+    blocks: dict[str, list[str]] = {"": []}
+    lines = blocks[""]
+    for line in body.splitlines(keepends=True):
+        label = _LABEL.match(line) if line[0] not in " \n" else None
+        if label:
+            lines = blocks[label[1]] = []
+        lines.append(line)
+    if not any(map(str.strip, blocks[""])):
+        del blocks[""]
+    return blocks
 
 
-def _long_loops(blocks: dict[str, str]) -> list[str]:
+def _long_loops(blocks: dict[str, list[str]]) -> list[str]:
     """The heads of loops that are asked."""
-    after = {label: [t for t in dict.fromkeys(_TARGET.findall(text)) if t in blocks] for label, text in blocks.items()}
+    after: dict[str, list[str]] = {}
+    for label, lines in blocks.items():
+        targets = (target for line in lines if "label %" in line for target in _TARGET.findall(line))
+        after[label] = [target for target in dict.fromkeys(targets) if target in blocks]
     loops = _loops(after)
-    long = []
-    for head, inside in loops.items():
-        nested = any(other != head and other in inside for other in loops)
-        outermost = not any(other != head and head in loops[other] for other in loops)
-        if nested or (outermost and _slow(blocks[head], (blocks[label] for label in inside))):
-            long.append(head)
-    return long
+    nested = {head: loops.keys() & inside - {head} for head, inside in loops.items()}
+    within = {head for heads in nested.values() for head in heads}
+    return [
+        head for head, inside in loops.items()
+        if nested[head] or (head not in within and _slow(blocks[head], (blocks[label] for label in inside)))
+    ]  # fmt: skip
 
 
-def _slow(head: str, inside: Iterable[str]) -> bool:
+def _slow(head: list[str], inside: Iterable[list[str]]) -> bool:
     """Whether a loop without loops can take long: it calls something, or waits for the iteration before."""
-    return _CARRIED.search(head) is not None or any(_CALL.search(text) for text in inside)
+    return any(map(_CARRIED.match, head)) or any(
+        ("call " in line or "invoke " in line) and _CALL.search(line) for lines in inside for line in lines
+    )
 
 
 def _loops(after: dict[str, list[str]]) -> dict[str, set[str]]:
@@ -218,14 +247,14 @@ class _Places:
     """Names of places in the source, as constants of the module."""
 
     def __init__(self, text: str) -> None:
-        self._rows = dict(_SCOPE.findall(text))
-        numbers = re.findall(r"^!(\d+) = ", text, re.M)
-        self.weights = 1 + max(map(int, numbers), default=0)
+        metadata = text[text.find("\n!") + 1 :]
+        self._rows = dict(_SCOPE.findall(metadata))
+        self.weights = 1 + max(map(int, re.findall(r"^!(\d+) = ", metadata, re.M)), default=0)
         self._names: dict[str, str] = {}
 
-    def name(self, block: str) -> str:
+    def name(self, block: Iterable[str]) -> str:
         """The constant that tells where a block comes from, `null` where that is not known."""
-        at = _AT.search(block)
+        at = next((found for line in block if (found := _AT.search(line))), None)
         place = self._place(at[1]) if at else ""
         return self._names.setdefault(place, f"@irgrad.place.{len(self._names)}") if place else "null"
 
