@@ -5,8 +5,8 @@ that is always predicted; it is put in when LLVM has optimised, and hinders no v
 have loops inside, and outermost loops that call something or carry a floating-point number from one iteration to the
 next. What is left are loops over memory, which end when the memory does.
 
-Where the flag is set, a function that the unit was told lets Python's handlers of signals run. If one of them raises, the tape is
-given back, control returns to the entry, and the entry returns the record of a failure (`arena.ll`).
+Where the flag is set, a function that the unit was told lets Python's handlers of signals run. If one of them raises,
+the tape is given back, control returns to the entry, and the entry returns the record of a failure (`arena.ll`).
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ _CALL = re.compile(r"\b(?:call|invoke)\b[^\n]* (?:@(?!\"?llvm\.)|%)")
 _CARRIED = re.compile(r"  \S+ = phi (?:\w+ )*?(?:double|float) ")
 _CAME = re.compile(r', %("[^"\n]*"|[-\w$.]+) \]')
 _AT = re.compile(r"!dbg !(\d+)")
-_SCOPE = re.compile(r"^!(\d+) = (?:distinct )?!DI(?:Location|LexicalBlock|Subprogram|LexicalBlockFile|File)\(([^\n]*)\)$",
-                    re.M)  # fmt: skip
+_SCOPE = re.compile(r"^!(\d+) = (?:distinct )?!DI(?:Location|LexicalBlock(?:File)?|Subprogram|File)\(([^\n]*)\)$", re.M)
 _OWN = "irgrad."
 _ENTRY = "irgrad.entry."
 _RUNTIME = f"""
@@ -260,11 +259,11 @@ class _Places:
 
     def _place(self, number: str) -> str:
         row = self._rows.get(number, "")
-        line = re.search(r"\bline: (\d+)", row)
+        line, file = re.search(r"\bline: (\d+)", row), None
         while row and not (file := re.search(r"\bfile: !(\d+)", row)):
             scope = re.search(r"\bscope: !(\d+)", row)
             row = self._rows.get(scope[1], "") if scope else ""
-        name = re.search(r'\bfilename: "([^"]*)"', self._rows.get(file[1], "")) if row and file else None
+        name = re.search(r'\bfilename: "([^"]*)"', self._rows.get(file[1], "")) if file else None
         return f"{name[1]}:{line[1]}" if name and line else ""
 
     def constants(self) -> str:

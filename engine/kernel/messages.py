@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 
 from irgrad.engine.signature.signature import Signature
 from irgrad.rules.errors import PARTS, IRGradError
 
-__all__ = ["in_users_words"]
+__all__ = ["in_users_words", "of_record"]
 
 _LOCAL = re.compile(r"`?%(?:([avm])(\d+)|ret)(?![\w.-])`?")
 
@@ -35,3 +36,15 @@ def in_users_words(error: IRGradError, name: str, signature: Signature) -> IRGra
             text = re.sub(r"(argument (`\w+`)) through \2(?= and)", r"\1", text)
         said[part] = text
     return error.change(**said)
+
+
+def of_record(name: str, record: int) -> BaseException:
+    """The error that the record of a failed call of a function tells of, or what a handler of a signal raised while it
+    ran; the record is freed."""
+    from irgrad.engine.runtime.tape_memory import INTERRUPTED, out_of_tape
+
+    if ctypes.c_int64.from_address(record + 16).value == INTERRUPTED:
+        from irgrad.engine.codegen.interrupts import raised
+
+        return raised(record)
+    return out_of_tape(name, record)

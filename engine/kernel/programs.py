@@ -25,7 +25,6 @@ from irgrad.engine.kernel.pages import zeros
 from irgrad.engine.kernel.serialised_calls import in_turn
 from irgrad.engine.runtime.arena import PEAK, PEAK_TEXT, WANTED
 from irgrad.engine.signature.slots import Slot, Step, derived_slots, only_again, primal_slots, word_text
-from irgrad.engine.runtime.tape_memory import INTERRUPTED
 from irgrad.engine.support.pause import no_collections
 from irgrad.rules.errors import ActivityError, IRGradError
 from irgrad.rules.layers import InForce, current, token
@@ -466,13 +465,9 @@ class Program:
 
     def out_of_tape(self, record: int) -> BaseException:
         """The error that a failed entry's record tells of, or what a handler of a signal raised meanwhile."""
-        if ctypes.c_int64.from_address(record + 16).value == INTERRUPTED:
-            from irgrad.engine.codegen.interrupts import raised
+        from irgrad.engine.kernel.messages import of_record
 
-            return raised(record)
-        from irgrad.engine.runtime.tape_memory import out_of_tape
-
-        return out_of_tape(self.source.name, record)
+        return of_record(self.source.name, record)
 
     def enter(self, frame: Any, buffers: Sequence[Array]) -> None:
         """`invoke` with the frame that holds the addresses of the buffers (see `frame_of`)."""
