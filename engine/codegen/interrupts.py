@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from irgrad.engine.codegen import symbols
@@ -28,6 +29,7 @@ _OFTEN, _SELDOM = 0.1, 0.5  # seconds
 _, _MAIN, _RAISED, _CALLS, _PLACE, _GUARD = range(6)  # words of the state; the guard of the innermost call
 _MEMORY = (ctypes.c_int64 * 16)()
 _WORDS = (ctypes.c_int64 * 8).from_address(ctypes.addressof(_MEMORY) + -ctypes.addressof(_MEMORY) % 64)
+_LOCK = threading.Lock()
 _UNIT: list[Any] = []  # it stays as long as the process
 _TEXT = f"""
 @{STATE} = external global [8 x i64]
@@ -85,11 +87,9 @@ on:
 """
 
 
-def meet(unit: Any) -> None:
-    """Tell a unit with polls whom they ask, and begin to set the flag."""
-    from irgrad.engine.codegen.jit import LLVM_LOCK, compile_module
-
-    with LLVM_LOCK:
+def meet(unit: Any, compile_module: Callable[[str, list[str]], Any]) -> None:
+    """Tell a unit with polls whom they ask, and begin to set the flag; `compile_module` makes what they ask."""
+    with _LOCK:
         if not _UNIT:
             symbols.define(STATE, ctypes.addressof(_WORDS))
             _UNIT.append(compile_module(_TEXT, [TICK]))

@@ -259,7 +259,7 @@ def compile_known(
     if MEET in defined:
         from irgrad.engine.codegen.interrupts import meet
 
-        meet(unit)
+        meet(unit, compile_module)
     return unit
 
 
