@@ -1,0 +1,103 @@
+"""One table of the programs: `python -m benchmarks.futhark [--quick] [NAME ...]`.
+
+Times in ms of native entries on one thread, minima; tape over the bytes of all arguments and results. A program is
+right when its gradient is that of a hand-written one (cases of `benchmarks.run`), else when along a random direction it
+agrees with forward mode to 1e-10 and with central differences to 1e-6. The exit code is 0 when all are right.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+ROOT = Path(__file__).resolve().parents[2]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+import numpy as np  # noqa: E402 - the clone is not installed
+
+import irgrad as ig  # noqa: E402
+from benchmarks import cases, harness  # noqa: E402
+from benchmarks.futhark.programs import CASES, PROGRAMS, Program  # noqa: E402
+
+HERE = Path(__file__).parent
+HEAD = "| program | primal | gradient | ratio | tape / primal | paper (by hand), or goal | error | |"
+
+
+def kernel_of(program: Program) -> Any:
+    """The program as a kernel of irgrad."""
+    lib = ig.load(HERE / f"{program.source}.c")
+    options = {name: dict(value) for name, value in program.options}
+    return lib.kernel(program.source, program.signature, **options)
+
+
+def errors(kernel: Any, program: Program, arguments: tuple[Any, ...]) -> tuple[float, float]:
+    """Reverse mode against forward mode, and against differences, along one direction: relative errors."""
+    rng = np.random.default_rng(11)
+    names = [p.name for p in kernel.signature.arguments]
+    along = [rng.normal(size=np.shape(v)) if name in program.wrt else None
+             for name, v in zip(names, arguments, strict=True)]  # fmt: skip
+    gradients = ig.grad(kernel, wrt=program.wrt, of="return")(*arguments)
+    reverse = sum(float(np.vdot(g, along[names.index(name)])) for name, g in zip(program.wrt, gradients, strict=True))
+    _, pushed = ig.jvp(kernel, arguments, along)
+    forward = float(pushed[0] if isinstance(pushed, tuple) else pushed)
+
+    def value(step: float) -> float:
+        moved = [v if t is None else v + step * t for v, t in zip(arguments, along, strict=True)]
+        out = kernel(*moved)
+        return float(out[0] if isinstance(out, tuple) else out)
+
+    slopes = [(value(h) - value(-h)) / (2 * h) for h in (2e-6, 1e-6)]
+    near = (4 * slopes[1] - slopes[0]) / 3
+    return abs(reverse - forward) / abs(forward), min(abs(reverse - row) / abs(forward) for row in (near, *slopes))
+
+
+def _program(name: str, program: Program, quick: bool) -> bool:
+    kernel, arguments = kernel_of(program), program.data(quick)
+    against_forward, against_differences = errors(kernel, program, arguments)
+    right = against_forward < 1e-10 and against_differences < 1e-6
+    primal = harness.measure(kernel.prepare(*arguments), quick=quick).least
+    made = ig.grad(kernel, wrt=program.wrt, of="return")
+    gradient = harness.measure(made.prepare(*arguments), quick=quick).least
+    held = sum(np.asarray(v).nbytes for v in arguments) + 8
+    print(f"| {name} | {1e3 * primal:.2f} | {1e3 * gradient:.2f} | {gradient / primal:.2f} | "
+          f"{made.tape_bytes / held:.2f} | {program.goal} | {against_differences:.0e} | {_verdict(right)} |",
+          flush=True)  # fmt: skip
+    return right
+
+
+def _case(name: str, known: str, paper: str, quick: bool) -> bool:
+    case = next(row for row in cases.CASES if row.name == known)
+    row = harness.run_case(case, quick=quick, with_jax=False)
+    held = sum(np.asarray(v).nbytes for v in case.inputs(quick).values())
+    times = [t.least if t else float("nan") for t in (row.primal, row.gradient_native)]
+    right = row.verdict == "right"
+    print(f"| {name} | {1e3 * times[0]:.2f} | {1e3 * times[1]:.2f} | {times[1] / times[0]:.2f} | "
+          f"{(row.tape_bytes or 0) / held:.2f} | {paper} | {row.error or 0:.0e} | {_verdict(right)} {row.note} |",
+          flush=True)  # fmt: skip
+    return right
+
+
+def _verdict(right: bool) -> str:
+    return "right" if right else "WRONG"
+
+
+def main() -> int:
+    """Print the table; 0 when all programs are right."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.futhark", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="small sizes: a check, not a measurement")
+    parser.add_argument("name", nargs="*", help="only these rows: " + ", ".join([*CASES, *PROGRAMS]))
+    given = parser.parse_args()
+    print(HEAD + "\n" + "|---" * 8 + "|")
+    found = [_case(name, *row, given.quick) for name, row in CASES.items() if not given.name or name in given.name]
+    found += [_program(name, program, given.quick) for name, program in PROGRAMS.items()
+              if not given.name or name in given.name]  # fmt: skip
+    return 0 if all(found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
