@@ -31,6 +31,7 @@ class CallFacts:
     writes    the same for writing
     captures  pointer arguments that may be kept (one that is merely returned is in `returns`)
     returns   the argument that is returned, perhaps displaced, else None
+    keeps     (a, b): a pointer into the memory of argument b is stored through argument a, unless that is null
     inactive  no derivative flows through the call: neither into its result nor through memory
     """
 
@@ -45,6 +46,7 @@ class CallFacts:
     sizes: tuple[int, ...] = ()
     zeroed: bool = False
     returns: int | None = None
+    keeps: tuple[int, int] | None = None
     inactive: bool = False
     noreturn: bool = False
     writes_errno: bool = False
@@ -148,7 +150,7 @@ _GROUPS: tuple[tuple[CallFacts, str], ...] = (
     (_inspects(0, 1, returns=0), "strstr strpbrk strcasestr"),
     (_stores(0), "time times getrusage rand_r drand48_r gettimeofday ftime"),
     (_stores(1), "clock_gettime timespec_get clock_getres getitimer"),
-    (CallFacts("inactive", reads=(0,), writes=(1,), captures=(0,), inactive=True),
+    (CallFacts("inactive", reads=(0,), writes=(1,), keeps=(1, 0), inactive=True),
      "strtod strtof strtold strtol strtoll strtoul strtoull"),
     (CallFacts("inactive", reads=(0, 1), writes=(0,), returns=0, inactive=True),
      "strcpy strncpy strcat strncat stpcpy __strcpy_chk __strcat_chk __strncpy_chk"),

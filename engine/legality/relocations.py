@@ -16,6 +16,7 @@ from irgrad.engine.analyses.memory.strided_sets import TOP, Offsets, touches
 from irgrad.engine.differentiate.shared.refuse import place, refuse
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Function, Instruction, Value
+from irgrad.engine.ir.opcodes import of_kind
 from irgrad.engine.ir.uses import Uses, uses_of
 from irgrad.engine.legality.same_allocation import SameAllocation
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["refuse_relocations"]
 
+_TELLS_NOTHING = of_kind("compare") | {"load"}
+"""What no distance can be made from again: how two of them compare decides which number is taken, as a branch does."""
 _MOST = 16
 """Places of one object at which a number is known to lie; beyond that it lies anywhere in it."""
 
@@ -144,7 +147,8 @@ class _Trail:
         if user.opcode == "ret":
             fn = user.block.function if user.block is not None else None
             return list(self._callers.get(fn, ())) if fn is not None else []
-        return [user] if _holds_numbers(user.type) and user.opcode != "load" else []
+        chosen = user.opcode == "select" and value not in user.operands[1:]
+        return [user] if _holds_numbers(user.type) and not chosen and user.opcode not in _TELLS_NOTHING else []
 
     def _loaded(self, store: Instruction) -> list[Value]:
         """What is read where a number was stored, or where that was copied to."""

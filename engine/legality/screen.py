@@ -39,7 +39,9 @@ def screen(unit: Unit) -> None:
     for fn in unit.pointers.functions:
         active = unit.activity.function(fn)
         for instr in fn.instructions():
-            problem = _variadic(unit, instr) or (active and (_control(unit, instr) or _parts(unit, instr)))
+            problem = _variadic(unit, instr) or (
+                active and (_control(unit, instr) or _kept(unit, instr) or _parts(unit, instr))
+            )
             if problem:
                 raise problem
 
@@ -66,6 +68,25 @@ def _control(unit: Unit, instr: Instruction) -> Unsupported | None:
             fix="return an error code instead",
         )
     return None
+
+
+def _kept(unit: Unit, instr: Instruction) -> Unsupported | None:
+    """A pointer into memory with a shadow that a library function stores: it stores none of the shadow's."""
+    effect = unit.pointers.effect(instr) if instr.is_call else None
+    if effect is None or effect.keeps is None:
+        return None
+    place, kept = (unit.pointers.of(instr.args[i]) for i in effect.keeps)
+    if not kept & unit.activity.shadowed_mask or not any(
+        place >> obj.index & 1 and unit.activity.holds_pointers(obj) for obj in unit.pointers.objects
+    ):
+        return None
+    return refuse(
+        unit,
+        instr,
+        f"`{instr.callee_name}` stores a pointer into memory that holds active floats too",
+        because="the pointer's shadow would not be stored with it",
+        fix="keep the text in memory of its own",
+    )
 
 
 def _variadic(unit: Unit, instr: Instruction) -> Unsupported | None:

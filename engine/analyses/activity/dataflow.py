@@ -7,18 +7,21 @@ says so.
 
 from __future__ import annotations
 
-from irgrad.engine.analyses.memory.byte_kinds import INT
+from irgrad.engine.analyses.memory.byte_kinds import CONFLICT, INT
 from irgrad.engine.analyses.memory.call_effects import Effect
 from irgrad.engine.analyses.memory.objects import Object, bits_of
 from irgrad.engine.analyses.memory.points_to import Pointers
 from irgrad.engine.analyses.types.memory_types import MemoryTypes
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Argument, Function, GlobalVariable, Instruction, Value
-from irgrad.engine.ir.opcodes import having
+from irgrad.engine.ir.opcodes import having, of_kind
 from irgrad.engine.ir.types import Type
+from irgrad.engine.ir.uses import Uses, uses_of
 
 _STOPS = having("stops_derivatives")
 _INTEGER_STOPS = having("integer_arithmetic")
+_COMPUTED = having("number_to_number") & having("integer_arithmetic")
+_NUMBERS = having("number_to_number") | of_kind("compare") | {"switch"}
 
 
 class Returned:
@@ -60,6 +63,7 @@ class Dataflow:
         self.predecessors: dict[Node, list[Node]] = {}
         self.home: dict[Value, Function] = {}
         self._carries: dict[Value, bool] = {}
+        self._uses: dict[Function, Uses] = {}
         self._floats: dict[int, bool] = {}
         self._returned: dict[Function, Returned] = {}
         rules = pointers.module.rules
@@ -84,9 +88,22 @@ class Dataflow:
             known = may_carry_floats(value.type)
             if known and value.type.scalar.is_int:
                 kind = self.types.carries(value)
-                known = kind is not INT and kind is not ty.PTR
+                known = kind is not INT and kind is not ty.PTR and not (kind is CONFLICT and self._number(value))
             self._carries[value] = known
         return known
+
+    def _number(self, value: Value) -> bool:
+        """Whether an integer from bytes that hold several kinds (the members of a union) is computed, or only computed
+        with. What arithmetic on the bits of a float would do is looked for elsewhere (`bits.py`)."""
+        if not isinstance(value, Instruction) or self.types.carriers.floats(value):
+            return False
+        if value.opcode in _COMPUTED:
+            return True
+        fn = value.block.function if value.opcode == "load" and value.block is not None else None
+        if fn is None:
+            return False
+        users = self._uses.get(fn) or self._uses.setdefault(fn, uses_of(fn.blocks))
+        return all(user.opcode in _NUMBERS for user in users.get(value, ()))
 
     def objects(self, pointer: Value) -> list[Object]:
         """The objects behind a pointer that may hold floats."""

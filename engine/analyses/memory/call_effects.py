@@ -22,8 +22,8 @@ class Effect:
     """The memory behaviour of one external callee. Sets of argument numbers; `None` is all memory it can reach."""
 
     __slots__ = (
-        "allocates", "captures", "copy", "deep", "fill", "frees", "inactive", "moves", "nothing", "reads", "returns",
-        "sizes", "stores_fresh", "writes", "zeroed",
+        "allocates", "captures", "copy", "deep", "fill", "frees", "inactive", "keeps", "moves", "nothing", "reads",
+        "returns", "sizes", "stores_fresh", "writes", "zeroed",
     )  # fmt: skip
 
     def __init__(
@@ -41,6 +41,7 @@ class Effect:
         sizes: tuple[int, ...] = (),
         zeroed: bool = False,
         returns: int | None = None,
+        keeps: tuple[int, int] | None = None,
         inactive: bool = False,
         nothing: bool = False,
         deep: bool = False,
@@ -57,6 +58,7 @@ class Effect:
         self.sizes = sizes  # arguments whose product is the number of bytes allocated
         self.zeroed = zeroed  # the fresh memory is zero
         self.returns = returns  # returns this argument (perhaps displaced)
+        self.keeps = keeps  # (a, b): stores argument b (perhaps displaced) through argument a
         self.inactive = inactive  # no derivative flows through it
         self.deep = deep  # reads and writes mean also what pointers in that memory lead to, and so on
         self.nothing = nothing  # neither reads nor writes memory that a program can see
@@ -143,6 +145,7 @@ def _from_facts(known: CallFacts) -> Effect:
         sizes=known.sizes,
         zeroed=known.zeroed,
         returns=known.returns,
+        keeps=known.keeps,
         inactive=known.inactive,
         nothing=quiet,
     )

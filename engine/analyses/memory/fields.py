@@ -2,19 +2,20 @@
 
 From a first, field-insensitive solution and the offsets of its accesses: an object is split when every place where
 pointers are loaded or stored is known modulo one period (for a single record: exactly), and the places do not overlap.
-What lies at other places (a copy of the whole object takes it along) has one cell more. Initial values, very wide
-values and copies at other places go to all cells: the second solution is as sound as the first.
+What lies at other places (a copy of the whole object takes it along) has one cell more. Very wide values and copies at
+other places go to all cells: the second solution is as sound as the first.
 """
 
 from __future__ import annotations
 
+from itertools import islice
 from math import gcd
 from typing import TYPE_CHECKING
 
-from irgrad.engine.analyses.memory.objects import pointer_places
+from irgrad.engine.analyses.memory.objects import initial_pointers, pointer_places
 from irgrad.engine.analyses.memory.receivers import receivers
 from irgrad.engine.analyses.memory.strided_sets import TOP, Offsets
-from irgrad.engine.ir.model import Instruction, Value
+from irgrad.engine.ir.model import ConstAggregate, GlobalVariable, Instruction, Value
 
 if TYPE_CHECKING:
     from irgrad.engine.analyses.memory.objects import PointsTo
@@ -43,16 +44,22 @@ class Cells:
                 for address, at in _pointer_accesses(instr):
                     for bit, places in ranges.places(address).items():
                         seen.setdefault(bit, set()).add(places.shift(at))
+        accessed = {bit for bit in seen if pointers.contents(pointers.objects[bit]).bit_count() > 1}
+        copied = set()
+        for site, obj in pointers.object_of.items():
+            if initial := _initial_places(site):
+                copied.add(obj.index)
+                seen.setdefault(obj.index, set()).update(initial)
         for bit, places_seen in seen.items():
             obj = pointers.objects[bit]
             if obj.site is None or obj.kind not in ("alloca", "heap", "global"):
                 continue
-            if pointers.contents(obj).bit_count() < 2:
+            if bit not in accessed | copied:
                 continue
-            cells = _cells(places_seen)
+            cells = _cells(places_seen, least=1 if bit in copied else 2)
             if cells is not None:
                 self.of[obj.site] = cells
-        self.worth = bool(self.of) or self._methods()
+        self.worth = any(pointers.object_of[site].index in accessed for site in self.of) or self._methods()
         """A second solution knows more than the first."""
 
     def _methods(self) -> bool:
@@ -100,7 +107,14 @@ def _pointer_accesses(instr: Instruction) -> list[tuple[Value, int]]:
     return [(address, at) for at in places] if len(places) <= MOST_PLACES else []
 
 
-def _cells(seen: set[Offsets]) -> tuple[int, tuple[int, ...]] | None:
+def _initial_places(site: Value) -> set[Offsets]:
+    """Where the initial value of a struct that is copied has pointers."""
+    if not isinstance(site, GlobalVariable) or not isinstance(site.init, ConstAggregate) or not site.constant:
+        return set()
+    return {Offsets(at) for at, _ in islice(initial_pointers(site.init), _MAX_CELLS)}
+
+
+def _cells(seen: set[Offsets], least: int) -> tuple[int, tuple[int, ...]] | None:
     period = 0
     for places in seen:
         period = gcd(period, places.stride)
@@ -108,7 +122,7 @@ def _cells(seen: set[Offsets]) -> tuple[int, tuple[int, ...]] | None:
         return None
     period = period or _WHOLE
     found = sorted({x % period for p in seen for x in p.expand()})
-    if not 2 <= len(found) <= _MAX_CELLS:
+    if not least <= len(found) <= _MAX_CELLS:
         return None
     gaps = [b - a for a, b in zip(found, [*found[1:], found[0] + period], strict=True)]
     return (period, tuple(found)) if min(gaps) >= 8 else None

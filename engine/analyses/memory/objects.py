@@ -19,8 +19,10 @@ from irgrad.engine.ir.model import (
     Instruction,
     Module,
     Value,
+    is_zero,
 )
 from irgrad.engine.ir.opcodes import having
+from irgrad.engine.ir.types import may_hold_pointer
 
 OVERLAPS = '"irgrad-overlaps"'
 """Attribute of a root's argument whose memory may be that of another argument, or of a variable."""
@@ -167,6 +169,21 @@ def pointer_places(type_: ty.Type) -> tuple[int, ...]:
             return tuple(offset + at for field, offset in parts for at in pointer_places(field))
         case _:
             return ()
+
+
+def initial_pointers(value: Value, at: int = 0) -> Iterator[tuple[int, Value]]:
+    """(offset, value) of what may lead somewhere in the initial value of a variable."""
+    if isinstance(value, ConstAggregate):
+        type_ = value.type
+        if isinstance(type_, ty.StructType):
+            places = ty.field_offsets(type_)
+        else:
+            step = ty.store_size(type_) // (len(value.elems) or 1)
+            places = range(0, step * len(value.elems), step or 1)
+        for part, offset in zip(value.elems, places, strict=False):
+            yield from initial_pointers(part, at + offset)
+    elif may_hold_pointer(value.type) and not is_zero(value):
+        yield at, value
 
 
 def alignment(obj: Object) -> int:

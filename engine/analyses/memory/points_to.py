@@ -27,6 +27,7 @@ from irgrad.engine.analyses.memory.objects import (
     function_of,
     has_pointer,
     heap_size,
+    initial_pointers,
     is_closed,
     may_be_addresses,
     overlap_mask,
@@ -159,8 +160,12 @@ class Pointers(Solution):
         size = None if opaque else ty.size_of(var.value_type)
         obj = self._object("global", var, size, None)
         (content,) = self._into(obj.index)
-        if var.init is not None and may_hold_pointer(var.init.type):
-            self._edge(self.node(var.init), content)
+        for at, value in initial_pointers(var.init) if var.init is not None else ():
+            if obj.index in self._split:
+                period, cells, _ = self._split[obj.index]
+                self._edge(self.node(value), cells.get(at % period, cells[REST]))
+            else:
+                self._edge(self.node(value), content)
         if var.init is None and not var.constant and not is_closed(self.module, var):
             self._add(self._unknown_node, 1 << obj.index)
         elif not is_closed(self.module, var):
@@ -282,6 +287,8 @@ class Pointers(Solution):
             handle = self._new_node()
             self._add(handle, 1 << fresh.index)
             self._store(self.node(args[effect.stores_fresh]), handle)
+        if effect.keeps is not None:
+            self._store(*(self.node(args[i]) for i in effect.keeps))
         if not may_hold_pointer(call.type):
             return
         node = self.node(call)

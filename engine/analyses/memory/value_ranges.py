@@ -170,6 +170,9 @@ class Ranges:
             self.spots.clear(call.args[effect.fill[0]])
         elif effect is not None and effect.zeroed:
             self.spots.clear(call)
+        elif effect is not None and effect.keeps is not None:
+            place, kept = (call.args[i] for i in effect.keeps)
+            self.spots.keep(place, moved(self.spots.get(kept), TOP), call)
         wanted = call.type.is_ptr or call.type.is_int
         tracked = self.spots.tracked(call)
         if effect is not None and (wanted or tracked):

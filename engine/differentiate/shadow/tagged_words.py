@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.memory.byte_kinds import ACCESS, CONFLICT, INT, kind_size, leaves
 from irgrad.engine.analyses.memory.objects import Object, describes_types
+from irgrad.engine.analyses.memory.strided_sets import meets, touches
 from irgrad.engine.differentiate.layout import lanes
 from irgrad.engine.differentiate.layout.leaves import has_pointer, zero_of
 from irgrad.engine.differentiate.shadow.carried import add_bits
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from irgrad.engine.differentiate.shared.unit import Unit
 
 _WORD = 8
+_LISTED = 4096  # bytes of a copy that is looked at place by place
 _MOVES = having("moves_words")
 Copy = tuple[Instruction, tuple[int, int, int]]
 
@@ -129,8 +131,12 @@ class Either:
         """The floats in the words at an address."""
         found: set[ty.Type] = set()
         for bit, places in self.unit.types.ranges.places(address).items():
-            for at, (_, kind, length, strength) in self.unit.types.record(bit).near(places, size):
-                if strength == ACCESS and isinstance(kind, ty.FloatType) and at % length == 0:
+            for where, kind, length, strength in self.unit.types.record(bit).evidence:
+                if strength != ACCESS or kind in found or not isinstance(kind, ty.FloatType):
+                    continue
+                if size > _LISTED:
+                    found |= {kind} if touches(places, where, 1 - length, size) else set()
+                elif any(at % length == 0 for at in meets(places, where, 1 - length, size)):
                     found.add(kind)
         return found
 

@@ -77,6 +77,17 @@ extern "C" double ends(const double *x, long n) {
   return s;
 }
 """
+FRONT = """
+#include <deque>
+#include <cmath>
+extern "C" double ends(const double *x, long n) {
+  std::deque<double> d;
+  for (long i = 0; i < n; i++) { if (i % 2) d.push_front(x[i] * x[i]); else d.push_back(x[i]); }
+  for (int k = 0; k < 1100; k++) d.push_front(d.back() * 0.999 + 0.001 * d[1]);
+  while (d.size() > 1) { double l = d.front(); d.pop_front(); d.back() = d.back() * 0.99 + 0.01 * std::sin(l); }
+  return d[0];
+}
+"""
 X = np.array([0.5, 0.3, 1.2, 0.7, 0.9])
 BY_DISTANCE, FROM_BASE = "-DRELOCATED(p,new,old)=p+(new-old)", "-DRELOCATED(p,new,old)=new+(p-old)"
 
@@ -114,8 +125,10 @@ def test_distances_kept_in_memory(integer: str, level: str) -> None:
 
 
 @pytest.mark.parametrize("level", ["-O0", "-O2"])
-def test_the_length_of_one_block_kept_beside_its_address(level: str) -> None:
-    kernel = irgrad.load(ENDS, language="c++", flags=[level]).kernel("ends", "f64(f64[n] x, i64 n)")
+@pytest.mark.parametrize("source", [ENDS, pytest.param(FRONT, marks=pytest.mark.long)])
+def test_sizes_and_lengths_are_no_distances(level: str, source: str) -> None:
+    """The length of a block beside its address; a deque, whose start depends on how long its map is."""
+    kernel = irgrad.load(source, language="c++", flags=[level]).kernel("ends", "f64(f64[n] x, i64 n)")
     h = 1e-6
     want = [(kernel(X + h * e) - kernel(X - h * e)) / (2 * h) for e in np.eye(5)]
     np.testing.assert_allclose(grad(kernel)(X), want, rtol=1e-7)

@@ -136,3 +136,23 @@ def test_active_values_that_come_back_through_variable_arguments() -> None:
     with pytest.raises(irgrad.Unsupported, match=r"an active value is passed through `\.\.\.`"):
         taken = VARIADIC.replace("double s; put(", "double s; taken = put; put(")
         engine.grad(irgrad.load(f"void (*volatile taken)(double *, ...);{taken}").kernel("puts_it"))(2.0)
+
+
+KEPT = """
+#include <stdlib.h>
+struct cell { double v; char text[24]; };
+double f(const double *x, long n) {
+  struct cell c = {x[0], "2.5 rest"}, *p[2] = {&c, 0};
+  char *end, **where = n > 2 ? (char **)&p[1] : &end;
+  double scale = strtod(c.text, where);
+  struct cell *q = p[1] ? (struct cell *)((char *)p[1] - 11) : p[0];
+  return q->v * q->v * scale;
+}
+"""
+
+
+def test_a_pointer_that_the_library_stores_has_no_shadow() -> None:
+    kernel = irgrad.load(KEPT, language="c").kernel("f", "f64(f64[n] x, i64 n)")
+    assert kernel([1.5, 2.0]) == 1.5 * 1.5 * 2.5
+    with pytest.raises(irgrad.IRGradError, match="`strtod` stores a pointer into memory that holds active floats too"):
+        engine.grad(kernel)([1.5, 2.0])

@@ -112,3 +112,22 @@ def test_a_copy_takes_along_what_nobody_asks_for_on_the_way() -> None:
     heap = [facts.pointers.object_of[named(facts.root, name)].index for name in "abc"]
     assert [facts.pointers.of(named(facts.root, name)) for name in "pq"] == [1 << heap[0], 1 << heap[1]]
     assert facts.pointers.of(named(facts.root, "r")) >> heap[2] & 1
+
+
+INITIAL = """
+struct both { const char *text; int n; double *numbers; };
+__attribute__((noinline)) static double first(const struct both *b) { return b->text[0] * b->numbers[0]; }
+void f(double *x, double *out) {
+  struct both b = { "abc", 1, 0 };
+  b.numbers = x;
+  *out = first(&b);
+}
+"""
+
+
+def test_the_initial_value_of_a_struct_has_its_pointers_where_they_are() -> None:
+    facts = facts_of_c(INITIAL, "f", {0, 1})
+    loads = [i for fn in facts.pointers.functions if fn.name == "first" for i in fn.instructions() if i.opcode == "load"]
+    numbers = [i for i in loads if i.type.is_ptr and "argument" in facts.pointers.names(facts.pointers.of(i))]
+    assert len(numbers) == 1
+    assert facts.pointers.names(facts.pointers.of(numbers[0])).count(",") == 0
