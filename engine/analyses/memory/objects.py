@@ -176,7 +176,7 @@ def initial_pointers(value: Value, at: int = 0) -> Iterator[tuple[int, Value]]:
     if isinstance(value, ConstAggregate):
         type_ = value.type
         if isinstance(type_, ty.StructType):
-            places = ty.field_offsets(type_)
+            places: Sequence[int] = ty.field_offsets(type_)
         else:
             step = ty.store_size(type_) // (len(value.elems) or 1)
             places = range(0, step * len(value.elems), step or 1)

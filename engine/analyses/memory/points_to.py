@@ -288,7 +288,8 @@ class Pointers(Solution):
             self._add(handle, 1 << fresh.index)
             self._store(self.node(args[effect.stores_fresh]), handle)
         if effect.keeps is not None:
-            self._store(*(self.node(args[i]) for i in effect.keeps))
+            place, kept = effect.keeps
+            self._store(self.node(args[place]), self.node(args[kept]))
         if not may_hold_pointer(call.type):
             return
         node = self.node(call)

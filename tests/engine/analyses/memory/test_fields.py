@@ -127,7 +127,8 @@ void f(double *x, double *out) {
 
 def test_the_initial_value_of_a_struct_has_its_pointers_where_they_are() -> None:
     facts = facts_of_c(INITIAL, "f", {0, 1})
-    loads = [i for fn in facts.pointers.functions if fn.name == "first" for i in fn.instructions() if i.opcode == "load"]
+    first = next(fn for fn in facts.pointers.functions if fn.name == "first")
+    loads = [i for i in first.instructions() if i.opcode == "load"]
     numbers = [i for i in loads if i.type.is_ptr and "argument" in facts.pointers.names(facts.pointers.of(i))]
     assert len(numbers) == 1
     assert facts.pointers.names(facts.pointers.of(numbers[0])).count(",") == 0
