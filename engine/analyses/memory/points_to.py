@@ -289,7 +289,7 @@ class Pointers(Solution):
             self._store(self.node(args[effect.stores_fresh]), handle)
         if effect.keeps is not None:
             place, kept = effect.keeps
-            self._store(self.node(args[place]), self.node(args[kept]))
+            self._store(self.node(args[place]), self.node(args[kept]), (args[place], 0))
         if not may_hold_pointer(call.type):
             return
         node = self.node(call)
