@@ -231,6 +231,18 @@ def test_constructs_are_kernels() -> None:
     np.testing.assert_allclose(ig.batch_grad(one)(np.stack([X, X])), np.ones((2, 37)))
 
 
+def test_blocks_on_threads_have_the_same_bits() -> None:
+    x = RNG.normal(size=(16, 500))
+    for kernel in (P.reduce(LIB.kernel("smooth"), -np.inf), P.reduce(LIB.kernel("mul"), 1.0)):
+        found = []
+        for threads in (1, 2, 4, 16):
+            folds, pullback = ig.batch_vjp(kernel, x, threads=threads)
+            (back,) = pullback(ig.grad(kernel)(folds))
+            found.append((kernel(folds).tobytes(), back.tobytes()))
+        assert found.count(found[0]) == len(found)
+        np.testing.assert_allclose(np.frombuffer(found[0][1]), ig.grad(kernel)(x.reshape(-1)), rtol=1e-9, atol=1e-300)
+
+
 def test_rules_of_the_operator_hold() -> None:
     """The operator stays a call, and the rule is its derivative."""
     lib = ig.load("double twist(double a, double b) { return a + b; }")
