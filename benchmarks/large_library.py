@@ -26,7 +26,7 @@ from unittest.mock import patch
 from benchmarks.library_modules import library
 
 if TYPE_CHECKING:
-    from irgrad.engine.ir.model import Function
+    from irgrad.engine.ir.model import Block
 
 SIZES = (1_000, 2_000, 4_000, 10_000)
 SIGNATURE = "f64(f64[n] x, i64 n)"
@@ -41,17 +41,17 @@ def measure(path: Path) -> None:
 
     import irgrad
     from irgrad import engine
-    from irgrad.engine.analyses.memory.dirty_functions import DirtyFunctions
+    from irgrad.engine.analyses.memory.dirty_blocks import DirtyBlocks
 
-    visits, sweep = [0], DirtyFunctions.__iter__
+    visits, sweep = [0], DirtyBlocks.__iter__
 
-    def counted(self: DirtyFunctions) -> Iterator[Function]:
-        for fn in sweep(self):
-            visits[0] += sum(len(block.instructions) for block in fn.blocks)
-            yield fn
+    def counted(self: DirtyBlocks) -> Iterator[Block]:
+        for block in sweep(self):
+            visits[0] += len(block.instructions)
+            yield block
 
     x, began, clock = np.array(POINT), time.process_time(), time.perf_counter()
-    with patch.object(DirtyFunctions, "__iter__", counted):
+    with patch.object(DirtyBlocks, "__iter__", counted):
         kernel = irgrad.load(path).kernel("loss", SIGNATURE)
         gradient = engine.grad(kernel)(x)
     seconds, wall = time.process_time() - began, time.perf_counter() - clock

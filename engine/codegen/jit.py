@@ -164,7 +164,7 @@ def compile_object(
 
         text = run_at_start(text)
     made_for = "host" if target is None else target.name
-    key = fingerprint("object-4", made_for, text, "\0".join(entries), f"{strict_fp} {level} {stoppable}",
+    key = fingerprint("object-5", made_for, text, "\0".join(entries), f"{strict_fp} {level} {stoppable}",
                       *_machine_identity())
     store = default_cache()
     if cache:
@@ -176,13 +176,13 @@ def compile_object(
         if image is not None:
             return image, True
         from irgrad.engine.codegen.long_functions import shorten_module  # slow to import: not for cached code
-        from irgrad.engine.codegen.optimise import is_adjoint, optimised_module
+        from irgrad.engine.codegen.optimise import is_adjoint, is_large, optimised_module
         from irgrad.engine.codegen.target import HOST, check_instructions
         from irgrad.engine.support.progress import Progress
 
         with Progress(f"making machine code of `{_plain(entries[0])}`" if entries else "making machine code"):
             target = target or HOST
-            machine = target.machine_for(adjoint=is_adjoint(text), opt=level)
+            machine = target.machine_for(adjoint=is_adjoint(text), opt=min(level, 1) if is_large(text) else level)
             module = optimised_module(text, entries, machine, strict_fp=strict_fp, level=level, target=target)
             _check_bodies(module, entries)
             check_instructions(module, target.features(), f"@{_plain(entries[0])}" if entries else "")

@@ -58,6 +58,9 @@ _DECLARED_LIBM = re.compile(
 )
 
 
+_CALLED_LIBM = re.compile(r"(?P<head>\bcall (?:[^@\n]*[^@\n\w])?(?P<type>double|float) )@(?P<name>[a-z]\w*)\(")
+
+
 def strip_target(text: str) -> str:
     """Drop what ties functions to a CPU or keeps LLVM from optimising them; the triple becomes this process's.
 
@@ -94,21 +97,29 @@ def out_of_line(text: str, keep: Callable[[str], bool]) -> str:
 
 def _pure_libm(text: str) -> str:
     """Calls of libm functions that may write errno (`-fmath-errno`) become the intrinsics, which LLVM understands."""
-    for declared in list(_DECLARED_LIBM.finditer(text)):
+    wanted: dict[tuple[str, str], str] = {}  # type and name -> arguments
+    for declared in _DECLARED_LIBM.finditer(text):
         suffix = "f" if declared["type"] == "float" else ""
         name = declared["name"]
         row = float_intrinsics().get(name.removesuffix("f") if suffix else name)
         kinds = [argument.split()[0] if argument.split() else "" for argument in declared["args"].split(",")]
         if row is None or (suffix and not name.endswith("f")) or kinds != [declared["type"]] * row[1]:
             continue
-        width = "f32" if suffix else "f64"
-        intrinsic = f"llvm.{row[0]}.{width}"
-        calls = re.compile(rf"(\bcall [^@\n]*{declared['type']} )@{re.escape(name)}\(")
-        text, count = calls.subn(rf"\1@{intrinsic}(", text)
-        if count and f"@{intrinsic}(" not in text[: declared.start()] and not re.search(
-            rf"^declare [^@\n]*@{re.escape(intrinsic)}\(", text, re.M
-        ):
-            text += f"\ndeclare {declared['type']} @{intrinsic}({', '.join(kinds)})\n"
+        wanted[declared["type"], name] = f"llvm.{row[0]}.{'f32' if suffix else 'f64'}({', '.join(kinds)})"
+    used: dict[str, str] = {}
+
+    def intrinsic(call: re.Match[str]) -> str:
+        made = wanted.get((call["type"], call["name"]))
+        if made is None:
+            return call[0]
+        used[made] = call["type"]
+        return f"{call['head']}@{made.partition('(')[0]}("
+
+    if wanted:
+        text = _CALLED_LIBM.sub(intrinsic, text)
+    for made, type_ in used.items():
+        if not re.search(rf"^declare [^@\n]*@{re.escape(made.partition('(')[0])}\(", text, re.M):
+            text += f"\ndeclare {type_} @{made}\n"
     return text
 
 

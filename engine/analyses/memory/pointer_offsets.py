@@ -13,7 +13,7 @@ from typing import Any
 
 from irgrad.engine.analyses.memory import strided_sets as off
 from irgrad.engine.analyses.memory.byte_kinds import Kind
-from irgrad.engine.analyses.memory.dirty_functions import DirtyFunctions
+from irgrad.engine.analyses.memory.dirty_blocks import DirtyBlocks
 from irgrad.engine.analyses.memory.objects import Object, PointsTo, alignment, bits_of, pointer_places
 from irgrad.engine.analyses.memory.strided_sets import TOP, ZERO, Offsets
 from irgrad.engine.analyses.memory.tbaa import Tbaa
@@ -70,7 +70,7 @@ class PointerSpots:
         self._copied: dict[tuple[Value, Value, int | None], tuple[object, ...]] = {}  # what each copy saw
         self._listed: dict[int, dict[int, None]] = {}
         self._returns: dict[Function, Spots] = {}
-        self.dirty = DirtyFunctions(pointers)
+        self.dirty = DirtyBlocks(pointers)
         self.changed = False
         self.coarse = False  # no new places in memory are told apart any more
         self._alignments: dict[int, int] = {}

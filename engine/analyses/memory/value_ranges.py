@@ -20,6 +20,7 @@ from irgrad.engine.analyses.memory.strided_sets import NATURAL, TOP, ZERO, Offse
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
     Argument,
+    Block,
     Constant,
     ConstExpr,
     ConstInt,
@@ -55,11 +56,14 @@ class Ranges:
         self.spots = PointerSpots(pointers, self._joined, self._displacement)
         for arg in pointers.root.args:
             self._state[arg] = ZERO if arg.type.is_ptr else TOP
+        rows: dict[Block, list[Instruction]] = {}
         for sweep in range(_MAX_SWEEPS):
             self._changed = False
             self.spots.begin(coarse=sweep >= _COARSE_AFTER)
-            for fn in self.spots.dirty:
-                for instr in fn.instructions():
+            for block in self.spots.dirty:
+                if block not in rows:
+                    rows[block] = [instr for instr in block.instructions if self._of_use(instr)]
+                for instr in rows[block]:
                     self._visit(instr)
             if not (self._changed or self.spots.changed or self.spots.resume()):
                 break
@@ -127,20 +131,27 @@ class Ranges:
             return TOP
         return off.join(old, new, count > _WIDEN_AFTER)
 
+    def _of_use(self, instr: Instruction) -> bool:
+        """Whether an instruction has something to do with integers or addresses."""
+        if instr.opcode == "store":
+            return may_hold_pointer(instr.operands[0].type)
+        number = instr.type.is_ptr or instr.type.is_int
+        return number or instr.is_call or instr.opcode == "ret" or self.spots.tracked(instr)
+
     def _visit(self, instr: Instruction) -> None:
         op = instr.opcode
         if op == "store":
-            if may_hold_pointer(instr.operands[0].type):
-                self.spots.keep(instr.operands[1], self.spots.get(instr.operands[0]), instr)
+            self.spots.keep(instr.operands[1], self.spots.get(instr.operands[0]), instr)
         elif op == "ret":
             if instr.operands:
                 self._return(instr)
         elif instr.is_call:
             self._call(instr)
         else:
-            if instr.type.is_ptr or instr.type.is_int:
+            tracked = self.spots.tracked(instr)
+            if instr.type.is_int or (instr.type.is_ptr and not tracked):
                 self._set(instr, self._transfer(instr))
-            if self.spots.tracked(instr):
+            if tracked:
                 self.spots.set(instr, self._point(instr))
                 if op in ("atomicrmw", "cmpxchg"):
                     self.spots.keep(instr.operands[0], self.spots.get(instr.operands[-1]), instr)
@@ -168,22 +179,23 @@ class Ranges:
             self.spots.copy(target, source, length.value if isinstance(length, ConstInt) else None)
         elif effect is not None and effect.fill is not None:
             self.spots.clear(call.args[effect.fill[0]])
-        elif effect is not None and effect.zeroed:
-            self.spots.clear(call)
         elif effect is not None and effect.keeps is not None:
             place, kept = (call.args[i] for i in effect.keeps)
             self.spots.keep(place, moved(self.spots.get(kept), TOP), call)
-        wanted = call.type.is_ptr or call.type.is_int
         tracked = self.spots.tracked(call)
+        wanted = call.type.is_int or (call.type.is_ptr and not tracked)
         if effect is not None and (wanted or tracked):
             self._external(call, effect, wanted, tracked)
+        if effect is not None and effect.zeroed and effect.copy is None and effect.fill is None:
+            self.spots.clear(call)
         for fn in self.pointers.callees(call) or ():
             if not fn.blocks:
                 continue
             for actual, formal in zip(call.args, fn.args, strict=False):
-                if formal.type.is_ptr or formal.type.is_int:
+                own = self.spots.tracked(formal)
+                if formal.type.is_int or (formal.type.is_ptr and not own):
                     self._set(formal, self._get(actual))
-                if self.spots.tracked(formal):
+                if own:
                     self.spots.set(formal, self.spots.received(actual, formal))
             if wanted:
                 self._set(call, self._returns.get(fn))
