@@ -175,9 +175,8 @@ def check(
         moved = _pushed(forward, {i: directions[i]}, positions, weights)
         wanted = float(np.sum(gradients[i] * directions[i].astype(np.float64)))
         size = float(np.sum(np.abs(gradients[i] * directions[i].astype(np.float64))))
-        norm = float(np.sqrt(np.sum(gradients[i] ** 2)))
-        rows.append(ArgumentCheck(p.name, gradients[i].size, sampled, norm, error, _relative(moved, wanted, size),
-                                  tolerances[i], unknown, wrong))
+        rows.append(ArgumentCheck(p.name, gradients[i].size, sampled, _norm(gradients[i]), error,
+                                  _relative(moved, wanted, size), tolerances[i], unknown, wrong))
     moved = _pushed(forward, directions, positions, weights)
     wanted = sum(float(np.sum(gradients[i] * directions[i])) for i in positions)
     size = sum(float(np.sum(np.abs(gradients[i] * directions[i]))) for i in positions)
@@ -262,6 +261,12 @@ def _pushed(forward: Run, directions: dict[int, Array], positions: tuple[int, ..
     program = forward.program
     full = forward({_at(program, i, 0): directions.get(i, 0.0) for i in positions})
     return sum(float(np.sum(full[_at(program, o, 0)].astype(np.float64) * w)) for o, w in weights.items())
+
+
+def _norm(x: Array) -> float:
+    """The Euclidean norm, of very large and very small elements too."""
+    largest = float(np.abs(x).max(initial=0.0))
+    return largest * float(np.sqrt(np.sum((x / largest) ** 2))) if 0 < largest < np.inf else largest
 
 
 def _relative(got: float, wanted: float, size: float) -> float:

@@ -86,3 +86,12 @@ def test_trees() -> None:
         assert report and [row.name for row in report.arguments] == names
     with pytest.raises(irgrad.SignatureError, match="there is no argument 'at'"):
         engine.check(tree, {"at": pos}, mass, wrt="at")
+
+
+@pytest.mark.parametrize("scale", ["1e290", "1e-200"])
+def test_norms_of_large_and_small_gradients(scale: str) -> None:
+    kernel = irgrad.load(f"double f(const double *x, long n) {{ return (x[0] + x[n - 1]) * {scale}; }}")
+    report = engine.check(kernel.kernel("f", "f64(f64[n] x, i64 n)"), np.array([0.3, 0.6]))
+    assert report, str(report)
+    assert report.arguments[0].gradient_norm > 0.01 * float(scale)
+    assert np.isfinite(report.arguments[0].gradient_norm)
