@@ -159,8 +159,8 @@ def as_array(value: Any, p: Parameter) -> Array:
         array = _from_python(value, p)
     else:
         try:
-            array = np.asarray(value)
-        except (TypeError, ValueError, RuntimeError) as error:
+            array = _exchanged(value)
+        except (TypeError, ValueError, RuntimeError, BufferError) as error:
             _refuse_tracer(value, p)
             raise DTypeError(f"`{p.name}` is not an array", where=f"`{p}`",
                              because=f"got {type(value).__name__}: {error}",
@@ -172,6 +172,13 @@ def as_array(value: Any, p: Parameter) -> Array:
     if array.dtype != dtype:
         raise _dtype_error(p, array.dtype, f"{p.name}.astype(np.{dtype.name})")
     return np.array(array, dtype=dtype, order="C", copy=True) if p.is_output else np.require(array, dtype, ["C", "A"])
+
+
+def _exchanged(value: Any) -> Array:
+    """An array of NumPy on the memory of another library's (by `__dlpack__`, where NumPy knows no other way)."""
+    if hasattr(value, "__dlpack__") and not hasattr(value, "__array__") and not hasattr(value, "__array_interface__"):
+        return np.from_dlpack(value)
+    return np.asarray(value)
 
 
 def _refuse_tracer(value: Any, p: Parameter) -> None:

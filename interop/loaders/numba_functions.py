@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from irgrad.interop.loaders.library import Library
+from irgrad.interop.loaders.numba_runtime import complete
 from irgrad.rules.errors import CompileError, LoadError, SignatureError
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ _BUFFER = re.compile(r"^@(\.const\.picklebuf\.\w+) = [^\n]*?\{ ptr @(\.const\.pi
 _OF_RUNTIME = re.compile(
     r"^(?:define|declare) [^\n]*@(?:NRT_\w+|nrt_atomic_\w+)\((?:[^\n]*\{\n.*?^\}|[^\n]*)\n", re.M | re.S,
 )  # fmt: skip
+_LISTS = re.compile(r"^declare [^\n]*@NRT_MemInfo_(?:new_varsize|varsize_)\w*\([^\n]*\n", re.M)
 _OF_PYTHON = re.compile(r"^define [^\n]*@(?:_ZN7cpython|cfunc\.)[^\n]*\{\n.*?^\}\n", re.M | re.S)
 _RUNTIME = """
 define internal noalias ptr @NRT_MemInfo_alloc(i64 %size) alwaysinline {
@@ -131,7 +133,9 @@ def _kernel(function: Any, given: Signature, options: dict[str, Any], *, settled
     inner = _inner(text, name)
     exceptions = _exceptions(text)
     wrapper = _wrapper(given, prototype, _plain(function), inner, [buffer for buffer, _ in exceptions])
-    text = _OF_PYTHON.sub("", _OF_RUNTIME.sub("", text)) + _RUNTIME + _allocation(text) + wrapper
+    listed = "".join(row for row in _LISTS.findall(text))
+    text = _OF_PYTHON.sub("", _OF_RUNTIME.sub("", text)) + listed + _RUNTIME + _allocation(text) + wrapper
+    text = complete(text)
     messages = {_OTHER: "an exception of the Python function", **{_FIRST + n: m for n, (_, m) in enumerate(exceptions)}}
     library = Library(text, [f"{_plain(function)} by numba"])
     kernel: Kernel = library.kernel(_plain(function), prototype, errors=messages, **options)

@@ -121,3 +121,38 @@ def test_addresses_of_all_kinds_of_arrays() -> None:
     whole = np.zeros((4, 6))
     for array in (whole, whole[1:, 2:], whole[::2, ::-1], fixed, np.zeros(0), np.array(2.0), np.ones(4, np.float16)):
         assert address_of(array) == array.ctypes.data
+
+
+class Exchanged:
+    """An array of a library that offers its memory by DLPack, and in no other way."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self.array.__dlpack_device__()
+
+
+def test_arrays_of_other_libraries_are_used_where_they_are() -> None:
+    pos, mass = np.arange(12.0).reshape(4, 3), np.ones(4)
+    bound = bind(ENERGY, Exchanged(pos), Exchanged(mass))
+    assert np.shares_memory(bound.buffers[0], pos) and np.shares_memory(bound.buffers[1], mass)
+    strided = bind(ENERGY, Exchanged(np.arange(24.0).reshape(4, 6)[:, ::2]), mass).buffers[0]
+    assert strided.flags.c_contiguous and strided[1, 1] == 8
+    written = bind("void(inout f64[n] x)", Exchanged(mass)).buffers[0]
+    assert not np.shares_memory(written, mass)
+    with pytest.raises(DTypeError, match="`mass` has dtype float32, wanted float64"):
+        bind(ENERGY, pos, Exchanged(np.ones(4, np.float32)))
+
+    class OnDevice(Exchanged):
+        def __dlpack_device__(self) -> Any:
+            return 2, 0
+
+        def __dlpack__(self, **options: Any) -> Any:
+            raise BufferError("the memory is on a device")
+
+    with pytest.raises(DTypeError, match=r"(?s)`mass` is not an array.*the memory is on a device"):
+        bind(ENERGY, pos, OnDevice(mass))

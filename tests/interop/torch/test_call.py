@@ -39,6 +39,17 @@ def test_results_are_tensors_like_numpys():
         np.testing.assert_array_equal(got.numpy(), want)
 
 
+def test_results_are_handed_on_by_dlpack():
+    pos, mass = arguments("energy")
+    gradient = torch.from_dlpack(irgrad.grad(kernel("energy"), wrt="pos")(pos.numpy(), mass.numpy()))
+    pos.requires_grad_()
+    kernel("energy")(pos, mass).backward()
+    same(gradient, pos.grad)
+    a, x, z = arguments("chain")
+    y, _ = kernel("chain")(a, x, z)
+    assert np.from_dlpack(y).__array_interface__["data"][0] == y.data_ptr()
+
+
 def test_names_numbers_and_other_arrays():
     pos, mass = arguments("energy")
     want = kernel("energy")(pos, mass)
