@@ -304,3 +304,24 @@ def test_a_status_is_an_error_in_every_transform():
         with pytest.raises(irgrad.KernelError, match="the matrix is singular"):
             call()
     same(solve(good, good), good)
+
+
+def test_a_thousand_steps_of_training_take_no_more_memory():
+    from pathlib import Path
+
+    pos, mass = arguments("energy")
+    pos.requires_grad_()
+    chosen = torch.optim.SGD([pos], lr=1e-4)
+
+    def resident():
+        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+    seen = []
+    for step in range(1100):
+        chosen.zero_grad()
+        loss = kernel("energy")(pos, mass) + (pos**2).sum()
+        loss.backward()
+        chosen.step()
+        if step in (99, 1099):
+            seen.append((resident(), float(loss.detach())))
+    assert seen[1][1] < seen[0][1] and seen[1][0] - seen[0][0] < 1 << 20
