@@ -190,3 +190,31 @@ def test_second_derivatives(name: str) -> None:
         step[i, j] = 1e-6
         want = (gradient(a + step, b) - gradient(a - step, b)) / 2e-6
         np.testing.assert_allclose(got[i, j], want, rtol=1e-6, atol=1e-8)
+
+
+QUATERNIONS = r"""
+#include <Eigen/Geometry>
+using namespace Eigen;
+extern "C" double turned(const double *x, long n) {
+  Quaterniond a(x[0], x[1], x[2], x[3]), b(x[4], x[5], x[6], x[n - 1]);
+  Quaterniond c = a * b;
+  return c.w() + c.x() * c.y() + c.z();
+}
+"""
+
+
+@pytest.mark.parametrize("level", [None, "O3"])
+def test_products_of_quaternions(level: str | None) -> None:
+    """Vector code flips the signs of some lanes by the bits of a constant."""
+    library = ig.load(QUATERNIONS, language="c++", opt=level, include=[header_folder(*EIGEN)])
+    kernel = library.kernel("turned", "f64(f64[n] x, i64 n)")
+
+    def turned(x: Any) -> Any:
+        (aw, ax, ay, az), (bw, bx, by, bz) = x[:4], x[4:]
+        cx, cy = aw * bx + ax * bw + ay * bz - az * by, aw * by - ax * bz + ay * bw + az * bx
+        return aw * bw - ax * bx - ay * by - az * bz + cx * cy + aw * bz + ax * by - ay * bx + az * bw
+
+    x = np.array([0.5, 0.3, 1.2, 0.7, 0.9, 0.4, 0.8, 0.6])
+    want = [turned(x + 1e-20j * e).imag / 1e-20 for e in np.eye(8)]
+    np.testing.assert_allclose(ig.grad(kernel)(x), want, rtol=1e-13)
+    np.testing.assert_allclose(ig.jvp(kernel, (x,), (x,))[1], np.dot(want, x), rtol=1e-13)

@@ -66,6 +66,8 @@ void none(double x) { (void)x; }
      "there is nothing to differentiate", "`empty` has no parameters"),
     ("void r(double x) { __enzyme_truncate((void *)square, x); }",
      "`__enzyme_truncate` is not supported", "supported are"),
+    ("void *__enzyme_tosparse(void *, ...); void *r(double *x) { return __enzyme_tosparse((void *)square, x); }",
+     "`__enzyme_tosparse` is not supported", "__enzyme_todense"),
     ("double r(double *x) { return __enzyme_autodiff((void *)sum, x, 1.0, 3); }",
      "the shadow of parameter 1 `x` of `sum` is a `double`", "the parameter is a `ptr`"),
     ("double r(struct large b) { return __enzyme_autodiff((void *)onlarge, enzyme_dup, b, b); }",
