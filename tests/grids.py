@@ -161,9 +161,10 @@ def on_parts(threads: int, order: Order = list, workers: int = 1) -> Iterator[li
     usual = primitive.LOWERINGS["cpu"]
 
     def lower(ctx: Any, *operands: Any, spec: Any, sizes: Any, constants: Any, batch: Any) -> Any:
-        if any(n != 1 for n in batch):
-            return usual(ctx, *operands, spec=spec, sizes=sizes, constants=constants, batch=batch)
         inner, rows, own = without_tape(ctx, operands, spec)
+        if any(n != 1 for n in batch):  # a tape that a call on threads has given is none
+            ctx, operands, spec = (inner, rows, own) if spec.reads_tape else (ctx, operands, spec)
+            return usual(ctx, *operands, spec=spec, sizes=sizes, constants=constants, batch=batch)
         call = call_of(inner.avals_in, own, sizes, constants, batch)
         shapes = [tuple(aval.shape) for aval in inner.avals_out]
         plan = device_parts.plan_of(own, call.items, shapes, lambda most: threads, device=False)

@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterable
 
 from irgrad.engine.analyses.evolution.affine import Affine, Symbol
 from irgrad.engine.analyses.evolution.induction import Induction
+from irgrad.engine.grids.ownership import UNKNOWN, base_of, made_of, own_addresses, root_of
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.locations import locate
@@ -27,10 +28,9 @@ from irgrad.engine.normalise.iterations import ITERATION
 from irgrad.rules.effects import facts
 from irgrad.rules.errors import Unsupported
 
-__all__ = ["UNKNOWN", "handed_on", "make_atomic", "make_plain", "only_added_to", "root_of", "thread_local"]
+__all__ = ["handed_on", "make_atomic", "make_plain", "only_added_to", "thread_local"]
 
 _ADJOINT = (".rev.", ".vjp.")
-_SAME = having("same_memory")
 _ACCESSES = (having("reads") | having("writes")) - having("calls")
 _ORDER = "monotonic"
 _LINKS = 6  # additions in a row
@@ -42,15 +42,21 @@ _LINKS = 6  # additions in a row
 def make_atomic(module: Module) -> None:
     """Additions to memory in reverse derivatives of iterations become atomic. Raises Unsupported for what such a
     derivative writes otherwise, except to memory of its own, and zeros."""
+    own = own_addresses(module)
     for fn in _reached(module):
         uses = uses_of(fn.blocks)
         for block in fn.blocks:
             for instr in list(block.instructions):
-                if instr.opcode == "store" and not isinstance(root_of(instr.operands[1]), Instruction):
-                    if not _added(block, instr, uses) and not is_zero(instr.operands[0]):
+                if instr.opcode == "store" and not _alone(instr.operands[1], own):
+                    if not _added(block, instr, uses, own) and not is_zero(instr.operands[0]):
                         raise _refused(module, instr, "an iteration's derivative writes what is no sum to memory")
                 elif instr.is_call:
                     _check_call(module, instr)
+
+
+def _alone(pointer: Value, own: Collection[Value]) -> bool:
+    """Whether an address leads to memory of the iteration: of the function, or of its primal sweep."""
+    return isinstance(root_of(pointer), Instruction) or made_of(pointer) in own
 
 
 def _reached(module: Module) -> list[Function]:
@@ -66,7 +72,7 @@ def _reached(module: Module) -> list[Function]:
     return list(found)
 
 
-def _added(block: Block, store: Instruction, uses: Uses) -> bool:
+def _added(block: Block, store: Instruction, uses: Uses, alone: Collection[Value]) -> bool:
     """Make `*p = *p + x` atomic, if that is what a store does; x may be several terms, and vectors of such."""
     total, pointer = store.operands
     found = _terms(block, total, pointer, uses)
@@ -75,7 +81,7 @@ def _added(block: Block, store: Instruction, uses: Uses) -> bool:
     old, terms, links = found
     row = block.instructions
     between = row[row.index(old) + 1 : row.index(store)]
-    if any(_meets(i, pointer) for i in between) or old.ordering or old.volatile or not terms:
+    if any(_meets(i, pointer, alone) for i in between) or old.ordering or old.volatile or not terms:
         return False
     at = Builder(block, row.index(store))
     at.metadata = {k: v for k, v in store.metadata.items() if k == "dbg"}
@@ -119,13 +125,15 @@ def _terms(
     return None
 
 
-def _meets(instr: Instruction, pointer: Value) -> bool:
+def _meets(instr: Instruction, pointer: Value, alone: Collection[Value]) -> bool:
     """Whether an instruction may write to the array that an address is in. What two arguments lead to are two arrays,
-    or parts of one that the function adds to each for itself."""
+    or parts of one that the function adds to each for itself. alone: addresses of memory of the iteration, in which
+    that of the others is not"""
     if instr.opcode not in ("store", "atomicrmw"):
         return instr.is_call and not _quiet(instr.callee_name or "")
-    own, other = root_of(pointer), root_of(instr.operands[1 if instr.opcode == "store" else 0])
-    return own is other or UNKNOWN in (own, other)
+    target = instr.operands[1 if instr.opcode == "store" else 0]
+    own, other = root_of(pointer), root_of(target)
+    return made_of(target) not in alone and (own is other or UNKNOWN in (own, other))
 
 
 def _quiet(name: str) -> bool:
@@ -151,28 +159,6 @@ def _refused(module: Module, instr: Instruction, what: str) -> Unsupported:
     return Unsupported(f"a loop cannot run on many threads: {what}", where=locate(module, instr),
                        because="other iterations may do the same to the same memory",
                        fix="batch over the loop with jax.vmap, or leave its promise out")  # fmt: skip
-
-
-UNKNOWN = Argument(ty.PTR, "unknown", -1)
-"""Stands for what nothing is known of."""
-
-
-def _base(instr: Instruction) -> Value | None:
-    """The address that an address is made of, where it is one."""
-    pointers = [o for o in instr.operands if o.type.is_ptr] if instr.opcode in _SAME else []
-    return pointers[0] if len(pointers) == 1 else None
-
-
-def root_of(pointer: Value) -> Value:
-    """What an address is an address in: an argument, a variable, an allocation of the function, or `UNKNOWN`."""
-    while isinstance(pointer, Instruction) and (base := _base(pointer)) is not None:
-        pointer = base
-    if not isinstance(pointer, Instruction) or pointer.opcode == "alloca":
-        return pointer
-    name = (pointer.callee_name or "") if pointer.is_call else ""
-    known = facts(name) if name else None
-    fresh = name == "irgrad.tape.alloc" or (known is not None and known.kind == "allocator")
-    return pointer if fresh else UNKNOWN
 
 
 # -- when it is known what they are -----------------------------------------------------------------------------------
@@ -201,7 +187,7 @@ def only_added_to(fn: Function, root: Value) -> bool:
         for n, operand in enumerate(instr.operands):
             if not operand.type.is_ptr or root_of(operand) is not root:
                 continue
-            if _base(instr) is operand:
+            if base_of(instr) is operand:
                 continue
             if not (instr.opcode == "atomicrmw" and instr.pred == "fadd" and n == 0):
                 return False
@@ -216,7 +202,7 @@ def handed_on(fn: Function, root: Value, silent: Collection[str] = ()) -> bool:
         value = work.pop()
         for user in uses.get(value, ()):
             name = user.callee_name or "" if user.is_call else ""
-            if _base(user) is value:
+            if base_of(user) is value:
                 work.append(user)
             elif user.opcode == "store" and user.operands[0] is value:
                 return True

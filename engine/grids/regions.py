@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.loops import Loop, Loops
 from irgrad.engine.analyses.evolution.induction import Induction
-from irgrad.engine.grids.accumulations import UNKNOWN, handed_on, make_plain, only_added_to, root_of, thread_local
+from irgrad.engine.grids.accumulations import handed_on, make_plain, only_added_to, thread_local
 from irgrad.engine.grids.heap import adopt_memory
+from irgrad.engine.grids.ownership import UNKNOWN, root_of
 from irgrad.engine.grids.static_tape import place_tape
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder

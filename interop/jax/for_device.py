@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from irgrad.engine.differentiate.tape.long_tapes import WholeTape
 from irgrad.engine.grids.threads_of_loops import for_device
@@ -19,14 +19,22 @@ from irgrad.engine.normalise.iterations import promises
 from irgrad.engine.signature.slots import TAPE
 from irgrad.interop.programs.algebra import Spec
 
-__all__ = ["with_tape", "without_tape"]
+if TYPE_CHECKING:
+    from irgrad.engine.kernel.kernel import Kernel
+
+__all__ = ["keeps_tape", "with_tape", "without_tape"]
+
+
+def keeps_tape(kernel: Kernel) -> bool:
+    """Whether a tape goes from call to call on a device."""
+    return kernel.options.tape == "store" and not promises(kernel.source.text)
 
 
 def without_tape(ctx: Any, operands: Sequence[Any], spec: Spec) -> tuple[Any, list[Any], Spec]:
     """The call of the kernel `for_device`, which neither gets nor gives a tape. The call as it is where its tape has to
     be stored."""
     taped = spec.tape is not None or spec.reads_tape
-    if taped and spec.kernel.options.tape == "store" and not promises(spec.kernel.source.text):
+    if taped and keeps_tape(spec.kernel):
         return ctx, list(operands), spec
     if spec.kernel.options.checkpoint and spec.cotangents is not None:
         warnings.warn(f"`{spec.kernel.name}` keeps a tape of all iterations on the GPU: `checkpoint` and `tape_memory` "

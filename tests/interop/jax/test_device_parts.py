@@ -92,6 +92,15 @@ double scratch(const double *x, long n, long m) {
     }
     return s;
 }
+double listed(const double *x, long n, long m) {
+    double s = 0;
+    EACH for (long i = 0; i < n; i++) {
+        double **rows = malloc(m * sizeof *rows);
+        for (long j = 0; j < m; j++) { rows[j] = malloc(sizeof(double)); rows[j][0] = sin(x[i] * j); }
+        for (long j = 0; j < m; j++) s += rows[j][0] * rows[m-1-j][0];
+    }
+    return s;
+}
 double clauses(const double *x, double a, long n) {
     double s = 0;
     #pragma omp simd reduction(+:s)
@@ -125,6 +134,7 @@ def _cases() -> dict[str, Made]:
     moments = _kernel("moments", "void(f64[n] x, out f64[3] out, i64 n)")
     single = _kernel("single", "f32(f32[n] x, f32[2] p, i64 n)")
     scratch = _kernel("scratch", "f64(f64[n] x, i64 n, i64 m)")
+    listed = _kernel("listed", "f64(f64[n] x, i64 n, i64 m)")
     clauses = _kernel("clauses", "f64(f64[n] x, f64 a, i64 n)")
     return {
         "gather": (lambda x: gather(x, AT), (X,)),
@@ -137,6 +147,7 @@ def _cases() -> dict[str, Made]:
         "moments": (lambda x: (moments(x) * np.array([1.0, 2, 3])).sum(), (X,)),
         "single": (single, (X.astype(np.float32), np.array([0.3, 0.4], np.float32))),
         "scratch": (lambda x: scratch(x, m=5), (X,)),
+        "listed": (lambda x: listed(x, m=5), (X,)),
         "clauses": (clauses, (X, 0.7)),
     }
 
@@ -169,7 +180,7 @@ def _shuffled(numbers: Any) -> list[int]:
 
 
 CELLS = [(name, word) for name in CASES for word in ("value", "grad", "value and grad", "jvp")]
-CELLS += [(name, "hvp") for name in CASES if name not in ("rows", "scratch")]  # see below
+CELLS += [(name, "hvp") for name in CASES if name != "listed"]  # see below
 
 
 @pytest.mark.parametrize(("name", "word"), CELLS)
@@ -184,11 +195,13 @@ def test_threads_give_what_the_cpu_gives(name: str, word: str) -> None:
     _compared(got, wanted, 2e-6 if name == "single" else 1e-13)
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_threads_at_once(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "word"), [(name, "value and grad") for name in CASES] + [("rows", "hvp"), ("scratch", "hvp")]
+)
+def test_threads_at_once(name: str, word: str) -> None:
     """Threads of the system that run at the same time: additions that meet are atomic."""
     f, args = CASES[name]
-    function = _derivative("value and grad", f, len(args))
+    function = _derivative(word, f, len(args))
     wanted = jax.jit(function)(*args)
     with on_parts(32, workers=8):
         got = jax.jit(function)(*args)
@@ -291,8 +304,8 @@ def test_what_runs_in_one_thread_says_so() -> None:
     for name, why in (("carried", "goes on with what the one before it left"), ("silent", "nothing says that")):
         with pytest.warns(OneThread, match=rf"`{name}` runs in one thread of the GPU: <string>:\d+:\d+: .*{why}"):
             _lowered(_kernel(name, "f64(f64[n] x, i64 n)"), shape)
-    with pytest.warns(OneThread, match=r"`scratch` runs in one thread of the GPU: <string>:\d+:\d+: other iterations"):
-        _lowered(_derivative("hvp", CASES["scratch"][0], 1), shape)
+    with pytest.warns(OneThread, match=r"`listed` runs in one thread of the GPU: <string>:\d+:\d+: other iterations"):
+        _lowered(_derivative("hvp", CASES["listed"][0], 1), shape)
 
 
 def test_a_kernel_without_a_loop_says_nothing(recwarn: pytest.WarningsRecorder) -> None:
@@ -397,7 +410,7 @@ def test_xla_copies_nothing_between_launches(name: str) -> None:
 
 
 def test_a_plan_that_many_threads_cannot_run_names_the_line() -> None:
-    f, args = CASES["rows"]
+    f, args = CASES["listed"]
     with pytest.raises(Unsupported, match="a loop cannot run on many threads") as caught, on_parts(5):
         jax.jit(_derivative("hvp", f, len(args)))(*args)
     assert caught.value.where.startswith("<string>:") and "jax.vmap" in caught.value.fix

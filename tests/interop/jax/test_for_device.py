@@ -6,6 +6,8 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+import jax
+import numpy as np
 import pytest
 
 import irgrad
@@ -15,6 +17,7 @@ from irgrad.engine.signature.slots import TAPE
 from irgrad.interop.jax.for_device import with_tape, without_tape
 from irgrad.interop.programs.algebra import Kept, Spec
 
+jax.config.update("jax_enable_x64", True)
 EACH = "#pragma clang loop vectorize(assume_safety)\n"
 TEXT = """double f(const double *x, long n) {{ double s = 0;
 {}for (long i = 0; i < n; i++) s += x[i] * x[i] * x[i]; return s; }}"""
@@ -62,3 +65,18 @@ def test_states_in_place_of_a_tape_are_for_the_cpu(recwarn: pytest.WarningsRecor
     assert not recwarn.list
     with pytest.warns(WholeTape, match=r"`f` keeps a tape of all iterations on the GPU: `checkpoint` and"):
         assert without_tape(context, ["x", "w"], gradient)[2].kernel is for_device(kernel)
+
+
+def test_no_tape_is_asked_for_where_the_default_is_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be zeros, which a reverse sweep on the CPU must not read; a tape that is to be stored is a tape."""
+    library = irgrad.load("""void f(const double *x, double *y, long n) {
+        for (long i = 0; i < n; i++) { double s = x[i]; for (int j = 0; j < 5; j++) s = (1 + s * s) * x[i]; y[i] = s; }
+    }""")
+
+    def taped(**options: Any) -> bool:
+        kernel = library.kernel("f", "void(f64[n] x, out f64[n] y, i64 n)", **options)
+        return "tape" in str(jax.make_jaxpr(lambda x: jax.vjp(kernel, x)[1](x))(np.ones(6)))
+
+    assert taped()
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert (taped(), taped(tape="store"), taped(device="cpu")) == (False, True, True)

@@ -1,0 +1,180 @@
+"""Whose memory an address leads to.
+
+Memory may be an iteration's own across its two sweeps. The primal sweep, `X.aug.NAME`, keeps what the reverse sweep,
+`X.rev.NAME`, reads in records: it allocates and returns them, and the other gets them as its last arguments. Addresses
+in a record that lead to memory which the first sweep has allocated, and which it stores nowhere but in records, are
+known to that iteration alone: what its reverse sweep writes there meets no other iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.model import Argument, ConstInt, ConstUndef, Function, Instruction, Module, Value
+from irgrad.engine.ir.opcodes import having
+from irgrad.engine.ir.uses import Uses, uses_of
+from irgrad.engine.normalise.iterations import ITERATION
+from irgrad.rules.effects import facts
+
+__all__ = ["UNKNOWN", "base_of", "made_of", "own_addresses", "root_of"]
+
+_SAME = having("same_memory")
+_PRIMAL, _REVERSE = ".aug.", ".rev."
+
+UNKNOWN = Argument(ty.PTR, "unknown", -1)
+"""Stands for what nothing is known of."""
+
+
+def base_of(instr: Instruction) -> Value | None:
+    """The address that an address is made of, where it is one."""
+    pointers = [o for o in instr.operands if o.type.is_ptr] if instr.opcode in _SAME else []
+    return pointers[0] if len(pointers) == 1 else None
+
+
+def made_of(pointer: Value) -> Value:
+    """What an address is made of, step by step of single addresses."""
+    while isinstance(pointer, Instruction) and (base := base_of(pointer)) is not None:
+        pointer = base
+    return pointer
+
+
+def root_of(pointer: Value) -> Value:
+    """What an address is an address in: an argument, a variable, an allocation of the function, or `UNKNOWN`."""
+    pointer = made_of(pointer)
+    if not isinstance(pointer, Instruction) or pointer.opcode == "alloca":
+        return pointer
+    return pointer if _allocates(pointer) else UNKNOWN
+
+
+def _allocates(instr: Instruction) -> bool:
+    name = (instr.callee_name or "") if instr.is_call else ""
+    known = facts(name) if name else None
+    return name == "irgrad.tape.alloc" or (known is not None and known.kind == "allocator")
+
+
+# -- records of iterations --------------------------------------------------------------------------------------------
+
+
+def own_addresses(module: Module) -> set[Value]:
+    """Addresses that reverse sweeps of iterations load from their records and that lead to memory of their own."""
+    found: set[Value] = set()
+    calls: dict[str, list[Instruction]] = {}
+    for fn in module.functions.values():
+        for instr in fn.instructions():
+            if instr.is_call and ITERATION in (instr.callee_name or ""):
+                calls.setdefault(instr.callee_name or "", []).append(instr)
+    for name, fn in module.functions.items():
+        before, mark, behind = name.rpartition(_REVERSE)
+        while mark:  # of a derivative of a derivative either one may be the iteration's
+            primal = module.functions.get(f"{before}{_PRIMAL}{behind}")
+            if ITERATION in behind and primal is not None and primal.blocks:
+                found |= _from_records(fn, primal, calls.get(name, []))
+            before, mark, more = before.rpartition(_REVERSE)
+            behind = f"{more}{_REVERSE}{behind}"
+    return found
+
+
+def _from_records(fn: Function, primal: Function, calls: list[Instruction]) -> set[Value]:
+    records = _records(primal)
+    first = len(fn.args) - len(records)
+    given = set(fn.args[first:])
+    kept = [value for call in calls for value in call.args[first:]]  # what the loop has kept of the primal sweep
+    if not kept or not all(isinstance(v, Instruction) and v.opcode == "load" and v.type.is_ptr for v in kept):
+        return set()
+    own = _own_offsets(primal, records)
+    loads = (i for i in fn.instructions() if i.opcode == "load" and i.type.is_ptr)
+    return {i for i in loads if (place := _place(i.operands[0])) is not None and place[0] in given and place[1] in own}
+
+
+def _records(primal: Function) -> list[Value]:
+    """What a function allocates and returns, of which nothing else has the address; [] where it returns an address of
+    something else."""
+    returned = [v for block in primal.blocks if block.terminator.opcode == "ret" and block.terminator.operands
+                for v in _leaves(block.terminator.operands[0])]  # fmt: skip
+    found = list(dict.fromkeys(v for v in returned if v.type.is_ptr))
+    uses = uses_of(primal.blocks)
+    whole = all(isinstance(v, Instruction) and _allocates(v) and not _escapes(v, uses, set()) for v in found)
+    return found if whole and len(found) == len([v for v in returned if v.type.is_ptr]) else []
+
+
+def _leaves(value: Value) -> Iterator[Value]:
+    """The parts that a value was made of."""
+    while isinstance(value, Instruction) and value.opcode == "insertvalue":
+        yield from _leaves(value.operands[1])
+        value = value.operands[0]
+    if not isinstance(value.type, ty.StructType):
+        yield value
+
+
+def _own_offsets(primal: Function, records: list[Value]) -> set[int]:
+    """Where all records have an address of memory that the function has allocated, and that is in records alone."""
+    uses, held = uses_of(primal.blocks), set(records)
+    found: dict[tuple[Value, int], bool] = {}
+    for store in primal.instructions():
+        if store.opcode != "store" or not store.operands[0].type.is_ptr:
+            continue
+        place = _place(store.operands[1])
+        if place is not None and place[0] in held:
+            sources = _sources(store.operands[0])
+            own = all(isinstance(v, Instruction) and _allocates(v) and not _escapes(v, uses, held) for v in sources)
+            found[place] = found.get(place, True) and own
+    offsets = {offset for _, offset in found}
+    return {offset for offset in offsets if all(found.get((record, offset)) for record in records)}
+
+
+def _sources(pointer: Value) -> set[Value]:
+    """What an address may be made of, through merges, without what is not set on a path."""
+    found, work = set[Value](), [pointer]
+    seen = set(work)
+    while work:
+        value = made_of(work.pop())
+        if isinstance(value, Instruction) and value.opcode in ("phi", "select"):
+            more = [o for o in value.operands if o.type.is_ptr and o not in seen]
+            seen.update(more)
+            work += more
+        elif not isinstance(value, ConstUndef):
+            found.add(value)
+    return found
+
+
+def _escapes(memory: Value, uses: Uses, records: set[Value]) -> bool:
+    """Whether the address of memory may be known elsewhere than in the function, what it returns, and records."""
+    work, seen = [memory], {memory}
+    while work:
+        value = work.pop()
+        for user in uses.get(value, ()):
+            if user.opcode == "store" and user.operands[0] is value:
+                place = _place(user.operands[1])
+                if place is None or place[0] not in records or not value.type.is_ptr:
+                    return True
+            elif user.opcode in _SAME or user.opcode == "insertvalue":
+                if user not in seen:
+                    seen.add(user)
+                    work.append(user)
+            elif user.opcode not in _QUIET and not (user.is_call and _only_uses(user)):
+                return True
+    return False
+
+
+_QUIET = ("load", "store", "icmp", "ret")
+
+
+def _only_uses(call: Instruction) -> bool:
+    """Whether a call does nothing with an address but to use, to note or to free what it leads to."""
+    name = call.callee_name or ""
+    known = facts(name) if name else None
+    named = name.startswith(("llvm.mem", "llvm.lifetime.", "irgrad.tape."))
+    return named or (known is not None and known.kind == "deallocator")
+
+
+def _place(pointer: Value) -> tuple[Value, int] | None:
+    """An address as another one and bytes behind it; None where they are not constant."""
+    offset = 0
+    while isinstance(pointer, Instruction) and pointer.opcode == "getelementptr":
+        index = pointer.operands[1]
+        if len(pointer.operands) != 2 or pointer.elem is None or not isinstance(index, ConstInt):
+            return None
+        offset += index.value * ty.size_of(pointer.elem)
+        pointer = pointer.operands[0]
+    return pointer, offset
