@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from irgrad.engine.analyses.control.independent import worksharing_loops
+from irgrad.engine.analyses.control.promises import worksharing_loops
 from irgrad.engine.codegen.llvm import binding, check_text, parse
 from irgrad.engine.codegen.masked import masked_memory
 from irgrad.engine.codegen.passes import Code, Settings, llvm_pass, run_passes, text_pass

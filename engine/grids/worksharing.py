@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 
-from irgrad.engine.analyses.control.independent import WORKSHARING
+from irgrad.engine.analyses.control.promises import WORKSHARING
 from irgrad.engine.ir.text.outline import calls_of, function_bodies
 
 __all__ = ["mark_worksharing"]

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from irgrad.engine.analyses.control.cache import get
-from irgrad.engine.analyses.control.independent import WORKSHARING, dependence, is_worksharing
 from irgrad.engine.analyses.control.loops import Loop, Loops
+from irgrad.engine.analyses.control.promises import WORKSHARING, is_worksharing, not_promised
 from irgrad.engine.analyses.evolution.affine import Affine
 from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.ir import types as ty
@@ -82,7 +82,7 @@ def outline_iterations(module: Module, fn: Function) -> list[str]:
     work = list(get(Loops, fn).top)
     while work:
         loop = work.pop(0)
-        why = dependence(module, loop)
+        why = not_promised(module, loop)
         outlined = None if why else _Outlined(module, fn, loop)
         why = why or (outlined.refusal if outlined is not None else "")
         if why:

@@ -1,7 +1,9 @@
 """Dependence: may two iterations of a loop touch the same bytes, one of them writing, and how far are they apart?
 
-For a loop, and two accesses in it, the answer is a `Relation`: never, or an interval of distances, the iteration of the
-second access minus that of the first. The iterations of loops around it are the same, those of loops inside are free.
+Accesses of which the source promises it (`control/promises.py`) do not. For a loop, and two others in it, the answer is
+a `Relation`: never, or an interval of distances, the iteration of the second access minus that of the first. The
+iterations of loops around it are the same, those of loops inside are free.
+
 Method: the difference of the two addresses as a linear form (`affine.py`),
 
     difference = c + s * d + inner,    inner between lo and hi,
@@ -19,6 +21,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from irgrad.engine.analyses.control.loops import Loop
+from irgrad.engine.analyses.control.promises import promised_accesses
 from irgrad.engine.analyses.evolution.affine import Affine, Scaled, Symbol
 from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.analyses.evolution.trips import Expr, signed
@@ -85,14 +88,16 @@ class Dependence:
         return self._accesses[loop]
 
     def pairs(self, loop: Loop) -> Iterable[tuple[Access, Access, Relation]]:
-        """All pairs of which one writes, an access with itself too, that may meet in two iterations of the loop."""
+        """All pairs of which one writes, an access with itself too, that may meet in two iterations of the loop, and
+        of which no promise says that they do not."""
         every = self.accesses(loop)
         if len(every) > _MANY:
             yield every[0], every[-1], _any(f"the loop has more than {_MANY} accesses, which are not compared")
             return
+        kept = promised_accesses(self.pointers.module, loop)
         for number, a in enumerate(every):
             for b in every[number:]:
-                if a.writes or b.writes:
+                if (a.writes or b.writes) and not (a.instr in kept and b.instr in kept):
                     relation = self.relation(loop, a, b)
                     if relation.carried:
                         yield a, b, relation

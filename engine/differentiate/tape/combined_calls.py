@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.control.cache import get
-from irgrad.engine.analyses.control.independent import SILENT
 from irgrad.engine.analyses.control.loops import Loops
+from irgrad.engine.analyses.control.promises import SILENT
 from irgrad.engine.analyses.memory.objects import resolve
 from irgrad.engine.differentiate.primitives.rows import libm_cost, pure_call
 from irgrad.engine.differentiate.shared.reverse_facts import ReverseFacts

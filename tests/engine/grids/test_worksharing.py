@@ -7,7 +7,7 @@ import re
 import pytest
 
 import irgrad
-from irgrad.engine.analyses.control.independent import worksharing_loops
+from irgrad.engine.analyses.control.promises import worksharing_loops
 from irgrad.engine.grids.threads_of_loops import shared_loops
 from irgrad.engine.grids.worksharing import mark_worksharing
 from irgrad.engine.ir.text.reader import read

@@ -19,6 +19,36 @@ def test_a_step_of_the_whole_address_space_is_none() -> None:
     assert [relation.carried for _, _, relation in dependence.pairs(loop)] == [True]
 
 
+PROMISED = """
+define void @f(ptr noalias %x, ptr noalias %at, ptr noalias %n) {
+entry:
+  %count = load i64, ptr %n
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %ap = getelementptr inbounds i64, ptr %at, i64 %i
+  %a = load i64, ptr %ap, !llvm.access.group !1
+  %p = getelementptr inbounds double, ptr %x, i64 %a
+  store double 1.0, ptr %p GROUP
+  %next = add nuw nsw i64 %i, 1
+  %more = icmp eq i64 %next, %count
+  br i1 %more, label %done, label %loop, !llvm.loop !2
+done:
+  ret void
+}
+!1 = distinct !{}
+!2 = distinct !{!2, !3}
+!3 = !{!"llvm.loop.parallel_accesses", !1}
+"""
+
+
+@pytest.mark.parametrize(("group", "carried"), [("", [True]), (", !llvm.access.group !1", [])])
+def test_a_promise_is_taken_for_granted(group: str, carried: list[bool]) -> None:
+    """Of accesses by unknown subscripts nothing is known but that."""
+    dependence, (loop,) = analysed(PROMISED.replace("GROUP", group))
+    assert [relation.carried for _, _, relation in dependence.pairs(loop)] == carried
+
+
 # -- random nests ------------------------------------------------------------------------------------------------------
 
 SIZES = (5, 4)

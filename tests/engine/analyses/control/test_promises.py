@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from irgrad.engine.analyses.control.cache import get
-from irgrad.engine.analyses.control.independent import (
+from irgrad.engine.analyses.control.loops import Loops
+from irgrad.engine.analyses.control.promises import (
     WORKSHARING,
-    dependence,
     is_worksharing,
+    not_promised,
     worksharing_loops,
 )
-from irgrad.engine.analyses.control.loops import Loops
 from irgrad.engine.ir.text.reader import read
 
 TEXT = """
@@ -57,7 +57,7 @@ NOTHING = "nothing says that its iterations are independent"
 def test_every_access_has_to_be_promised(text: str, why: str) -> None:
     module = read(text)
     (loop,) = get(Loops, module.functions["f"]).all
-    assert dependence(module, loop) == why
+    assert not_promised(module, loop) == why
 
 
 @pytest.mark.parametrize(
@@ -75,12 +75,12 @@ def test_atomic_operations_stay_with_one_thread(rows: str, more: str, node: str)
     text = TEXT.replace("GROUP", "!1").replace('"llvm.loop.parallel_accesses"', f'"{node}"')
     module = read(more + text.replace("  %next = add", f"  {rows}\n  %next = add"))
     (loop,) = get(Loops, module.functions["f"]).all
-    assert dependence(module, loop) == ATOMIC
+    assert not_promised(module, loop) == ATOMIC
 
 
 def test_worksharing_loops_have_a_node() -> None:
     text = TEXT.replace("GROUP", "!2").replace('"llvm.loop.parallel_accesses", !1', f'"{WORKSHARING}"')
     module = read(text)
     (loop,) = get(Loops, module.functions["f"]).all
-    assert dependence(module, loop) == "" and is_worksharing(module, loop) and worksharing_loops(text) == ["!3"]
+    assert not_promised(module, loop) == "" and is_worksharing(module, loop) and worksharing_loops(text) == ["!3"]
     assert worksharing_loops(TEXT) == []

@@ -1,6 +1,7 @@
-"""Loops whose iterations may run in any order and at once.
+"""What the source promises of loops: that their iterations may run in any order and at once.
 
-What is asked here is what the source promises: `#pragma omp simd`, `#pragma clang loop vectorize(assume_safety)`, which
+What is found without a promise is `evolution/dependence.py`, which takes promises for granted. A promise is `#pragma
+omp simd`, `#pragma clang loop vectorize(assume_safety)`, which
 LLVM keeps as access groups, and `#pragma omp for`, which a node of ours tells (`grids/worksharing.py`). A loop is
 promised independent where every instruction in it that may touch memory belongs to a group that the loop's metadata
 names (`llvm.loop.parallel_accesses`, LLVM's language reference), or where it has that node. Atomic operations stay with
@@ -16,7 +17,7 @@ from irgrad.engine.ir.model import Function, Instruction, Module
 from irgrad.engine.ir.opcodes import having
 from irgrad.rules.effects import facts
 
-__all__ = ["SILENT", "WORKSHARING", "dependence", "is_worksharing", "worksharing_loops"]
+__all__ = ["SILENT", "WORKSHARING", "is_worksharing", "not_promised", "promised_accesses", "worksharing_loops"]
 
 WORKSHARING = "irgrad.loop.worksharing"
 """Of the metadata of a loop whose iterations OpenMP gives to the threads of a team."""
@@ -28,8 +29,8 @@ SILENT = ("llvm.lifetime.", "llvm.dbg.", "llvm.assume", "llvm.experimental.noali
 _TOUCHES = having("reads") | having("writes")
 
 
-def dependence(module: Module, loop: Loop) -> str:
-    """Why the iterations of a loop are not known to be independent, "" where they are."""
+def not_promised(module: Module, loop: Loop) -> str:
+    """Why nobody promises that the iterations of a loop are independent, "" where somebody does."""
     promised, shared = _promised(module, loop)
     if any(_atomic(instr, set()) for block in loop.blocks for instr in block.instructions):
         return "it has atomic operations"
@@ -37,12 +38,17 @@ def dependence(module: Module, loop: Loop) -> str:
         return ""
     if not promised:
         return "nothing says that its iterations are independent"
-    for block in loop.blocks:
-        for instr in block.instructions:
-            groups = _groups(module, instr.metadata.get("llvm.access.group", ""))
-            if _touches(instr) and not groups & promised:
-                return "an access in it is not among those that the source promises to be independent"
+    accesses = {instr for block in loop.blocks for instr in block.instructions if _touches(instr)}
+    if accesses - promised_accesses(module, loop):
+        return "an access in it is not among those that the source promises to be independent"
     return ""
+
+
+def promised_accesses(module: Module, loop: Loop) -> set[Instruction]:
+    """Accesses that meet none of each other in another iteration, by the source's word."""
+    promised = _promised(module, loop)[0]
+    rows = (instr for block in loop.blocks for instr in block.instructions) if promised else ()
+    return {i for i in rows if _groups(module, i.metadata.get("llvm.access.group", "")) & promised}
 
 
 def is_worksharing(module: Module, loop: Loop) -> bool:
