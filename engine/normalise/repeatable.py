@@ -16,6 +16,7 @@ from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.cfg import Cfg
 from irgrad.engine.analyses.control.dominators import Dominators
 from irgrad.engine.analyses.control.loops import Loop, Loops
+from irgrad.engine.analyses.control.promises import SILENT
 from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.analyses.evolution.regions import Region, Regions, emit_union
 from irgrad.engine.analyses.evolution.trips import TripCount
