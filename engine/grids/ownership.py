@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Argument, ConstInt, ConstUndef, Function, Instruction, Module, Value
-from irgrad.engine.ir.opcodes import having
+from irgrad.engine.ir.opcodes import having, of_kind
 from irgrad.engine.ir.uses import Uses, uses_of
 from irgrad.engine.normalise.iterations import ITERATION
 from irgrad.rules.effects import facts
@@ -152,12 +152,18 @@ def _escapes(memory: Value, uses: Uses, records: set[Value]) -> bool:
                 if user not in seen:
                     seen.add(user)
                     work.append(user)
-            elif user.opcode not in _QUIET and not (user.is_call and _only_uses(user)):
+            elif not (user.opcode in _TELLS_NOBODY or _accesses(user, value) or (user.is_call and _only_uses(user))):
                 return True
     return False
 
 
-_QUIET = ("load", "store", "icmp", "ret")
+_TELLS_NOBODY = of_kind("compare", "terminator")
+
+
+def _accesses(instr: Instruction, pointer: Value) -> bool:
+    """Whether an instruction uses an address only for the memory behind it."""
+    place = instr.traits.address
+    return place >= 0 and [n for n, o in enumerate(instr.operands) if o is pointer] == [place]
 
 
 def _only_uses(call: Instruction) -> bool:
