@@ -115,18 +115,16 @@ def outline_segments(
 
 
 def _chosen(module: Module, fn: Function, choices: Mapping[str, Choice]) -> Iterator[tuple[Loop, str]]:
-    """The loops of a function that a choice speaks of, each with the words that name it; no loop in a chosen one."""
-    work = list(get(Loops, fn).top)
-    while work:
-        loop = work.pop(0)
+    """The loops of a function that a choice speaks of, each with the words that name it, inner ones first: to the loop
+    around it is then a call, which keeps states as well."""
+    rows: list[tuple[Block, str]] = []
+    for loop in sorted(get(Loops, fn).all, key=lambda loop: -loop.depth):
         every = EVERY if EVERY in choices and loop.depth == 1 else ""
         wanted = next((w for w in choices if _at(module, loop, w)), every)
         if wanted:
-            yield loop, wanted
-            left = {id(other.header) for other in work}  # the analyses are those of the function before
-            work = [other for other in get(Loops, fn).all if id(other.header) in left]
-        else:
-            work += loop.children
+            rows.append((loop.header, wanted))
+    for header, wanted in rows:  # the function changes on the way
+        yield next(loop for loop in get(Loops, fn).all if loop.header is header), wanted
 
 
 def _at(module: Module, loop: Loop, wanted: str) -> bool:

@@ -154,13 +154,17 @@ def check(seed: int) -> str:
     _, tangents = ig.jvp(plain, (x, y.copy(), steps), (direction[0], direction[1], None))
     seeds = (1.3, draw.normal(size=n))
     wanted = float(seeds[0] * tangents[0] + seeds[1] @ tangents[1])
+    inner = [number for number, row in enumerate(nest.source.splitlines(), 1) if "(long k" in row or "(long round" in row]
     for choice in r.sample(CHOICES, 2):
+        lines = {line: r.choice(CHOICES) for line in inner if r.random() < 0.3}
         try:
-            kernel = library.kernel("f", SIGNATURE, checkpoint={"*": choice})
+            kernel = library.kernel("f", SIGNATURE, checkpoint={"*": choice, **lines})
             outputs, pullback = ig.vjp(kernel, x, y.copy(), steps)
             rows = pullback(seeds)
         except ig.Unsupported as error:
-            return f"refused: {error}"
+            if not lines:
+                return f"refused: {error}"
+            continue
         found = float(rows[0] @ direction[0] + rows[1] @ direction[1])
         same = all(np.array_equal(a, b) for a, b in zip(outputs, values, strict=True))
         if not same or not abs(found - wanted) <= 1e-9 * (1 + abs(wanted)):

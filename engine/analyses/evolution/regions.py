@@ -28,7 +28,7 @@ from irgrad.engine.ir.rewrite import copied
 
 __all__ = ["Region", "Regions", "emit_union"]
 
-_Guard = tuple[Instruction, bool]
+_Guard = tuple[Value, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,12 +204,16 @@ class Regions:
                 end, known = above.terminator, False
                 if end.opcode == "br" and self.after.cfg.preds(block) == [above]:
                     rows = parts(end.operands[0], end.blocks[0] is block)
-                    known = all(isinstance(v, Instruction) and v.opcode == "icmp" and all(map(self.before, v.operands))
-                                for v, _ in rows)  # fmt: skip
-                    found |= {row for row in rows if known}  # type: ignore[misc]
+                    known = all(self._decided(value) for value, _ in rows)
+                    found |= {row for row in rows if known}
                 sure = sure and known
             block = above
         return frozenset(found), sure
+
+    def _decided(self, condition: Value) -> bool:
+        """Whether a condition is known before the loop, or can be asked there."""
+        asked = isinstance(condition, Instruction) and condition.opcode == "icmp"
+        return self.before(condition) or (asked and all(map(self.before, condition.operands)))  # type: ignore[attr-defined]
 
     def _certain(self) -> Sequence[Region]:
         """The regions of what runs in every iteration, apart from conditions that are known before."""
@@ -236,8 +240,10 @@ def emit_union(b: Builder, iterations: Value | None, regions: Sequence[Region]) 
     high: Value = ConstInt(ty.I64, -(2**63))
     for region in dict.fromkeys(regions):
         runs: Value | None = None
-        for compare, outcome in sorted(region.guards, key=lambda row: (row[0].name or "", row[1])):
-            holds: Value = b.insert(copied(compare, list(compare.operands)))
+        for condition, outcome in sorted(region.guards, key=lambda row: (row[0].name or "", row[1])):
+            holds = condition
+            if isinstance(condition, Instruction) and condition.opcode == "icmp":  # it may stand in the loop
+                holds = b.insert(copied(condition, list(condition.operands)))
             holds = holds if outcome else b.binary("xor", holds, ConstInt(ty.I1, 1))
             runs = holds if runs is None else b.select(runs, holds, ConstInt(ty.I1, 0))
         if region.after:

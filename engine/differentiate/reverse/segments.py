@@ -27,10 +27,10 @@ from irgrad.engine.normalise.segments import ENDLESS, Segments
 
 __all__ = ["emit_segments"]
 
-_BOX = ty.struct((ty.PTR, ty.I64, ty.PTR, ty.I64, ty.I64))
+_BOX = ty.struct((ty.PTR, ty.I64, ty.PTR, ty.I64, ty.I64, ty.I64))
 """What the tape of a loop is: the last state, iterations, states to use again, how many more there may be, iterations
-of a segment."""
-_TOP, _RAN, _SPARE, _FREE, _UNIT = range(5)
+of a segment, by which exit the loop was left."""
+_TOP, _RAN, _SPARE, _FREE, _UNIT, _EXIT = range(6)
 _CACHE = 1 << 20
 """The tape of a segment is no longer than this where it may be as long as it likes: it is written and read at once."""
 _COPY = ty.function(ty.VOID, (ty.PTR, ty.PTR, ty.I64, ty.I1))
@@ -213,6 +213,8 @@ class _Augmented(_Half):
         self.enter(out)
         for n, variable in ((_TOP, top), (_RAN, done), (_SPARE, spare), (_FREE, free), (_UNIT, unit)):
             self.b.store(self.read(variable), self.b.field(_BOX, box, n))
+        if self.made.ends is not None:
+            self.b.store(self._field(self.made.ends), self.b.field(_BOX, box, _EXIT))
         self.follow()
         b = self.b
         b.ret(b.aggregate(self.target.ftype.ret, [box]))
@@ -273,13 +275,13 @@ class _Reversed(_Half):
         b, box = self.b, self.last
         arena = self.runtime("irgrad.tape.acquire")
         top, high, spare, free, length = (
-            self.variable(b.load(kind, b.field(_BOX, box, n))) for n, kind in enumerate(_BOX.fields or ())
+            self.variable(b.load(kind, b.field(_BOX, box, n))) for n, kind in enumerate((_BOX.fields or ())[:_EXIT])
         )
         if made.ends is not None or made.choice.bytes:  # how far states are apart is another matter
             self.b.store(_number(max(made.choice.unit, 1)), length)
         low = self.variable(_number(0))
         self.total_ran = self.read(high)
-        self.exit = self._field(made.ends) if made.ends is not None else None
+        self.exit = b.load(ty.I64, b.field(_BOX, box, _EXIT)) if made.ends is not None else None
         self.sums = [self.variable(zero_of(unit.wide(arg.type))) if self.abi.adjoint[i] else None
                      for i, arg in enumerate(made.loop.args)]  # fmt: skip
         final = self.save(arena, zero_of(ty.PTR), _number(0))

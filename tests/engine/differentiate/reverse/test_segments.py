@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import irgrad as ig
+from irgrad import engine
 
 SIGNATURE = "f64(f64[n] x, i64 n, i64 steps)"
 CHOICES: tuple[Any, ...] = (1, 3, 100, "recompute", "binomial:2", "binomial:5", "memory:2kB", "memory:1MB")
@@ -215,6 +216,83 @@ def test_inner_loops_and_memory_that_changes_later() -> None:
 
     for plain, other in zip(gradients(), gradients(checkpoint={line: 2}), strict=True):
         np.testing.assert_allclose(other, plain, rtol=1e-12, atol=1e-13)
+
+
+NESTED = HEAD + """
+double f(const double *x, long n, long steps) {
+    double *u = malloc(n * sizeof *u), *w = malloc(n * sizeof *w), e = 0, s = 0.1;
+    memcpy(u, x, n * sizeof *u);
+    for (long t = 0; t < steps; t++) {
+        for (long k = 0; k < 2 + t % 5; k++) {
+            for (long i = 0; i < n; i++) w[i] = u[i] + 0.1 * sin(u[(i + 1) % n] * s);
+            memcpy(u, w, n * sizeof *u);
+            s = 0.9 * s + 0.1 * u[k % n];
+            if (s > 0.4 + 0.1 * (t % 3)) break;
+            if (s < -2) { s = -1; break; }
+        }
+        u[t % n] *= 0.9;
+    }
+    for (long i = 0; i < n; i++) e += u[i] * u[i];
+    free(u); free(w);
+    return e * s;
+}
+"""
+
+
+@pytest.mark.parametrize(("outer", "inner"), [
+    (3, 2), *(pytest.param(*pair, marks=pytest.mark.long) for pair in (
+        ("binomial:2", "recompute"), (1, "binomial:1"), ("memory:2kB", 1), ("recompute", "memory:1kB")))])  # fmt: skip
+def test_states_within_states(outer: Any, inner: Any) -> None:
+    """A time loop in a time loop: its segments run again within those of the other one."""
+    library = ig.load(NESTED)
+    lines = [number for number, row in enumerate(NESTED.splitlines(), 1) if "(long t" in row or "(long k" in row]
+    kernel = library.kernel("f", SIGNATURE, checkpoint=dict(zip(lines, (outer, inner), strict=True)))
+    assert segments(kernel) == 2
+    value, wanted = ig.value_and_grad(library.kernel("f", SIGNATURE))(X, STEPS)
+    again, found = ig.value_and_grad(kernel)(X, STEPS)
+    assert again == value
+    np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("choice", [2, pytest.param("binomial:2", marks=pytest.mark.long)])
+def test_an_inner_loop_that_ends_in_several_ways(choice: Any) -> None:
+    """Each time that it is entered it may be left by another exit."""
+    source = """double f(const double *x, long n, long steps) {
+        double s = 0.1;
+        for (long t = 0; t < steps; t++)
+            for (long k = 0; k < 50; k++) {
+                s = s * 1.1 + 0.1 * x[(k + t) % n];
+                if (s > 1 + t % 3) { s = 0.3 * s; break; }
+                if (k > 2 && t % 2) { s = 0.9 * s * x[0]; break; }
+            }
+        return s;
+    }"""
+    library = ig.load(source)
+    wanted = ig.grad(library.kernel("f", SIGNATURE))(X, STEPS)
+    found = ig.grad(library.kernel("f", SIGNATURE, checkpoint={4: choice}))(X, STEPS)
+    np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", ["buffers that change places", pytest.param("convergence", marks=pytest.mark.long)])
+def test_batches(name: str) -> None:
+    """Samples as lanes, more of them than lanes; each may leave its loop at another time."""
+    points = np.stack([X * (1 - 0.02 * k) for k in range(9)])
+    wanted = engine.batch_grad(made(name), wrt="x")(points, STEPS)
+    found = engine.batch_grad(made(name, checkpoint={"*": 3}), wrt="x")(points, STEPS)
+    np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("many", [4, pytest.param(8, marks=pytest.mark.long)])
+def test_many_cotangents(many: int) -> None:
+    """As lanes of one run, whose shadows have other sizes than the states."""
+    library = ig.load(INOUT)
+    signature = "void(inout f64[n] u, inout f64[n] w, i64 n, i64 steps, f64 k)"
+    cotangents = tuple(np.random.default_rng(k).normal(size=(many, X.size)) for k in range(2))
+    rows = [engine.multi_vjp(library.kernel("heat", signature, **options), X, 0 * X, STEPS, 0.1)[1](cotangents)
+            for options in ({}, {"checkpoint": {"*": 3}})]  # fmt: skip
+    for wanted, found in zip(*rows, strict=True):
+        if wanted is not None:
+            np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-13)
 
 
 def test_memory_is_bounded() -> None:
