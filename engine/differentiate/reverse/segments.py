@@ -32,7 +32,9 @@ _BOX = ty.struct((ty.PTR, ty.I64, ty.PTR, ty.I64, ty.I64, ty.I64))
 of a segment, by which exit the loop was left."""
 _TOP, _RAN, _SPARE, _FREE, _UNIT, _EXIT = range(6)
 _CACHE = 1 << 20
-"""The tape of a segment is no longer than this where it may be as long as it likes: it is written and read at once."""
+"""The tape of a segment is no longer than this where it may be as long as it likes, as it is written and read at once;
+where a state alone is longer, no cache holds either, and longer segments run fewer iterations again (heat equation of
+512^2 cells: half of the time)."""
 _COPY = ty.function(ty.VOID, (ty.PTR, ty.PTR, ty.I64, ty.I1))
 
 
@@ -131,6 +133,13 @@ class _Half:
             self.b.store(room, self.b.field(self.node, node, 2 + n))
         return node
 
+    def state_bytes(self) -> Value:
+        """The bytes of a state."""
+        each: Value = _number(ty.size_of(self.node))
+        for _, size in self.pieces:
+            each = self.b.add(each, size)
+        return each
+
     def restore(self, node: Value) -> None:
         """The memory as a state says."""
         for n, (address, size) in enumerate(self.pieces):
@@ -224,10 +233,7 @@ class _Augmented(_Half):
         choice = self.made.choice
         if not choice.bytes:
             return _number(choice.states or ENDLESS)
-        each: Value = _number(ty.size_of(self.node))
-        for _, size in self.pieces:
-            each = self.b.add(each, size)
-        count = self.b.binary("udiv", _number(choice.bytes // 2), each)
+        count = self.b.binary("udiv", _number(choice.bytes // 2), self.state_bytes())
         return self.b.select(self.b.icmp("ult", count, _number(2)), _number(2), count)
 
     def _unit(self, states: Value) -> Value:
@@ -357,7 +363,9 @@ class _Reversed(_Half):
         greater = self.b.icmp("ugt", peak, used)
         self.runtime("irgrad.tape.peak", self.b.select(greater, peak, used))
         each = self.b.add(self.b.binary("udiv", used, count), _number(1))
-        fits = self.b.binary("udiv", _number(min(made.choice.bytes // 2, _CACHE)), each)
+        half = made.choice.bytes // 2
+        large = self.b.icmp("ugt", self.state_bytes(), _number(_CACHE))
+        fits = self.b.binary("udiv", self.b.select(large, _number(half), _number(min(half, _CACHE))), each)
         self.b.store(self.b.select(self.b.icmp("eq", fits, _number(0)), _number(1), fits), length)
 
     def _same_way(self, count: Value, end: Value) -> None:
