@@ -157,6 +157,21 @@ def test_a_status_is_an_error():
         tf.function(half)(bad)
 
 
+def test_maps_over_samples():
+    cube = irgrad.load("double f(double x) { return x * x * x; }").kernel("f")
+    xs = tf.constant([1.0, 2.0, 3.0], tf.float64)
+
+    def slope(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = cube(x)
+        return tape.gradient(y, x)
+
+    for mapped in (tf.map_fn, tf.vectorized_map):
+        assert mapped(cube, xs).numpy().tolist() == [1, 8, 27]
+        assert mapped(slope, xs).numpy().tolist() == [3, 12, 27]
+
+
 def test_a_training_loop_in_a_graph():
     x = tf.Variable([1.0, 2.0, 3.0], dtype=tf.float64)
     kernel = library().kernel("cubes", "f64(f64[n] x, f64 a, i64 n)")
