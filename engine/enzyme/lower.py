@@ -45,6 +45,7 @@ _LINKAGE = frozenset(
 )  # fmt: skip
 _SPECIAL = re.compile(r"^@llvm\.(?:global_ctors|global_dtors|used|compiler\.used|global\.annotations) = [^\n]*\n", re.M)
 _GIVEN = re.compile(r"call [^@\n]*@[\w.]*__enzyme_\w*\((?:ptr [^,()]*sret[^,%]*%[^,]*, )?ptr (?:noundef )?%")
+_NAMES = re.compile(r"\{\n(?:[-\w.$]+:[^\n]*\n)?  ret ptr @[^\n]*\n\}")
 _UNKNOWN = re.compile(r"`(\w+)` has neither a body nor a rule")
 _WRAPPERS = 4  # templates around templates around the call
 _COMDAT = re.compile(r",? comdat(?:\([^)]*\))?")
@@ -97,7 +98,7 @@ def _simplified(text: str, whole: bool, preopt: bool) -> str:
         names = _wrappers(str(module))
         if not names:
             break
-        for fn in (fn for fn in module.functions if fn.name in names):
+        for fn in (fn for fn in module.functions if fn.name in names and not any(map(_apart, fn.attributes))):
             fn.add_function_attribute("alwaysinline")
             if whole or fn.linkage.name.startswith("linkonce"):
                 fn.linkage = "internal"
@@ -111,14 +112,22 @@ def _simplified(text: str, whole: bool, preopt: bool) -> str:
     return result
 
 
+def _apart(attributes: bytes) -> bool:
+    return b"noinline" in attributes
+
+
 def _wrappers(text: str) -> set[str]:
-    """Functions that differentiate what they are given (C++ templates around the call): they have to be inlined."""
-    found = set()
+    """Functions that differentiate what they are given (C++ templates around the call), and with them those that do
+    nothing but name a function (a lambda as a pointer): they have to be inlined."""
+    given, names = set(), set()
     for entity in cut(text):
-        if entity.body is not None and text.find(PREFIX, *entity.body) >= 0 and _GIVEN.search(text, *entity.body):
-            symbol = _SYMBOL.search(text, entity.start, entity.end)
-            found.add(bare_name(symbol[0]) if symbol else "")
-    return found
+        if entity.body is None or (symbol := _SYMBOL.search(text, entity.start, entity.end)) is None:
+            continue
+        if text.find(PREFIX, *entity.body) >= 0 and _GIVEN.search(text, *entity.body):
+            given.add(bare_name(symbol[0]))
+        elif _NAMES.search(text, entity.start, entity.end):
+            names.add(bare_name(symbol[0]))
+    return (given | names) - {"main"} if given else given
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,3 +100,27 @@ void a(double *x, double *dx, long n, double *o, double *d) {{
 """).text)  # fmt: skip
     primal = text.split("@irgrad.root.1.vjp.", 1)[1].split("\nr.", 1)[0]
     assert ("reassoc" in primal) == loose
+
+
+NAMED_BY_A_CALL = """
+declare double @__enzyme_autodiff(ptr, ...)
+define linkonce_odr ptr @pointer_of_a_lambda() {
+  ret ptr @cube
+}
+define double @cube(double %x) {
+  %s = fmul double %x, %x
+  %c = fmul double %s, %x
+  ret double %c
+}
+define double @main(double %x) {
+  %f = call ptr @pointer_of_a_lambda()
+  %d = call double (ptr, ...) @__enzyme_autodiff(ptr %f, double %x)
+  ret double %d
+}
+"""
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_function_named_by_a_call(whole: bool) -> None:
+    text = lower(NAMED_BY_A_CALL, whole=whole)
+    assert "define double @main(" in text and not re.search("call [^@\n]*@__enzyme", text)

@@ -39,6 +39,8 @@ static void reverse() {
   is(enzyme::get<0>(m), 12, "mixed a"), is(enzyme::get<1>(m), 8, "mixed b"), is(enzyme::get<2>(m), 6, "mixed c");
   is(enzyme::get<1>(q), 24, "mixed value");
   is(enzyme::get<0>(enzyme::get<0>(enzyme::autodiff<enzyme::Reverse>(single, enzyme::Active{2.0f}))), 12, "float");
+  auto cube = enzyme::autodiff<enzyme::Reverse>(+[](double x) { return x * x * x; }, enzyme::Active{2.0});
+  is(enzyme::get<0>(enzyme::get<0>(cube)), 12, "lambda as a pointer");
   auto s = enzyme::get<0>(enzyme::autodiff<enzyme::Reverse>(norm, enzyme::Active{Point{2, 7}}));
   is(enzyme::get<0>(s).x, 4, "struct x"), is(enzyme::get<0>(s).y, 3, "struct y");
 }
