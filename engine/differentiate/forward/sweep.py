@@ -22,6 +22,7 @@ from irgrad.engine.differentiate.shadow import runtime_activity, tagged_words
 from irgrad.engine.differentiate.shadow.carried import BITS, shadow_of_address, shadow_of_bits
 from irgrad.engine.differentiate.shadow.tagged_words import Either
 from irgrad.engine.differentiate.shared import untold
+from irgrad.engine.differentiate.shared.alias_scopes import primal_scope, shadow_scope
 from irgrad.engine.differentiate.shared.copying import KEPT_METADATA, STRUCTURAL, clean_call, shadow_metadata
 from irgrad.engine.differentiate.shared.refuse import refuse
 from irgrad.engine.differentiate.shared.unit import Unit
@@ -135,7 +136,7 @@ class Sweep:
             name=instr.name, flags=flags, pred=instr.pred, elem=instr.elem, align=instr.align,
             blocks=[self.blocks[b] for b in instr.blocks], indices=instr.indices, call=clean_call(instr.call),
             volatile=instr.volatile, ordering=instr.ordering, clauses=instr.clauses,
-            metadata={k: v for k, v in instr.metadata.items() if k in KEPT_METADATA},
+            metadata={k: v for k, v in instr.metadata.items() if k in KEPT_METADATA} | primal_scope(self.unit, instr),
         )  # fmt: skip
         self.b.insert(new)
         self.values[instr] = new
@@ -154,7 +155,8 @@ class Sweep:
         """What shadow memory holds where `instr` loads."""
         self.unit.accessed(instr.type)
         pointer = self.shadow(instr.operands[0])
-        found = self.unit.memory.load(self.b, instr.type, pointer, instr.align, shadow_metadata(instr))
+        found = self.unit.memory.load(self.b, instr.type, pointer, instr.align,
+                                      shadow_metadata(instr) | shadow_scope(self.unit, instr.type))  # fmt: skip
         if self.unit.runtime_activity:
             return runtime_activity.read(self.unit, self.b, instr.type, self.value(instr.operands[0]), pointer, found)
         return found
@@ -169,6 +171,7 @@ class Sweep:
                 self.unit, self.b, value.type, self.value(pointer), self.shadow(pointer), shadow, self.value(value)
             )
         tags = {} if self.unit.get(Either).cleared(instr) else shadow_metadata(instr)
+        tags |= shadow_scope(self.unit, value.type)
         self.unit.memory.store(self.b, value.type, shadow, self.shadow(pointer), instr.align, tags)
 
     # -- handlers --------------------------------------------------------------------------------------------

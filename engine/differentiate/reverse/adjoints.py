@@ -25,6 +25,7 @@ from irgrad.engine.differentiate.shadow.beside_pointers import divided
 from irgrad.engine.differentiate.shadow.carried import BITS, add_bits, adjoint_of_bits, kinds_of
 from irgrad.engine.differentiate.shadow.copies import clear_shadow, floats_ended, layout_of_copy, move_fields, only_ends
 from irgrad.engine.differentiate.shadow.tagged_words import Either
+from irgrad.engine.differentiate.shared.alias_scopes import shadow_scope
 from irgrad.engine.differentiate.shared.conventions import augmented_type, reverse_type
 from irgrad.engine.differentiate.shared.derived_functions import combined_function, split_functions
 from irgrad.engine.differentiate.shared.refuse import missing, refuse
@@ -290,17 +291,18 @@ def _runs(mask: int) -> Iterator[tuple[int, int]]:
 def load_shadow(r: ReverseState, like: Instruction, type_: ty.Type, pointer: Value) -> Value:
     """A load from shadow memory with the alignment, and the type tag, of the access it mirrors."""
     r.unit.accessed(type_)
-    return r.unit.memory.load(r.b, type_, pointer, like.align, _tags(r, like))
+    return r.unit.memory.load(r.b, type_, pointer, like.align, _tags(r, like, type_))
 
 
 def store_shadow(r: ReverseState, like: Instruction, type_: ty.Type, pointer: Value, value: Value) -> None:
     """A store to shadow memory with the alignment and type tag of the access it mirrors."""
     r.unit.accessed(type_)
-    r.unit.memory.store(r.b, type_, value, pointer, like.align, _tags(r, like))
+    r.unit.memory.store(r.b, type_, value, pointer, like.align, _tags(r, like, type_))
 
 
-def _tags(r: ReverseState, like: Instruction) -> dict[str, str]:
-    return {**({"tbaa": tag} if (tag := r.unit.types.tag_backwards(like)) else {}), **r.b.metadata}
+def _tags(r: ReverseState, like: Instruction, type_: ty.Type) -> dict[str, str]:
+    tag = r.unit.types.tag_backwards(like)
+    return {**({"tbaa": tag} if tag else {}), **r.b.metadata, **shadow_scope(r.unit, type_)}
 
 
 def store(r: ReverseState, instr: Instruction) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
 from irgrad.engine.differentiate.layout.shadow_memory import PRIMAL, ShadowMemory
+from irgrad.engine.differentiate.shared.alias_scopes import primal_scope
 from irgrad.engine.differentiate.shared.copying import clean_call, shadow_metadata
 from irgrad.engine.differentiate.tape.state import ReverseState
 from irgrad.engine.ir import types as ty
@@ -58,7 +59,8 @@ class Recall:
         new = Instruction(
             value.opcode, value.type, operands, flags=value.flags, pred=value.pred, elem=value.elem,
             align=value.align, indices=value.indices, call=clean_call(value.call),
-            metadata={k: v for k, v in value.metadata.items() if k == "tbaa"},
+            metadata={**b.metadata, **{k: v for k, v in value.metadata.items() if k == "tbaa"},
+                      **primal_scope(self.owner.unit, value)},
         )  # fmt: skip
         return b.insert(new)
 
