@@ -12,17 +12,13 @@ from __future__ import annotations
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.loops import Loop, Loops
 from irgrad.engine.analyses.memory.points_to import Pointers
-from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Block, Function, Instruction, Value
-from irgrad.engine.ir.opcodes import SPECULATABLE
 from irgrad.engine.ir.rewrite import replace_uses
-from irgrad.engine.normalise.preheader import before, can_leave
+from irgrad.engine.normalise.preheader import always_runs, before, can_leave, numbers_leave
 from irgrad.rules.effects import facts
 
 __all__ = ["leave_loops", "may_gain"]
-
-_MOVED = SPECULATABLE - {"phi", "freeze"}
 
 
 def may_gain(fn: Function) -> bool:
@@ -43,7 +39,7 @@ def leave_loops(pointers: Pointers, fn: Function) -> int:
         if loop.preheader is not None:
             moved = _phis(fn, loop, loops) + _loads(pointers, loop, loops)
             if moved:
-                _numbers(loop, loops)
+                numbers_leave(loop, loops)
             count += moved
     return count
 
@@ -112,7 +108,7 @@ def _loads(pointers: Pointers, loop: Loop, loops: Loops) -> int:
     made: dict[Value, Value] = {}
     count = 0
     for block in loop.blocks:
-        if not _always(block, loop, loops):
+        if not always_runs(block, loop, loops):
             continue
         for load in [i for i in block.instructions if i.opcode == "load" and not i.volatile and not i.ordering]:
             objects = pointers.expand(pointers.of(load.operands[0]))
@@ -124,26 +120,7 @@ def _loads(pointers: Pointers, loop: Loop, loops: Loops) -> int:
     return count
 
 
-def _always(block: Block, loop: Loop, loops: Loops) -> bool:
-    """Whether the block runs in each iteration, the first one included."""
-    return all(loops.dom.dominates(block, end) for end in (*loop.latches, *loop.exiting))
-
-
 def _comes_back(call: Instruction) -> bool:
     name = call.callee_name or ""
     known = facts(name)
     return name.startswith("llvm.") or (known is not None and not known.noreturn)
-
-
-def _numbers(loop: Loop, loops: Loops) -> None:
-    """Integers and addresses that are invariant now are computed before the loop, so that counts may be."""
-    assert loop.preheader is not None
-    place = Builder(loop.preheader, len(loop.preheader.instructions) - 1)
-    for block in loop.blocks:
-        always = _always(block, loop, loops)
-        for instr in [i for i in block.instructions if i.opcode in _MOVED]:
-            whole = isinstance(instr.type, ty.IntType | ty.PtrType)
-            if whole and can_leave(instr, loop):
-                block.instructions.remove(instr)
-                instr.flags = instr.flags if always else ()
-                place.insert(instr)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from irgrad.engine.analyses.control.loops import Loop
+from irgrad.engine.analyses.control.loops import Loop, Loops
+from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
-from irgrad.engine.ir.model import Instruction, Value
+from irgrad.engine.ir.model import Block, Instruction, Value
 from irgrad.engine.ir.opcodes import SPECULATABLE
 from irgrad.engine.ir.rewrite import copied
 
-__all__ = ["before", "can_leave"]
+__all__ = ["always_runs", "before", "can_leave", "numbers_leave"]
 
 _MOST = 32
+_MOVED = SPECULATABLE - {"phi", "freeze"}
 
 
 def can_leave(value: Value, loop: Loop) -> bool:
@@ -42,3 +44,22 @@ def before(value: Value, loop: Loop, builder: Builder, made: dict[Value, Value],
             new.flags = ()
         made[value] = builder.insert(new)
     return made[value]
+
+
+def always_runs(block: Block, loop: Loop, loops: Loops) -> bool:
+    """Whether the block runs in each iteration, the first one included."""
+    return all(loops.dom.dominates(block, end) for end in (*loop.latches, *loop.exiting))
+
+
+def numbers_leave(loop: Loop, loops: Loops) -> None:
+    """Integers and addresses that are invariant now are computed before the loop, so that counts may be."""
+    assert loop.preheader is not None
+    place = Builder(loop.preheader, len(loop.preheader.instructions) - 1)
+    for block in loop.blocks:
+        always = always_runs(block, loop, loops)
+        for instr in [i for i in block.instructions if i.opcode in _MOVED]:
+            whole = isinstance(instr.type, ty.IntType | ty.PtrType)
+            if whole and can_leave(instr, loop):
+                block.instructions.remove(instr)
+                instr.flags = instr.flags if always else ()
+                place.insert(instr)

@@ -28,6 +28,7 @@ from irgrad.engine.normalise.equal_phis import merge_alike
 from irgrad.engine.normalise.exceptions.unwinding import lower_exceptions
 from irgrad.engine.normalise.extrema import address_extrema
 from irgrad.engine.normalise.library import expand_library
+from irgrad.engine.normalise.pointer_distances import settle_distances
 from irgrad.engine.normalise.reducible import canonicalise, make_reducible
 from irgrad.engine.normalise.reinterpret.elements import separate_elements
 from irgrad.engine.normalise.reinterpret.mixed import load_members, split_mixed_vectors
@@ -95,6 +96,7 @@ NORMALISE = (
     function_pass("unify-returns", _alone(unify_returns)),
     function_pass("make-reducible", _alone(make_reducible)),
     function_pass("canonical-loops", _alone(canonicalise)),
+    function_pass("settle-distances", _alone(settle_distances)),
     _rooted("reuse-scratch", reuse_scratch),
     _rooted("address-extrema", address_extrema),
     function_pass("close-loops", _alone(close_loops)),

@@ -199,7 +199,7 @@ def _touches(facts: ReverseFacts, instr: Instruction, objects: int) -> bool:
 
 def _address_only(levels: Levels, instr: Instruction) -> bool:
     """Whether an instruction does nothing with pointers but address arithmetic."""
-    if instr.opcode == "getelementptr" or instr in (levels.read, levels.stored):
+    if instr.opcode in ("getelementptr", "phi"):
         return True
     return not instr.type.is_ptr and not any(operand.type.is_ptr for operand in data(instr))
 
