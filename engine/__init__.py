@@ -29,7 +29,9 @@ if TYPE_CHECKING:
         value_and_grad,
         vjp,
     )
+    from irgrad.engine.functions.bench import bench
     from irgrad.engine.functions.implicit import fixed_point, linear_solve, root
+    from irgrad.engine.functions.nonfinite import first_nonfinite
     from irgrad.engine.kernel.kernel import Kernel
     from irgrad.engine.kernel.memory import release
     from irgrad.engine.kernel.tapes import explain_tape
@@ -47,6 +49,7 @@ __all__ = [
     "batch_jvp",
     "batch_value_and_grad",
     "batch_vjp",
+    "bench",
     "broadcast",
     "check",
     "check_rule",
@@ -55,6 +58,7 @@ __all__ = [
     "explain_plan",
     "explain_rules",
     "explain_tape",
+    "first_nonfinite",
     "fixed_point",
     "grad",
     "hessian",
@@ -85,7 +89,9 @@ _HOMES: dict[str, str] = {
     **dict.fromkeys((name for name in __all__ if "batch" in name), "irgrad.engine.batches.batched"),
     "broadcast": "irgrad.engine.batches.broadcast",
     **dict.fromkeys(("multi_jvp", "multi_vjp"), "irgrad.engine.functions.directions"),
+    "bench": "irgrad.engine.functions.bench",
     "check": "irgrad.engine.functions.checking",
+    "first_nonfinite": "irgrad.engine.functions.nonfinite",
     **dict.fromkeys(("fixed_point", "linear_solve", "root"), "irgrad.engine.functions.implicit"),
     "explain": "irgrad.engine.report.explain",
     "explain_plan": "irgrad.engine.report.derivation",

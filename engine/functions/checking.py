@@ -11,11 +11,13 @@ The outputs are contracted with random cotangents w to one scalar s(x) = <w, f(x
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from irgrad.engine.functions.nonfinite import NonFinite, first_nonfinite_of
 from irgrad.engine.functions.slopes import slope
 from irgrad.engine.functions.special_cases import special_cases
 from irgrad.engine.kernel.binding import Bound
@@ -25,9 +27,10 @@ from irgrad.engine.kernel.run import Run
 from irgrad.engine.kernel.select import active_outputs, selected
 from irgrad.engine.kernel.trees import TreeKernel
 from irgrad.engine.signature.parameter import Wrt
+from irgrad.engine.support.axes import axes
 from irgrad.rules.errors import ActivityError
 
-__all__ = ["ArgumentCheck", "CheckReport", "check"]
+__all__ = ["ArgumentCheck", "CheckReport", "Curve", "check"]
 
 Array = np.ndarray[Any, Any]
 
@@ -36,8 +39,9 @@ Array = np.ndarray[Any, Any]
 _TOLERANCES = {"f64": (1e-6, 1e-10), "f32": (2e-2, 1e-4), "f16": (2e-1, 2e-2), "bf16": (5e-1, 2e-1)}
 _WORDS = {"bfloat": "bf16", "half": "f16", "float": "f32"}  # IR's names, from the coarsest
 _UNBOUNDED = """\
-  NaN: the value is a number, its derivative is not: an infinite slope (sqrt, cbrt or pow at 0, asin at 1) met a zero,
-       as in sqrt(v * t) with v = 0. lib.kernel(..., strong_zero=True) takes 0 * inf as 0; or branch around it."""
+  NaN: the value is a number, its derivative is not: branch around the argument where that is"""
+_INFINITE = """, or, where the infinite
+       slope meets a zero, as in sqrt(v * t) with v = 0: lib.kernel(..., strong_zero=True) takes 0 * inf as 0"""
 _UNDEFINED = """\
   the value itself is NaN or infinite at these arguments (the log of a negative number, 0 / 0, an overflow), so there is
   no slope to compare: choose arguments where it is a number (`irgrad check`: --range LOW HIGH)"""
@@ -77,6 +81,15 @@ class ArgumentCheck:
 
 
 @dataclass(frozen=True, slots=True)
+class Curve:
+    """Errors of central differences of one element, relative to its derivative, by step."""
+
+    name: str
+    steps: tuple[float, ...]
+    errors: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CheckReport:
     """What `check` found. `str(report)` is the table; `bool(report)` the verdict."""
 
@@ -87,6 +100,8 @@ class CheckReport:
     unbounded: bool = False  # a derivative is NaN where the value is a number
     undefined: bool = False  # the value is no number
     special: tuple[str, ...] = ()  # lines that compare floats for equality, and find them equal at these arguments
+    nonfinite: NonFinite | None = None  # the first number that is not finite, where the derivative or value is not
+    curves: Callable[[], list[Curve]] | None = field(default=None, repr=False, compare=False)
 
     @property
     def ok(self) -> bool:
@@ -122,9 +137,23 @@ class CheckReport:
         if self.undefined:
             lines.append(_UNDEFINED)
         if self.unbounded:
-            lines.append(_UNBOUNDED)
+            slope = self.nonfinite is None or np.isinf(self.nonfinite.number)
+            lines.append(_UNBOUNDED + (_INFINITE if slope else ""))
+        if self.nonfinite:
+            lines.append(f"  the first number that is not finite: {self.nonfinite}")
         lines += [_SPECIAL.format(where) for where in self.special]
         return "\n".join(lines)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw, for the element of each argument with the largest slope, the error of central differences over their
+        step: it falls with the step's square, then rises with rounding, where the derivative is right. The kernel runs
+        for it. Axes given or new ones are returned; raises IRGradError without matplotlib."""
+        ax = axes(ax)
+        for curve in self.curves() if self.curves else ():
+            ax.loglog(curve.steps, np.maximum(curve.errors, 1e-17), ".-", label=curve.name)
+        ax.set(xlabel="step", ylabel="difference - derivative, relative", title=self.title)
+        ax.legend()
+        return ax
 
 
 def check(
@@ -185,7 +214,12 @@ def check(
     found = np.isnan([adjoint, *(x for row in rows for x in (row.gradient_norm, row.forward_error))]).any()
     valued = all(np.isfinite(full[_at(reverse.program, o)].astype(np.float64)).all() for o in outputs)
     special = special_cases(kernel, bound, positions, seed)
-    return CheckReport(str(kernel.signature), tuple(rows), adjoint, worst, bool(found and valued), not valued, special)
+    lost = first_nonfinite_of(kernel, bound, positions, seed) if found or not valued else None
+    names = {i: kernel.signature.parameters[i].name for i in positions}
+    return CheckReport(
+        str(kernel.signature), tuple(rows), adjoint, worst, bool(found and valued), not valued, special, lost,
+        lambda: [_curve(scalar, i, names[i], gradients[i]) for i in positions if gradients[i].size],
+    )  # fmt: skip
 
 
 def _coarsest(text: str) -> str:
@@ -215,6 +249,28 @@ class _Scalar:
         full = self.run({_at(self.run.program, position): argument})
         terms = [full[o].astype(np.float64) * w for o, w in self.outputs.items()]
         return sum(float(np.sum(t)) for t in terms), sum(float(np.sum(np.abs(t))) for t in terms)
+
+
+def _curve(scalar: _Scalar, position: int, name: str, gradient: Array) -> Curve:
+    """Of the element with the largest slope."""
+    start = scalar.bound.buffers[position]
+    assert start is not None
+    element = int(np.argmax(np.abs(gradient)))
+    wanted, argument = float(gradient.reshape(-1)[element]), start.copy()
+    flat = argument.reshape(-1)
+    centre, errors = float(flat[element]), []
+    steps = tuple(float((abs(centre) or 1.0) * 10.0**-k) for k in np.arange(1, 13, 0.5))
+    for step in steps:
+        values, places = [], []
+        for moved in (centre + step, centre - step):
+            flat[element] = moved
+            places.append(float(flat[element]))
+            values.append(scalar(position, argument)[0])
+        width = places[0] - places[1]
+        errors.append(abs((values[0] - values[1]) / width - wanted) / (abs(wanted) or 1.0) if width else float("nan"))
+    scalar(position, start)
+    index = f"[{', '.join(map(str, np.unravel_index(element, start.shape)))}]" if start.ndim else ""
+    return Curve(f"{name}{index}", steps, tuple(errors))
 
 
 def _differences(

@@ -13,7 +13,7 @@ import re
 import threading
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -257,6 +257,15 @@ class Program:
         """Make name, scratch slots and IR without asking the disk cache, to watch how they are made."""
         with self._lock, no_collections():
             self._stage = self._primal_stage() if self.parent is None else self._derived_stage(self.parent)
+
+    def with_text(self, text: str) -> Program:
+        """The same program with another module in place of its own, as `stage.text`."""
+        from irgrad.engine.codegen.cache import fingerprint
+
+        source, stage = replace(self.source, digest=fingerprint(text)), self.stage
+        made = Program(source, self.parent, self.word[-1] if self.word else None, self.rules, self.ruled)
+        made._stage = _Stage.of(stage.name, stage.scratch, text, stage.note)
+        return made
 
     def _primal_stage(self) -> _Stage:
         from irgrad.engine.ir.assembly import plain_assembly

@@ -20,6 +20,7 @@ from irgrad.engine.report.loop_facts import function_facts
 from irgrad.engine.report.passes import passes_of
 from irgrad.engine.report.sources import source_texts
 from irgrad.engine.report.words import Words
+from irgrad.engine.support.axes import axes
 from irgrad.rules.errors import IRGradError
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ __all__ = ["Explanation", "explain"]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Explanation(Report):
-    """What `explain` found, as data (see `Report`); it prints, and makes a page."""
+    """What `explain` found, as data (see `Report`); it prints, makes a page, and draws its tape."""
 
     def __str__(self) -> str:
         from irgrad.engine.report.text import to_text
@@ -49,6 +50,34 @@ class Explanation(Report):
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
         return page
+
+    def tape_by_line(self, **sizes: int) -> dict[str, int]:
+        """The bytes of tape of a call for these integer arguments by source line: arrays count where the value is
+        computed, all else where its loop begins. Loops whose bytes only the run tells are left out. Raises KeyError
+        for an argument that is missing."""
+        lines: dict[str, int] = {}
+        for loop in self.loops:
+            left = loop.tape_bytes(sizes)
+            if left is None:
+                continue
+            for value in loop.kept:
+                if value.size is not None:
+                    bytes_ = min(left, value.size.evaluate(sizes))
+                    place = str(value.place or loop.place)
+                    lines[place] = lines.get(place, 0) + bytes_
+                    left -= bytes_
+            if left:
+                lines[str(loop.place)] = lines.get(str(loop.place), 0) + left
+        return lines
+
+    def plot(self, ax: Any = None, **sizes: int) -> Any:
+        """Draw `tape_by_line` for these integer arguments, on axes given or new ones, which are returned. Raises
+        IRGradError without matplotlib."""
+        ax, lines = axes(ax), self.tape_by_line(**sizes)
+        ax.barh(list(lines), [bytes_ / 1e6 for bytes_ in lines.values()])
+        ax.invert_yaxis()
+        ax.set(xlabel="tape of a call, MB", title=f"{self.derivative} of {self.kernel}")
+        return ax
 
 
 def explain(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         batch_jvp,
         batch_value_and_grad,
         batch_vjp,
+        bench,
         broadcast,
         check,
         check_rule,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         explain_plan,
         explain_rules,
         explain_tape,
+        first_nonfinite,
         fixed_point,
         grad,
         hessian,
@@ -99,10 +101,11 @@ _ERRORS = (
 )
 
 _ENGINE = (
-    "Kernel", "Signature", "batch", "batch_grad", "batch_jvp", "batch_value_and_grad", "batch_vjp", "broadcast",
-    "check", "check_rule", "explain", "explain_batch", "explain_plan", "explain_rules", "explain_tape", "fixed_point",
-    "grad", "hessian", "hessian_sparse", "hvp", "jac_sparse", "jacfwd", "jacobian", "jacrev", "jvp",
-    "linear_solve", "multi_jvp", "multi_vjp", "release", "root", "value_and_grad", "vjp",
+    "Kernel", "Signature", "batch", "batch_grad", "batch_jvp", "batch_value_and_grad", "batch_vjp", "bench",
+    "broadcast", "check", "check_rule", "explain", "explain_batch", "explain_plan", "explain_rules", "explain_tape",
+    "first_nonfinite", "fixed_point", "grad", "hessian", "hessian_sparse", "hvp", "jac_sparse", "jacfwd",
+    "jacobian", "jacrev", "jvp", "linear_solve", "multi_jvp", "multi_vjp", "release", "root", "value_and_grad",
+    "vjp",
 )  # fmt: skip
 """All of `irgrad.engine`: a test compares the two."""
 
@@ -149,6 +152,7 @@ __all__ = [
     "batch_jvp",
     "batch_value_and_grad",
     "batch_vjp",
+    "bench",
     "broadcast",
     "check",
     "check_rule",
@@ -158,6 +162,7 @@ __all__ = [
     "explain_plan",
     "explain_rules",
     "explain_tape",
+    "first_nonfinite",
     "fixed_point",
     "from_numba",
     "grad",

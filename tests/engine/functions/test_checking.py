@@ -95,3 +95,17 @@ def test_norms_of_large_and_small_gradients(scale: str) -> None:
     assert report, str(report)
     assert report.arguments[0].gradient_norm > 0.01 * float(scale)
     assert np.isfinite(report.arguments[0].gradient_norm)
+
+
+def test_the_error_over_the_step_is_drawn() -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    kernel = irgrad.load("#include <math.h>\ndouble f(double v, double x) { return sin(3 * x) * exp(v); }").kernel("f")
+    report = irgrad.check(kernel, 0.3, 0.7)
+    assert report.curves is not None
+    for curve in report.curves():
+        errors = np.array(curve.errors)
+        assert errors[0] > 1e-4 and errors.min() < 1e-8 and 1e-8 < curve.steps[errors.argmin()] < 1e-3
+    ax = report.plot()
+    assert [line.get_label() for line in ax.lines] == ["v", "x"]

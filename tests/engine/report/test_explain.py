@@ -130,3 +130,23 @@ double g(double x) { return x * x; }
     assert "OpenMP: one thread runs the parallel regions at lines 3" in str(report)
     assert "one thread runs the parallel regions at lines 3" in report.to_html()
     assert irgrad.explain(library.kernel("g"), lanes=False).one_thread == ()
+
+
+def test_the_tape_by_line_adds_up_and_is_drawn() -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    source = """
+    #include <math.h>
+    double f(double x, long n, long m) {
+        for (long t = 0; t < m; t++)
+            for (long i = 0; i < n; i++)
+                x = sin(x) + exp(-x * x);
+        return x;
+    }
+    """
+    found = explain(load(source).kernel("f", "f64(f64 x, i64 n, i64 m)"), lanes=False)
+    lines = found.tape_by_line(n=30, m=20)
+    assert lines and sum(lines.values()) == found.tape_bytes(n=30, m=20)
+    (bars,) = found.plot(n=30, m=20).containers
+    assert [bar.get_width() * 1e6 for bar in bars] == pytest.approx(list(lines.values()))
