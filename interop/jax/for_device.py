@@ -22,7 +22,18 @@ from irgrad.interop.programs.algebra import Spec
 if TYPE_CHECKING:
     from irgrad.engine.kernel.kernel import Kernel
 
-__all__ = ["keeps_tape", "with_tape", "without_tape"]
+__all__ = ["gpu_in_reach", "keeps_tape", "with_tape", "without_tape"]
+
+
+def gpu_in_reach() -> bool:
+    """Whether this process has a GPU, be it the default or not. A sweep there gives zeros in place of a tape, which one
+    on the CPU must not read, wherever residuals are moved."""
+    import jax
+
+    try:
+        return bool(jax.devices("gpu"))
+    except RuntimeError:
+        return False
 
 
 def keeps_tape(kernel: Kernel) -> bool:

@@ -24,7 +24,7 @@ from jax.interpreters import partial_eval as pe
 
 from irgrad.engine.kernel.tapes import frugal, tape_of
 from irgrad.engine.signature.slots import TAPE
-from irgrad.interop.jax.for_device import keeps_tape
+from irgrad.interop.jax.for_device import gpu_in_reach, keeps_tape
 from irgrad.interop.jax.primitive import bind, foreign_call, result_avals
 from irgrad.interop.jax.sharding import varying
 from irgrad.interop.jax.sums import wanted_here
@@ -86,7 +86,7 @@ def tape_for(spec: Spec, sizes: Any, constants: Any) -> Kept | None:
     kernel = spec.kernel
     if kernel.options.tape == "recompute" or spec.cotangents is not None or len(spec.directions) != 1:
         return None
-    if jax.default_backend() == "gpu" and not kernel.options.keep_on and not keeps_tape(kernel):
+    if gpu_in_reach() and not kernel.options.keep_on and not keeps_tape(kernel):
         return None
     (mask,), outputs = spec.directions, spec.wanted
     with using(spec.rules):
