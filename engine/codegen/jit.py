@@ -183,29 +183,17 @@ def compile_object(
         with Progress(f"making machine code of `{_plain(entries[0])}`" if entries else "making machine code"):
             target = target or HOST
             machine = target.machine_for(adjoint=is_adjoint(text), opt=min(level, 1) if is_large(text) else level)
-            module = optimised_module(text, entries, machine, strict_fp=strict_fp, level=level, target=target)
+            module = optimised_module(
+                text, entries, machine, strict_fp=strict_fp, level=level, target=target, stoppable=stoppable
+            )
             _check_bodies(module, entries)
             check_instructions(module, target.features(), f"@{_plain(entries[0])}" if entries else "")
             module = shorten_module(module)
-            if stoppable:
-                module = _stoppable(module, entries)
             image = bytes(machine.emit_object(module))
             module.close()
     if cache:
         store.put("object", key, image)
     return image, False
-
-
-def _stoppable(module: Any, entries: Sequence[str]) -> Any:
-    from irgrad.engine.codegen.llvm import parse
-    from irgrad.engine.codegen.polls import with_polls
-
-    text = str(module)
-    polled = with_polls(text, entries)
-    if polled is text:
-        return module
-    module.close()
-    return parse(polled)
 
 
 def _plain(name: str) -> str:

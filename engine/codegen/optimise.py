@@ -9,6 +9,7 @@ from typing import Any
 from irgrad.engine.codegen import vector_math
 from irgrad.engine.codegen.llvm import binding
 from irgrad.engine.codegen.passes import Code, Settings, llvm_pass, run_passes, text_pass
+from irgrad.engine.codegen.polls import with_polls
 from irgrad.engine.codegen.prepare import strip_target
 from irgrad.engine.codegen.self_references import hold_self_references
 from irgrad.engine.codegen.target import HOST, Target
@@ -109,6 +110,15 @@ def optimise_for_machine(code: Code, settings: Settings) -> None:
     _run_pipeline(code.llvm, settings.machine, settings.level, "adjoint" in code.notes, "large" in code.notes)
 
 
+def poll_loops(code: Code, settings: Settings) -> None:
+    """Long loops ask whether a signal has come (`polls.py`)."""
+    if settings.stoppable:
+        optimised = code.text
+        polled = with_polls(optimised, settings.roots)
+        if polled is not optimised:
+            code.text = polled
+
+
 def rewrite_math(code: Code, settings: Settings) -> None:
     """Vector calls go to the vector library, in small functions that are inlined."""
     if settings.strict_fp or settings.level == 0 or not settings.vector_math:
@@ -134,6 +144,7 @@ LOWER = (
     llvm_pass("annotate-math", annotate_math),
     llvm_pass("internalise", internalise),
     llvm_pass("optimise-for-machine", optimise_for_machine),
+    llvm_pass("poll-loops", poll_loops),
     llvm_pass("rewrite-math", rewrite_math),
 )
 """From a module with its entries to one that is ready for code generation on this machine."""
@@ -141,16 +152,16 @@ LOWER = (
 
 def optimised_module(
     text: str, entries: Sequence[str] | None, machine: Any = None, *, strict_fp: bool = False, level: int = 3,
-    target: Target = HOST, approximate: str = "",
+    target: Target = HOST, approximate: str = "", stoppable: bool = False,
 ) -> Any:  # fmt: skip
     """The optimised llvmlite module of `text`; only `entries` stay visible (None: what the text says). See
-    `optimise`; `approximate`: see `Settings`."""
+    `optimise`; `approximate`, `stoppable`: see `Settings`."""
     if entries is not None and not entries:
         raise LoadError("no entry is named", fix="compile_module(text, entries=[...])")
     code = Code(text)
     machine = machine if machine is not None else target.machine_for(adjoint=is_adjoint(text), opt=level)
     settings = Settings(tuple(entries or ()), level=level, strict_fp=strict_fp, machine=machine,
-                        vector_math=target.vector_math, approximate=approximate)  # fmt: skip
+                        vector_math=target.vector_math, approximate=approximate, stoppable=stoppable)  # fmt: skip
     return run_passes(LOWER, code, settings).take()
 
 

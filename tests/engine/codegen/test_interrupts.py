@@ -31,6 +31,7 @@ double logistic(double r, long m) {
 scan, logistic = lib.kernel("scan", "f64(f64[n] x, i64 n, i64 m)"), lib.kernel("logistic", "f64(f64 r, i64 m)")
 x = np.ones(20)
 LONG = 10**10
+scan(x, 1), logistic(3.5, 1)  # compiled: a signal meets native code
 
 def after(seconds, number=signal.SIGINT):
     threading.Timer(seconds, os.kill, (os.getpid(), number)).start()
