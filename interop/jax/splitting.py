@@ -13,7 +13,6 @@ jvp makes one call `D1+values` of a call `D0`: the primal and its tangent. Three
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -22,14 +21,12 @@ import jax.numpy as jnp
 from jax.extend.core import Var, set_current_trace
 from jax.interpreters import partial_eval as pe
 
-from irgrad.engine.kernel.tapes import frugal, tape_of
 from irgrad.engine.signature.slots import TAPE
 from irgrad.interop.jax.for_device import gpu_in_reach, keeps_tape
 from irgrad.interop.jax.primitive import bind, foreign_call, result_avals
 from irgrad.interop.jax.sharding import varying
 from irgrad.interop.jax.sums import wanted_here
-from irgrad.interop.programs.algebra import Kept, Spec
-from irgrad.rules.layers import using
+from irgrad.interop.programs.algebra import Kept, Spec, kept_for
 
 __all__ = ["inner", "is_scalar", "used_part", "value_and_gradient"]
 
@@ -83,17 +80,11 @@ def inner(gradients: Any, tangents: Any, spec: Spec, axes: int) -> Any:
 
 def tape_for(spec: Spec, sizes: Any, constants: Any) -> Kept | None:
     """The tape between the values of a call and its tangents, None where the primal runs again instead."""
-    kernel = spec.kernel
-    if kernel.options.tape == "recompute" or spec.cotangents is not None or len(spec.directions) != 1:
+    if spec.cotangents is not None or len(spec.directions) != 1:
         return None
-    if gpu_in_reach() and not kernel.options.keep_on and not keeps_tape(kernel):
+    if gpu_in_reach() and not spec.kernel.options.keep_on and not keeps_tape(spec.kernel):
         return None
-    (mask,), outputs = spec.directions, spec.wanted
-    with using(spec.rules):
-        nbytes = tape_of(kernel.primal, {*mask, *outputs}).bytes(dict(constants))
-    names = dict(sizes)
-    traffic = sum(math.prod(spec.shape(i, names)) * spec.dtype(i).itemsize for i in (*spec.inputs, *spec.values))
-    return Kept(mask, outputs, nbytes) if nbytes and frugal(kernel, nbytes, traffic) else None
+    return kept_for(spec.primal, spec.directions[0], spec.wanted, sizes, constants)
 
 
 def _halves(spec: Spec, tape: Kept | None) -> tuple[Spec, Spec]:

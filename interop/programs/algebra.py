@@ -30,13 +30,13 @@ import numpy as np
 
 from irgrad.engine.kernel.kernel import Kernel
 from irgrad.engine.kernel.programs import Program
-from irgrad.engine.kernel.tapes import tape_of
+from irgrad.engine.kernel.tapes import frugal, tape_of
 from irgrad.engine.signature.slots import TAPE, TAPE_BYTES, TAPE_NAME, Slot
 from irgrad.rules.layers import InForce, using
 
 __all__ = [
-    "Kept", "Key", "Spec", "in_place", "layout", "operand_groups", "operand_numbers", "program_of", "result_numbers",
-    "sizes_of", "used_operands",
+    "Kept", "Key", "Spec", "in_place", "kept_for", "layout", "operand_groups", "operand_numbers", "program_of",
+    "result_numbers", "sizes_of", "used_operands",
 ]  # fmt: skip
 
 Words = tuple[int, ...]
@@ -157,6 +157,18 @@ class Spec:
         lanes = "x".join(map(str, self.lanes))
         values = "+values" if self.values else ""
         return f"{letters}{len(self.directions)}{values}{tape}{' x' + lanes if lanes else ''}[{self.kernel.name}]"
+
+
+def kept_for(spec: Spec, arguments: Words, outputs: Words, sizes: Any, constants: Any) -> Kept | None:
+    """The tape between a call that gives values (`spec`) and derivatives of these outputs with respect to these
+    arguments; None where the primal runs again instead."""
+    kernel, names = spec.kernel, dict(sizes)
+    if kernel.options.tape == "recompute":
+        return None
+    with using(spec.rules):
+        nbytes = tape_of(kernel.primal, {*arguments, *outputs}).bytes(dict(constants))
+    traffic = sum(math.prod(spec.shape(i, names)) * spec.dtype(i).itemsize for i in (*spec.inputs, *spec.results))
+    return Kept(arguments, outputs, nbytes) if nbytes and frugal(kernel, nbytes, traffic) else None
 
 
 def operand_groups(spec: Spec, values: Any) -> tuple[list[Any], list[list[Any]]]:

@@ -102,11 +102,11 @@ class _Single(Native):
                 self._inputs.append((number, first))
             elif kind == 1:
                 self._places.append((number, self._behind + 8 * (first - 3 - 4 * count)))
-            elif kind in (2, 3):
+            elif kind in (2, 3, 6):
                 self._outputs.append((number, first))
                 if kind == 3:
                     self._copies.append((first, source, nbytes))
-                elif nbytes and (slot.steps or slot.parameter.is_array):  # each call writes what it returns
+                elif kind == 2 and nbytes and (slot.steps or slot.parameter.is_array):  # each call writes its result
                     self._clear.append((first, nbytes))
             else:
                 self._places.append((number, first))

@@ -5,13 +5,15 @@ Adapters derive a class that runs a plan on their arrays, and record its calls.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar
 
 from irgrad.engine.codegen.cache import fingerprint
-from irgrad.interop.programs.algebra import Spec
+from irgrad.engine.signature.slots import TAPE
+from irgrad.interop.programs.algebra import Spec, kept_for
 from irgrad.interop.programs.native import Native, native_call
-from irgrad.interop.programs.terms import Term, gradient_terms, tangent_terms
+from irgrad.interop.programs.terms import OPERAND, Term, gradient_terms, tangent_terms
 
 __all__ = ["Plan", "plan_of"]
 
@@ -51,6 +53,35 @@ class Plan:
         key = wanted, live
         if key not in self._terms:
             self._terms[key] = self._planned(gradient_terms(self.spec, wanted, live))
+        found: list[tuple[P, Term]] = self._terms[key]
+        return found
+
+    def taped(self: P, needed: tuple[int, ...]) -> P | None:
+        """The same with a tape as the last result, for gradients of these operands: a plan with `from_tape`. None where
+        the primal runs again instead."""
+        key = "tape", needed
+        if key not in self._terms:
+            spec, made = self.spec, None
+            arguments = tuple(spec.inputs[n] for n in needed if n < len(spec.inputs) and spec.flows(spec.inputs[n]))
+            outputs = tuple(i for i in spec.wanted if spec.flows(i))
+            if arguments and outputs and not (self.batch or spec.groups or spec.tape):
+                kept = kept_for(spec, arguments, outputs, self.sizes, self.constants)
+                made = kept and replace(spec, wanted=(*spec.wanted, TAPE), tape=kept)
+            self._terms[key] = made and plan_of(type(self), made, self.sizes, self.constants)
+        plan: P | None = self._terms[key]
+        return plan
+
+    def from_tape(self: P, wanted: tuple[int, ...], live: tuple[int, ...]) -> list[tuple[P, Term]]:
+        """The terms of `gradients` of a plan that gives a tape, which is one more operand behind the inputs."""
+        key = "from tape", wanted, live
+        if key not in self._terms:
+            spec, count = self.spec, len(self.spec.inputs)
+            terms = [
+                Term(replace(term.spec, inputs=(*spec.inputs, TAPE), tape=spec.tape),
+                     (*term.operands[:count], (OPERAND, count), *term.operands[count:]), term.targets)
+                for term in gradient_terms(spec.plain, wanted, live)
+            ]  # fmt: skip
+            self._terms[key] = self._planned(terms)
         found: list[tuple[P, Term]] = self._terms[key]
         return found
 

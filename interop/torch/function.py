@@ -132,9 +132,9 @@ def apply(plan: Plan, operands: Tensors) -> tuple[torch.Tensor, ...]:
     return plan.run(operands)
 
 
-def _keep(ctx: Any, plan: Plan, operands: Tensors, out: Tensors) -> None:
+def _keep(ctx: Any, plan: Plan, operands: Tensors, out: Tensors, tape: Tensors = ()) -> None:
     ctx.plan = plan
-    ctx.save_for_backward(*operands)
+    ctx.save_for_backward(*operands, *tape)
     if forward_ad._current_level >= 0:
         ctx.save_for_forward(*operands)
     ctx.set_materialize_grads(False)
@@ -162,10 +162,20 @@ def gradients_of(plan: Plan, operands: Tensors, needed: Sequence[bool], cotangen
     """Gradients of the operands that need one, None for the others."""
     live = tuple([n for n, c in enumerate(cotangents) if c is not None])
     wanted = tuple([n for n, need in enumerate(needed) if need])
-    sums = _sums(plan.gradients(wanted, live), operands, cotangents)
+    terms = plan.gradients if plan.spec.tape is None else plan.from_tape
+    sums = _sums(terms(wanted, live), operands, cotangents)
     if plan.batch:
         sums = {n: _summed(value, operands[n].shape) for n, value in sums.items()}
-    return [sums.get(n) for n in range(len(operands))]
+    return [sums.get(n) for n in range(len(needed))]
+
+
+def _taped(plan: Plan, operands: Tensors, needed: Sequence[bool]) -> Plan | None:
+    """The plan with a tape for the backward pass, where one is worth keeping, of tensors that are numbers."""
+    if forward_ad._current_level >= 0 or modes() or torch.jit.is_tracing():
+        return None
+    if any(type(x) not in PLAIN or not x.is_cpu or _is_mapped(x) for x in operands):
+        return None
+    return plan.taped(tuple([n for n, need in enumerate(needed) if need]))
 
 
 class _Recorded(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
@@ -173,13 +183,24 @@ class _Recorded(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
 
     @staticmethod
     def forward(ctx: Any, plan: Plan, *operands: torch.Tensor) -> Any:
-        out = plan.run(operands)
-        _keep(ctx, plan, operands, out)
-        return out
+        ctx.taped = taped = _taped(plan, operands, ctx.needs_input_grad[1:])
+        if taped is None:
+            out = plan.run(operands)
+            _keep(ctx, plan, operands, out)
+            return out
+        *values, tape = taped.run(operands)
+        _keep(ctx, plan, operands, values, (tape,))
+        return tuple(values)
 
     @staticmethod
     def backward(ctx: Any, *cotangents: Any) -> Any:
-        return None, *gradients_of(ctx.plan, ctx.saved_tensors, ctx.needs_input_grad[1:], cotangents)
+        operands, plan, needed = ctx.saved_tensors, ctx.plan, ctx.needs_input_grad[1:]
+        taped = getattr(ctx, "taped", None)
+        again = torch.is_grad_enabled() or any(c is not None and _is_mapped(c) for c in cotangents)
+        if taped is not None and not again:
+            return None, *gradients_of(taped, operands, needed, cotangents)
+        count = len(operands) - (taped is not None)
+        return None, *gradients_of(plan, operands[:count], needed, cotangents)
 
     @staticmethod
     def jvp(ctx: Any, *given: Any) -> Any:

@@ -8,6 +8,7 @@ import weakref
 import numpy as np
 from samples import library, sample
 
+import irgrad
 from irgrad.interop.programs.arguments import Values, bound_call
 from irgrad.interop.programs.plans import Plan, plan_of
 
@@ -29,6 +30,40 @@ def test_a_plan_is_made_once_with_its_derivatives() -> None:
     assert plan.tangents((0,))[0][0].spec.directions == ((0,),)
     assert plan.mapped(5).results[0] == ((5, 3), "float64") and plan.mapped(5) is plan.mapped(5)
     assert plan.mapped(2).mapped(5).batch == (5, 2)
+
+
+def _run(plan, operands):
+    out = [np.full(shape, 7, dtype) for shape, dtype in plan.results]
+    plan.native([x.ctypes.data for x in operands], [x.ctypes.data for x in out])
+    return out
+
+
+def test_gradients_from_a_tape_are_those_of_a_second_run() -> None:
+    source = """
+        #include <math.h>
+        void march(const double *x, double w, double *y, double *end, long n) {
+            double s = w;
+            for (long i = 0; i < n; i++) { s = tanh(s * x[i]) + x[i]; y[i] = s * s; }
+            *end = s;
+        }"""
+    signature = "void(f64[n] x, f64 w, out f64[n] y, out f64 end, i64 n)"
+    kernel = irgrad.load(source).kernel("march", signature)
+    x, w = np.linspace(0.2, 0.9, 5), np.array(0.7)
+    plan = _plan(kernel, [x, w])
+    taped = plan.taped((0, 1))
+    assert taped is not None and taped is plan.taped((0, 1))
+    assert plan.mapped(3).taped((0,)) is None and plan.gradients((0,), (0,))[0][0].taped((0,)) is None
+    *values, tape = _run(taped, [x, w])
+    assert all(map(np.array_equal, values, _run(plan, [x, w])))
+    cotangents = [np.linspace(1, 2, 5), np.array(-0.3)]
+    for live in ((0,), (1,), (0, 1)):
+        given = [cotangents[n] for n in live]
+        (first, term), (second, other) = plan.gradients((0, 1), live)[0], taped.from_tape((0, 1), live)[0]
+        assert second.spec.reads_tape and not first.spec.reads_tape and term.targets == other.targets
+        for _ in range(2):  # a tape may be read again
+            found = _run(second, [x, w, tape, *given])
+            assert all(np.allclose(a, b, rtol=1e-14) for a, b in zip(found, _run(first, [x, w, *given]), strict=True))
+    assert _plan(irgrad.load(source).kernel("march", signature, tape="recompute"), [x, w]).taped((0,)) is None
 
 
 def test_names_tell_programs_apart() -> None:

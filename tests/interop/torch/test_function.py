@@ -9,6 +9,8 @@ import tracemalloc
 import pytest
 from torch_kernels import ORACLES, arguments, kernel, library, same, torch
 
+import irgrad
+
 F = torch.func
 NAMES = tuple(ORACLES)
 DOUBLE = ("chain", "energy")
@@ -40,6 +42,35 @@ def test_values_and_backward(name):
     mine(*ours).backward()
     wanted(*theirs).backward()
     same([x.grad for x in ours], [x.grad for x in theirs])
+
+
+def test_backward_reads_the_tape_of_the_call():
+    source = """
+        #include <math.h>
+        void march(const double *x, double w, double *y, double *end, long n) {
+            double s = w;
+            for (long i = 0; i < n; i++) { s = tanh(s * x[i]) + x[i]; y[i] = s * s; }
+            *end = s;
+        }"""
+    signature = "void(f64[n] x, f64 w, out f64[n] y, out f64 end, i64 n)"
+
+    def gradients(tape, graph):
+        march = irgrad.load(source).kernel("march", signature, tape=tape)
+        x = torch.linspace(0.2, 0.9, 5, dtype=torch.float64, requires_grad=True)
+        w = torch.tensor(0.7, dtype=torch.float64, requires_grad=True)
+        y, end = march(x, w)
+        kept = sum(row.dtype is torch.uint8 for row in y.grad_fn.saved_tensors)
+        rows = [*torch.autograd.grad(end, (x, w), retain_graph=True)]
+        rows += torch.autograd.grad((y.sum() + end) ** 2, (x, w), create_graph=graph, retain_graph=True)
+        if graph:
+            rows += torch.autograd.grad(rows[-1] + (rows[-2] ** 2).sum(), (x, w), retain_graph=True)
+        rows += torch.autograd.grad(y, x, torch.eye(5, dtype=torch.float64), is_grads_batched=True)
+        return kept, rows
+
+    for graph in (False, True):
+        (kept, ours), (none, theirs) = gradients("store", graph), gradients("recompute", graph)
+        assert (kept, none) == (1, 0)
+        same(ours, theirs)
 
 
 @pytest.mark.parametrize("name", DOUBLE)
