@@ -23,16 +23,21 @@ from irgrad.engine.support.progress import PATIENCE, enabled
 
 __all__ = ["meet", "raised"]
 
-STATE, TICK = "irgrad.stop.words", "irgrad.stop.ask"
+STATE, TICK, SAID = "irgrad.stop.words", "irgrad.stop.ask", "irgrad.stop.said"
 
 _OFTEN, _SELDOM = 0.1, 0.5  # seconds
-_, _MAIN, _RAISED, _CALLS, _PLACE, _GUARD = range(6)  # words of the state; the guard of the innermost call
+_, _MAIN, _RAISED, _CALLS, _, _GUARD = range(6)  # words of the state; the guard of the innermost call
 _MEMORY = (ctypes.c_int64 * 16)()
 _WORDS = (ctypes.c_int64 * 8).from_address(ctypes.addressof(_MEMORY) + -ctypes.addressof(_MEMORY) % 64)
+_PLACE = ctypes.create_string_buffer(256)
+"""The loop that asked last. It is a copy: the unit that has the text may be freed meanwhile."""
 _LOCK = threading.Lock()
 _UNIT: list[Any] = []  # it stays as long as the process
 _TEXT = f"""
 @{STATE} = external global [8 x i64]
+@{SAID} = external global [{len(_PLACE)} x i8]
+@nowhere = private constant [1 x i8] zeroinitializer
+declare ptr @strncpy(ptr, ptr, i64)
 declare i64 @pthread_self()
 declare ptr @__errno_location()
 declare i32 @PyGILState_Ensure()
@@ -60,8 +65,9 @@ entry:
 ask:
   %errnop = call ptr @__errno_location()
   %errno = load i32, ptr %errnop, align 4
-  %placep = getelementptr i8, ptr @{STATE}, i64 32
-  store ptr %place, ptr %placep, align 8
+  %unknown = icmp eq ptr %place, null
+  %text = select i1 %unknown, ptr @nowhere, ptr %place
+  call ptr @strncpy(ptr @{SAID}, ptr %text, i64 {len(_PLACE) - 1})
   %held = call i32 @PyGILState_Ensure()
   %failed = call i32 @PyErr_CheckSignals()
   %well = icmp eq i32 %failed, 0
@@ -92,6 +98,7 @@ def meet(unit: Any, compile_module: Callable[[str, list[str]], Any]) -> None:
     with _LOCK:
         if not _UNIT:
             symbols.define(STATE, ctypes.addressof(_WORDS))
+            symbols.define(SAID, ctypes.addressof(_PLACE))
             _UNIT.append(compile_module(_TEXT, [TICK]))
             _begin()
             os.register_at_fork(after_in_child=_begin)
@@ -114,7 +121,7 @@ def _ticks() -> None:
         asked = flag.value == 0
         flag.value = 1
         wait = _OFTEN if asked else min(2 * wait, _SELDOM)
-        if _WORDS[_CALLS] != call or not asked:
+        if _WORDS[_CALLS] != call or not (asked and _WORDS[_GUARD]):
             call, since, told = _WORDS[_CALLS], time.monotonic(), PATIENCE
         elif (taken := time.monotonic() - since) > told and enabled():
             told = 2 * taken
@@ -122,8 +129,7 @@ def _ticks() -> None:
 
 
 def _tell(seconds: float) -> None:
-    place = _WORDS[_PLACE]
-    where = f", now in the loop at {ctypes.string_at(place).decode('utf-8', 'replace')}" if place else ""
+    where = f", now in the loop at {_PLACE.value.decode('utf-8', 'replace')}" if _PLACE.value else ""
     with contextlib.suppress(OSError, ValueError):  # stderr may be closed
         sys.stderr.write(f"irgrad: native code has run for {seconds:.0f} s{where}\n")
         sys.stderr.flush()

@@ -138,3 +138,19 @@ except KeyboardInterrupt:
     assert said.count("native code has run") == 2  # at one second, and at twice that
     quiet = _run("after(1.6)\ntry: scan(x, LONG)\nexcept KeyboardInterrupt: pass\n", IRGRAD_PROGRESS="0")
     assert "native code" not in quiet
+
+
+def test_the_place_outlives_the_code_that_was_there() -> None:
+    said = _run("""
+import gc
+from irgrad.engine.codegen import interrupts
+after(0.5)
+try:
+    scan(x, LONG)
+except KeyboardInterrupt:
+    pass
+del scan, logistic, lib
+gc.collect()
+interrupts._tell(1.0)
+""", IRGRAD_PROGRESS="1")  # fmt: skip
+    assert "native code has run for 1 s, now in the loop at " in said
