@@ -157,9 +157,7 @@ def compile_object(
     """The object file (position-independent) of a module for a target, and whether it came from the disk cache.
 
     stoppable: signals end its loops (see `polls`); only in this process"""
-    from irgrad.engine.ir.text.outline import outline
-
-    if "llvm.global_ctors" in outline(text).variables:
+    if "@llvm.global_ctors" in text:
         from irgrad.engine.codegen.cxx import run_at_start
 
         text = run_at_start(text)

@@ -20,8 +20,6 @@ QUICK = (
 LEVELS = [None, "O0", "O1", "O2", "O3"]
 NESTING = ("if_clause.c", "nested.c", "teams.c")
 """Those whose value without OpenMP is another one: they ask how many regions are around, or need teams."""
-MOVED = "time_loop_inside.c"
-"""At -O1 and above, the compiler's own passes address one array of it by its distance from another: refused."""
 SIGNATURE = "f64(f64[n] x, i32 n)"
 X = 0.8 + 0.37 * np.sin(2.3 * np.arange(23))
 
@@ -48,10 +46,6 @@ def test_there_are_thirty() -> None:
 @pytest.mark.parametrize(("path", "level"), _cases())
 def test_kernels(path: Path, level: str | None) -> None:
     kernel = ig.load(path, flags=["-fopenmp"], opt=level).kernel("whole", SIGNATURE)
-    if path.name == MOVED and level in ("O1", "O2", "O3"):
-        with pytest.raises(ig.Unsupported, match="distance of two allocations"):
-            ig.check(kernel, X)
-        return
     report = ig.check(kernel, X)
     assert report.ok, report
     if path.name not in NESTING:
