@@ -17,8 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from irgrad.engine.codegen import symbols
-from irgrad.engine.codegen.polls import MEET
-from irgrad.engine.runtime.tape_memory import free_record
+from irgrad.engine.codegen.symbols import MEET
 from irgrad.engine.support.progress import PATIENCE, enabled
 
 __all__ = ["meet", "raised"]
@@ -137,6 +136,8 @@ def _tell(seconds: float) -> None:
 
 def raised(record: int) -> BaseException:
     """What a handler of a signal raised while the call ran that has just returned this record, which is freed."""
+    from irgrad.engine.runtime.tape_memory import free_record
+
     if ctypes.c_int64.from_address(record + 32).value:
         free_record(record)
     address, _WORDS[_RAISED] = _WORDS[_RAISED], 0

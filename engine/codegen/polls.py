@@ -14,12 +14,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["MEET", "STATE", "with_polls"]
+from irgrad.engine.codegen.symbols import MEET
+
+__all__ = ["STATE", "with_polls"]
 
 STATE = "irgrad.stop.state"
 """The address of the words that `interrupts.py` describes."""
-MEET = "irgrad_stop_meet"
-"""A function of a polled unit that takes this address and that of a function, which is called where the flag is set."""
 _HEAD = re.compile(r'^define\b[^\n]*?@(?P<name>"[^"\n]*"|[-\w$.]+)\([^\n]*\{\n', re.M)
 _LABEL = re.compile(r'("[^"\n]*"|[-\w$.]+):')
 _TARGET = re.compile(r'\blabel %("[^"\n]*"|[-\w$.]+)')

@@ -16,7 +16,13 @@ from typing import Any
 from irgrad.engine.codegen.elf import ObjectFile
 from irgrad.rules.errors import LoadError
 
-__all__ = ["define", "is_known", "lookup", "missing", "open_library", "resolve", "resolve_all", "undefined_symbols"]
+__all__ = [
+    "MEET", "define", "is_known", "lookup", "missing", "open_library", "resolve", "resolve_all", "undefined_symbols",
+]  # fmt: skip
+
+MEET = "irgrad_stop_meet"
+"""A function of a unit with polls (`polls.py`): it takes the address of the flag, and that of a function, which is
+called where the flag is set."""
 
 # Opened when a symbol is not found otherwise: libm, complex arithmetic and wide integers, vector maths, C++.
 _LIBRARIES = ("libm.so.6", "libgcc_s.so.1", "libmvec.so.1")

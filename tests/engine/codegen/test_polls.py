@@ -12,7 +12,8 @@ import pytest
 import irgrad as ig
 from irgrad.engine.codegen.llvm import parse
 from irgrad.engine.codegen.optimise import optimise
-from irgrad.engine.codegen.polls import MEET, with_polls
+from irgrad.engine.codegen.polls import with_polls
+from irgrad.engine.codegen.symbols import MEET
 
 SOURCE = """
 #include <math.h>
