@@ -18,7 +18,6 @@ from typing import Any
 
 from irgrad.engine.codegen import symbols
 from irgrad.engine.codegen.symbols import MEET
-from irgrad.engine.support.progress import PATIENCE, enabled
 
 __all__ = ["meet", "raised"]
 
@@ -113,7 +112,7 @@ def _begin() -> None:
 
 
 def _ticks() -> None:
-    wait, call, since, told = _OFTEN, -1, 0.0, PATIENCE
+    wait, call, since, due = _OFTEN, -1, 0.0, _SELDOM
     while True:
         time.sleep(wait)
         flag = ctypes.c_int32.from_buffer(_WORDS)
@@ -121,17 +120,24 @@ def _ticks() -> None:
         flag.value = 1
         wait = _OFTEN if asked else min(2 * wait, _SELDOM)
         if _WORDS[_CALLS] != call or not (asked and _WORDS[_GUARD]):
-            call, since, told = _WORDS[_CALLS], time.monotonic(), PATIENCE
-        elif (taken := time.monotonic() - since) > told and enabled():
-            told = 2 * taken
-            _tell(taken)
+            call, since, due = _WORDS[_CALLS], time.monotonic(), _SELDOM
+        elif (taken := time.monotonic() - since) > due:
+            due = _tell(taken)
 
 
-def _tell(seconds: float) -> None:
+def _tell(seconds: float) -> float:
+    """Tell where a call is that has taken so long; returns how long it has to take to be told again."""
+    from irgrad.engine.support.progress import PATIENCE, enabled
+
+    if seconds <= PATIENCE:
+        return PATIENCE
+    if not enabled():
+        return 2 * seconds
     where = f", now in the loop at {_PLACE.value.decode('utf-8', 'replace')}" if _PLACE.value else ""
     with contextlib.suppress(OSError, ValueError):  # stderr may be closed
         sys.stderr.write(f"irgrad: native code has run for {seconds:.0f} s{where}\n")
         sys.stderr.flush()
+    return 2 * seconds
 
 
 def raised(record: int) -> BaseException:

@@ -22,6 +22,7 @@ from irgrad.engine.enzyme.names import PLAIN, family, spelled_out
 from irgrad.engine.enzyme.plain import HIDDEN, lower_plain, one_more
 from irgrad.engine.enzyme.registered import Said, said_about
 from irgrad.engine.enzyme.results import Found, numbers_given, numbers_in
+from irgrad.engine.enzyme.simplified import simplified
 from irgrad.engine.enzyme.splitting import kept, number_of, thunk_text
 from irgrad.engine.enzyme.thunks import active, declarations, derivatives, formals_of, root_text
 from irgrad.engine.enzyme.todense import lower_addresses, refuse_inside, unwanted
@@ -44,10 +45,7 @@ _LINKAGE = frozenset(
     .split()
 )  # fmt: skip
 _SPECIAL = re.compile(r"^@llvm\.(?:global_ctors|global_dtors|used|compiler\.used|global\.annotations) = [^\n]*\n", re.M)
-_GIVEN = re.compile(r"call [^@\n]*@[\w.]*__enzyme_\w*\((?:ptr [^,()]*sret[^,%]*%[^,]*, )?ptr (?:noundef )?%")
-_NAMES = re.compile(r"\{\n(?:[-\w.$]+:[^\n]*\n)?  ret ptr @[^\n]*\n\}")
 _UNKNOWN = re.compile(r"`(\w+)` has neither a body nor a rule")
-_WRAPPERS = 4  # templates around templates around the call
 _COMDAT = re.compile(r",? comdat(?:\([^)]*\))?")
 
 
@@ -68,66 +66,10 @@ def lower(text: str, *, whole: bool = False, preopt: bool = True, settled: Conta
     text = spelled_out(text)
     said = said_about(text)
     with said.in_force():
-        program = _Program(_simplified(said.untouched(text), whole, preopt), said, preopt, whole)
+        program = _Program(simplified(said.untouched(text), whole, preopt), said, preopt, whole)
         program.checkpoint = checkpoint
         program.open = [name for name in interposable(text) if name not in settled]
         return program.run()
-
-
-def _simplified(text: str, whole: bool, preopt: bool) -> str:
-    """Local variables become values, so that a function that is passed through one is seen."""
-    from irgrad.engine.codegen.llvm import binding, parse, target_machine
-    from irgrad.engine.codegen.prepare import strip_target
-
-    llvm = binding()
-    module = parse(strip_target(text))
-    machine, tuning = target_machine(), llvm.create_pipeline_tuning_options(speed_level=1)
-    passes = llvm.create_new_function_pass_manager()
-    passes.add_sroa_pass()
-    passes.add_instruction_combine_pass()
-
-    builder = llvm.create_pass_builder(machine, tuning)
-
-    def simplify() -> None:
-        for fn in module.functions:
-            if not fn.is_declaration and (preopt or PREFIX in str(fn)):
-                passes.run(fn, builder)
-
-    simplify()
-    for _ in range(_WRAPPERS):
-        names = _wrappers(str(module))
-        if not names:
-            break
-        for fn in (fn for fn in module.functions if fn.name in names and not any(map(_apart, fn.attributes))):
-            fn.add_function_attribute("alwaysinline")
-            if whole or fn.linkage.name.startswith("linkonce"):
-                fn.linkage = "internal"
-        inline = llvm.create_new_module_pass_manager()
-        inline.add_always_inliner_pass()
-        inline.add_global_dead_code_eliminate_pass()
-        inline.run(module, builder)
-        simplify()
-    result = str(module)
-    module.close()
-    return result
-
-
-def _apart(attributes: bytes) -> bool:
-    return b"noinline" in attributes
-
-
-def _wrappers(text: str) -> set[str]:
-    """Functions that differentiate what they are given (C++ templates around the call), and with them those that do
-    nothing but name a function (a lambda as a pointer): they have to be inlined."""
-    given, names = set(), set()
-    for entity in cut(text):
-        if entity.body is None or (symbol := _SYMBOL.search(text, entity.start, entity.end)) is None:
-            continue
-        if text.find(PREFIX, *entity.body) >= 0 and _GIVEN.search(text, *entity.body):
-            given.add(bare_name(symbol[0]))
-        elif _NAMES.search(text, entity.start, entity.end):
-            names.add(bare_name(symbol[0]))
-    return (given | names) - {"main"} if given else given
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from irgrad.engine.codegen.cache import default_cache, fingerprint
 from irgrad.engine.kernel.binding import aligned_zeros, frame_of
 from irgrad.engine.kernel.normal_form import entry_name, entry_text, normal_name, normal_text, prepared_text
 from irgrad.engine.kernel.options import Options
@@ -25,7 +26,6 @@ from irgrad.engine.kernel.pages import zeros
 from irgrad.engine.kernel.serialised_calls import in_turn
 from irgrad.engine.runtime.arena import PEAK, PEAK_TEXT, WANTED
 from irgrad.engine.signature.slots import Slot, Step, derived_slots, only_again, primal_slots, word_text
-from irgrad.engine.support.pause import no_collections
 from irgrad.rules.errors import ActivityError, IRGradError
 from irgrad.rules.layers import InForce, current, token
 
@@ -213,7 +213,6 @@ class Program:
     @property
     def key(self) -> str:
         """Digest over everything that determines the program's code."""
-        from irgrad.engine.codegen.cache import fingerprint
         from irgrad.engine.codegen.own_sources import source_digest
 
         source = self.source
@@ -237,12 +236,11 @@ class Program:
         return self._stage
 
     def _make_stage(self) -> _Stage:
-        from irgrad.engine.codegen.cache import default_cache
-
         disk, key = default_cache(), self.key
         stored = disk.get("program", key)
         if stored is not None:
             return _Stage.from_bytes(stored)
+        from irgrad.engine.support.pause import no_collections
         from irgrad.engine.support.progress import Progress
 
         if self.parent is not None:
@@ -255,13 +253,13 @@ class Program:
 
     def remake(self) -> None:
         """Make name, scratch slots and IR without asking the disk cache, to watch how they are made."""
+        from irgrad.engine.support.pause import no_collections
+
         with self._lock, no_collections():
             self._stage = self._primal_stage() if self.parent is None else self._derived_stage(self.parent)
 
     def with_text(self, text: str) -> Program:
         """The same program with another module in place of its own, as `stage.text`."""
-        from irgrad.engine.codegen.cache import fingerprint
-
         source, stage = replace(self.source, digest=fingerprint(text)), self.stage
         made = Program(source, self.parent, self.word[-1] if self.word else None, self.rules, self.ruled)
         made._stage = _Stage.of(stage.name, stage.scratch, text, stage.note)
@@ -304,10 +302,9 @@ class Program:
         """What the last step of the word asks of the differentiator: the module of the program before it, the request,
         the rules. kept: functions that stay out of line, by default those that have a rule; inside: constructors run in
         the function (see `constructors`)."""
-        from irgrad.engine.differentiate.shared.request import Request
         from irgrad.engine.differentiate.shared.rulebook import Rulebook
-        from irgrad.engine.kernel.checkpoints import bytes_of, choices
         from irgrad.engine.kernel.constructors import constructed
+        from irgrad.engine.kernel.requests import request_of
         from irgrad.engine.pipeline.derivatives import ready
 
         parent, step, options = self.parent, self.word[-1], self.source.options
@@ -321,17 +318,8 @@ class Program:
         text = constructed(text, name) if inside else text
         text, _ = ready(text, name, keep, preopt=options.preopt, fresh=fresh)
         module = _read(text, name)
-        status = parent.status_slot
-        outputs = [n for n, s in enumerate(parent.slots) if s.role != "in"]
-        request = Request(
-            name, step.derivative, width=step.width, outputs=tuple(outputs),
-            activity=tuple("dup" if number in step.active else "const" for number in range(len(parent.slots))),
-            elements=tuple(slot.dtype.memory if slot.dtype.is_float else "" for slot in parent.slots),
-            discard=tuple(n for n in outputs if n != status) if step.derivative in ("jvp_only", "pullback") else (),
-            strict_fp=options.strict_fp, tape_cost=options.tape_cost, strong_zero=options.strong_zero,
-            zero_slopes=options.strong_zero, followed=only_again(self.source.signature, self.word, parent.slots),
-            checkpoint=choices(options), bytes_of=bytes_of(parent.slots) if options.checkpoint else (),
-        )  # fmt: skip
+        followed = only_again(self.source.signature, self.word, parent.slots)
+        request = request_of(name, step, parent.slots, parent.status_slot, options, followed)
         rules = None
         if self.rules is not None:
             rules = Rulebook(self.rules, self.source.digest, module, frozenset(parent.symbols), kept=kept)

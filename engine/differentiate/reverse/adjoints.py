@@ -278,14 +278,12 @@ def _runs(mask: int) -> Iterator[tuple[int, int]]:
     """(first, count) of the runs of ones in a mask."""
     first = 0
     while mask >> first:
-        if mask >> first & 1:
-            count = 1
-            while mask >> (first + count) & 1:
-                count += 1
+        count = 0
+        while mask >> (first + count) & 1:
+            count += 1
+        if count:
             yield first, count
-            first += count
-        else:
-            first += 1
+        first += count + 1
 
 
 def load_shadow(r: ReverseState, like: Instruction, type_: ty.Type, pointer: Value) -> Value:

@@ -151,6 +151,6 @@ except KeyboardInterrupt:
     pass
 del scan, logistic, lib
 gc.collect()
-interrupts._tell(1.0)
+assert interrupts._tell(1.2) == 2.4
 """, IRGRAD_PROGRESS="1")  # fmt: skip
     assert "native code has run for 1 s, now in the loop at " in said

@@ -1,0 +1,29 @@
+"""What a program asks of the differentiator, from its slots and the options of its kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from irgrad.engine.differentiate.shared.request import Request
+from irgrad.engine.kernel.checkpoints import bytes_of, choices
+from irgrad.engine.kernel.options import Options
+from irgrad.engine.signature.slots import Slot, Step
+
+__all__ = ["request_of"]
+
+
+def request_of(
+    name: str, step: Step, slots: Sequence[Slot], status: int | None, options: Options, followed: bool
+) -> Request:
+    """The derivative `step` of the function `name` with these slots. status: the slot of its status; followed: see
+    `Request`."""
+    outputs = [n for n, s in enumerate(slots) if s.role != "in"]
+    return Request(
+        name, step.derivative, width=step.width, outputs=tuple(outputs),
+        activity=tuple("dup" if number in step.active else "const" for number in range(len(slots))),
+        elements=tuple(slot.dtype.memory if slot.dtype.is_float else "" for slot in slots),
+        discard=tuple(n for n in outputs if n != status) if step.derivative in ("jvp_only", "pullback") else (),
+        strict_fp=options.strict_fp, tape_cost=options.tape_cost, strong_zero=options.strong_zero,
+        zero_slopes=options.strong_zero, followed=followed, checkpoint=choices(options),
+        bytes_of=bytes_of(slots) if options.checkpoint else (),
+    )  # fmt: skip
