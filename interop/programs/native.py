@@ -37,6 +37,7 @@ class Native:
     """A program, its sizes and its batch axes, ready to be called.
 
     operands, results: shape and NumPy dtype of each; operands may have size 1 along batch axes
+    zeroed: for each result whether it has to be zero before a call
     """
 
     def __init__(self, spec: Spec, sizes: Mapping[str, int], batch: Shape) -> None:
@@ -44,9 +45,11 @@ class Native:
         self.batch = batch
         self.operands = [((*batch, *spec.shape(i, sizes)), spec.dtype(i)) for i in spec.members]
         self.results = [((*batch, *spec.shape(i, sizes)), spec.dtype(i)) for i in spec.results]
+        self.zeroed = [False] * len(self.results)
 
     def __call__(self, operands: Sequence[int], results: Sequence[int], shapes: Sequence[Shape] = ()) -> None:
         """Run it. operands, results: addresses of C-ordered arrays; shapes: of the operands, for calls with batch axes.
+        Results that are `zeroed` are zeros.
 
         Raises KernelError for a status other than 0, TapeMemoryError where there is no memory for the tape.
         """
@@ -91,7 +94,6 @@ class _Single(Native):
         self._constants = np.array(words[3 + 4 * count :], np.int64)
         self._inputs: list[tuple[int, int]] = []  # (slot, operand)
         self._outputs: list[tuple[int, int]] = []  # (slot, result)
-        self._clear: list[tuple[int, int]] = []  # (result, bytes)
         self._copies: list[tuple[int, int, int]] = []  # (result, operand, bytes)
         self._starts: list[tuple[int, int, int]] = []  # (offset, operand, bytes)
         self._behind = -(-self._bytes // 64) * 64
@@ -107,7 +109,7 @@ class _Single(Native):
                 if kind == 3:
                     self._copies.append((first, source, nbytes))
                 elif kind == 2 and nbytes and (slot.steps or slot.parameter.is_array):  # each call writes its result
-                    self._clear.append((first, nbytes))
+                    self.zeroed[first] = True
             else:
                 self._places.append((number, first))
                 self._zeros = True
@@ -132,8 +134,6 @@ class _Single(Native):
             frame[number] = operands[operand] or _EMPTY
         for number, result in self._outputs:
             frame[number] = results[result] or _EMPTY
-        for result, nbytes in self._clear:
-            _memset(results[result], 0, nbytes)
         for result, operand, nbytes in self._copies:
             _memmove(results[result], operands[operand], nbytes)
         failed = self._entry(state.address)

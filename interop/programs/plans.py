@@ -85,6 +85,11 @@ class Plan:
         found: list[tuple[P, Term]] = self._terms[key]
         return found
 
+    @cached_property
+    def plain(self: P) -> P:
+        """The same program without the tape."""
+        return plan_of(type(self), self.spec.plain, self.sizes, self.constants)
+
     def tangents(self: P, moved: tuple[int, ...]) -> list[tuple[P, Term]]:
         """The terms of the results' tangents from those of these operands."""
         if moved not in self._terms:

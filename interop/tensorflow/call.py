@@ -1,7 +1,8 @@
-"""A Kernel called with tensors of TensorFlow: each program is a `tf.custom_gradient` whose gradient applies others.
+"""A Kernel called with tensors of TensorFlow: each program is recorded with a gradient that applies others.
 
-Gradients of every order follow (see `programs/terms`): nested tapes record the calls that a gradient is made of. In a
-graph (`tf.function`) a program is a `tf.numpy_function`, which runs in this process and which XLA cannot compile.
+Gradients of every order follow (see `programs/terms`): nested tapes record the calls that a gradient is made of. Where
+a `GradientTape` watches, a call keeps the tape of its sweep for them (`lib.kernel(..., tape=)`). In a graph
+(`tf.function`) a program is a `tf.numpy_function`, which runs in this process and which XLA cannot compile.
 """
 
 # pyright: reportMissingImports=false, reportMissingModuleSource=false, reportAttributeAccessIssue=false
@@ -9,20 +10,25 @@ graph (`tf.function`) a program is a `tf.numpy_function`, which runs in this pro
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.eager.record import record_operation, should_record_backprop, stop_recording
 
 from irgrad.engine.kernel.binding import address_of, as_array, as_scalar
 from irgrad.engine.kernel.kernel import Kernel
 from irgrad.engine.signature.parameter import Parameter
+from irgrad.engine.signature.slots import TAPE
 from irgrad.interop.programs import plans
 from irgrad.interop.programs.arguments import Values, bound_call
 from irgrad.interop.programs.terms import OPERAND
 from irgrad.rules.errors import DTypeError, ShapeError, Unsupported
 
 __all__ = ["call", "owns"]
+
+Words = tuple[int, ...]
 
 
 def owns(value: Any) -> bool:
@@ -47,9 +53,10 @@ class Plan(plans.Plan):
     """A plan on tensors."""
 
     def run(self, operands: Sequence[Any]) -> list[Any]:
-        """The results, without a record."""
-        if all(hasattr(x, "numpy") for x in operands) and tf.executing_eagerly():
-            return [tf.convert_to_tensor(y) for y in self.compute(*(x.numpy() for x in operands))]
+        """The results, without a record. A tape stays an array where nothing waits for a graph."""
+        if tf.executing_eagerly() and all(isinstance(x, np.ndarray) or hasattr(x, "numpy") for x in operands):
+            out = self.compute(*(x if isinstance(x, np.ndarray) else x.numpy() for x in operands))
+            return [y if i == TAPE else tf.convert_to_tensor(y) for i, y in zip(self.spec.results, out, strict=True)]
         kinds = [tf.dtypes.as_dtype(kind) for _, kind in self.results]
         out = tf.numpy_function(self.compute, list(operands), kinds, name=f"irgrad_{self.spec.kernel.name}")
         for y, (shape, _) in zip(out, self.results, strict=True):
@@ -58,30 +65,51 @@ class Plan(plans.Plan):
 
     def compute(self, *operands: Any) -> list[Any]:
         """The results of a native call on NumPy arrays."""
-        rows = [np.require(x, kind, ["C", "A"]) for x, (_, kind) in zip(operands, self.native.operands, strict=True)]
-        out = [np.empty(shape, kind) for shape, kind in self.native.results]
-        self.native([address_of(x) for x in rows], [address_of(y) for y in out])
+        native = self.native
+        rows = [np.require(x, kind, ["C", "A"]) for x, (_, kind) in zip(operands, native.operands, strict=True)]
+        out = [(np.zeros if zero else np.empty)(shape, kind)
+               for (shape, kind), zero in zip(native.results, native.zeroed, strict=True)]  # fmt: skip
+        native([address_of(x) for x in rows], [address_of(y) for y in out])
         return out
 
+    @cached_property
+    def parts(self) -> tuple[Words, Words]:
+        """The operands that have gradients, and the results that have cotangents: their numbers."""
+        return (tuple(n for n, index in enumerate(self.spec.members) if self.spec.flows(index)),
+                tuple(n for n, flows in enumerate(self.flows) if flows))  # fmt: skip
 
-def _apply(plan: Plan, operands: Sequence[Any]) -> list[Any]:
-    """The results of a program, recorded for the tapes that watch."""
 
-    @tf.custom_gradient  # type: ignore[misc, untyped-decorator, unused-ignore]
-    def program(*xs: Any) -> Any:
-        def gradient(*cotangents: Any) -> Any:
-            live = tuple([n for n, flows in enumerate(plan.flows) if flows])
-            wanted = tuple([n for n, index in enumerate(plan.spec.members) if plan.spec.flows(index)])
-            sums: dict[int, Any] = {}
-            for part, term in plan.gradients(wanted, live):
-                rows = [xs[n] if kind == OPERAND else tf.convert_to_tensor(cotangents[n]) for kind, n in term.operands]
-                for target, value in zip(term.targets, _apply(part, rows), strict=True):
-                    sums[target] = sums[target] + value if target in sums else value
-            return [sums.get(n) for n in range(len(xs))]
+def _apply(plan: Plan, operands: Sequence[Any], tape: tuple[Any, ...] = ()) -> list[Any]:
+    """The results of a program, recorded for whoever watches. tape: what it reads beside the operands: it says nothing
+    that they do not say, and so the derivatives are those of the program without it."""
+    xs, at = list(operands), len(plan.spec.inputs) - 1
+    plain = plan.plain if tape else plan
+    taped = plan.taped(plain.parts[0]) if not tape and should_record_backprop(xs) else None
+    kept: list[Any] = []
 
-        return tuple(plan.run(xs)), gradient
+    def results(*given: Any) -> tuple[Any, ...]:
+        out = (taped or plan).run([*given[:at], *tape, *given[at:]] if tape else given)
+        kept[:] = out[len(plain.results) :]
+        return tuple(out[: len(plain.results)])
 
-    return list(program(*operands)) if operands else plan.run(operands)
+    def gradient(*cotangents: Any) -> list[Any]:
+        sums: dict[int, Any] = {}
+        for part, term in (plain.gradients if taped is None else taped.from_tape)(*plain.parts):
+            rows = [xs[n] if kind == OPERAND else tf.convert_to_tensor(cotangents[n])
+                    for kind, n in term.operands if (kind, n) != (OPERAND, len(xs))]  # fmt: skip
+            for target, value in zip(term.targets, _apply(part, rows, tuple(kept)), strict=True):
+                sums[target] = sums[target] + value if target in sums else value
+        return [sums.get(n) for n in range(len(xs))]
+
+    if not xs:
+        return list(results())
+    with stop_recording():  # in a graph, of what the results are made of: forward mode would take its tangents, zeros
+        if tf.executing_eagerly():
+            out = results(*xs)
+        else:
+            out = tf.custom_gradient(lambda *given: (results(*given), gradient))(*xs)
+    record_operation("irgrad", out, xs, gradient)
+    return list(out)
 
 
 def _operand(value: Any, p: Parameter) -> Any:

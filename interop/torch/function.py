@@ -11,8 +11,8 @@ in front, which is one more batch axis of the same native call.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -58,8 +58,16 @@ class Plan(plans.Plan):
         return [(shape, getattr(torch, kind)) for shape, kind in self.results]
 
     @cached_property
-    def _like(self) -> list[torch.Tensor | None]:
-        return [torch.empty(s, dtype=kind, device="cpu") if math.prod(s) <= _SMALL else None for s, kind in self.made]
+    def _fresh(self) -> list[Callable[[], torch.Tensor]]:
+        """What makes each result: small ones like one that is there, which is faster."""
+        makers: list[Callable[[], torch.Tensor]] = []
+        for (shape, kind), zero in zip(self.made, self.native.zeroed, strict=True):
+            if math.prod(shape) <= _SMALL:
+                like = torch.empty(shape, dtype=kind, device="cpu")
+                makers.append(partial(torch.zeros_like if zero else torch.empty_like, like))
+            else:
+                makers.append(partial(torch.zeros if zero else torch.empty, shape, dtype=kind, device="cpu"))
+        return makers
 
     def run(self, operands: Tensors) -> tuple[torch.Tensor, ...]:
         """The results, without a record of how they were made. Tensors that stand for something else (while a graph is
@@ -88,17 +96,10 @@ class Plan(plans.Plan):
                 at = x.data_ptr()
             rows.append(x)
             places.append(at)
-        out = self._fresh()
+        out = tuple([make() for make in self._fresh])
         shapes = [tuple(x.shape) for x in rows] if self.batch else ()
         self.native(places, [x.data_ptr() for x in out], shapes)
         return out
-
-    def _fresh(self) -> tuple[torch.Tensor, ...]:
-        """Tensors for the results: small ones like one that is there, which is faster."""
-        return tuple([
-            torch.empty(shape, dtype=kind, device="cpu") if like is None else torch.empty_like(like)
-            for like, (shape, kind) in zip(self._like, self.made, strict=True)
-        ])
 
 
 def _mapped(plan: Plan, operands: Tensors) -> tuple[torch.Tensor, ...]:

@@ -24,7 +24,8 @@ def _made(kernel, values, batch=()) -> tuple[Native, list]:
 
 def _run(native: Native, operands) -> list[np.ndarray]:
     rows = [np.ascontiguousarray(x) for x in operands]
-    out = [np.full(shape, 99, kind) for shape, kind in native.results]
+    out = [np.full(shape, 0 if zero else 99, kind)
+           for (shape, kind), zero in zip(native.results, native.zeroed, strict=True)]  # fmt: skip
     native([x.ctypes.data for x in rows], [y.ctypes.data for y in out], [x.shape for x in rows])
     return out
 
@@ -42,6 +43,7 @@ def test_results_lie_where_the_caller_wants_them() -> None:
 def test_outputs_start_from_zero() -> None:
     lib = irgrad.load("void add(const double *x, double *y, long n) { for (long i = 1; i < n; i++) y[i] += x[i]; }")
     native, operands = _made(lib.kernel("add", "void(f64[n] x, out f64[n] y, i64 n)"), [np.ones(4)])
+    assert native.zeroed == [True]
     for _ in range(2):
         np.testing.assert_array_equal(_run(native, operands)[0], [0, 1, 1, 1])
 

@@ -32,7 +32,8 @@ class Table:
     def run(self, spec: Spec, operands: list[np.ndarray]) -> list[np.ndarray]:
         rows = [np.ascontiguousarray(x) for x in operands]
         native = native_call(spec, self.call.sizes, self.call.constants)
-        out = [np.full(shape, np.nan, kind) for shape, kind in native.results]
+        out = [np.full(shape, 0 if zero else np.nan, kind)
+               for (shape, kind), zero in zip(native.results, native.zeroed, strict=True)]  # fmt: skip
         native([x.ctypes.data for x in rows], [y.ctypes.data for y in out])
         return out
 

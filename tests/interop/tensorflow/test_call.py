@@ -185,3 +185,142 @@ def test_a_training_loop_in_a_graph():
 
     losses = [float(step()) for _ in range(60)]
     assert losses[-1] < 1e-3 * losses[0]
+
+
+MARCH = """
+#include <math.h>
+void march(const double *x, double w, double *y, double *end, long n) {
+    double s = w;
+    for (long i = 0; i < n; i++) { s = tanh(s * x[i]) + x[i]; y[i] = s * s; }
+    *end = s;
+}"""
+
+
+def _march(x, w):
+    rows = []
+    for value in tf.unstack(x):
+        w = tf.tanh(w * value) + value
+        rows.append(w * w)
+    return tf.stack(rows), w
+
+
+def _once(run):
+    def gradients(function, x, w):
+        with tf.GradientTape() as tape:
+            tape.watch([x, w])
+            y, end = function(x, w)
+            loss = (tf.reduce_sum(y) + end) ** 2
+        return tape.gradient(loss, [x, w])
+
+    return run(gradients)
+
+
+def _twice(run):
+    """One tape sees `x` alone, around a function whose own tape sees `w`."""
+
+    @run
+    def inner(function, x, w):
+        with tf.GradientTape() as tape:
+            tape.watch(w)
+            y, end = function(x, w)
+        return tape.gradient([y, end], [w])
+
+    def gradients(function, x, w):
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            slope = inner(function, x, w)
+        return [*slope, *outer.gradient(slope, [x])]
+
+    return gradients
+
+
+def _outside(run):
+    @run
+    def inner(function, x, w):
+        y, end = function(x, w)
+        return tf.reduce_sum(y) * end
+
+    def gradients(function, x, w):
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch([x, w])
+            loss = inner(function, x, w)
+        return [*tape.gradient(loss, [x, w]), *tape.gradient(loss, [x])]
+
+    return gradients
+
+
+def _forward(run):
+    def tangents(function, x, w):
+        with tf.autodiff.ForwardAccumulator([x, w], [tf.ones_like(x), tf.ones_like(w)]) as moved:
+            y, end = function(x, w)
+        return [moved.jvp(y), moved.jvp(end)]
+
+    return run(tangents)
+
+
+def _forward_over_reverse(run):
+    def tangents(function, x, w):
+        with tf.autodiff.ForwardAccumulator([x], [tf.range(4, dtype=tf.float64)]) as moved:
+            with tf.GradientTape() as tape:
+                tape.watch([x, w])
+                y, end = function(x, w)
+                loss = tf.reduce_sum(y) * end
+            slopes = tape.gradient(loss, [x, w])
+        return [moved.jvp(slope) for slope in slopes]
+
+    return run(tangents)
+
+
+@pytest.mark.parametrize(
+    ("way", "eager", "graph"),
+    [(_once, True, True), (_twice, True, True), (_outside, True, False), (_forward, False, False),
+     (_forward_over_reverse, True, True)],
+)  # fmt: skip
+def test_gradients_read_the_tape_of_the_call(monkeypatch, way, eager, graph):
+    from irgrad.interop.tensorflow.call import Plan
+
+    ran = []
+    compute = Plan.compute
+    monkeypatch.setattr(Plan, "compute", lambda plan, *rows: ran.append(plan.spec) or compute(plan, *rows))
+    x, w = tf.constant([0.2, 0.4, -0.7, 0.9], tf.float64), tf.constant(0.7, tf.float64)
+    for run, reads in ((lambda f: f, eager), (tf.function, graph)):
+        wanted = way(run)(_march, x, w)
+        for option in ("store", "recompute"):
+            march = irgrad.load(MARCH).kernel("march", "void(f64[n] x, f64 w, out f64[n] y, out f64 end, i64 n)",
+                                              tape=option)  # fmt: skip
+            ran.clear()
+            for got, want in zip(way(run)(march, x, w), wanted, strict=True):
+                np.testing.assert_allclose(got, want, rtol=1e-12)
+            assert any(spec.reads_tape for spec in ran) == (reads and option == "store")
+
+
+def test_arrays_without_elements_and_what_is_not_watched():
+    empty = tf.zeros(0, tf.float64)
+    (gradient,) = _gradients(lambda x: sample("cubes")(x, 2.0), [empty])
+    assert gradient.shape == (0,) and sample("cubes")(empty, 2.0).numpy() == 0
+    x, dt = _tensors("scale")
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        value = tf.reduce_sum(sample("scale")(x, tf.stop_gradient(dt))[1])
+    assert tape.gradient(value, [x, dt])[1] is None
+    turned = tf.transpose(tf.reshape(tf.range(6.0, dtype=tf.float64), (3, 2)))
+    np.testing.assert_array_equal(sample("scale")(turned[1], 2.0)[0], [2, 6, 10])
+
+
+def test_a_thousand_steps_of_training_take_no_more_memory():
+    resource = pytest.importorskip("resource")
+    kernel = irgrad.load(MARCH).kernel("march", "void(f64[n] x, f64 w, out f64[n] y, out f64 end, i64 n)", tape="store")
+    x = tf.Variable(np.full(20_000, 0.01))
+
+    def train(steps):
+        for _ in range(steps):
+            with tf.GradientTape() as tape:
+                y, _ = kernel(x, 0.5)
+                loss = tf.reduce_sum(y)
+            x.assign_sub(1e-3 * tape.gradient(loss, x))
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, float(loss)
+
+    before, first = train(100)
+    after, last = train(900)
+    assert last < first
+    assert after - before < 20_000  # KiB; a tape that was kept would be 300 KB a step
