@@ -87,17 +87,18 @@ class _Caller:
         """The results in a tuple."""
         if len(args) != len(self._wanted) or modes():
             return self._first(args)
-        key: Any = (token(),)
+        seen: list[Any] = [token()]
         operands = []
-        for value, wanted in zip(args, self._wanted, strict=True):
+        for value, wanted in zip(args, self._wanted):  # noqa: B905 - as long as each other, and it is faster
             kind = type(value)
             if kind in PLAIN and value.dtype is wanted and value.layout is _STRIDED:
-                key += (value.shape,)
+                seen.append(value.shape)
                 operands.append(value)
             elif kind is int and wanted is None:
-                key += (value,)
+                seen.append(value)
             else:
                 return self._first(args)
+        key = tuple(seen)
         plan = self._known.get(key)
         return self._first(args, key) if plan is None else apply(plan, operands)
 

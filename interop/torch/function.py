@@ -30,6 +30,7 @@ Tensors = Sequence[torch.Tensor]
 _transforms = torch._C._are_functorch_transforms_active
 modes = torch._C._len_torch_dispatch_stack
 """How many modes see operations before they run: those of `torch.compile`, `make_fx`, and others."""
+_tracing = torch._C._is_tracing
 _SMALL = 4096
 """Most elements of a result that is made like one that is there."""
 _is_mapped = torch._C._functorch.is_legacy_batchedtensor
@@ -72,7 +73,7 @@ class Plan(plans.Plan):
     def run(self, operands: Tensors) -> tuple[torch.Tensor, ...]:
         """The results, without a record of how they were made. Tensors that stand for something else (while a graph is
         made) go through the operator."""
-        if modes() or torch.jit.is_tracing():
+        if modes() or _tracing():
             return tuple(torch.ops.irgrad.call(self.name, list(operands)))
         for value in operands:
             if type(value) not in PLAIN or not value.is_cpu:
@@ -172,7 +173,7 @@ def gradients_of(plan: Plan, operands: Tensors, needed: Sequence[bool], cotangen
 
 def _taped(plan: Plan, operands: Tensors, needed: Sequence[bool]) -> Plan | None:
     """The plan with a tape for the backward pass, where one is worth keeping, of tensors that are numbers."""
-    if forward_ad._current_level >= 0 or modes() or torch.jit.is_tracing():
+    if forward_ad._current_level >= 0 or modes() or _tracing():
         return None
     if any(type(x) not in PLAIN or not x.is_cpu or _is_mapped(x) for x in operands):
         return None
