@@ -313,6 +313,7 @@ def test_a_thousand_steps_of_training_take_no_more_memory():
     x = tf.Variable(np.full(20_000, 0.01))
 
     def train(steps):
+        loss = 0.0
         for _ in range(steps):
             with tf.GradientTape() as tape:
                 y, _ = kernel(x, 0.5)
