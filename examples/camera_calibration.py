@@ -77,7 +77,7 @@ def main(steps: int = 40, picture: str = "") -> tuple[float, float]:
     start = np.concatenate([[700, 700, 320, 240, 0, 0, 0, 0], np.tile([0, 0, 0, 0, 0, 0.5], VIEWS)])
     print(f"{true.size} columns in {jacobian.colours(start, board, pixels)} colours")
     fit = least_squares(lambda p: residuals(p, board, pixels).ravel(), start, x_scale="jac", max_nfev=steps,
-                        jac=lambda p: jacobian(p, board, pixels).toarray())  # fmt: skip
+                        jac=lambda p: jacobian(p, board, pixels).toarray())  # type: ignore[arg-type]  # fmt: skip
     before, after = residuals(start, board, pixels), residuals(fit.x, board, pixels)
     spread = np.sqrt(np.diag(np.linalg.inv(fit.jac.T @ fit.jac))) * np.sqrt((after**2).mean())
     for name, wanted, got, error in zip("fx fy cx cy k1 k2 p1 p2".split(), CAMERA, fit.x, spread, strict=False):

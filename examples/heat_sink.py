@@ -75,18 +75,26 @@ def main(steps: int = 60, picture: str = "") -> tuple[float, float]:
         history.append(value)
         if step % 10 == 0:
             print(f"step {step:3d}   mean temperature {value:.4f}", flush=True)
-        low, high = 1e-9, 1e9                                        # optimality criteria: bisect the price of metal
-        while high / low > 1 + 1e-6:
-            price = np.sqrt(low * high)
-            moved = raw * np.sqrt(np.maximum(-gradient, 1e-12) / price)
-            new = np.clip(np.clip(moved, raw - 0.1, raw + 0.1), 0.01, 1)
-            low, high = (price, high) if new.mean() > SHARE else (low, price)
-        raw = new
+        raw = update(raw, gradient)
     value, _, u = temperature(raw)
     print(f"mean temperature {history[0]:.4f} of even metal, {value:.4f} of the shape found")
     if picture:
         draw(picture, smooth(raw, 1.5), u, [*history, value])
     return float(history[0]), float(value)
+
+
+def update(raw: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    """A step by optimality criteria: the price of metal is bisected until its share is right."""
+
+    def at(price: float) -> np.ndarray:
+        moved = raw * np.sqrt(np.maximum(-gradient, 1e-12) / price)
+        return np.clip(np.clip(moved, raw - 0.1, raw + 0.1), 0.01, 1)
+
+    low, high = 1e-9, 1e9
+    while high / low > 1 + 1e-6:
+        price = np.sqrt(low * high)
+        low, high = (price, high) if at(price).mean() > SHARE else (low, price)
+    return at(high)
 
 
 def draw(path: str, density: np.ndarray, u: np.ndarray, history: list[float]) -> None:
