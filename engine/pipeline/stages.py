@@ -22,6 +22,7 @@ from irgrad.engine.codegen.passes import Code, Pass, Settings, about, function_p
 from irgrad.engine.codegen.prepare import PREPARE
 from irgrad.engine.ir.assembly import link_assembly
 from irgrad.engine.ir.model import Function, Module
+from irgrad.engine.normalise.complex_products import join_complex_products
 from irgrad.engine.normalise.demote import close_loops
 from irgrad.engine.normalise.desugar import desugar
 from irgrad.engine.normalise.equal_phis import merge_alike
@@ -37,6 +38,7 @@ from irgrad.engine.normalise.reinterpret.unions import move_unions
 from irgrad.engine.normalise.scratch import reuse_scratch
 from irgrad.engine.normalise.unify_returns import unify_returns
 from irgrad.engine.runtime.approximations import link_approximations
+from irgrad.engine.runtime.complex_products import link_complex_products
 from irgrad.engine.runtime.helpers import link_arena
 from irgrad.engine.runtime.persistent_memory import link_kept
 from irgrad.engine.runtime.strong_products import link_strong
@@ -92,6 +94,7 @@ NORMALISE = (
     function_pass("unpack", unpack),
     function_pass("move-unions", _alone(move_unions)),
     function_pass("separate-elements", _alone(separate_elements)),
+    function_pass("join-complex-products", join_complex_products),
     function_pass("merge-equal-phis", _alone(merge_alike)),
     function_pass("unify-returns", _alone(unify_returns)),
     function_pass("make-reducible", _alone(make_reducible)),
@@ -113,6 +116,7 @@ SCHEDULE = (
 LINK = (
     text_pass("link-zero-tests", link_idle),
     text_pass("link-strong-products", link_strong),
+    text_pass("link-complex-products", link_complex_products),
     text_pass("link-approximations", link_approximations),
     text_pass("link-assembly", link_assembly),
     text_pass("link-persistent-memory", link_kept),

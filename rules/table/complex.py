@@ -75,7 +75,7 @@ def _names(stem: str) -> list[tuple[str, str]]:
 
 
 row("complex.mul", "ffff", lambda a, b, c, d, y: _jacobian((c, d), (a, b)), outputs=STRUCT, libm="",
-    exact=_names("mul"))  # fmt: skip
+    llvm="irgrad.complex_product", exact=_names("mul"))  # fmt: skip
 
 
 def _div(a: Expr, b: Expr, c: Expr, d: Expr, y: C) -> tuple[tuple[Expr, ...], ...]:

@@ -245,7 +245,7 @@ def _c_cosh(m: Any, x: Any, y: Any) -> tuple[Any, Any]:
 
 COMPLEX: dict[str, Callable[..., Any]] = {
     "__muldc3": _c_mul, "__divdc3": _c_div, "__mulsc3": _c_mul, "__divsc3": _c_div,
-    "__mulxc3": _c_mul, "__divxc3": _c_div,
+    "__mulxc3": _c_mul, "__divxc3": _c_div, "irgrad.complex_product.f64": _c_mul, "irgrad.complex_product.f32": _c_mul,
     "cexp": _c_exp, "clog": _c_log, "csqrt": _c_sqrt, "csin": _c_sin, "ccos": _c_cos,
     "csinh": _c_sinh, "ccosh": _c_cosh,
     "ctan": lambda m, x, y: _c_div(m, *_c_sin(m, x, y), *_c_cos(m, x, y)),
