@@ -17,7 +17,7 @@ from irgrad.engine.analyses.memory.byte_kinds import ACCESS, PTR
 from irgrad.engine.analyses.memory.objects import Object, bits_of
 from irgrad.engine.analyses.memory.strided_sets import Offsets, meets
 from irgrad.engine.differentiate.shadow.copies import ADJOINT_ENDS
-from irgrad.engine.differentiate.shared.refuse import refuse
+from irgrad.engine.differentiate.shared.refuse import BITS, refuse
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Instruction, Value
 from irgrad.engine.ir.opcodes import having
@@ -25,7 +25,6 @@ from irgrad.engine.ir.opcodes import having
 if TYPE_CHECKING:
     from irgrad.engine.differentiate.shared.unit import Unit
 
-_WHY = "no derivative goes through the bits of a float"
 _FIX = "store whole floats, or give the other data memory of its own"
 _LOW = {"half": 1, "bfloat": 0, "float": 2, "double": 6, "x86_fp80": 8, "fp128": 14}  # bytes of mantissa alone
 
@@ -45,12 +44,12 @@ def refuse_parts(unit: Unit) -> None:
                     reads = _reads(unit)
                 if any(_cut(unit, instr, obj, reads) for obj in _active(unit, instr.operands[1])):
                     what = f"a part of an active float is overwritten with a `{instr.operands[0].type}`"
-                    raise refuse(unit, instr, what, because=_WHY, fix=_FIX)
+                    raise refuse(unit, instr, what, because=BITS, fix=_FIX)
             elif instr.opcode == "load" and instr.type.is_fp and unit.activity.value(instr):
                 other = _stored_as(unit, instr)
                 if other:
                     what = f"memory that holds `{other}` is read as `{instr.type}`"
-                    raise refuse(unit, instr, what, because=_WHY, fix="read it as what was stored in it")
+                    raise refuse(unit, instr, what, because=BITS, fix="read it as what was stored in it")
 
 
 def _active(unit: Unit, pointer: Value) -> Iterator[Object]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from irgrad.engine.analyses.activity.bits import Bits
 from irgrad.engine.analyses.memory.byte_kinds import Layout, kind_size
 from irgrad.engine.analyses.memory.call_effects import attribute_text
-from irgrad.engine.differentiate.shared.refuse import refuse
+from irgrad.engine.differentiate.shared.refuse import refuse, refuse_bits
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Function, Instruction, Value
 from irgrad.engine.ir.opcodes import OPCODES, of_kind
@@ -28,14 +28,7 @@ _JUMPS = frozenset("setjmp _setjmp __sigsetjmp sigsetjmp".split())
 def screen(unit: Unit) -> None:
     """Raise Unsupported, naming instruction and source line, for the first thing that cannot be followed."""
     for instr, what in Bits(unit.activity).found:
-        raise refuse(
-            unit,
-            instr,
-            what,
-            because="no derivative goes through the bits of a float",
-            fix="write it with floating-point operations, such as ldexp, frexp, copysign, fabs or log2; or give it a "
-            'function of its own with a rule: @rule(lib.function("name")), or inactive(lib.function("name"))',
-        )
+        raise refuse_bits(unit, instr, what)
     for fn in unit.pointers.functions:
         active = unit.activity.function(fn)
         for instr in fn.instructions():

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.memory.objects import bits_of
-from irgrad.engine.differentiate.shared.refuse import refuse
+from irgrad.engine.differentiate.shared.refuse import BITS, refuse
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Argument, ConstInt, Function, Instruction, Value
 from irgrad.engine.ir.opcodes import BITWISE, CHOICES, RESIZES, SHIFTS
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from irgrad.rules.errors import Unsupported
 
 _MOVES = CHOICES | RESIZES | SHIFTS | BITWISE
-_WHY = "no derivative goes through the bits of a float"
 _FIX = "convert by a cast in the source, or use frexp, ldexp, copysign"
 
 
@@ -43,12 +42,12 @@ def _problems(unit: Unit, fn: Function, buffers: Sequence[str]) -> Iterator[Unsu
                 last = (pointer, value)
             elif _partly_stored(last, value, pointer) and unit.activity.value(value):
                 what = f"part of the bits of an active `{value.type}` is replaced"
-                yield refuse(unit, instr, what, because=_WHY, fix=_FIX)
+                yield refuse(unit, instr, what, because=BITS, fix=_FIX)
             if value.type.is_fp and unit.activity.pointer(pointer) and unit.activity.value(value):
                 other = _declared(unit, pointer, value.type.scalar, buffers)
                 if other:
                     what = f"memory of type `{other}` is used as `{value.type}`"
-                    yield refuse(unit, instr, what, because=_WHY, fix=_FIX)
+                    yield refuse(unit, instr, what, because=BITS, fix=_FIX)
                 elif unit.types.nothing_but_integers(pointer, value.type):
                     what = f"memory that is used as integers is used as `{value.type}`"
                     yield refuse(unit, instr, what, because="whether its bytes are floats decides whether they have a "
@@ -59,11 +58,11 @@ def _problems(unit: Unit, fn: Function, buffers: Sequence[str]) -> Iterator[Unsu
             if source.type.is_fp:
                 if source.type.scalar is not instr.type.scalar:
                     what = f"the bits of an active `{source.type}` are read as `{instr.type}`"
-                    yield refuse(unit, instr, what, because=_WHY, fix=_FIX)
+                    yield refuse(unit, instr, what, because=BITS, fix=_FIX)
             else:
                 what = _traced(unit, instr)
                 if what:
-                    yield refuse(unit, instr, what, because=_WHY, fix=_FIX)
+                    yield refuse(unit, instr, what, because=BITS, fix=_FIX)
 
 
 def _partly_stored(last: tuple[Value, Value] | None, value: Value, pointer: Value) -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.memory.byte_kinds import ACCESS, CONFLICT, PTR
 from irgrad.engine.differentiate.shadow.tagged_words import Either
-from irgrad.engine.differentiate.shared.refuse import refuse
+from irgrad.engine.differentiate.shared.refuse import refuse, refuse_bits
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Function, Instruction, Value
 from irgrad.engine.ir.opcodes import having, of_kind
@@ -27,7 +27,7 @@ def refuse_undecidable(unit: Unit) -> None:
     vectors = _filled_by_vectors(unit)
     for fn in unit.pointers.functions:
         for instr in unit.activity.bit_arithmetic(fn):
-            raise refuse(unit, instr, "integer arithmetic on the bits of an active float makes a float again")
+            raise refuse_bits(unit, instr, "integer arithmetic on the bits of an active float makes a float again")
         for instr in fn.instructions():
             if instr.opcode == "inttoptr" and unit.pointers.of(instr) & 1 and _of_float_bits(instr.operands[0]):
                 raise _travels(unit, instr)

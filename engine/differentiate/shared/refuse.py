@@ -10,6 +10,9 @@ from irgrad.rules.errors import MissingRuleError, Unsupported
 if TYPE_CHECKING:
     from irgrad.engine.differentiate.shared.unit import Unit
 
+BITS = "no derivative goes through the bits of a float"
+"""Why whatever computes with them is refused."""
+
 
 def place(unit: Unit, instr: Instruction) -> str:
     """`@kernel (file.c:41:5), block %for.body`."""
@@ -33,6 +36,15 @@ def refuse(unit: Unit, instr: Instruction, what: str, fix: str = "", because: st
         because=because or unit.activity.why(instr) or "an active value flows through it",
         fix=fix or "compute this part in floating point, or keep it out of what depends on the active arguments",
     )
+
+
+def refuse_bits(unit: Unit, instr: Instruction, what: str) -> Unsupported:
+    """The same about arithmetic on the bits of a float."""
+    return refuse(
+        unit, instr, what, because=BITS,
+        fix="write it with floating-point operations, such as ldexp, frexp, copysign, fabs or log2; or give it a "
+        'function of its own with a rule: @rule(lib.function("name")), or inactive(lib.function("name"))',
+    )  # fmt: skip
 
 
 def missing(unit: Unit, instr: Instruction) -> MissingRuleError:
