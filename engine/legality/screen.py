@@ -76,7 +76,7 @@ def _kept(unit: Unit, instr: Instruction) -> Unsupported | None:
     return refuse(
         unit,
         instr,
-        f"`{instr.callee_name}` stores a pointer into memory that holds active floats too",
+        f"`{instr.callee_name or 'a function'}` stores a pointer into memory that holds active floats too",
         because="the pointer's shadow would not be stored with it",
         fix="keep the text in memory of its own",
     )

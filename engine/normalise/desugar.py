@@ -5,6 +5,7 @@ simple ones.
     modf(x, p)                  t = trunc x ; *p = t ; copysign(x - t, x)   (0 for infinite x)
     realloc(p, n)               q = malloc(n) ; memcpy(q, p, min(size of p, n)) ; free(p)
     posix_memalign(o, a, n)     *o = aligned_alloc(a, n) ; 0
+    strtod(s, e)                x = strtod(s, &t) ; if (e) *e = s + (t - s) ; x
     __dynamic_cast(p, ...)      q = where the class is ; q ? p + (q - p) : null, or p - the base's offset if it is known
     llvm.ptrmask(p, m)          p + ((p & m) - p)
     vector.reduce.op            the chain of scalar operations
@@ -31,6 +32,7 @@ from irgrad.engine.ir.model import (
     ConstUndef,
     ConstZero,
     Function,
+    GlobalVariable,
     Instruction,
     Module,
     Value,
@@ -203,6 +205,31 @@ def _posix_memalign(module: Module, b: Builder, instr: Instruction) -> Value:
     return ConstInt(instr.type, 0)
 
 
+def _number_of_text(_module: Module, b: Builder, instr: Instruction) -> Value:
+    """Where the number ends is as far from the text's beginning as the function says: so it has the text's shadow."""
+    text, end = instr.args[:2]
+    call = b.insert(Instruction("call", instr.type, list(instr.operands), call=instr.call))
+    if isinstance(end, ConstZero):
+        return call
+    entry = b.block.function.entry if b.block.function is not None else b.block
+    cell, nowhere = (Instruction("alloca", ty.PTR, [ConstInt(ty.I32, 1)], elem=ty.PTR, align=8) for _ in range(2))
+    _at_top(entry, b.block, cell)
+    call.operands[1] = cell
+    by = b.binary("sub", b.load(ty.I64, cell), b.cast("ptrtoint", text, ty.I64))
+    if not _certain(end):
+        _at_top(entry, b.block, nowhere)
+        end = b.select(b.icmp("eq", end, ConstZero(ty.PTR)), nowhere, end)
+    b.store(b.gep(ty.I8, text, by), end)
+    return call
+
+
+def _certain(pointer: Value) -> bool:
+    """Whether a pointer is certainly not null."""
+    while isinstance(pointer, Instruction) and pointer.opcode == "getelementptr" and "inbounds" in pointer.flags:
+        pointer = pointer.operands[0]
+    return isinstance(pointer, GlobalVariable) or (isinstance(pointer, Instruction) and pointer.opcode == "alloca")
+
+
 def _thread_local(_module: Module, _b: Builder, instr: Instruction) -> Value:
     # The intrinsic is for code that moves between threads; a derivative stays on the one that called it.
     return instr.args[0]
@@ -315,4 +342,5 @@ def _size_of_text(module: Module, text: str) -> int:
 CALLS: dict[str, Rewrite] = {
     "sincos": _sincos, "sincosf": _sincos, "sincosl": _sincos, "modf": _modf, "modff": _modf, "modfl": _modf,
     "realloc": _realloc, "posix_memalign": _posix_memalign, "__dynamic_cast": _dynamic_cast,
+    **dict.fromkeys("strtod strtof strtold strtol strtoll strtoul strtoull".split(), _number_of_text),
 }  # fmt: skip

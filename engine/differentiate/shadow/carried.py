@@ -21,7 +21,7 @@ from irgrad.engine.differentiate.shared.refuse import refuse
 from irgrad.engine.differentiate.shared.sweeps import AdjointSweep, PrimalCopy
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
-from irgrad.engine.ir.model import ConstAggregate, ConstInt, Function, Instruction, Value, is_zero
+from irgrad.engine.ir.model import Argument, ConstAggregate, ConstInt, Function, Instruction, Value, is_zero
 from irgrad.engine.ir.opcodes import RESIZES, SHIFTS, having
 from irgrad.engine.ir.types import Type
 from irgrad.engine.ir.uses import uses_of
@@ -239,20 +239,41 @@ def _is_distance(instr: Instruction) -> bool:
     """The difference of two addresses that nothing adds to a third one right here: it counts, is compared, and kept."""
     if instr.opcode != "sub" or instr.block is None or instr.block.function is None:
         return False
-    users, work, seen = uses_of(instr.block.function.blocks), [instr], {instr}
+    users = dict(uses_of(instr.block.function.blocks))
+    work: list[Value] = [instr]
+    seen: set[Value] = {instr}
+    read: set[Function | None] = {instr.block.function}
     while work:
         value = work.pop()
         for user in users.get(value, ()):
             if _counts(user, value):
                 continue
-            if user.is_call or not (user.opcode in ("phi", "select") or isinstance(user.operands[-1], ConstInt)):
+            next_ = _parameters(user, value)
+            if not next_ and (user.is_call or not _stays_a_distance(user)):
                 return False
-            work += {user} - seen
-            seen.add(user)
+            for fn in {formal.function for formal in next_} - read:
+                assert fn is not None
+                read.add(fn)
+                users.update(uses_of(fn.blocks))
+            fresh = {*(next_ or [user])} - seen
+            work += fresh
+            seen |= fresh
     return True
 
 
-def _counts(user: Instruction, value: Instruction) -> bool:
+def _stays_a_distance(user: Instruction) -> bool:
+    return user.opcode in ("phi", "select") or isinstance(user.operands[-1], ConstInt)
+
+
+def _parameters(user: Instruction, value: Value) -> list[Argument]:
+    """What a function with a body takes a value as, where it is called."""
+    fn = user.callee if user.is_call else None
+    if not isinstance(fn, Function) or not fn.blocks or value is fn:
+        return []
+    return [formal for formal, given in zip(fn.args, user.args, strict=False) if given is value]
+
+
+def _counts(user: Instruction, value: Value) -> bool:
     """Whether an instruction takes a value for a number, or keeps it for a later one to say."""
     if user.is_call:
         return isinstance(user.callee, Function) and user.callee.is_declaration

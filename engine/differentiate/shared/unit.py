@@ -7,14 +7,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from itertools import islice
 from typing import TYPE_CHECKING, Protocol, TypeVar
 from zlib import crc32
 
-from irgrad.engine.analyses.memory.objects import Object, describes_types, holds_address, resolve
-from irgrad.engine.analyses.memory.strided_sets import Offsets, meets
+from irgrad.engine.analyses.memory.objects import describes_types, holds_address, resolve
 from irgrad.engine.differentiate.layout import lanes
-from irgrad.engine.differentiate.layout.leaves import REASSOCIATE, floats_of, has_float, has_pointer, zero_of
+from irgrad.engine.differentiate.layout.leaves import REASSOCIATE, has_float, has_pointer, zero_of
 from irgrad.engine.differentiate.layout.separate_shadows import join_constants
 from irgrad.engine.differentiate.layout.shadow_types import shadow_type
 from irgrad.engine.differentiate.shared.conventions import Abi
@@ -47,7 +45,8 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-_MOST_PARTS = 256  # of a variable with pointers, that are cleared one by one
+CONSTANT = ".shadow.constant."
+"""In the name of a shadow of a constant: the pointers in it are always those that it starts with."""
 _VECTOR = re.compile(r"<\d+ x ")
 
 
@@ -390,7 +389,8 @@ class Unit:
                 because="active values are stored in it, but it is defined outside of the module",
                 fix='load(..., link=["the file that defines it"])',
             )
-        name = f"{self._prefix}.shadow.{var.name}{f'.{self._lane}' if self._lane else ''}"
+        kept = CONSTANT if var.constant else ".shadow."
+        name = f"{self._prefix}{kept}{var.name}{f'.{self._lane}' if self._lane else ''}"
         kind = var.value_type if self._scale == 1 else ty.array(ty.size_of(var.value_type) * self.width, ty.I8)
         shadow = GlobalVariable(name, kind, None, False, "internal", "")
         self.shadow_globals[key] = shadow
@@ -426,32 +426,6 @@ class Unit:
             self.module.globals[name] = self.descriptors[fn]
             self.addressed.append(fn)
         return self.descriptors[fn]
-
-    def mutable_float_shadows(self) -> Iterator[tuple[GlobalVariable, int, int]]:
-        """(shadow global, first byte, bytes) of what must start a derivative call from zero; shadow pointers stay."""
-        for (var, _), shadow in self.shadow_globals.items():
-            obj = self.pointers.object_of.get(var)
-            kept = has_pointer(var.value_type) or holds_address(var.init)
-            if not var.constant and not kept and (obj is None or not self.activity.holds_pointers(obj)):
-                yield shadow, 0, ty.size_of(shadow.value_type)
-                continue
-            if var.constant or obj is None or not self.activity.object(obj):
-                continue
-            parts = list(islice(floats_of(var.value_type), _MOST_PARTS + 1))
-            if len(parts) > _MOST_PARTS or not self._floats_apart(obj, parts):
-                raise Unsupported(
-                    f"the variable `{var.name}` keeps pointers beside active floats",
-                    because="a later call would find in it the derivatives of an earlier one",
-                    fix="keep the pointers and the floats in variables of their own",
-                )
-            yield from ((shadow, at * self._scale, size * self._scale) for at, size in parts)
-
-    def _floats_apart(self, obj: Object, parts: Sequence[tuple[int, int]]) -> bool:
-        """Whether the floats that are seen in an object lie in these parts of it, and nothing else does."""
-        return all(
-            isinstance(kind, ty.FloatType) is any(meets(where, Offsets(at), 1 - size, length) for at, size in parts)
-            for where, kind, length, _ in self.types.record(obj.index).evidence
-        )
 
 
 def _pointers_of(init: Constant, offset: int) -> Iterator[tuple[int, Constant]]:

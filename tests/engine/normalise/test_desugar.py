@@ -229,3 +229,20 @@ declare void @llvm.memset.p0.i32(ptr, i8, i32, i1)
     assert changed and "zext i32 %n to i64" in text
     assert "call void @llvm.memcpy.p0.p0.i64(ptr align 8 %p, ptr align 4 %q, i64 40, i1 false)" in text
     assert "call void @llvm.memset.p0.i64(ptr align 8 %q, i8 0, i64 %" in text
+
+
+@pytest.mark.parametrize("end", ["%end", "null"])
+def test_where_a_number_in_a_text_ends_is_a_distance(end: str) -> None:
+    source = f"""declare double @strtod(ptr, ptr)
+define double @f(ptr %s, ptr %end) {{
+  %x = call double @strtod(ptr %s, ptr {end})
+  ret double %x
+}}"""
+    text, changed = _taken_apart(source)
+    assert changed
+    assert ("getelementptr i8, ptr %s" in text) is (end == "%end")
+    number, found = ctypes.create_string_buffer(b"2.5e1 m"), ctypes.c_void_p(7)
+    read_it = _function(text, D, P, P)
+    assert read_it(number, ctypes.addressof(found)) == 25
+    assert found.value == (ctypes.addressof(number) + 5 if end == "%end" else 7)
+    assert read_it(number, None) == 25
