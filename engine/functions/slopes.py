@@ -18,9 +18,10 @@ __all__ = ["EVALUATIONS", "Slope", "slope"]
 
 _RATIO, _STEPS, _COLUMNS, _SAFETY = 3.0, 14, 4, 10.0
 _FAR = 27.0  # steps so much smaller than that of an estimate tell the rounding of the values, not the curvature
+_FINE, _AGREE = 28, 3  # steps below those of an estimate, of which so many in a row tell treads of stairs
 _STRIDES = (10.0, 1e2, 1e3, 1e4)  # of |x|: steps that go over stairs
-EVALUATIONS = 3 * 3 * _STEPS + 2 * len(_STRIDES) + 1
-"""The most of one element: three sequences from two sides, three from one side, strides, the value itself."""
+EVALUATIONS = 3 * 3 * _STEPS + 2 * len(_STRIDES) + 2 * _FINE + 1
+"""The most of one element: three sequences from two sides, three from one side, strides, finer steps, the value itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +77,9 @@ def slope(
                 return found
             best = min(best, found, key=lambda s: s.error)
     best = search.with_noise(best)
-    if best.flat and best.contradicts(wanted, tolerance):
-        return replace(best, kink=best.kink or search.stairs(own, wanted))
+    if best.contradicts(wanted, tolerance):
+        rough = search.fine_stairs(best, wanted) or (best.flat and search.stairs(own, wanted))
+        return replace(best, kink=rough)
     return best
 
 
@@ -158,6 +160,21 @@ class _Search:
         for stride in _STRIDES:
             low, high = self._at(-stride * own), self._at(stride * own)
             if abs((high[1] - low[1]) / (high[0] - low[0]) - wanted) <= 0.1 * abs(wanted):
+                return True
+        return False
+
+    def fine_stairs(self, best: Slope, wanted: float) -> bool:
+        """Whether the slope is the one that is wanted, and not that of the best estimate, in steps far below those that
+        the estimate is made of: the function is a staircase with treads in between."""
+        apart, agree = abs(best.value - wanted), 0
+        for k in range(1, _FINE + 1):
+            low, high = (self._at(side * best.step / _RATIO**k) for side in (-1, 1))
+            width = high[0] - low[0]
+            noise = self._rounding * max(low[2], high[2], self.centre[2]) / width if width > 0 else np.inf
+            if not _SAFETY * noise <= apart:
+                return False
+            agree = agree + 1 if _SAFETY * abs((high[1] - low[1]) / width - wanted) <= apart else 0
+            if agree == _AGREE:
                 return True
         return False
 
