@@ -169,7 +169,7 @@ def check(
     Returns a CheckReport. Tolerances are those of the least precise type of the argument and of the kernel's own
     arithmetic (an f64 kernel that computes in f32 inside is held to f32). Where the differences are too noisy or meet a
     kink, the verdict is "differences cannot tell", and forward against reverse decides whether the report is true. An
-    element costs at most `slopes.EVALUATIONS` (135) values. Where the program compares floats for equality and they are
+    element costs at most `slopes.EVALUATIONS` (191) values. Where the program compares floats for equality and they are
     equal here and not beside, the report names the lines (`special`): the derivative is that of the special case.
 
     Raises as the kernel does.

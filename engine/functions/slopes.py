@@ -21,7 +21,7 @@ _FAR = 27.0  # steps so much smaller than that of an estimate tell the rounding 
 _FINE, _AGREE = 28, 3  # steps below those of an estimate, of which so many in a row tell treads of stairs
 _STRIDES = (10.0, 1e2, 1e3, 1e4)  # of |x|: steps that go over stairs
 EVALUATIONS = 3 * 3 * _STEPS + 2 * len(_STRIDES) + 2 * _FINE + 1
-"""The most of one element: three sequences from two sides, three from one side, strides, finer steps, the value itself."""
+"""The most of one element: three sequences from two sides, three from one side, strides, finer steps, the value."""
 
 
 @dataclass(frozen=True, slots=True)
