@@ -109,8 +109,8 @@ def forget_globals(unit: Unit, target: Function) -> None:
         if CONSTANT in (var.name or "") and obj is not None and unit.activity.object(obj):
             name = f"{shadow.name}.first"
             first = unit.module.globals[name] = GlobalVariable(name, shadow.value_type, shadow.init, True, "internal")
-            size = ConstInt(ty.I64, ty.size_of(shadow.value_type))
-            b.call(unit.declare("llvm.memcpy.p0.p0.i64", copy), [shadow, first, size, ConstInt(ty.I1, 0)])
+            length = ConstInt(ty.I64, ty.size_of(shadow.value_type))
+            b.call(unit.declare("llvm.memcpy.p0.p0.i64", copy), [shadow, first, length, ConstInt(ty.I1, 0)])
 
 
 def _zeroed(unit: Unit) -> Iterator[tuple[GlobalVariable, int, int]]:

@@ -255,8 +255,8 @@ def _is_distance(instr: Instruction) -> bool:
                 assert fn is not None
                 read.add(fn)
                 users.update(uses_of(fn.blocks))
-            fresh = {*(next_ or [user])} - seen
-            work += fresh
+            fresh: set[Value] = {*next_} if next_ else {user}
+            work += fresh - seen
             seen |= fresh
     return True
 

@@ -240,7 +240,7 @@ define double @f(ptr %s, ptr %end) {{
 }}"""
     text, changed = _taken_apart(source)
     assert changed
-    assert ("getelementptr i8, ptr %s" in text) is (end == "%end")
+    assert ("getelementptr inbounds i8, ptr %s" in text) is (end == "%end")
     number, found = ctypes.create_string_buffer(b"2.5e1 m"), ctypes.c_void_p(7)
     read_it = _function(text, D, P, P)
     assert read_it(number, ctypes.addressof(found)) == 25
