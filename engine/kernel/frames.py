@@ -11,6 +11,8 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,7 +87,7 @@ class Calls:
             found = self._shape(key, args)
             if found is None:
                 return MISSED
-        return found(args)
+        return found.call(args)
 
     def _shape(self, key: tuple[Any, ...], args: tuple[Any, ...]) -> _Shape | None:
         if key in self._known or len(self._known) >= _MOST_SHAPES or any(0 in k for k in key if isinstance(k, tuple)):
@@ -96,97 +98,94 @@ class Calls:
         return self._known[key]
 
 
-_Start = tuple[int, tuple[int, ...], Any, bool]
-"""Slot, shape, what its buffer holds when a call begins, and whether a call changes that."""
-
-
 class _Shape:
-    """Calls with arguments of one shape: plain numbers, and where in the frame everything goes."""
+    """Calls with arguments of one shape: plain numbers, where in the frame everything goes, and a Python function that
+    does what is left, without a loop."""
 
-    __slots__ = ("_arrays", "_copies", "_entry", "_free", "_fresh", "_give", "_passing", "_program", "_scalars",
-                 "_starts", "own_bytes")  # fmt: skip
+    __slots__ = ("call", "own_bytes")
 
     def __init__(
         self, program: Program, bound: Bound, origin: tuple[int, ...], results: tuple[int, ...], ones: frozenset[int]
     ) -> None:
         signature = program.source.signature
         position = {p.name: n for n, p in enumerate(signature.arguments)}
-        self._program = program
-        self._entry = program.entry
-        self._free: list[_Frame] = []
-        self._arrays: list[tuple[int, int]] = []  # (slot, argument)
-        self._copies: list[tuple[int, int]] = []
-        self._scalars: list[tuple[int, int]] = []
-        self._fresh: list[tuple[int, tuple[int, ...], Any, Any]] = []
-        self._starts: list[_Start] = []
+        names: dict[str, Any] = {"addressof": _addressof, "from_buffer": _from_buffer}
+        before: list[str] = []  # lines of the function: addresses into the frame, numbers into its buffers
+        after: list[str] = []
+        starts: list[tuple[int, tuple[int, ...], Any]] = []  # slot, shape, what its buffer holds when a call begins
+        passing = set[int]()  # results that are made for each call
         shapes = program.shapes(bound.sizes)
         for number, (slot, index) in enumerate(zip(program.slots, origin, strict=True)):
             dtype, shape = slot.dtype.numpy, shapes[number]
             argument = position.get(slot.parameter.name) if index >= 0 else None
-            if index >= 0 and argument is None:
-                given = bound.buffers[index]
-                if given is not None:  # a size
-                    self._starts.append((number, shape, given[()], False))
-                    continue
-            if argument is None and number in results and shape:
-                make = zeros if math.prod(shape) * dtype.itemsize >= LEAST else np.zeros
-                self._fresh.append((number, shape, dtype, make))
+            given = bound.buffers[index] if index >= 0 and argument is None else None
+            if given is not None:  # a size
+                starts.append((number, shape, given[()]))
+            elif argument is None and number in results and shape:
+                names[f"make{number}"] = zeros if math.prod(shape) * dtype.itemsize >= LEAST else np.zeros
+                names[f"shape{number}"], names[f"dtype{number}"] = shape, dtype
+                before += [f"b{number} = make{number}(shape{number}, dtype{number})", _address(number, f"b{number}")]
+                passing.add(number)
             elif argument is None:
                 returned = slot.parameter.name == RETURN and slot.role == "out"  # each call writes it
-                self._starts.append((number, shape, dtype.type(number in ones), not returned and slot.role != "in"))
+                starts.append((number, shape, dtype.type(number in ones)))
+                if not returned and slot.role != "in":
+                    names[f"start{number}"] = starts[-1][2]
+                    after.append(f"b{number}.fill(start{number})")
             elif not slot.parameter.is_array:
-                self._scalars.append((number, argument))
-                self._starts.append((number, shape, dtype.type(0), False))
+                starts.append((number, shape, dtype.type(0)))
+                before.append(f"b{number}[()] = args[{argument}]")
+            elif slot.role == "inout":
+                before += [f"b{number} = args[{argument}].copy()", _address(number, f"b{number}")]
+                passing.add(number)
             else:
-                (self._copies if slot.role == "inout" else self._arrays).append((number, argument))
-        self._passing = [*(row[0] for row in self._copies), *(row[0] for row in self._fresh)]
-        self._give = [(number, number in self._passing) for number in results]
-        self.own_bytes = sum(_bytes(shape, value) for _, shape, value, _ in self._starts)
-
-    def __call__(self, args: tuple[Any, ...]) -> list[Any]:
-        try:
-            state = self._free.pop()
-        except IndexError:
-            state = _Frame(len(self._program.slots), self._starts)
-        frame, held = state.frame, state.held
-        for number, argument in self._arrays:
-            frame[number] = _addressof(_from_buffer(args[argument]))
-        for number, argument in self._copies:
-            held[number] = copied = args[argument].copy()
-            frame[number] = _addressof(_from_buffer(copied))
-        for number, argument in self._scalars:
-            held[number][()] = args[argument]
-        for number, shape, dtype, make in self._fresh:
-            held[number] = fresh = make(shape, dtype)
-            frame[number] = _addressof(_from_buffer(fresh))
-        failed = self._entry(state.address)
-        if failed is not None:
-            raise self._program.out_of_tape(failed)
-        given = [held[number] if passes else held[number][()] for number, passes in self._give]
-        for number in self._passing:
-            del held[number]
-        for fill, value in state.starts:
-            fill(value)
-        if len(self._free) < _MOST_FRAMES:
-            self._free.append(state)
-        return given
+                before.append(_address(number, f"args[{argument}]"))
+        self.own_bytes = sum(_bytes(shape, value) for _, shape, value in starts)
+        give = [f"b{number}" if number in passing else f"b{number}[()]" for number in results]
+        free: list[Any] = []
+        names |= {"pop": free.pop, "push": free.append, "free": free, "entry": program.entry,
+                  "fresh": lambda: _frame(len(program.slots), starts), "failure": program.out_of_tape}  # fmt: skip
+        own = "".join(f", b{number}" for number, *_ in starts)
+        exec(_code(own, "\n    ".join(before), ", ".join(give), "\n    ".join(after)), names)
+        self.call: Callable[[tuple[Any, ...]], list[Any]] = names["call"]
 
 
-class _Frame:
-    """Addresses for one call, and the buffers that belong to it."""
+_TEXT = """
+def call(args):
+    try:
+        state = pop()
+    except IndexError:
+        state = fresh()
+    frame, address{own} = state
+    {before}
+    failed = entry(address)
+    if failed is not None:
+        raise failure(failed)
+    given = [{give}]
+    {after}
+    if len(free) < {most}:
+        push(state)
+    return given
+"""
 
-    __slots__ = ("address", "frame", "held", "starts")
 
-    def __init__(self, slots: int, starts: list[_Start]) -> None:
-        self.frame = (ctypes.c_void_p * slots)()
-        self.held: dict[int, Array] = {}
-        self.starts: list[tuple[Callable[[Any], None], Any]] = []
-        for number, shape, value, again in starts:
-            buffer = self.held[number] = np.full(shape, value, value.dtype)
-            self.frame[number] = address_of(buffer)
-            if again:
-                self.starts.append((buffer.fill, value))
-        self.address = ctypes.addressof(self.frame)
+@lru_cache(256)
+def _code(own: str, before: str, give: str, after: str) -> CodeType:
+    text = _TEXT.format(own=own, before=before, give=give, after=after, most=_MOST_FRAMES)
+    return compile(text, "<call of a kernel>", "exec")
+
+
+def _address(number: int, array: str) -> str:
+    return f"frame[{number}] = addressof(from_buffer({array}))"
+
+
+def _frame(slots: int, starts: list[tuple[int, tuple[int, ...], Any]]) -> tuple[Any, ...]:
+    """Addresses for one call, where they lie, and the buffers that belong to the frame."""
+    frame = (ctypes.c_void_p * slots)()
+    buffers = [np.full(shape, value, value.dtype) for _, shape, value in starts]
+    for (number, *_), buffer in zip(starts, buffers, strict=True):
+        frame[number] = address_of(buffer)
+    return frame, ctypes.addressof(frame), *buffers
 
 
 def _bytes(shape: tuple[int, ...], value: Any) -> int:
