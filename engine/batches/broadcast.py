@@ -8,6 +8,7 @@ tangent and a cotangent are then products with them. A cotangent of an axis that
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,7 @@ class Broadcast:
         self.kernel, self.mode, self.threads = kernel, mode, threads
         positions, self.single = selected(kernel, wrt, None, all_floats=True)
         self.wrt = tuple(positions)
+        self._batches: dict[Any, Any] = {}
         self.__name__ = f"broadcast_{kernel.name}"
 
     def __call__(self, *args: Any) -> Any:
@@ -64,7 +66,7 @@ class Broadcast:
             return bridge(self, args)
         values, shape = self._values(args)
         flat, axes = _flat(values, shape)
-        return batch(self.kernel, in_axes=axes, threads=self.threads)(*flat).reshape(shape)
+        return self._batch(axes, "value")(*flat).reshape(shape)
 
     def value_and_partials(self, *args: Any) -> tuple[Array, Any]:
         """The value and its partial derivatives by the arguments in `wrt`, each of the broadcast shape: an array, or a
@@ -95,17 +97,25 @@ class Broadcast:
             return self.mode == "forward"
         return partials <= FEW and not self.straight
 
-    @property
+    @cached_property
     def straight(self) -> bool:
         """Whether nothing of the kernel loops, so that its reverse pass needs no tape."""
         one = [np.zeros(1, p.dtype.numpy) for p in self.kernel.signature.arguments]
         return " scalars: " in explain_batch(batch(self.kernel, in_axes=0), *one)
 
+    def _batch(self, axes: tuple[int | None, ...], what: str) -> Any:
+        """The batched function of the value, or of value and partials, for these axes."""
+        found = self._batches.get((axes, what))
+        if found is None:
+            wrt = () if what == "value" else (self.wrt,)
+            make: Any = batch_value_and_grad if wrt else batch
+            found = self._batches[axes, what] = make(self.kernel, *wrt, in_axes=axes, threads=self.threads)
+        return found
+
     def _partials(self, values: Sequence[Any], shape: tuple[int, ...]) -> tuple[Array, tuple[Array, ...]]:
         flat, axes = _flat(values, shape)
         if not self.by_forward_passes(len(self.wrt)):
-            run = batch_value_and_grad(self.kernel, self.wrt, in_axes=axes, threads=self.threads)
-            value, found = run(*flat)
+            value, found = self._batch(axes, "partials")(*flat)
         else:
             rows = [batch_jvp(self.kernel, flat, _unit(flat, i), in_axes=axes, threads=self.threads) for i in self.wrt]
             value, found = rows[0][0], tuple(row[1] for row in rows)
@@ -156,7 +166,8 @@ def _flat(values: Sequence[Array], shape: tuple[int, ...]) -> tuple[list[Any], t
     axes: list[int | None] = []
     for number, value in enumerate(values):
         shared = value.size == 1 and not (alone and number == 0)
-        flat.append(value.reshape(()) if shared else np.broadcast_to(value, shape).reshape(-1))
+        whole = value if value.shape == shape else np.broadcast_to(value, shape)
+        flat.append(value.reshape(()) if shared else whole.reshape(-1))
         axes.append(None if shared else 0)
     return flat, tuple(axes)
 

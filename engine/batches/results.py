@@ -13,7 +13,7 @@ from irgrad.engine.batches.plan import LINE
 from irgrad.engine.signature.slots import Slot
 from irgrad.rules.errors import DTypeError, ShapeError, SignatureError
 
-__all__ = ["arrays_for_results"]
+__all__ = ["arrays_for_results", "empty"]
 
 Array = np.ndarray[Any, Any]
 PLACED = 1 << 16  # bytes of an array of results from which it matters how its vectors lie in cache lines
@@ -33,20 +33,19 @@ def arrays_for_results(
         slot, core = slots[number], shapes[number]
         shape = core if mode == "sum" else (*core, given.samples) if layout == "soa" else (given.samples, *core)
         if array is None:
-            targets[number] = _empty(shape, slot.dtype.numpy, given)
+            targets[number] = empty(shape, slot.dtype.numpy, given.data[next(iter(given.axes))].array)
             continue
         _check_out(array, shape, slot, given)
         targets[number] = array
     return targets
 
 
-def _empty(shape: tuple[int, ...], dtype: Any, given: Operands) -> Array:
+def empty(shape: tuple[int, ...], dtype: Any, first: Array) -> Array:
     """An array for results; a large one begins as far behind a cache line as the first batched argument does, so that
     blocks which begin at cache lines of one begin at cache lines of the other."""
     count = math.prod(shape)
     if count * dtype.itemsize < PLACED:
         return np.empty(shape, dtype)
-    first = given.data[next(iter(given.axes))].array
     memory = np.empty(count + LINE // dtype.itemsize, dtype)
     ahead = (first.ctypes.data - memory.ctypes.data) % LINE
     start = ahead // dtype.itemsize
