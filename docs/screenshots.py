@@ -1,7 +1,7 @@
 """Pictures of the site in a real browser: `python docs/screenshots.py FOLDER [page ...]`.
 
-Builds the site, serves it on this machine, and lets Chromium (the PATH's, or CHROMIUM) draw five pages at the widths of a
-desk and of a telephone. Exit code 1 when a page is wider than its window, or lacks a picture.
+Builds the site, serves it on this machine, and lets Chromium (the PATH's, or CHROMIUM) draw five pages at the
+widths of a desk and of a telephone. Exit code 1 when a page is wider than its window, or lacks a picture.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MEASURE = """<script>addEventListener("load", () => setTimeout(() => { document.
 
 
 class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, *_: object) -> None:
         """Nothing: what is fetched is no news."""
 
 

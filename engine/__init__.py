@@ -14,7 +14,6 @@ if TYPE_CHECKING:
         batch_vjp,
         broadcast,
         check,
-        explain_batch,
         grad,
         hessian,
         hessian_sparse,
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from irgrad.engine.kernel.kernel import Kernel
     from irgrad.engine.kernel.memory import release
     from irgrad.engine.kernel.tapes import explain_tape
+    from irgrad.engine.report.batch_text import explain_batch
     from irgrad.engine.report.calls import explain_rules
     from irgrad.engine.report.derivation import explain_plan
     from irgrad.engine.report.explain import explain
@@ -94,6 +94,7 @@ _HOMES: dict[str, str] = {
     "first_nonfinite": "irgrad.engine.functions.nonfinite",
     **dict.fromkeys(("fixed_point", "linear_solve", "root"), "irgrad.engine.functions.implicit"),
     "explain": "irgrad.engine.report.explain",
+    "explain_batch": "irgrad.engine.report.batch_text",
     "explain_plan": "irgrad.engine.report.derivation",
     "explain_rules": "irgrad.engine.report.calls",
     "explain_tape": "irgrad.engine.kernel.tapes",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from irgrad.engine.batches.batched import batch, batch_grad, batch_jvp, batch_value_and_grad, batch_vjp, explain_batch
+from irgrad.engine.batches.batched import batch, batch_grad, batch_jvp, batch_value_and_grad, batch_vjp
 from irgrad.engine.batches.broadcast import broadcast
 from irgrad.engine.functions.checking import CheckReport, check
 from irgrad.engine.functions.directions import multi_jvp, multi_vjp
@@ -19,7 +19,6 @@ __all__ = [
     "batch_vjp",
     "broadcast",
     "check",
-    "explain_batch",
     "grad",
     "hessian",
     "hessian_sparse",

@@ -32,7 +32,7 @@ from irgrad.engine.signature.status import failure
 from irgrad.rules.errors import DTypeError, SignatureError
 from irgrad.rules.layers import token
 
-__all__ = ["Batched", "batch", "batch_grad", "batch_jvp", "batch_value_and_grad", "batch_vjp", "explain_batch"]
+__all__ = ["Batched", "batch", "batch_grad", "batch_jvp", "batch_value_and_grad", "batch_vjp"]
 
 Array = np.ndarray[Any, Any]
 Request = tuple[dict[int, Data], dict[int, str]]
@@ -119,6 +119,14 @@ class Batched:
             why = f"{found.lanes} lanes would hold {held * found.lanes} bytes, more than {LARGEST}"
             return Strategy("loop", why, found.serial)
         return found
+
+    def strategy_at(self, *args: Any, **kwargs: Any) -> Strategy:
+        """How the samples of a call with these arguments run; nothing runs. Raises as the call does."""
+        given = self.operands(args, kwargs)
+        program, (starts, wanted) = self.program, self.request(given)
+        jobs = [self.job(n, slot, given, starts, wanted, {}) for n, slot in enumerate(program.slots)]
+        uses = tuple(job.use(slot) for job, slot in zip(jobs, program.slots, strict=True))
+        return self.strategy(uses, given.samples, program.shapes(given.bound.sizes))
 
     def operands(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Operands:
         """The checked arguments of a call."""
@@ -425,36 +433,6 @@ def batch_vjp(
         return structured([plain(found[n]) for n in slots], single)
 
     return out, pullback
-
-
-def explain_batch(batched: Batched | Kernel, *args: Any, **kwargs: Any) -> str:
-    """How a batched function runs its samples, and why, as a text for people.
-
-    batched: what `batch`, `batch_grad` or `batch_value_and_grad` made, or a kernel (which stands for `batch(kernel)`)
-    args:    arguments of a call; nothing runs. Raises as the call does
-
-        >>> print(irgrad.explain_batch(irgrad.batch_grad(f), np.ones(100), 3.0))
-        <batch_grad_product of f64(f64 x, f64 y)>
-          scalars: blocks of 64 samples in a loop that LLVM turns into vector code
-          because all arguments are scalars and nothing loops
-          threads: all cores when it takes long enough
-    """
-    if not isinstance(batched, Batched):
-        batched = batch(batched)
-    given = batched.operands(args, kwargs)
-    program, (starts, wanted) = batched.program, batched.request(given)
-    shapes = program.shapes(given.bound.sizes)
-    jobs = [batched.job(n, slot, given, starts, wanted, {}) for n, slot in enumerate(program.slots)]
-    uses = tuple(job.use(slot) for job, slot in zip(jobs, program.slots, strict=True))
-    strategy = batched.strategy(uses, given.samples, shapes)
-    how = {
-        "scalars": f"scalars: blocks of {strategy.lanes} samples in a loop that LLVM turns into vector code",
-        "lanes": f"lanes: {strategy.lanes} samples side by side in vectors",
-        "loop": "loop: sample after sample",
-    }[strategy.name]
-    threads = strategy.serial and f"one thread: {strategy.serial}"
-    limit = "all cores when it takes long enough" if batched.threads is None else f"{batched.threads}"
-    return f"{batched!r}\n  {how}\n  because {strategy.why}\n  threads: {threads or limit}"
 
 
 def _shared(array: Array) -> Data:

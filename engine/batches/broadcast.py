@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from irgrad.engine.batches.batched import batch, batch_jvp, batch_value_and_grad, explain_batch
+from irgrad.engine.batches.batched import batch, batch_jvp, batch_value_and_grad
 from irgrad.engine.kernel.kernel import Kernel
 from irgrad.engine.kernel.run import like
 from irgrad.engine.kernel.select import scalar_output, selected
@@ -101,7 +101,7 @@ class Broadcast:
     def straight(self) -> bool:
         """Whether nothing of the kernel loops, so that its reverse pass needs no tape."""
         one = [np.zeros(1, p.dtype.numpy) for p in self.kernel.signature.arguments]
-        return " scalars: " in explain_batch(batch(self.kernel, in_axes=0), *one)
+        return batch(self.kernel, in_axes=0).strategy_at(*one).name == "scalars"
 
     def _batch(self, axes: tuple[int | None, ...], what: str) -> Any:
         """The batched function of the value, or of value and partials, for these axes."""

@@ -21,6 +21,7 @@ from irgrad.engine.kernel.programs import Program
 from irgrad.engine.kernel.serialised_calls import shared_state
 from irgrad.engine.runtime.arena import DRAIN, TRIM
 from irgrad.engine.runtime.batch_driver import WORK, driver_text
+from irgrad.engine.widen.refusals import OTHERWISE
 from irgrad.rules.errors import IRGradError, Unsupported
 
 __all__ = ["Strategy", "Unit", "block_ir", "strategy_of", "unit_of", "varying", "work"]
@@ -32,6 +33,7 @@ _TWICE = 1 << 18  # characters of a derivative that is not made a second time, a
 _LEFT = ("control flow is the same for all samples: loops run until the last sample has left, long sides of branches "
          "if one takes them")
 _MASKED = "the function is widened before it is differentiated: loops run until the last sample has left"
+_PRIVATE = "use local variables or arguments in place of the variable, and `const` where nothing writes it"
 _LOCK = threading.RLock()
 
 
@@ -43,6 +45,8 @@ class Strategy:
     why:    the reason, for people
     serial: why samples must not run on several threads, "" when they may
     lanes:  samples of a block; 0 where the number is free
+    at:     the source line that keeps samples from running as lanes, "" where it is not known
+    change: what to write in its place, "" where nothing helps or has to
     packed: for "lanes" the widened function: its name, a line break, the module, compressed
     """
 
@@ -51,17 +55,20 @@ class Strategy:
     serial: str = ""
     lanes: int = 0
     packed: bytes = field(default=b"", repr=False, compare=False)
+    at: str = ""
+    change: str = ""
 
     def to_bytes(self) -> bytes:
         """For the disk cache."""
-        return json.dumps([self.name, self.why, self.serial, self.lanes]).encode() + b"\n" + self.packed
+        head = json.dumps([self.name, self.why, self.serial, self.lanes, self.at, self.change])
+        return head.encode() + b"\n" + self.packed
 
     @staticmethod
     def from_bytes(data: bytes) -> Strategy:
         """What `to_bytes` made."""
         head, _, packed = data.partition(b"\n")
-        name, why, serial, lanes = json.loads(head)
-        return Strategy(name, why, serial, lanes, packed)
+        name, why, serial, lanes, at, change = json.loads(head)
+        return Strategy(name, why, serial, lanes, packed, at, change)
 
 
 class Unit:
@@ -139,7 +146,7 @@ def _choose(program: Program, uses: Sequence[str], width: int | str) -> Strategy
     if width == 1:
         return Strategy("loop", "width=1", serial)
     if serial and width == "auto":  # what one sample leaves there the next may see: one after the other, each once
-        return Strategy("loop", serial, serial)
+        return Strategy("loop", serial, serial, change=_PRIVATE)
     if serial:
         raise Unsupported("samples cannot be vector lanes", where=f"`{program.source.signature}`", because=serial,
                           fix='width="auto" runs them one after the other')
@@ -155,11 +162,14 @@ def _choose(program: Program, uses: Sequence[str], width: int | str) -> Strategy
         if width != "auto":
             error.because += f"; {made}" if made else ""
             raise
-        return Strategy("loop", f"{_reason(error)}{f'; {made}' if made else ''}", serial)
+        more = f"; {made}" if made and error.because not in made else ""
+        change = error.fix.removesuffix(OTHERWISE).removesuffix("; ")
+        return Strategy("loop", _reason(error) + more, serial, at=error.where, change=change)
 
 
 def _reason(error: IRGradError) -> str:
-    return f"{error.because or error.what}: {error.which.strip()}" if error.which else error.because or error.what
+    said = error.because or error.what
+    return f"{said}: {error.which.strip()}" if error.which and not error.where else said
 
 
 def _widened_first(program: Program, uses: Sequence[str], serial: str, width: int | str) -> Strategy | str:
@@ -175,7 +185,7 @@ def _widened_first(program: Program, uses: Sequence[str], serial: str, width: in
     try:
         name, text = widened_first(program, uses, lanes, paying=width == "auto")
     except IRGradError as error:
-        return f"widened before it is differentiated: {_reason(error)}"
+        return f"widened before it is differentiated: {_reason(error)}{f' ({error.where})' if error.where else ''}"
     return Strategy("lanes", _MASKED, serial, lanes, _packed(name, text))
 
 

@@ -17,11 +17,12 @@ from irgrad.engine.differentiate.reverse.segments import emit_segments
 from irgrad.engine.differentiate.shadow import persistent_memory
 from irgrad.engine.differentiate.shared.conventions import Abi
 from irgrad.engine.differentiate.shared.derived_functions import split_functions
-from irgrad.engine.differentiate.shared.unit import CONSTANT, Unit
+from irgrad.engine.differentiate.shared.unit import Unit
 from irgrad.engine.differentiate.tape.long_tapes import warn_of_tapes
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import ConstAggregate, Constant, ConstInt, ConstZero, Function, GlobalVariable, Module
+from irgrad.engine.runtime.arena import CONSTANT_SHADOW
 from irgrad.rules.errors import Unsupported
 
 __all__ = ["REVERSE_TAIL", "Derived", "drain", "emit_reverse", "fill_descriptor", "forget_globals", "root_function"]
@@ -106,7 +107,7 @@ def forget_globals(unit: Unit, target: Function) -> None:
     copy = ty.function(ty.VOID, (ty.PTR, ty.PTR, ty.I64, ty.I1))
     for (var, _), shadow in list(unit.shadow_globals.items()):
         obj = unit.pointers.object_of.get(var)
-        if CONSTANT in (var.name or "") and obj is not None and unit.activity.object(obj):
+        if CONSTANT_SHADOW in (var.name or "") and obj is not None and unit.activity.object(obj):
             name = f"{shadow.name}.first"
             first = unit.module.globals[name] = GlobalVariable(name, shadow.value_type, shadow.init, True, "internal")
             length = ConstInt(ty.I64, ty.size_of(shadow.value_type))
@@ -121,7 +122,7 @@ def _zeroed(unit: Unit) -> Iterator[tuple[GlobalVariable, int, int]]:
         if not var.constant and not kept and (obj is None or not unit.activity.holds_pointers(obj)):
             yield shadow, 0, ty.size_of(shadow.value_type)
             continue
-        if var.constant or obj is None or not unit.activity.object(obj) or CONSTANT in (var.name or ""):
+        if var.constant or obj is None or not unit.activity.object(obj) or CONSTANT_SHADOW in (var.name or ""):
             continue
         parts = list(islice(floats_of(var.value_type), _MOST_PARTS + 1))
         if len(parts) > _MOST_PARTS or not _floats_apart(unit, obj, parts):

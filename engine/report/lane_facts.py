@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from irgrad.engine.batches.unit import strategy_of
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
 __all__ = ["direction_facts", "lane_facts", "sample_facts"]
 
 _WIDTH = 16  # directions that are tried
-_PLACE = re.compile(r"\(?\b([^\s()]+:\d+:\d+)\)?")
 
 
 def lane_facts(asked: Question) -> tuple[LaneFacts, ...]:
@@ -34,7 +32,7 @@ def sample_facts(asked: Question) -> LaneFacts:
     except IRGradError as error:
         return LaneFacts("samples of a batch", 1, f"{error.what}: {error.because}", error.where)
     if strategy.name == "loop":
-        return LaneFacts("samples of a batch", 1, strategy.why, _place(strategy.why))
+        return LaneFacts("samples of a batch", 1, strategy.why, strategy.at)
     return LaneFacts("samples of a batch", strategy.lanes if strategy.name == "lanes" else 0, strategy.why)
 
 
@@ -50,8 +48,3 @@ def direction_facts(asked: Question) -> LaneFacts:
             return LaneFacts(what, 1, f"{error.what}: {error.because}", error.where)
         return LaneFacts(what, _WIDTH, "one run for all, in which a rule that takes one at a time is called for each")
     return LaneFacts(what, _WIDTH, "up to so many share a run of the function")
-
-
-def _place(text: str) -> str:
-    found = _PLACE.search(text)
-    return found[1] if found else ""

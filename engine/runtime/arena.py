@@ -6,9 +6,15 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-__all__ = ["DRAIN", "PEAK", "PEAK_TEXT", "RESET", "STOP", "TRIM", "WANTED", "arena_text", "guarded_text", "run_name"]
+__all__ = [
+    "CONSTANT_SHADOW", "DRAIN", "PEAK", "PEAK_TEXT", "RESET", "STOP", "TRIM", "WANTED", "arena_text", "guarded_text",
+    "run_name",
+]  # fmt: skip
 
 _GUARD_BYTES = 576  # see `arena.ll`
+CONSTANT_SHADOW = ".shadow.constant."
+"""In the name of the shadow of a constant (a table, a vtable): its pointers are always those that it starts with, and
+adjoints that end in it are read by nobody. So calls may share it."""
 DRAIN = "irgrad_tape_drain"
 """Closing the unit frees the tape memory that it keeps between calls."""
 TRIM = "irgrad_tape_trim"

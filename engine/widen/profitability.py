@@ -12,7 +12,8 @@ from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.loops import Loops
 from irgrad.engine.differentiate.primitives.rows import libm_cost
 from irgrad.engine.ir.model import Function, Instruction
-from irgrad.engine.widen.uniformity import Uniformity, refuse
+from irgrad.engine.widen.refusals import refuse
+from irgrad.engine.widen.uniformity import Uniformity
 
 __all__ = ["check_worth"]
 
@@ -37,7 +38,8 @@ def check_worth(fn: Function, facts: Uniformity) -> None:
                 work += weight * _cost(instr)
     if first is not None and work < OPERATIONS * accesses:
         raise refuse(f"addresses vary between samples, and there are {work // accesses} operations for each load or "
-                     f"store at one: lanes pay from {OPERATIONS}", first)
+                     f"store at one: lanes pay from {OPERATIONS}", first,
+                     "`width=4` makes lanes nevertheless")
 
 
 def _cost(instr: Instruction) -> int:

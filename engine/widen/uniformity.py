@@ -20,15 +20,24 @@ from irgrad.engine.ir.model import (
     Value,
 )
 from irgrad.engine.ir.opcodes import having
-from irgrad.engine.ir.printer import instruction_to_text
+from irgrad.engine.widen.refusals import (
+    AS_ARGUMENT,
+    BY_INDEX,
+    CALLED,
+    FLAT,
+    LOCAL,
+    NUMBERS,
+    SMALLER,
+    TOGETHER,
+    refuse,
+)
 from irgrad.rules.effects import facts as effects_of
 from irgrad.rules.effects import lanewise as math_intrinsic
-from irgrad.rules.errors import Unsupported
 
 if TYPE_CHECKING:
     from irgrad.engine.widen.twins import Twin
 
-__all__ = ["ALLOCATORS", "ANY", "BORROW", "IGNORED", "MEMORY", "Uniformity", "math_intrinsic", "refuse"]
+__all__ = ["ALLOCATORS", "ANY", "BORROW", "IGNORED", "MEMORY", "Uniformity", "math_intrinsic"]
 
 ALLOCATORS = {"irgrad.tape.alloc": 1, "malloc": 0, "calloc": 0}
 """Functions that return fresh memory, and the argument that is its size."""
@@ -41,12 +50,6 @@ _FREE = ("irgrad.tape.acquire", "irgrad.tape.finish", "irgrad.tape.free_later", 
          "irgrad.tape.need", "irgrad.tape.peak", "irgrad.tape.differs", "free")
 _ELEMENTWISE = having("lanewise") | {"bitcast"}
 _STACK = 1 << 14  # bytes of one local array of one sample
-
-
-def refuse(because: str, instr: Instruction) -> Unsupported:
-    """The error for what cannot be widened."""
-    return Unsupported("this cannot run with samples as vector lanes", which=instruction_to_text(instr),
-                       because=because, fix='width="auto" runs sample after sample where samples cannot be lanes')
 
 
 class Uniformity:
@@ -186,7 +189,8 @@ class Uniformity:
         for instr, together in pairs:
             union = set().union(*(widths[root] for root in together))
             if len(union) > 1:
-                raise refuse(f"memory is accessed by elements of {' and '.join(map(str, sorted(union)))} bytes", instr)
+                found = " and ".join(map(str, sorted(union)))
+                raise refuse(f"memory is accessed by elements of {found} bytes", instr, TOGETHER)
 
     def _check_instruction(
         self, instr: Instruction, widths: dict[Value, set[int]], pairs: list[tuple[Instruction, frozenset[Value]]]
@@ -198,19 +202,20 @@ class Uniformity:
             self._check_call(instr, pairs)
         elif opcode in ("br", "switch"):
             if instr.operands and instr.operands[0] in self.varying:
-                raise refuse("the branch goes different ways for different samples", instr)
+                raise refuse("the branch goes different ways for different samples", instr, FLAT)
         elif opcode == "alloca":
             if instr in self.roots and (instr.elem is None or ty.size_of(instr.elem) > _STACK):
-                raise refuse("a local array would take too much of the stack", instr)
+                raise refuse("a local array would take too much of the stack", instr, SMALLER)
         elif opcode == "getelementptr":
             self._check_address(instr)
         elif opcode in ("phi", "ret"):
             if instr.type.is_ptr and any(v in self.varying for v in instr.operands):
-                raise refuse("an address varies between samples", instr)
+                raise refuse("an address varies between samples", instr, BY_INDEX)
             if instr in self.varying and not _plain_type(instr.type) and not (
                 self.parted(instr) and all(o in self.varying for o in instr.operands)
             ):
-                raise refuse(f"a value of type {instr.type} varies between samples", instr)
+                raise refuse(f"a value of type {instr.type} varies between samples", instr,
+                             BY_INDEX if instr.type.is_ptr else NUMBERS)  # fmt: skip
         elif opcode in _ELEMENTWISE:
             self._check_elementwise(instr)
         elif opcode == "extractvalue" and self.parted(instr.operands[0]):
@@ -220,17 +225,19 @@ class Uniformity:
 
     def _check_elementwise(self, instr: Instruction) -> None:
         if instr in self.varying and not all(_plain_type(v.type) for v in (instr, *instr.operands)):
-            raise refuse(f"a value of type {instr.type} varies between samples", instr)
+            raise refuse(f"a value of type {instr.type} varies between samples", instr,
+                         BY_INDEX if instr.type.is_ptr else NUMBERS)  # fmt: skip
         if instr.opcode in ("ptrtoint", "ptrtoaddr") and self.scaled(instr.operands[0]):
-            raise refuse("an address of memory that varies is used as a number", instr)
+            raise refuse("an address of memory that varies is used as a number", instr, BY_INDEX)
 
     def _check_address(self, instr: Instruction) -> None:
         """An address that varies is a base that does not and offsets that do."""
         base = instr.operands[0]
         if instr in self.varying and not instr.type.is_ptr:
-            raise refuse(f"a value of type {instr.type} varies between samples", instr)
+            raise refuse(f"a value of type {instr.type} varies between samples", instr,
+                         BY_INDEX if instr.type.is_ptr else NUMBERS)  # fmt: skip
         if base in self.varying and not (isinstance(base, Instruction) and base.opcode == "getelementptr"):
-            raise refuse("an address varies between samples", instr)
+            raise refuse("an address varies between samples", instr, BY_INDEX)
 
     def _check_access(
         self, instr: Instruction, widths: dict[Value, set[int]], pairs: list[tuple[Instruction, frozenset[Value]]]
@@ -240,14 +247,14 @@ class Uniformity:
             raise refuse("volatile and atomic accesses have no form for lanes", instr)
         bases = self.bases(pointer)
         if bases is None:
-            raise refuse("the address comes from memory", instr)
+            raise refuse("the address comes from memory", instr, AS_ARGUMENT)
         if pointer in self.varying and not _plain_type(value.type):
-            raise refuse(f"a value of type {value.type} is at an address that varies between samples", instr)
+            raise refuse(f"a value of type {value.type} is at an address that varies between samples", instr, NUMBERS)
         if not bases & self.roots:
             return
         self._check_roots(bases, instr)
         if not _plain_type(value.type):
-            raise refuse(f"memory that varies holds a {value.type}", instr)
+            raise refuse(f"memory that varies holds a {value.type}", instr, NUMBERS)
         for root in bases:
             widths[root].add(ty.store_size(value.type))
         pairs.append((instr, bases))
@@ -255,9 +262,10 @@ class Uniformity:
     def _check_roots(self, bases: frozenset[Value], instr: Instruction) -> None:
         for root in bases:
             if root not in self.roots or (isinstance(root, Argument) and root not in self._arguments):
-                raise refuse("memory that varies and memory that does not are reached through one pointer", instr)
+                raise refuse("memory that varies and memory that does not are reached through one pointer", instr,
+                             TOGETHER)  # fmt: skip
             if not isinstance(root, Argument | Instruction):
-                raise refuse("a global variable would vary between samples", instr)
+                raise refuse("a global variable would vary between samples", instr, LOCAL)
 
     def _check_call(self, instr: Instruction, pairs: list[tuple[Instruction, frozenset[Value]]]) -> None:
         name = instr.callee_name or ""
@@ -273,7 +281,7 @@ class Uniformity:
             pointers = instr.operands[:1] if "memset" in name else instr.operands[:2]
             bases = [self.bases(p) for p in pointers]
             if any(b is None for b in bases) or any(v in self.varying for v in instr.args):
-                raise refuse("an address or a length varies between samples, or comes from memory", instr)
+                raise refuse("an address or a length varies between samples, or comes from memory", instr, BY_INDEX)
             together = frozenset().union(*(b for b in bases if b is not None))
             if self.spreads(instr):
                 together = bases[0] or frozenset()
@@ -285,12 +293,13 @@ class Uniformity:
             return
         if math_intrinsic(name):
             if instr in self.varying and not _plain_type(instr.type):
-                raise refuse(f"a value of type {instr.type} varies between samples", instr)
+                raise refuse(f"a value of type {instr.type} varies between samples", instr,
+                             BY_INDEX if instr.type.is_ptr else NUMBERS)  # fmt: skip
             return
         known = effects_of(name) if name and not name.startswith("llvm.") else None
         pure = known is not None and known.kind == "pure" and not known.may_write_args
         if not pure or any(v.type.is_ptr for v in instr.args) or not _plain_type(instr.type):
-            raise refuse(f"`{name or 'a pointer'}` is called", instr)
+            raise refuse(f"`{name or 'a pointer'}` is called", instr, CALLED)
 
 
     def _check_twin(
@@ -306,12 +315,12 @@ class Uniformity:
         for pointer, size, written in twin.memory(instr):
             bases = self.bases(pointer)
             if bases is None:
-                raise refuse("the address comes from memory", instr)
+                raise refuse("the address comes from memory", instr, AS_ARGUMENT)
             if pointer in self.varying:
-                raise refuse("an address varies between samples", instr)
+                raise refuse("an address varies between samples", instr, BY_INDEX)
             if not bases & self.roots:
                 if written:
-                    raise refuse("it writes memory that the samples share", instr)
+                    raise refuse("it writes memory that the samples share", instr, TOGETHER)
                 continue
             self._check_roots(bases, instr)
             for root in bases:

@@ -38,6 +38,7 @@ from irgrad.engine.ir.text.reader import read
 from irgrad.engine.widen.if_conversion import flatten
 from irgrad.engine.widen.loop_masks import mask_loop
 from irgrad.engine.widen.profitability import check_worth
+from irgrad.engine.widen.refusals import placed, refuse
 from irgrad.engine.widen.twins import call_twin, twins
 from irgrad.engine.widen.uniformity import (
     ALLOCATORS,
@@ -47,8 +48,8 @@ from irgrad.engine.widen.uniformity import (
     MEMORY,
     Uniformity,
     math_intrinsic,
-    refuse,
 )
+from irgrad.rules.errors import Unsupported
 
 __all__ = ["widen"]
 
@@ -86,8 +87,18 @@ def widen(
     paying:  refuse what is known to be slower than a loop over samples
     Raises Unsupported for what cannot be widened.
     """
+    try:
+        return _widened(module, fname, varying, sizes, lanes, paying)
+    except Unsupported as error:
+        raise placed(error, module) from None
+
+
+def _widened(
+    module: Module, fname: str, varying: Sequence[int], sizes: Sequence[int], lanes: int, paying: bool
+) -> str:
     fn = module.functions[fname]
     marked = twins(module)
+
     def analyse() -> Uniformity:
         return Uniformity(fn, varying, sizes, strict=False, twins=marked)
 

@@ -36,6 +36,7 @@ from irgrad.engine.ir.model import (
 )
 from irgrad.engine.ir.types import Type, may_hold_pointer
 from irgrad.engine.normalise.iterations import apart
+from irgrad.engine.runtime.arena import CONSTANT_SHADOW
 from irgrad.rules.errors import Unsupported
 
 if TYPE_CHECKING:
@@ -45,8 +46,6 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-CONSTANT = ".shadow.constant."
-"""In the name of a shadow of a constant: the pointers in it are always those that it starts with."""
 _VECTOR = re.compile(r"<\d+ x ")
 
 
@@ -320,8 +319,7 @@ class Unit:
         if isinstance(value, Function):
             return self.descriptor(value)
         if isinstance(value, ConstZero | ConstUndef | ConstInt):
-            wide = self._scaled(value.type) if value.type.is_aggregate else value.type
-            if wide is value.type:
+            if (wide := self._scaled(value.type) if value.type.is_aggregate else value.type) is value.type:
                 return value
             return ConstUndef(wide, value.poison) if isinstance(value, ConstUndef) else zero_of(wide)
         if isinstance(value, ConstExpr):
@@ -385,11 +383,10 @@ class Unit:
             return self.shadow_globals[key]
         if var.init is None:
             raise Unsupported(
-                f"the external global `{var.name}` needs a shadow",
+                f"the external global `{var.name}` needs a shadow", fix='load(..., link=["the file that defines it"])',
                 because="active values are stored in it, but it is defined outside of the module",
-                fix='load(..., link=["the file that defines it"])',
-            )
-        kept = CONSTANT if var.constant else ".shadow."
+            )  # fmt: skip
+        kept = CONSTANT_SHADOW if var.constant else ".shadow."
         name = f"{self._prefix}{kept}{var.name}{f'.{self._lane}' if self._lane else ''}"
         kind = var.value_type if self._scale == 1 else ty.array(ty.size_of(var.value_type) * self.width, ty.I8)
         shadow = GlobalVariable(name, kind, None, False, "internal", "")

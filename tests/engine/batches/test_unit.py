@@ -14,7 +14,7 @@ KERNELS = {
     "double f(double x) { return x > 0 ? x : -2 * x; }": ("scalars", ""),
     "#include <math.h>\ndouble f(double x) { return sin(x); }": ("scalars", ""),
     "double f(double x) { while (x < 10) x *= x + 2; return x; }": ("lanes", "until the last sample has left"),
-    "double f(double x) { while (x < 9) { if ((x += x) > 7) return x; x *= x; } return 1; }": ("loop", ": br i1"),
+    "double f(double x) { while (x < 9) { if ((x += x) > 7) return x; x *= x; } return 1; }": ("loop", "different"),
     "double f(double x) { return x < 1 ? x : 2 * f(x / 3) * f(x / 2); }": ("loop", "`f` is called"),
     "double f(double x) { double s = x; for (int i = 0; i < 300; i++) s *= x + s; return s; }": ("lanes", "the same"),
     "double f(double x) { double s = x; for (int i = 0; i < 3; i++) s += s * x; return s; }": ("scalars", ""),
