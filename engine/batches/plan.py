@@ -34,6 +34,7 @@ _ALIGNED = 8192
 """Samples from which blocks begin at cache lines: a first chunk that is shorter costs another block."""
 _SUM_BYTES = 1 << 26
 """Most bytes of accumulators of one slot: fewer chunks when they are large."""
+_NO_MORE = 1 << 62  # a number behind all chunks
 _TABLES = 64  # plans that a unit remembers
 LONG = 1024
 """Most samples of a block of scalars."""
@@ -89,10 +90,13 @@ class Plan:
         native, at = work(), ctypes.addressof(control)
         meta, bases = address_of(self.meta), address_of(self.bases)
 
-        def call(worker: int, limit: int) -> None:
-            native(at, meta, bases, worker, limit)
+        def call(worker: int, limit: int, _used: object = (memory, control, self)) -> None:
+            native(at, meta, bases, worker, limit)  # a helper may run when its caller was interrupted
 
-        run_chunks(call, self.chunks, threads)
+        def stop() -> None:
+            control[CONTROL.index("next")] = _NO_MORE
+
+        run_chunks(call, self.chunks, threads, stop)
         if control[CONTROL.index("failure")]:
             raise self.unit.program.out_of_tape(control[CONTROL.index("failure")])
 

@@ -18,10 +18,12 @@ from queue import SimpleQueue
 
 from irgrad.rules.errors import SignatureError
 
-__all__ = ["ENOUGH", "MOST", "cores", "helped", "run_chunks", "thread_limit"]
+__all__ = ["ENOUGH", "MOST", "PAUSE", "cores", "helped", "run_chunks", "thread_limit"]
 
 ENOUGH = 200_000
 """Nanoseconds of remaining work from which helpers are called: they begin some 10 microseconds later, or many more."""
+PAUSE = 100_000_000
+"""Nanoseconds after which a batch lets Python answer signals."""
 MOST = 256
 """The most threads that a batch may ask for."""
 
@@ -89,11 +91,13 @@ class _Pool:
             self.queue.put(task)
 
     def finish(self, tasks: list[_Task]) -> None:
-        """Wait for those that have begun. Raises the first error."""
-        for task in tasks:
-            task.finish()
-        with self.lock:
-            self.unfinished -= len(tasks)
+        """Wait for those that have begun. Raises the first error, or what a signal's handler raises meanwhile."""
+        try:
+            for task in tasks:
+                task.finish()
+        finally:
+            with self.lock:
+                self.unfinished -= len(tasks)
         for task in tasks:
             if task.error is not None:
                 raise task.error
@@ -122,21 +126,28 @@ def thread_limit(threads: int | None) -> int:
     return threads
 
 
-def run_chunks(call: Callable[[int, int], None], chunks: int, threads: int | None) -> None:
+def run_chunks(
+    call: Callable[[int, int], None], chunks: int, threads: int | None, stop: Callable[[], None] = lambda: None
+) -> None:
     """Run `call(worker, limit)`, which claims up to `limit` chunks, until all chunks are done.
 
     threads: how many; None: the first chunk is timed, and all cores help when what is left takes longer than `ENOUGH`.
+    stop:    makes it that no further chunk is claimed: called where a signal's handler raises, which is asked between
+             chunks that take long. What it raised is raised when the helpers have ended their chunks.
     """
     limit, everything = thread_limit(threads), max(chunks, 1)
     helped.count = 0
+    piece = 1
     if threads is None and limit > 1 and chunks > 1:
         start = time.perf_counter_ns()
         call(0, 1)
-        if (time.perf_counter_ns() - start) * (chunks - 1) < ENOUGH:
+        taken = time.perf_counter_ns() - start
+        everything, piece = everything - 1, 1 + PAUSE // max(taken, 1)
+        if taken * everything < ENOUGH:
             limit = 1
     helpers = min(limit, chunks) - 1
     if helpers < 1:
-        call(0, everything)
+        _in_pieces(call, everything, piece)
         return
     helped.count = helpers
     with _LOCK:
@@ -144,6 +155,18 @@ def run_chunks(call: Callable[[int, int], None], chunks: int, threads: int | Non
     tasks = [_Task(call, worker, everything) for worker in range(1, helpers + 1)]
     pool.start(tasks)
     try:
-        call(0, everything)
+        _in_pieces(call, everything, piece)
+    except BaseException:
+        stop()
+        raise
     finally:
         pool.finish(tasks)
+
+
+def _in_pieces(call: Callable[[int, int], None], left: int, piece: int) -> None:
+    """Claim so many chunks, `PAUSE` long at a time."""
+    while left > 0:
+        start = time.perf_counter_ns()
+        call(0, min(piece, left))
+        left -= piece
+        piece = max(1, piece * PAUSE // max(time.perf_counter_ns() - start, 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -58,10 +59,12 @@ def test_limits() -> None:
 
 
 def test_errors_of_helpers_are_raised() -> None:
-    barrier = threading.Barrier(2, timeout=10)
+    barrier, met = threading.Barrier(2, timeout=10), list[int]()
 
     def call(worker: int, limit: int) -> None:
-        barrier.wait()
+        if worker or not met:
+            met.append(worker)
+            barrier.wait()
         if worker:
             raise ValueError("helper")
 
@@ -85,6 +88,36 @@ def test_errors_of_the_caller_wait_for_helpers() -> None:
     with pytest.raises(ValueError, match="caller"):
         run_chunks(call, 2, 2)
     assert ended == [1]
+
+
+@pytest.mark.parametrize("workers", [None, 1, 2])
+def test_a_signal_is_answered_between_chunks(workers: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No further chunk is claimed, by nobody; helpers have ended theirs."""
+    monkeypatch.setattr(threads, "cores", lambda: 2)
+    work, stopped = _Work(1000, 0.01), []
+
+    def stop() -> None:
+        with work.lock:
+            stopped.append(work.left)
+            work.left = 0
+
+    def handler(number: int, frame: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    begin = time.monotonic()
+    try:
+        with pytest.raises(TimeoutError):
+            run_chunks(work, 1000, workers, stop)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert time.monotonic() - begin < 1
+    if workers != 1:
+        assert stopped and stopped[0] > 900
+    done = len(work.done)
+    time.sleep(0.05)
+    assert len(work.done) == done < 100
 
 
 def test_a_busy_pool_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

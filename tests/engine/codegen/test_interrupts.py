@@ -154,3 +154,21 @@ gc.collect()
 assert interrupts._tell(1.2) == 2.4
 """, IRGRAD_PROGRESS="1")  # fmt: skip
     assert "native code has run for 1 s, now in the loop at " in said
+
+
+@pytest.mark.parametrize("threads", ["None", "1", "2"])
+def test_batches_answer_between_chunks(threads: str) -> None:
+    """Without helpers, with them; the next batch is right."""
+    _run(f"""
+many = np.random.default_rng(0).normal(size=(2000, 20))
+made = ig.batch_grad(scan, in_axes=(0, None), threads={threads}, width=1)
+wanted = made(many[:300], 3)
+due = after(0.3)
+try:
+    made(many, 6_000)
+except KeyboardInterrupt:
+    assert time.monotonic() - due < 1, time.monotonic() - due
+else:
+    raise SystemExit("not interrupted")
+assert np.array_equal(made(many[:300], 3), wanted)
+""")
