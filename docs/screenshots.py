@@ -26,7 +26,7 @@ MEASURE = """<script>addEventListener("load", () => setTimeout(() => { document.
 
 
 class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
         """Nothing: what is fetched is no news."""
 
 
