@@ -4,7 +4,7 @@ The module comes as it is before LLVM's passes (`--verbose-llvm-bc`), as that of
 is run by `engine/codegen/prepare.py`, and functions of Zig's standard library still go by their names. It is compiled
 as ReleaseFast, without the checks that end the process; a level (`opt="O2"`) runs Zig's own pipeline instead.
 `std.math` works on the bits of numbers, where LLVM has no intrinsic: its functions become calls of libm, which have
-derivatives.
+derivatives. `std.mem.swap` exchanges byte by byte, and comes to exchange whole values.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from irgrad.engine.codegen.cache import default_cache, fingerprint
 from irgrad.interop.loaders.compiler import Compilation, Options, cached_compilation, packed, run_compiler, wheel
 from irgrad.rules.errors import CompileError, LoadError
 
-__all__ = ["call_libm", "compile_zig", "exported", "imported"]
+__all__ = ["call_libm", "compile_zig", "exported", "imported", "swap_whole"]
 
 _WORDS = (
     "build-obj", "-O", "ReleaseFast", "-mcpu=baseline", "-fomit-frame-pointer", "-fno-stack-check", "-fno-emit-bin",
@@ -40,6 +40,11 @@ _MATH = re.compile(
     r"^define (?P<head>[^@\n]*\b(?P<type>double|float)) @math\.\w+\.(?P<name>\w+?)__func_\d+"
     r"\((?P<params>[^)\n]*)\)[^\n]*?!dbg !(?P<where>\d+) \{\n(?P<body>.*?)^\}\n", re.M | re.S,
 )  # fmt: skip
+_SWAP = re.compile(
+    r"^(?P<head>define [^@\n]*@mem\.swap__func_\d+\(ptr [^,\n]*%0, ptr [^,\n]*%1\)[^\n]*?!dbg !(?P<where>\d+) \{\n)"
+    r"(?P<body>.*?)^\}\n", re.M | re.S,
+)  # fmt: skip
+_BYTES = re.compile(r"insertvalue \{ ptr, i64 \} %\d+, i64 (\d+), 1")
 _NAME = r'[-\w$.]+|"[^"\n]*"'
 _ALIAS = re.compile(rf"^@({_NAME}) = (?!private|internal)[^\n]*?\balias [^\n]*, ptr @({_NAME})$", re.M)
 _FILE = re.compile(r'^!(\d+) = !DIFile\(filename: "([^"]*)", directory: "([^"]*)"', re.M)
@@ -62,7 +67,7 @@ def compile_zig(path: Path, options: Options, display: str | None = None) -> Com
     plain = options.opt is None or options.opt.lstrip("-") in ("O0", "0") or not options.passes
     words = [str(zig), *_WORDS, *(f"-I{folder}" for folder in options.include), *options.flags]
     identity = f"{zig.stat().st_size} {zig.stat().st_mtime_ns}"
-    key = fingerprint("zig-ir-3", identity, display or str(path.resolve()), path.read_bytes(), str(plain), *words)
+    key = fingerprint("zig-ir-4", identity, display or str(path.resolve()), path.read_bytes(), str(plain), *words)
     store = default_cache()
     hit = cached_compilation(store.get("ir", key))
     if hit is not None:
@@ -80,7 +85,7 @@ def compile_zig(path: Path, options: Options, display: str | None = None) -> Com
             raise CompileError(f"`{display or path}` does not compile",
                                because=f"zig says:\n{messages or f'exit status {done.returncode}'}",
                                fix="mend the source   or   pass include=[...], flags=[...] to load()")
-        text = exported(call_libm(read_bitcode(output)))
+        text = exported(swap_whole(call_libm(read_bitcode(output))))
     text = _FILE.sub(lambda found: _shown(found, path.resolve(), display or str(path)), text)
     needs = tuple(sorted({str(row) for row in imported(path)}))
     result = Compilation(text, messages, needs, cached=False)
@@ -142,8 +147,7 @@ def _forwarding(text: str, name: str, known: str) -> str:
 def call_libm(text: str) -> str:
     """The module with the bodies of `std.math`'s functions replaced by calls of libm. A function whose argument is a
     constant of the source (`comptime`) has fewer parameters, and keeps its body."""
-    files = {node for node, name, folder in _FILE.findall(text) if "/std/math" in f"{folder}/{name}"}
-    library = {node for node, file in _SUBPROGRAM.findall(text) if file in files}
+    library = _of_library(text, "/std/math")
     declared: dict[str, str] = {}
 
     def replaced(match: re.Match[str]) -> str:
@@ -160,6 +164,30 @@ def call_libm(text: str) -> str:
 
     text = _MATH.sub(replaced, text)
     return text + "".join(row for symbol, row in declared.items() if f"@{symbol}(" not in _declarations(text))
+
+
+def swap_whole(text: str) -> str:
+    """The module in which `std.mem.swap` exchanges values as wholes, where its body goes byte by byte."""
+    library = _of_library(text, "/std/mem.zig")
+
+    def replaced(match: re.Match[str]) -> str:
+        sizes = set(_BYTES.findall(match["body"]))
+        if match["where"] not in library or len(sizes) != 1:
+            return match[0]
+        size = sizes.pop()
+        moves = "".join(f"  call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {of}, i64 {size}, i1 false)\n"
+                        for to, of in (("%2", "%0"), ("%0", "%1"), ("%1", "%2")))
+        return f"{match['head']}Entry:\n  %2 = alloca [{size} x i8], align 16\n{moves}  ret void\n}}\n"
+
+    made = _SWAP.sub(replaced, text)
+    known = "@llvm.memcpy.p0.p0.i64(" in _declarations(text)
+    return made if made == text or known else made + "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\n"
+
+
+def _of_library(text: str, file: str) -> set[str]:
+    """The nodes of the functions that stand in files of Zig's library with this in their paths."""
+    files = {node for node, name, folder in _FILE.findall(text) if file in f"{folder}/{name}"}
+    return {node for node, where in _SUBPROGRAM.findall(text) if where in files}
 
 
 def _declarations(text: str) -> str:

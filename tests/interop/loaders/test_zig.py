@@ -12,7 +12,7 @@ from shares import fast
 import irgrad
 from benchmarks import languages
 from irgrad import engine
-from irgrad.interop.loaders.zig import call_libm, exported, imported
+from irgrad.interop.loaders.zig import call_libm, exported, imported, swap_whole
 
 
 @pytest.mark.parametrize(("name", "at"), fast(5, [
@@ -109,6 +109,16 @@ def test_functions_of_others_keep_their_bodies() -> None:
     assert "call" not in call_libm(short + nodes.format("std/math/tanh.zig"))
 
 
+def test_swaps_are_of_whole_values() -> None:
+    text = ("define internal fastcc void @mem.swap__func_0(ptr noalias %0, ptr noalias %1) #0 !dbg !1 {\nEntry:\n"
+            "  %2 = insertvalue { ptr, i64 } poison, ptr %0, 0\n  %3 = insertvalue { ptr, i64 } %2, i64 24, 1\n"
+            '  ret void\n}\n!1 = distinct !DISubprogram(name: "swap", file: !2)\n'
+            '!2 = !DIFile(filename: "std/{}", directory: "/a/lib")\n')  # fmt: skip
+    made = swap_whole(text.replace("{}", "mem.zig"))
+    assert "alloca [24 x i8]" in made and made.count("call void @llvm.memcpy") == 3
+    assert swap_whole(text.replace("{}", "other.zig")) == text.replace("{}", "other.zig")
+
+
 def test_exports_have_their_own_names() -> None:
     text = ("@f = alias double (double), ptr @m.f\n@m.fs = internal global i32 0\n"
             "define internal double @m.f(double %0) {\n  ret double %0\n}\n")  # fmt: skip
@@ -152,6 +162,50 @@ PROGRAMS: list[tuple[str, str | None, tuple[Any, ...]]] = [
     ("single", "f32(f32[n] x, i64 n)", (RNG.normal(size=4).astype(np.float32),)),
     ("pendulum", None, (1.1, 2.0, 0.05, np.uint32(30))),
 ]  # fmt: skip
+
+
+IDIOMS: list[tuple[str, str | None, tuple[Any, ...]]] = [
+    ("solve", "status i32(f64[n,n] a, f64[n] b, out f64[n] x, i64 n)", (RNG.normal(size=(5, 5)), RNG.normal(size=5))),
+    ("spline", "status i32(f64[n] x, f64[n] y, i64 n, f64 t, out f64 value)",
+     (np.linspace(0, 4, 6), RNG.normal(size=6), 2.3)),
+    ("lorenz", "f64(f64[3] y, f64 rho, f64 h, i64 steps)", (np.array([1.0, 2, 20]), 28.0, 0.01, 12)),
+    ("gauss_legendre", "f64(f64[2] p, f64 a, f64 b)", (np.array([0.7, 1.3]), 0.1, 1.4)),
+    ("runge", None, (0.1, 1.4, 25.0)),
+    ("flagged", "f64(f64[n] x, u8[n] kinds, i64 n)", (RNG.normal(size=6), np.array([0, 1, 2, 3, 6, 21], np.uint8))),
+    ("lanes", "f64(f64[n] x, i64 n)", (RNG.normal(size=12),)),
+    *(("volume", "f64(f64 p, f64 t, f64 tc, f64 pc, f64 omega, i8 ideal)",
+       (2e6, 350.0, 304.2, 7.38e6, 0.225, np.int8(ideal))) for ideal in (0, 1)),
+    ("bond", "f64(f64[3] b, f64 tau, f64 coupon, i32 years)", (np.array([0.03, -0.01, 0.02]), 1.7, 0.04, np.int32(6))),
+    ("asian", "f64(f64 spot, f64 vol, f64 strike, i64 seed, i32 paths)", (1.0, 0.3, 1.05, 7, np.int32(40))),
+    ("listed", "f64(f64[4] x)", (RNG.normal(size=4),)),
+    ("columns", "f64(f64[n] x, f64[n] mass, i64 n, f64 h)", (RNG.normal(size=5), RNG.uniform(1, 2, 5), 0.1)),
+    ("median", "f64(f64[n] x, i64 n)", (RNG.normal(size=9),)),
+    ("spectrum", "void(f64[n] x, out f64[n] power, i64 n)", (RNG.normal(size=8),)),
+    ("terms", None, (1.3, 0.7)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "signature", "args"), fast(2, IDIOMS))
+def test_idioms(name: str, signature: str | None, args: tuple[Any, ...]) -> None:
+    kernel = irgrad.load(Path(__file__).with_name("idioms.zig")).kernel(name, signature)
+    expected: dict[str, Any] = {
+        "solve": lambda a, b: np.linalg.solve(a, b),
+        "spectrum": lambda x: np.abs(np.fft.fft(x)) ** 2,
+        "runge": lambda a, b, k: (np.arctan(b * k**0.5) - np.arctan(a * k**0.5)) / k**0.5,
+        "listed": lambda x: sum(x[i] ** 2 * np.prod(x[i + 1 :]) for i in range(4)),
+    }
+    if name in expected:
+        np.testing.assert_allclose(kernel(*args), expected[name](*args), rtol=1e-8)
+    assert engine.check(kernel, *args).ok
+
+
+def test_statuses_of_error_sets() -> None:
+    kernel = irgrad.load(Path(__file__).with_name("idioms.zig")).kernel(
+        "spline", "status i32(f64[n] x, f64[n] y, i64 n, f64 t, out f64 value)",
+        errors={1: "too short", 2: "not increasing"})  # fmt: skip
+    for x, said in ((np.array([0.0, 1]), "too short"), (np.array([0.0, 2, 1, 3]), "not increasing")):
+        with pytest.raises(irgrad.KernelError, match=said):
+            engine.grad(kernel, wrt="y")(x, x, 0.5)
 
 
 @pytest.mark.parametrize(("name", "signature", "args"), fast(2, PROGRAMS))
