@@ -34,6 +34,7 @@ from irgrad.engine.normalise.reducible import canonicalise, make_reducible
 from irgrad.engine.normalise.reinterpret.elements import separate_elements
 from irgrad.engine.normalise.reinterpret.mixed import load_members, split_mixed_vectors
 from irgrad.engine.normalise.reinterpret.packed import unpack
+from irgrad.engine.normalise.reinterpret.pieces import join_pieces
 from irgrad.engine.normalise.reinterpret.unions import move_unions
 from irgrad.engine.normalise.scratch import reuse_scratch
 from irgrad.engine.normalise.unify_returns import unify_returns
@@ -89,6 +90,7 @@ def _rooted(name: str, function: Callable[[Module, Function], object]) -> Pass:
 NORMALISE = (
     model_pass("expand-library", expand_library),
     function_pass("desugar", desugar),
+    function_pass("join-pieces", join_pieces),
     function_pass("split-mixed-vectors", _alone(split_mixed_vectors)),
     function_pass("load-members", _alone(load_members)),
     function_pass("unpack", unpack),
