@@ -63,14 +63,16 @@ def _fortran(path: Path, options: Options, display: str | None) -> Compilation:
 
 def _text(path: Path, options: Options, display: str | None) -> Compilation:
     from irgrad.interop.loaders.link import read_text
+    from irgrad.interop.loaders.runtimes import adapted
 
-    return Compilation(read_text(path), "", (), cached=False)
+    return Compilation(adapted(read_text(path)), "", (), cached=False)
 
 
 def _bitcode(path: Path, options: Options, display: str | None) -> Compilation:
     from irgrad.interop.loaders.link import read_bitcode
+    from irgrad.interop.loaders.runtimes import adapted
 
-    return Compilation(read_bitcode(path), "", (), cached=False)
+    return Compilation(adapted(read_bitcode(path)), "", (), cached=False)
 
 
 def _with_libcxx(text: str) -> str:

@@ -115,7 +115,7 @@ def load(
         return text
 
     return Library(text, names, "\n".join(warnings), preopt=preopt, cpu=cpu, code=code, described=described,
-                   fails=any(found.fails for found in spoken))  # fmt: skip
+                   fails=any(found.fails for found in spoken) or "call void @irgrad.panic(" in text)  # fmt: skip
 
 
 def _macro(value: object) -> str:
