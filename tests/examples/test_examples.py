@@ -20,7 +20,8 @@ import irgrad
 pytestmark = pytest.mark.long
 
 # name: (steps or cells, last loss over first loss at most)
-TRAINED = {"heat_control": (60, 0.6), "fit_ode": (25, 0.1), "residual": (120, 0.1)}
+TRAINED = {"heat_control": (60, 0.6), "fit_ode": (25, 0.1), "residual": (120, 0.1),
+           "hm_lstm": (80, 0.2)}  # fmt: skip
 
 
 def _main(repository: Path, name: str) -> Any:
