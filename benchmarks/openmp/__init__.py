@@ -1,0 +1,1 @@
+"""Whole OpenMP applications: explicit hydrodynamics on an unstructured mesh, docking energies of many poses."""

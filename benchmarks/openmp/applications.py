@@ -1,0 +1,89 @@
+"""The applications: sources, signatures, data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import irgrad as ig
+
+HERE = Path(__file__).parent
+HYDRODYNAMICS = ("f64(f64[nodes,3] positions, f64[elements] energies, f64[elements] densities, i32[elements,8] corners, "
+                 "i32[nodes+1] first, i32[8*elements] list, i32[nodes] held, i32[elements] material, i64 nodes, "
+                 "i64 elements, i64 steps)")  # fmt: skip
+DOCKING = """
+struct atom { f64 x; f64 y; f64 z; i32 kind; };
+struct kind { i32 bonds; f64 radius; f64 hydrophobic; f64 charge; };
+f64(f64[n,6] poses, atom[ligands] ligand, atom[pockets] pocket, kind[count] kinds, out f64[n] energies, f64 temperature,
+    i64 n, i64 ligands, i64 pockets, i64 count)"""
+
+
+@dataclass(frozen=True)
+class Application:
+    """A C program: its file and function, the signature, what is differentiated, data of a size, the goal."""
+
+    source: str
+    function: str
+    signature: str
+    wrt: tuple[str, ...]
+    data: Any
+    goal: str
+
+    def kernel(self, **options: Any) -> Any:
+        """The function as a kernel; `options` as `lib.kernel` takes them."""
+        return ig.load(HERE / f"{self.source}.c", flags=["-fopenmp"]).kernel(self.function, self.signature, **options)
+
+
+def cube(cells: int, seed: int = 0) -> dict[str, Any]:
+    """A cube of cells with a blast at a corner and a shell of foam, its nodes and elements numbered at random."""
+    rng = np.random.default_rng(seed)
+    side = cells + 1
+    grid = np.stack(np.meshgrid(*[np.arange(side)] * 3, indexing="ij"), -1).reshape(-1, 3)
+    nodes, elements = side**3, cells**3
+    renumber = rng.permutation(nodes)
+    around = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 0, 1], [1, 0, 1], [1, 1, 1], [0, 1, 1]])
+    base = np.stack(np.meshgrid(*[np.arange(cells)] * 3, indexing="ij"), -1).reshape(-1, 3)
+    base = base[rng.permutation(elements)]
+    flat = np.array([side * side, side, 1])
+    corners = renumber[(base[:, None] + around) @ flat].astype(np.int32)
+    positions = np.empty((nodes, 3))
+    positions[renumber] = (grid + 0.1 * (grid > 0) * rng.uniform(-1, 1, grid.shape)) / cells
+    held = np.empty(nodes, np.int32)
+    held[renumber] = (grid == 0) @ np.array([1, 2, 4])
+    order = np.argsort(corners.ravel(), kind="stable").astype(np.int32)
+    first = np.concatenate([[0], np.cumsum(np.bincount(corners.ravel(), minlength=nodes))]).astype(np.int32)
+    distance = np.linalg.norm((base + 0.5) / cells, axis=1)
+    return {"positions": positions, "energies": 0.1 + 5.0 * np.exp(-((distance / 0.25) ** 2)),
+            "densities": np.where(distance > 0.7, 0.82, 1.0), "corners": corners, "first": first, "list": order,
+            "held": held, "material": (distance > 0.7).astype(np.int32)}  # fmt: skip
+
+
+def hydrodynamics(quick: bool) -> dict[str, Any]:
+    """10^3 cells and 100 steps; 4^3 and 10."""
+    return {**cube(4 if quick else 10), "steps": 10 if quick else 100}
+
+
+def docking(quick: bool) -> dict[str, Any]:
+    """1,024 poses of 20 atoms in a pocket of 400; 40 poses of 5 in 30."""
+    rng = np.random.default_rng(1)
+    poses, ligands, pockets, kinds = (40, 5, 30, 6) if quick else (1024, 20, 400, 12)
+    shell = rng.standard_normal((pockets, 3))
+    shell *= (rng.uniform(4, 12, pockets) / np.linalg.norm(shell, axis=1))[:, None]
+
+    def atoms(at: Any) -> dict[str, Any]:
+        return {**dict(zip("xyz", at.T.copy(), strict=True)), "kind": rng.integers(0, kinds, len(at), np.int32)}
+
+    return {"poses": np.concatenate([rng.uniform(-3, 3, (poses, 3)), rng.uniform(-2, 2, (poses, 3))], 1),
+            "ligand": atoms(rng.uniform(-2, 2, (ligands, 3))), "pocket": atoms(shell),
+            "kinds": {"bonds": rng.integers(0, 4, kinds, np.int32), "radius": rng.uniform(1, 2, kinds),
+                      "hydrophobic": rng.uniform(-1, 1, kinds), "charge": rng.uniform(-1, 1, kinds)},
+            "temperature": 2.0}  # fmt: skip
+
+
+APPLICATIONS = {
+    "hydrodynamics": Application("hydrodynamics", "blast", HYDRODYNAMICS, ("energies", "positions"), hydrodynamics, "6"),
+    "docking": Application("docking", "free_energy", DOCKING, ("poses",), docking, "2.4"),
+}
