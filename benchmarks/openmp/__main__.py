@@ -1,9 +1,9 @@
 """One table of the applications: `python -m benchmarks.openmp [--quick] [NAME ...]`.
 
 Times in ms of native entries, minima; the tape in MB. An application is right when its gradient, along a random
-direction, agrees with forward mode to 1e-10 and with central differences to 1e-5 (the runs of `--quick`: over many steps
-of hydrodynamics the least stable time step changes its element, which differences see and derivatives do not). The exit
-code is 0 when all are right.
+direction, agrees with forward mode to 1e-10 and with central differences to 1e-5 (at the sizes of `--quick`: over many
+steps of hydrodynamics the least stable time step changes its element, which differences see and derivatives do not).
+The exit code is 0 when all are right.
 """
 
 from __future__ import annotations

@@ -11,9 +11,10 @@ import numpy as np
 import irgrad as ig
 
 HERE = Path(__file__).parent
-HYDRODYNAMICS = ("f64(f64[nodes,3] positions, f64[elements] energies, f64[elements] densities, i32[elements,8] corners, "
-                 "i32[nodes+1] first, i32[8*elements] list, i32[nodes] held, i32[elements] material, i64 nodes, "
-                 "i64 elements, i64 steps)")  # fmt: skip
+HYDRODYNAMICS = """
+f64(f64[nodes,3] positions, f64[elements] energies, f64[elements] densities, i32[elements,8] corners,
+    i32[nodes+1] first, i32[8*elements] list, i32[nodes] held, i32[elements] material, i64 nodes, i64 elements,
+    i64 steps)"""
 DOCKING = """
 struct atom { f64 x; f64 y; f64 z; i32 kind; };
 struct kind { i32 bonds; f64 radius; f64 hydrophobic; f64 charge; };
@@ -84,6 +85,7 @@ def docking(quick: bool) -> dict[str, Any]:
 
 
 APPLICATIONS = {
-    "hydrodynamics": Application("hydrodynamics", "blast", HYDRODYNAMICS, ("energies", "positions"), hydrodynamics, "6"),
+    "hydrodynamics": Application("hydrodynamics", "blast", HYDRODYNAMICS, ("energies", "positions"), hydrodynamics,
+                                 "6"),
     "docking": Application("docking", "free_energy", DOCKING, ("poses",), docking, "2.4"),
 }

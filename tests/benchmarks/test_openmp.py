@@ -57,7 +57,8 @@ def test_energies_of_poses() -> None:
     for pose, energy in zip(data["poses"], energies, strict=True):
         distance = np.linalg.norm((at @ _rotation(*pose[:3]).T + pose[3:])[:, None] - around, axis=-1)
         apart = distance - touching
-        pairs = np.where(apart < 0, (1 - distance / touching) * 76, 0) + strength * fading(apart, np.where(charged, 4, 1))
+        pairs = np.where(apart < 0, (1 - distance / touching) * 76, 0)
+        pairs += strength * fading(apart, np.where(charged, 4, 1))
         pairs += np.where(mixed, 0.5 * abs(sum_), -abs(sum_)) * fading(apart, np.where(mixed, 5.5, 2.75))
         np.testing.assert_allclose(energy, 0.5 * pairs.sum(), rtol=1e-11)
     least = energies.min()
