@@ -129,7 +129,7 @@ class Bits:
         return state
 
     def _load(self, instr: Instruction) -> None:
-        if not instr.type.scalar.is_int:
+        if not instr.type.scalar.is_int or self._activity.types.numbers.are(instr):
             return
         address = instr.operands[0]
         if self.float_memory(address, ty.store_size(instr.type), varied=True):
@@ -335,7 +335,8 @@ class Bits:
             return "integer arithmetic on the bits of an active float makes a float again"
         if op in ("sitofp", "uitofp") and state & MOVED and self._activity.useful(instr):
             return "the bits of an active float are used as a number"
-        if op == "store" and (state & COMPUTED or ty.store_size(instr.operands[0].type) == 1):
+        moved = op == "store" and not self._activity.types.numbers.are(instr)
+        if moved and (state & COMPUTED or ty.store_size(instr.operands[0].type) == 1):
             size = ty.store_size(instr.operands[0].type)
             if self.float_memory(instr.operands[1], size, varied=False):
                 what = "integer arithmetic on the bits of an active float makes a float again"

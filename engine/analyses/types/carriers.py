@@ -68,7 +68,7 @@ class Carriers:
         self._returns: dict[Function, Value] = {}
         self._users: dict[Function, Uses] = {}
         self._in_structs: dict[tuple[Value, tuple[int, ...]], Part] = {}
-        self.accesses: list[tuple[Value, Value, bool]] = []  # (integer, address of a load or store, `number`)
+        self.accesses: list[tuple[Value, Value, Instruction | None]] = []  # (integer, address of an access, `named`)
 
     def find(self, value: Value) -> Value:
         """The representative of a value's class."""
@@ -116,10 +116,11 @@ class Carriers:
         targets = self._pointers.callees(value) if value.is_call else None
         return value.opcode in _HANDS_ON or (bool(targets) and all(fn.blocks for fn in targets or ()))
 
-    def memory(self, value: Value, pointer: Value, number: bool) -> None:
-        """The value is loaded from, or stored to, `pointer`. `number`: as what the source calls an integer."""
+    def memory(self, value: Value, pointer: Value, named: Instruction | None) -> None:
+        """The value is loaded from, or stored to, `pointer`. `named`: that access, of what the source calls an
+        integer."""
         if _tracked(value):
-            self.accesses.append((value, pointer, number))
+            self.accesses.append((value, pointer, named))
 
     def learn(self, value: Value, layout: Layout) -> bool:
         """Add what became known of a value. True when that is new."""

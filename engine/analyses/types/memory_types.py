@@ -35,6 +35,7 @@ from irgrad.engine.analyses.memory.tbaa import Tbaa, type_tag
 from irgrad.engine.analyses.memory.value_ranges import Ranges
 from irgrad.engine.analyses.types.carriers import Carriers
 from irgrad.engine.analyses.types.contents import Contents
+from irgrad.engine.analyses.types.named_numbers import NamedNumbers
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import ConstInt, GlobalVariable, Instruction, Value
 from irgrad.engine.ir.types import Type
@@ -96,6 +97,7 @@ class MemoryTypes:
         self._patterns: dict[tuple[tuple[int, Offsets], ...], tuple[int, Pattern]] = {}
         self._first: dict[tuple[int, Kind], Instruction] = {}  # (object, kind) -> an access
         self._tagged: dict[int, dict[tuple[Offsets, int], set[str]]] = {}  # object -> (places, bytes) -> type tags
+        self.numbers = NamedNumbers(self._tbaa, self.ranges)
         self.carriers = Carriers(pointers)
         for obj in pointers.objects:
             self._declare(obj)
@@ -298,7 +300,9 @@ class MemoryTypes:
         if type_.scalar.is_int:
             if isinstance(named, Type) and kind_size(named) == ty.store_size(type_):
                 self.carriers.learn_if(value, ((0, named),))
-            self.carriers.memory(value, pointer, named is INT)
+            self.carriers.memory(value, pointer, instr if named is INT else None)
+            if instr.opcode == "store":
+                self.numbers.stored(instr)
 
     def _see(self, pointer: Value, at: int, kind: Kind, size: int, strength: int, align: int = 0) -> bool:
         changed = False
@@ -353,11 +357,11 @@ class MemoryTypes:
         self.carriers.settle()
         for _ in range(_MAX_ROUNDS):
             changed = False
-            for value, pointer, number in self.carriers.accesses:
+            for value, pointer, named in self.carriers.accesses:
                 size = ty.store_size(value.type)
                 seen = self.access(pointer, size)
-                if number:
-                    seen = self._number(pointer, seen)
+                if named is not None:
+                    seen = ((0, INT),) if self.numbers.are(named) else self._number(pointer, seen)
                 changed |= self.carriers.learn(value, tuple(e for e in seen if e[1] is not INT or len(seen) == 1))
             changed |= self.carriers.propagate()
             for value, pointer, _ in self.carriers.accesses:

@@ -1,0 +1,74 @@
+"""Integers beside floats at unknown places: numbers where the source calls them so and computes them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import irgrad
+from irgrad import engine
+from irgrad.engine.analyses.memory.points_to import Pointers
+from irgrad.engine.analyses.types.memory_types import MemoryTypes
+from irgrad.engine.ir.text.reader import read
+from irgrad.rules.errors import Unsupported
+
+IR = """
+declare ptr @malloc(i64)
+define void @f(double %x, i64 %n, i64 %k, i32 %m) {
+  %p = call ptr @malloc(i64 800)
+  %d = getelementptr double, ptr %p, i64 %k
+  store double %x, ptr %d, !tbaa !3
+  %i = getelementptr i32, ptr %p, i64 %n
+  %v = load i32, ptr %i, !tbaa !0
+  %w = add i32 %v, 1
+  store i32 STORED, ptr %i, !tbaa !0
+  ret void
+}
+!0 = !{!1, !1, i64 0}
+!1 = !{!"int", !2, i64 0}
+!2 = !{!"omnipotent char", !5, i64 0}
+!3 = !{!4, !4, i64 0}
+!4 = !{!"double", !2, i64 0}
+!5 = !{!"C"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("stored", "tag", "wanted"),
+    [("%m", "tbaa", True), ("7", "tbaa", True), ("%w", "tbaa", False), ("%m", "irgrad.type", False)],
+)
+def test_given_integers(stored: str, tag: str, wanted: bool) -> None:
+    """Computed from no memory, and with a name that LLVM believes."""
+    module = read(IR.replace("STORED", stored).replace("!tbaa", f"!{tag}"), roots=["f"])
+    pointers = Pointers(module, module.functions["f"])
+    types = MemoryTypes(pointers)
+    accesses = [i for i in module.functions["f"].instructions() if i.opcode in ("load", "store")]
+    assert [types.numbers.are(i) for i in accesses] == [False, wanted, wanted]
+
+
+def test_a_known_place_is_what_it_is() -> None:
+    text = IR.replace("i64 %n\n", "i64 6\n").replace("STORED", "%m")
+    module = read(text, roots=["f"])
+    types = MemoryTypes(Pointers(module, module.functions["f"]))
+    assert not any(types.numbers.are(i) for i in module.functions["f"].instructions() if i.opcode == "load")
+
+
+BITS = """
+#include <stdlib.h>
+double f(const double *x, long n) {
+  float *v = malloc(n * sizeof *v), s = 0;
+  for (long i = 0; i < n; i++) v[i] = (float)x[i];
+  int *bits = (int *)v;
+  for (long i = 0; i < n; i++) bits[i] = 0x5f3759df - (bits[i] >> 1);
+  for (long i = 0; i < n; i++) s += v[i];
+  free(v);
+  return s;
+}
+"""
+
+
+@pytest.mark.parametrize("level", [None, "O0", "O1", "O2", "O3"])
+def test_bits_of_floats_in_place_are_not_lost(level: str | None) -> None:
+    kernel = irgrad.load(BITS, language="c", opt=level).kernel("f", "f64(f64[n] x, i64 n)")
+    with pytest.raises(Unsupported, match="bits of"):
+        engine.grad(kernel)(np.array([0.5, 1.5, 2.5]))
