@@ -42,6 +42,7 @@ _UNIT = "irgrad"
 # an entry of this name gives the unit's idle tape memory back (engine/runtime/helpers.py)
 _DRAIN = "irgrad_tape_drain"
 _TRIM = "irgrad_tape_trim"  # and one of this name that which no call uses
+_STOP = "irgrad_tape_stop"  # and one of this name ends the call that holds a tape (engine/runtime/arena.py)
 # Engine, tracker and drain of each unit that is open, by a number. They are kept here, not in `Compiled`, because the
 # garbage collector finalises the members of a cycle in any order: the code must still be there when it is drained.
 _OPEN: dict[int, tuple[Any, Any, Callable[[], Any] | None]] = {}
@@ -138,21 +139,39 @@ def _end_unused() -> None:
 
 def compile_module(
     text: str, entries: Sequence[str], *, strict_fp: bool = False, level: int = 3, cache: bool = True,
-    target: Target | None = None,
+    target: Target | None = None, stoppable: bool | str = False,
 ) -> Compiled:  # fmt: skip
-    """Optimise, compile and link a module; `entries` are the functions whose addresses are wanted.
+    """Optimise, compile and link a module; `entries` are the functions whose addresses are wanted. stoppable: whether
+    signals end its loops, see `passes.Settings`.
 
     Raises IRSyntaxError, IRInvalid (LLVM refuses the text) or LoadError (an entry without body, a symbol that nothing
     provides; before any of it could run).
     """
     text = _for_process(text)
-    image, cached = compile_object(text, entries, strict_fp=strict_fp, level=level, cache=cache, target=target)
+    stops = [name for name in (_STOP, MEET) if stoppable and _defines(text, name)]
+    image, cached = compile_object(text, [*entries, *stops], strict_fp=strict_fp, level=level, cache=cache,
+                                   target=target, stoppable=stoppable)  # fmt: skip
+    if stoppable:
+        return _met(image, entries, cached, elsewhere=stoppable is not True)
     return link_object(image, entries, cached=cached)
+
+
+def _met(image: bytes, entries: Sequence[str], cached: bool, *, elsewhere: bool = False) -> Compiled:
+    """Link an object whose loops may ask for signals, and tell it whom they ask. elsewhere: on threads of XLA's too."""
+    known = ObjectFile(image).defined
+    unit = link_object(image, [*entries, MEET] if MEET in known else entries, cached=cached)
+    if MEET in known:
+        from irgrad.engine.codegen.interrupts import count_interrupts, meet
+
+        meet(unit, compile_module)
+        if elsewhere:
+            count_interrupts()
+    return unit
 
 
 def compile_object(
     text: str, entries: Sequence[str], *, strict_fp: bool = False, level: int = 3, cache: bool = True,
-    target: Target | None = None, stoppable: bool = False,
+    target: Target | None = None, stoppable: bool | str = False,
 ) -> tuple[bytes, bool]:  # fmt: skip
     """The object file (position-independent) of a module for a target, and whether it came from the disk cache.
 
@@ -241,12 +260,7 @@ def compile_known(
         image, _ = compile_object(made, wanted, strict_fp=strict_fp, cache=False, target=CPUS[cpu], stoppable=True)
         store.put("object", key, image)
     defined = ObjectFile(image).defined
-    unit = link_object(image, [*entries, *(name for name in (*optional, MEET) if name in defined)], cached=cached)
-    if MEET in defined:
-        from irgrad.engine.codegen.interrupts import meet
-
-        meet(unit, compile_module)
-    return unit
+    return _met(image, [*entries, *(name for name in optional if name in defined)], cached)
 
 
 def _defines(text: str, name: str) -> bool:

@@ -119,7 +119,7 @@ def poll_loops(code: Code, settings: Settings) -> None:
     """Long loops ask whether a signal has come (`polls.py`)."""
     if settings.stoppable:
         optimised = code.text
-        polled = with_polls(optimised, settings.roots)
+        polled = with_polls(optimised, settings.roots, settings.stoppable if settings.stoppable is not True else "")
         if polled is not optimised:
             code.text = polled
 
@@ -157,7 +157,7 @@ LOWER = (
 
 def optimised_module(
     text: str, entries: Sequence[str] | None, machine: Any = None, *, strict_fp: bool = False, level: int = 3,
-    target: Target = HOST, approximate: str = "", stoppable: bool = False,
+    target: Target = HOST, approximate: str = "", stoppable: bool | str = False,
 ) -> Any:  # fmt: skip
     """The optimised llvmlite module of `text`; only `entries` stay visible (None: what the text says). See
     `optimise`; `approximate`, `stoppable`: see `Settings`."""

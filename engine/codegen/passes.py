@@ -47,7 +47,7 @@ class Settings:
     functions: those that passes over functions change, None for all
     vector_math: whether calls of libm may become vector calls; approximate: only those that may be approximated, of a
         CPU with these features
-    stoppable: whether signals end the loops of the first root
+    stoppable: whether signals end the loops of the first root, which is an entry; or `polls.HANDLER`
     """
 
     roots: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ class Settings:
     functions: frozenset[str] | None = None
     vector_math: bool = True
     approximate: str = ""
-    stoppable: bool = False
+    stoppable: bool | str = False
 
 
 class Code:

@@ -7,6 +7,9 @@ next. What is left are loops over memory, which end when the memory does.
 
 Where the flag is set, a function that the unit was told lets Python's handlers of signals run. If one of them raises,
 the tape is given back, control returns to the entry, and the entry returns the record of a failure (`arena.ll`).
+
+A handler of XLA's runs on any thread, so that its guard is found by thread (`interrupts.py`). It returns an error of
+XLA's, and the scratch memory of that call is lost.
 """
 
 from __future__ import annotations
@@ -16,7 +19,15 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from irgrad.engine.codegen.symbols import MEET
 
-__all__ = ["STATE", "with_polls"]
+__all__ = ["ASKS", "CANCELLED", "HANDLER", "STATE", "WANTED", "asking_text", "with_polls"]
+
+HANDLER = "handler"
+"""Kind of a module whose entry is a handler of XLA's: it takes a call frame and returns null or an error."""
+ASKS = "asks"
+"""Kind of a module that asks by itself (`asking_text`)."""
+WANTED = "irgrad.stop.wanted"
+CANCELLED = 1
+"""The code of XLA's error for a call that a signal stopped."""
 
 STATE = "irgrad.stop.state"
 """The address of the words that `interrupts.py` describes."""
@@ -30,34 +41,33 @@ _AT = re.compile(r"!dbg !(\d+)")
 _SCOPE = re.compile(r"^!(\d+) = (?:distinct )?!DI(?:Location|LexicalBlock(?:File)?|Subprogram|File)\(([^\n]*)\)$", re.M)
 _OWN = "irgrad."
 _ENTRY = "irgrad.entry."
-_RUNTIME = f"""
+_WORDS = f"""
 @irgrad.stop.alone = internal global [8 x i64] zeroinitializer, align 64
 @{STATE} = internal global ptr @irgrad.stop.alone, align 8
 @irgrad.stop.tick = internal global ptr null, align 8
 @irgrad.stop.record = internal constant [5 x i64] [i64 0, i64 0, i64 -3, i64 0, i64 0]
-%DECLARED%
 define void @{MEET}(ptr %state, ptr %tick) {{
   store ptr %state, ptr @{STATE}, align 8
   store ptr %tick, ptr @irgrad.stop.tick, align 8
   ret void
 }}
-
+"""
+_RUNTIME = f"""{_WORDS}
+%DECLARED%
 define internal void @irgrad.stop.poll(ptr %place) noinline cold nounwind {{
   %tick = load ptr, ptr @irgrad.stop.tick, align 8
-  %raised = call i32 %tick(ptr %place)
-  %none = icmp eq i32 %raised, 0
+  %guard = call ptr %tick(ptr %place)
+  %none = icmp eq ptr %guard, null
   br i1 %none, label %out, label %stop
 stop:
   %TAPE%
-  %state = load ptr, ptr @{STATE}, align 8
-  %guardp = getelementptr i8, ptr %state, i64 40
-  %guard = load ptr, ptr %guardp, align 8
   call void @longjmp(ptr %guard, i32 1)
   unreachable
 out:
   ret void
 }}
-
+"""
+_RUN = f"""
 define ptr @%ENTRY%(ptr %frame) noinline nounwind {{
   %guard = alloca [256 x i8], align 16
   %saved = alloca ptr, align 8
@@ -93,6 +103,51 @@ stopped:
   ret ptr @irgrad.stop.record
 }}
 """
+_RUN_HANDLER = f"""
+@irgrad.stop.text = private constant [%LENGTH% x i8] c"%TEXT%\\00"
+define ptr @%ENTRY%(ptr %call) noinline nounwind {{
+  %guard = alloca [256 x i8], align 16
+  %saved = alloca ptr, align 8
+  %state = load ptr, ptr @{STATE}, align 8
+  %enterp = getelementptr i8, ptr %state, i64 48
+  %enter = load ptr, ptr %enterp, align 8
+  %none = icmp eq ptr %enter, null
+  br i1 %none, label %plain, label %guarded
+plain:
+  %given = call ptr @%INNER%(ptr %call)
+  ret ptr %given
+guarded:
+  %leavep = getelementptr i8, ptr %state, i64 56
+  %leave = load ptr, ptr %leavep, align 8
+  store ptr null, ptr %saved, align 8
+  %came = call i32 @_setjmp(ptr %guard) returns_twice
+  %first = icmp eq i32 %came, 0
+  br i1 %first, label %run, label %stopped
+run:
+  %place = call ptr %enter(ptr %guard)
+  store volatile ptr %place, ptr %saved, align 8
+  %got = call ptr @%INNER%(ptr %call)
+  call void %leave(ptr %place)
+  ret ptr %got
+stopped:
+  %last = load volatile ptr, ptr %saved, align 8
+  call void %leave(ptr %last)
+  %words = alloca [4 x i64], align 8
+  store i64 28, ptr %words
+  %w1 = getelementptr i64, ptr %words, i64 1
+  store i64 0, ptr %w1
+  %w2 = getelementptr i64, ptr %words, i64 2
+  store ptr @irgrad.stop.text, ptr %w2
+  %w3 = getelementptr i64, ptr %words, i64 3
+  store i32 {CANCELLED}, ptr %w3
+  %apip = getelementptr i8, ptr %call, i64 16
+  %api = load ptr, ptr %apip
+  %createp = getelementptr i8, ptr %api, i64 48
+  %create = load ptr, ptr %createp
+  %error = call ptr %create(ptr %words)
+  ret ptr %error
+}}
+"""
 _DECLARED = {
     "pthread_self": "declare i64 @pthread_self()",
     "_setjmp": "declare i32 @_setjmp(ptr) returns_twice",
@@ -100,17 +155,24 @@ _DECLARED = {
 }
 
 
-def with_polls(text: str, entries: Sequence[str]) -> str:
+def with_polls(text: str, entries: Sequence[str], kind: str = "") -> str:
     """The optimised text of a program (its entry is the first that is named) with polls in its loops; the same string
-    where no loop wants one."""
+    where no loop wants one. kind: `HANDLER`, or nothing for a program that Python calls."""
     entry = entries[0]
-    if not entry.startswith(_ENTRY) or "br label" not in text:
+    if kind == ASKS:
+        return text
+    if kind == HANDLER:
+        turned = f"{entry}.in_turn"
+        entry = turned if f'@"{turned}"(' in text or f"@{turned}(" in text else entry
+    elif not entry.startswith(_ENTRY):
+        return text
+    if "br label" not in text:
         return text
     places = _Places(text)
     pieces, end, number = [], 0, 0
     for found in _HEAD.finditer(text):
         name, start = found["name"].strip('"'), found.end()
-        if name.startswith(_OWN) and not name.startswith(_ENTRY):
+        if name.startswith(_OWN) and not name.startswith(_ENTRY) and name != entry:
             continue
         finish = text.index("\n}", start) + 1
         polled, count = _polled(text[start:finish], number, places)
@@ -119,17 +181,70 @@ def with_polls(text: str, entries: Sequence[str]) -> str:
             end, number = finish, number + count
     if not number:
         return text
-    return _guarded("".join([*pieces, text[end:]]), entry) + places.constants()
+    return _guarded("".join([*pieces, text[end:]]), entry, kind) + places.constants()
 
 
-def _guarded(text: str, entry: str) -> str:
+def asking_text(call: str, name: str) -> str:
+    """Functions for a module that can be told of signals as one with polls is: `irgrad.stop.wanted()`, whose result is
+    null, or a record where a signal ends the call of this thread; and `name`, which does what the function `call` does
+    (it takes and returns pointers, six of them) as a call that is asked for."""
+    arguments = ", ".join(f"ptr %a{number}" for number in range(6))
+    return f"""{_WORDS}
+define internal ptr @{WANTED}() alwaysinline nounwind {{
+  %state = load ptr, ptr @{STATE}, align 8
+  %flag = load atomic i32, ptr %state monotonic, align 8
+  %none = icmp eq i32 %flag, 0
+  br i1 %none, label %on, label %ask
+ask:
+  %tick = load ptr, ptr @irgrad.stop.tick, align 8
+  %known = icmp ne ptr %tick, null
+  br i1 %known, label %call, label %on
+call:
+  %guard = call ptr %tick(ptr null)
+  %ends = icmp ne ptr %guard, null
+  %record = select i1 %ends, ptr @irgrad.stop.record, ptr null
+  ret ptr %record
+on:
+  ret ptr null
+}}
+define internal ptr @{name}({arguments}) noinline nounwind {{
+  %guard = alloca i64, align 8
+  %state = load ptr, ptr @{STATE}, align 8
+  %enterp = getelementptr i8, ptr %state, i64 48
+  %enter = load ptr, ptr %enterp, align 8
+  %none = icmp eq ptr %enter, null
+  br i1 %none, label %plain, label %known
+plain:
+  %given = call ptr @{call}({arguments})
+  ret ptr %given
+known:
+  %leavep = getelementptr i8, ptr %state, i64 56
+  %leave = load ptr, ptr %leavep, align 8
+  %place = call ptr %enter(ptr %guard)
+  %got = call ptr @{call}({arguments})
+  call void %leave(ptr %place)
+  ret ptr %got
+}}
+"""
+
+
+def _guarded(text: str, entry: str, kind: str) -> str:
     """The entry under another name, behind one that can be stopped."""
     name, inner = (f'"{word}"' for word in (entry, f"{entry}.polled"))
     head = re.compile(rf'^define (?P<how>[^\n@]*)@"?{re.escape(entry)}"?\(', re.M)
-    text = head.sub(lambda m: f"define internal {m['how']}@{inner}(", text, count=1)
+    how = head.search(text)
+    text = head.sub(lambda m: f"define internal {m['how'].replace('internal ', '')}@{inner}(", text, count=1)
     declared = [line for name_, line in _DECLARED.items() if f" @{name_}(" not in text]
     tape = "call void @irgrad_tape_stop()" if "@irgrad_tape_stop(" in text else ""
     runtime = _RUNTIME.replace("%DECLARED%", "\n".join(declared)).replace("%TAPE%", tape)
+    run = _RUN
+    if kind == HANDLER:
+        words = entry.split(".")
+        said = f"KeyboardInterrupt: a call of `{words[1] if len(words) > 1 else entry}` was stopped by a signal"
+        run = _RUN_HANDLER.replace("%LENGTH%", str(len(said.encode()) + 1)).replace("%TEXT%", said)
+        if how is not None and "internal " in how["how"]:
+            run = run.replace("define ptr @%ENTRY%", "define internal ptr @%ENTRY%")
+    runtime += run
     return text + runtime.replace("@%ENTRY%", f"@{name}").replace("@%INNER%", f"@{inner}")
 
 

@@ -64,11 +64,15 @@ declare void @llvm.memcpy.p0.p0.i64(ptr noalias writeonly, ptr noalias readonly,
 """
 
 
-def driver_text(known: str = "") -> str:
-    """The driver; `known` is the text that it is appended to."""
+def driver_text(known: str = "", ask: str = "") -> str:
+    """The driver; `known` is the text that it is appended to.
+
+    ask: a function without arguments that it asks before each block whether a signal ends the batch; its result is
+    null, or the record of a failure.
+    """
     lines = [line for line in _DECLARATIONS.splitlines() if line and not _declared(line, known)]
     parts = [_transpose(size) for size in (1, 2, 4, 8)] + [_copy(), _place_sums(), _offset()]
-    return "\n".join([*lines, *parts, _begin(), _end(), _work()])
+    return "\n".join([*lines, *parts, _begin(), _end(), _work(ask)])
 
 
 def _declared(line: str, known: str) -> bool:
@@ -276,7 +280,7 @@ def _end() -> str:
     return w.text()
 
 
-def _work() -> str:
+def _work(ask: str) -> str:
     """Claim chunks until there is none, or `limit` are done."""
     w = Writer(f"define void @{WORK}(ptr %control, ptr %meta, ptr %bases, i64 %worker, i64 %limit)")
     head = {name: w.load("i64", "%meta", number) for number, name in enumerate(HEAD)}
@@ -305,6 +309,10 @@ def _work() -> str:
         with w.forever() as over:
             at = w.emit(f"load i64, ptr {first}")
             w.leave(w.compare("uge", at, high), over)
+            if ask:
+                asked = w.emit(f"call ptr @{ask}()")
+                with w.when(w.emit(f"icmp ne ptr {asked}, null")):
+                    w.emit(f"cmpxchg ptr {failure}, ptr null, ptr {asked} release monotonic, align 8")
             failed = w.emit(f"load atomic ptr, ptr {failure} monotonic, align 8")
             w.leave(w.emit(f"icmp ne ptr {failed}, null"), over)
             left = w.emit(f"call i64 @llvm.umin.i64(i64 {w.emit(f'sub i64 {high}, {at}')}, i64 {head['block']})")

@@ -21,6 +21,7 @@ from irgrad.engine.batches.batched import LARGEST
 from irgrad.engine.batches.blocks import BLOCK
 from irgrad.engine.batches.plan import CHUNKS, LONG, STAGE_BYTES, front_bytes, placed, scratch_bytes
 from irgrad.engine.batches.unit import Strategy, block_ir, strategy_of
+from irgrad.engine.codegen.polls import ASKS, WANTED, asking_text
 from irgrad.engine.ir.text.entities import joined
 from irgrad.engine.kernel.programs import Program
 from irgrad.engine.runtime.batch_driver import FIELDS, HEAD, KIND_CODES, driver_text
@@ -55,7 +56,7 @@ ready:
   %up = add i64 %number, 63
   %start64 = and i64 %up, -64
   %memory = inttoptr i64 %start64 to ptr
-  %tape = call ptr @irgrad.batch.call(ptr %call, ptr %args, ptr %rets, ptr %meta, ptr %memory, ptr %block)
+  %tape = call ptr @irgrad.batch.asked(ptr %call, ptr %args, ptr %rets, ptr %meta, ptr %memory, ptr %block)
 TAPE
 LEAVE
 }
@@ -108,12 +109,12 @@ def register_batched(program: Program, strategy: Strategy, uses: Uses) -> str:
     varies = words if strategy.name == "scalars" else tuple(use == "in one" for use in words)
     form = f"{strategy.name} {strategy.lanes} {varies if strategy.lanes else ''}"
     reports = status_text(program)
-    how = fingerprint(program.key, sharing_text(), form, *([reports] if reports else []))
+    how = fingerprint(program.key, sharing_text(), WANTED, form, *([reports] if reports else []))
     name = f"irgrad.{program.source.name}.batch.{how[:32]}"
     if name not in TARGETS:
         leave = scan_call(program, _FRONT + len(program.slots) * (_BESIDE + len(FIELDS)))[1]
         text = batched_text(name, block_ir(program, strategy, words), leave, reports)
-        register_text(name, in_turn(program, name, text), program.source.options.strict_fp)
+        register_text(name, in_turn(program, name, text), program.source.options.strict_fp, ASKS)
     return name
 
 
@@ -122,7 +123,7 @@ def batched_text(name: str, block: str, leave: str = "  ret ptr null", reports: 
 
     leave, reports: how it returns, and the functions which that calls (see `status`)
     """
-    text = block + driver_text(block) + _filler()
+    text = block + driver_text(block, WANTED) + _filler() + asking_text("irgrad.batch.call", "irgrad.batch.asked")
     handler = sharing_text() + (PARTS + QUERY + _BODY + FAIL + _CALL).replace("LEAVE", leave) + reports
     handler = handler.replace("TAPE", LOOK) + report_text(name.split(".")[1] if "." in name else name)
     return joined(text, handler.replace("@HANDLER", f"@{quoted(name)}"))

@@ -19,6 +19,7 @@ from typing import Any
 import jax
 import jax.export
 
+from irgrad.engine.codegen.polls import ASKS, HANDLER, WANTED
 from irgrad.interop.jax.device import TARGET as PTX
 from irgrad.interop.jax.handler import TARGETS, register_text
 from irgrad.interop.jax.host_transfer import ON_DEVICE, register_transfer
@@ -119,7 +120,8 @@ def deserialize(data: bytes) -> jax.export.Exported:
         raise _unreadable("its parts are not those that were written")
     for name in sorted(name for name in members if name.endswith(".json")):
         head = json.loads(members[name])
-        register_text(head["name"], members[name[:-4] + "ll"].decode(), head["strict_fp"])
+        text = members[name[:-4] + "ll"].decode()
+        register_text(head["name"], text, head["strict_fp"], ASKS if f"@{WANTED}(" in text else HANDLER)
         if head["transfer"]:
             register_transfer(head["name"])
     try:

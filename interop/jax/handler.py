@@ -19,6 +19,7 @@ from __future__ import annotations
 import threading
 from typing import Any, NamedTuple
 
+from irgrad.engine.codegen.polls import HANDLER
 from irgrad.engine.ir.text.entities import joined
 from irgrad.engine.kernel.host import refuse_hosted
 from irgrad.engine.kernel.programs import Program
@@ -228,7 +229,7 @@ wait:
   %slept = call i32 @usleep(i32 20)
   br label %ask
 run:
-  %result = call ptr @INNER(ptr %call)
+  %result = call ptr @INNER(ptr %call) noinline
   store atomic i32 0, ptr @irgrad.turn release, align 4
   ret ptr %result
 }
@@ -269,18 +270,18 @@ def register(program: Program) -> str:
         refuse_hosted(program.stage.text, repr(program), "JAX")
         handler = handler_text(name, program.entry_symbol, len(program.slots), checked_text(program))
         text = joined(program.ir, handler + reports)
-        register_text(name, in_turn(program, name, text), program.source.options.strict_fp)
+        register_text(name, in_turn(program, name, text), program.source.options.strict_fp, HANDLER)
     return name
 
 
-def register_text(name: str, text: str, strict_fp: bool) -> None:
-    """Compile a handler's module and register it under its name, once in a process."""
+def register_text(name: str, text: str, strict_fp: bool, stoppable: bool | str = False) -> None:
+    """Compile a handler's module and register it under its name, once in a process. stoppable: see `compile_module`."""
     import jax
 
     from irgrad.engine.codegen.jit import compile_module
 
     with _LOCK:
         if name not in TARGETS:
-            compiled = compile_module(text, [name], strict_fp=strict_fp)
+            compiled = compile_module(text, [name], strict_fp=strict_fp, stoppable=stoppable)
             jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(compiled.address(name)), platform="cpu")
             TARGETS[name] = Target(text, strict_fp, compiled)

@@ -6,8 +6,9 @@ The record is what entries and batches return (`engine/runtime/arena.ll`). XLA t
 
 from __future__ import annotations
 
+from irgrad.engine.codegen.polls import CANCELLED
 from irgrad.engine.runtime.ir_writer import Writer, constant_text
-from irgrad.engine.runtime.tape_memory import ANOTHER_WAY
+from irgrad.engine.runtime.tape_memory import ANOTHER_WAY, INTERRUPTED
 
 __all__ = ["LOOK", "report_text"]
 
@@ -31,6 +32,7 @@ _TEXTS = {
     "plain": "irgrad.TapeMemoryError: there is no memory for the tape of `%s`: %lld bytes, beside the %lld bytes that "
     "it has%s",
     "another": "irgrad.KernelError: a loop of `%s` ended in another way when its iterations ran again, at %s",
+    "stopped": "KeyboardInterrupt: a call of `%s` was stopped by a signal",
     "advice": '; lib.kernel(..., tape_memory="512MB") lets long loops keep states and run iterations again',
 }
 
@@ -59,11 +61,16 @@ def report_text(function: str) -> str:
     with w.when(w.compare("eq", count, str(ANOTHER_WAY))):
         w.emit(f"call i32 (ptr, i64, ptr, ...) @snprintf(ptr {buffer}, i64 {room}, ptr @irgrad.tape.say.another, "
                f"ptr @irgrad.tape.function, ptr {where})")  # fmt: skip
+    with w.when(w.compare("eq", count, str(INTERRUPTED))):
+        w.emit(f"call i32 (ptr, i64, ptr, ...) @snprintf(ptr {buffer}, i64 {room}, ptr @irgrad.tape.say.stopped, "
+               f"ptr @irgrad.tape.function)")  # fmt: skip
     with w.when(w.compare("ne", w.load("i64", "%record", 4), "0")):
         w.do("call void @free(ptr %record)")
     words = w.alloca("i64", 4)
     for number, word in enumerate(("i64 28", "i64 0", f"ptr {buffer}", f"i32 {_EXHAUSTED}")):
         w.do(f"store {word}, ptr {w.at(words, str(number), 'i64')}")
+    with w.when(w.compare("eq", count, str(INTERRUPTED))):
+        w.do(f"store i32 {CANCELLED}, ptr {w.at(words, '3', 'i64')}")
     create = w.load("ptr", w.at(w.load("ptr", w.at("%call", "16")), "48"))
     w.do(f"store ptr {w.emit(f'call ptr {create}(ptr {words})')}, ptr %out")
     texts = [constant_text(f"irgrad.tape.say.{name}", text) for name, text in _TEXTS.items()]

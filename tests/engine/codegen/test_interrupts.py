@@ -14,6 +14,8 @@ _HEAD = """
 import os, signal, threading, time
 import irgrad as ig, numpy as np
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what runs in the background
+
 lib = ig.load('''
 #include <math.h>
 double scan(const double *x, long n, long m) {
