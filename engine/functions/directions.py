@@ -11,7 +11,7 @@ from irgrad.engine.functions.jacobians import lane_bytes
 from irgrad.engine.functions.strips import Strips, Width, choose_width, lanes_first, lanes_last
 from irgrad.engine.kernel.binding import Bound
 from irgrad.engine.kernel.kernel import Kernel
-from irgrad.engine.kernel.select import active_outputs, selected, structured
+from irgrad.engine.kernel.select import active_outputs, at_types, selected, structured
 from irgrad.engine.signature.parameter import Wrt
 from irgrad.rules.errors import DTypeError, ShapeError, SignatureError
 
@@ -39,6 +39,8 @@ def multi_jvp(
                [0., 4.]])
     """
     last = _last(layout)
+    kernel, given = at_types(kernel, primals)
+    primals, tangents = given, [*tangents, *([None] * (len(given) - len(primals)))]
     arguments = kernel.signature.arguments
     if len(tangents) != len(arguments):
         raise SignatureError(f"got {len(tangents)} tangents for {len(arguments)} arguments",
@@ -74,6 +76,7 @@ def multi_vjp(
     """
     last = _last(layout)
     choose_width(width, 1, 0)
+    kernel, primals = at_types(kernel, primals)
     positions, single = selected(kernel, wrt, None, all_floats=True)
     bound = kernel.bind(primals, {})
     kept = Bound([None if b is None else b.copy() for b in bound.buffers], bound.sizes)

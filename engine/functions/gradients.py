@@ -13,7 +13,15 @@ from irgrad.engine.kernel.frames import MISSED, Calls
 from irgrad.engine.kernel.kernel import Kernel, Prepared, plain
 from irgrad.engine.kernel.programs import Program
 from irgrad.engine.kernel.run import Run, like
-from irgrad.engine.kernel.select import active_outputs, by_types, plain_kernel, scalar_output, selected, structured
+from irgrad.engine.kernel.select import (
+    active_outputs,
+    at_types,
+    by_types,
+    plain_kernel,
+    scalar_output,
+    selected,
+    structured,
+)
 from irgrad.engine.signature.parameter import Wrt
 from irgrad.rules.errors import IRGradError, SignatureError
 from irgrad.rules.layers import token
@@ -213,6 +221,11 @@ def jvp(kernel: Kernel, primals: Sequence[Any] | None = None, tangents: Sequence
         >>> irgrad.jvp(f, (3.0, 2.0), (1.0, None))
         (np.float64(18.0), np.float64(12.0))
     """
+    if primals is None and tangents is None and hasattr(kernel, "kernel_for"):
+        return partial(jvp, kernel)
+    if primals is not None and tangents is not None:
+        kernel, given = at_types(kernel, primals)
+        primals, tangents = given, [*tangents, *([None] * (len(given) - len(primals)))]
     kernel = plain_kernel(kernel)
     if primals is None or tangents is None:
         _both_or_none(primals, tangents, f"`{kernel.signature}`")
@@ -253,6 +266,9 @@ def vjp(kernel: Kernel, *primals: Any, wrt: Wrt = None) -> Any:
         >>> pullback(np.array([1.0, 10.0]))
         array([ 2., 40.])
     """
+    if not primals and hasattr(kernel, "kernel_for"):
+        return partial(vjp, kernel, wrt=wrt)
+    kernel, primals = at_types(kernel, primals)
     kernel = plain_kernel(kernel)
     if len(primals) == 1 and isinstance(primals[0], tuple) and len(kernel.signature.arguments) != 1:
         primals = primals[0]
@@ -324,6 +340,10 @@ def hvp(
         >>> irgrad.hvp(f, (3.0, 2.0), 1.0, wrt="x")
         np.float64(4.0)
     """
+    if primals is not None:
+        kernel, primals = at_types(kernel, primals)
+    elif hasattr(kernel, "kernel_for") and tangents is None:
+        return partial(hvp, kernel, wrt=wrt, argnums=argnums)
     kernel = plain_kernel(kernel)
     positions, single = selected(kernel, wrt, argnums)
     if primals is None or tangents is None:

@@ -14,7 +14,7 @@ from irgrad.engine.functions.strips import Spares, Strips, Width, choose_width, 
 from irgrad.engine.kernel.binding import Bound
 from irgrad.engine.kernel.kernel import Kernel
 from irgrad.engine.kernel.programs import Program
-from irgrad.engine.kernel.select import active_outputs, selected
+from irgrad.engine.kernel.select import active_outputs, by_types, selected
 from irgrad.engine.signature.parameter import Wrt
 
 __all__ = ["hessian", "jacfwd", "jacobian", "jacrev", "lane_bytes"]
@@ -37,6 +37,9 @@ def jacfwd(kernel: Kernel, wrt: Wrt = None, *, argnums: Wrt = None, width: Width
         array([[2., 0.],
                [0., 4.]])
     """
+    typed = by_types(kernel, lambda k: jacfwd(k, wrt, argnums=argnums, width=width))
+    if typed is not None:
+        return typed  # type: ignore[no-any-return]
     positions, single = selected(kernel, wrt, argnums)
     outputs = active_outputs(kernel)
     choose_width(width, 1, 0)
@@ -54,6 +57,9 @@ def jacrev(kernel: Kernel, wrt: Wrt = None, *, argnums: Wrt = None, width: Width
         >>> irgrad.jacrev(squares)(np.array([1.0, 2.0])).shape
         (2, 2)
     """
+    typed = by_types(kernel, lambda k: jacrev(k, wrt, argnums=argnums, width=width))
+    if typed is not None:
+        return typed  # type: ignore[no-any-return]
     positions, single = selected(kernel, wrt, argnums)
     outputs = active_outputs(kernel)
     choose_width(width, 1, 0)
@@ -71,6 +77,9 @@ def jacobian(kernel: Kernel, wrt: Wrt = None, *, argnums: Wrt = None, width: Wid
         >>> irgrad.jacobian(squares)(np.array([1.0, 2.0])).shape
         (2, 2)
     """
+    typed = by_types(kernel, lambda k: jacobian(k, wrt, argnums=argnums, width=width))
+    if typed is not None:
+        return typed  # type: ignore[no-any-return]
     positions, _ = selected(kernel, wrt, argnums)
     forward = jacfwd(kernel, wrt, argnums=argnums, width=width)
     reverse = jacrev(kernel, wrt, argnums=argnums, width=width)
@@ -96,6 +105,9 @@ def hessian(kernel: Kernel, wrt: Wrt = None, *, argnums: Wrt = None, width: Widt
         array([[2., 0.],
                [0., 2.]])
     """
+    typed = by_types(kernel, lambda k: hessian(k, wrt, argnums=argnums, width=width))
+    if typed is not None:
+        return typed  # type: ignore[no-any-return]
     positions, single = selected(kernel, wrt, argnums)
     choose_width(width, 1, 0)
 

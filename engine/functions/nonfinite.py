@@ -21,7 +21,7 @@ from irgrad.engine.kernel.binding import Bound
 from irgrad.engine.kernel.kernel import Kernel
 from irgrad.engine.kernel.programs import Program
 from irgrad.engine.kernel.run import Run
-from irgrad.engine.kernel.select import active_outputs, selected
+from irgrad.engine.kernel.select import active_outputs, at_types, selected
 from irgrad.engine.kernel.trees import TreeKernel
 from irgrad.engine.signature.parameter import Wrt
 
@@ -94,6 +94,8 @@ def first_nonfinite(
     if isinstance(kernel, TreeKernel):
         given, wrt, kernel = kernel.named(args, kwargs), kernel.float_leaves(wrt), kernel.kernel
         args, kwargs = tuple(given[p.name] for p in kernel.signature.arguments), {}
+    if hasattr(kernel, "kernel_for"):
+        (kernel, args), kwargs = at_types(kernel, args, kwargs), {}
     positions, _ = selected(kernel, wrt, None, all_floats=True)
     return first_nonfinite_of(kernel, kernel.bind(args, kwargs), positions, seed)
 

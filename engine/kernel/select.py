@@ -11,7 +11,7 @@ from irgrad.engine.kernel.kernel import Kernel
 from irgrad.engine.signature.parameter import Parameter, Wrt
 from irgrad.rules.errors import ActivityError, SignatureError
 
-__all__ = ["active_outputs", "by_types", "plain_kernel", "scalar_output", "selected", "structured"]
+__all__ = ["active_outputs", "at_types", "by_types", "plain_kernel", "scalar_output", "selected", "structured"]
 
 def plain_kernel(kernel: Any) -> Kernel:
     """The kernel. Raises SignatureError for anything else, one over trees included."""
@@ -33,13 +33,27 @@ def by_types(kernel: Any, make: Callable[[Kernel], Callable[..., Any]]) -> Any:
     """Of a function whose types are those of each call, what `make` makes of its kernel for them; None for others."""
     if not hasattr(kernel, "kernel_for"):
         return None
+    made: dict[Kernel, Callable[..., Any]] = {}
 
     @wraps(kernel)
     def call(*args: Any, **kwargs: Any) -> Any:
         given = kernel.bound(args, kwargs)
-        return make(kernel.kernel_for(*given))(*given)
+        typed = kernel.kernel_for(*given)
+        if typed not in made:
+            made[typed] = make(typed)
+        return made[typed](*given)
 
     return call
+
+
+def at_types(kernel: Any, args: Sequence[Any], kwargs: dict[str, Any] | None = None) -> tuple[Kernel, tuple[Any, ...]]:
+    """A function whose types are those of each call as its kernel for these arguments, which have its defaults then;
+    every other kernel as it is."""
+    if isinstance(kernel, Kernel) or not hasattr(kernel, "kernel_for"):
+        return kernel, tuple(args)
+    given = kernel.bound(tuple(args), kwargs or {})
+    typed: Kernel = kernel.kernel_for(*given)
+    return typed, given
 
 
 def selected(kernel: Kernel, wrt: Wrt, argnums: Wrt, *, all_floats: bool = False) -> tuple[tuple[int, ...], bool]:

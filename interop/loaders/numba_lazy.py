@@ -27,10 +27,9 @@ __all__ = ["LazyKernel"]
 class LazyKernel:
     """A Python function that Numba compiles for the types of its arguments.
 
-    It is called as the function is, with NumPy arrays and numbers or, under JAX, with tracers; `irgrad.grad` and
-    `value_and_grad` take it as it is, other functions of irgrad the kernel for some types,
-    `f.kernel_for(*examples)`. Arrays are read; one that the function writes wants a signature
-    with `inout` or `out`.
+    It is called as the function is, with NumPy arrays and numbers or, under JAX, with tracers; the derivatives of
+    irgrad take it as it is, batches and sparse matrices the kernel for some types, `f.kernel_for(*examples)`. Arrays
+    are read; one that the function writes wants a signature with `inout` or `out`.
     """
 
     def __init__(self, function: Callable[..., Any], compiled: Callable[[Any, list[Parameter]], Kernel]) -> None:

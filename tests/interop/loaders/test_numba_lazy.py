@@ -51,12 +51,41 @@ def test_derivatives() -> None:
     with jax.enable_x64(True):
         np.testing.assert_allclose(jax.jit(jax.grad(weighted))(X, W), by_x, rtol=1e-14)
         np.testing.assert_allclose(jax.vmap(jax.grad(weighted), (0, None))(X[None], W)[0], by_x, rtol=1e-14)
-    assert engine.check(weighted.kernel_for(X, W, 2.0), X, W, 2.0).ok
+
+
+def test_every_function_of_the_arguments_takes_it() -> None:
+    """Each against the same function of the kernel for these types; the default of `scale` counts."""
+    kernel, given = weighted.kernel_for(X, W), (X, W, 2.0)
+    for function in (engine.jacfwd, engine.jacrev, engine.jacobian, engine.hessian):
+        expected = function(kernel, wrt="x")(*given)
+        derivative = function(weighted, wrt="x")
+        for _ in range(2):
+            np.testing.assert_array_equal(derivative(X, w=W), expected)
+    v = np.ones_like(X)
+    np.testing.assert_array_equal(engine.hvp(weighted, (X, W), v), engine.hvp(kernel, given, v))
+    np.testing.assert_array_equal(engine.hvp(weighted, wrt="w")((X, W), W), np.zeros(3))
+    expected = engine.jvp(kernel, given, (v, None, 1.0))
+    assert engine.jvp(weighted, given, (v, None, 1.0)) == expected == engine.jvp(weighted)(given, (v, None, 1.0))
+    assert engine.jvp(weighted, (X, W), (v, None)) == engine.jvp(kernel, given, (v, None, None))
+    for pullback in (engine.vjp(weighted, X, W)[1], engine.vjp(weighted)(X, W)[1]):
+        for mine, his in zip(pullback(1.0), engine.vjp(kernel, *given)[1](1.0), strict=True):
+            np.testing.assert_array_equal(mine, his)
+    many = np.stack([v, 2 * v])
+    np.testing.assert_array_equal(engine.multi_jvp(weighted, (X, W), (many, None))[1],
+                                  engine.multi_jvp(kernel, given, (many, None, None))[1])  # fmt: skip
+    np.testing.assert_array_equal(engine.multi_vjp(weighted, X, W, wrt="x")[1](np.ones(2)),
+                                  engine.multi_vjp(kernel, *given, wrt="x")[1](np.ones(2)))  # fmt: skip
+    assert engine.check(weighted, X, W).ok and engine.first_nonfinite(weighted, X, W) is None
+    with pytest.raises(irgrad.SignatureError, match="tangents"):
+        engine.jvp(weighted, (X, W), (v, None, 1.0, 1.0))
+    unfinished: Any = engine.jvp
+    with pytest.raises(irgrad.SignatureError):
+        unfinished(weighted, (X, W))
 
 
 def test_refusals() -> None:
     with pytest.raises(irgrad.SignatureError, match=r"(?s)types are those of each call.*kernel_for"):
-        irgrad.hessian(weighted)
+        irgrad.hessian_sparse(weighted)
     with pytest.raises(irgrad.SignatureError, match=r"(?s)called with other arguments.*missing"):
         weighted(X)
     with pytest.raises(irgrad.SignatureError, match="an argument of type `<U1`"):
