@@ -3,7 +3,8 @@
 "After" means on any path, later iterations of every loop around included: the question is asked across iterations,
 which is what in-place updates like x[i] = x[i-1] * x[i+1] need. Two accesses to one object are apart when their
 addresses are known to differ whatever the iteration: offsets from one base with a common stride and disjoint
-residues (fields of structs, lanes of small arrays).
+residues (fields of structs, lanes of small arrays). Where they meet, but in no run of the store after the load's, the
+memory stays as well (`overwrites.py`: finished rows of a factorisation).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from math import gcd
 from typing import TYPE_CHECKING
 
+from irgrad.engine.analyses.evolution.overwrites import Overwrites
 from irgrad.engine.analyses.memory.objects import resolve
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Block, Function, Instruction, Value
@@ -36,6 +38,7 @@ class Clobber:
         self.cfg = cfg
         self.pointers = pointers
         self.induction = induction
+        self.overwrites = Overwrites(induction)
         self.outside = outside
         self.writers: dict[Block, list[tuple[int, Instruction, int]]] = {}
         self.block_masks: dict[Block, int] = {}
@@ -90,7 +93,13 @@ class Clobber:
                     suspects += [(i, w) for i, w, mask in self.writers[other] if mask & objects]
                 if len(suspects) > MANY:
                     return True
-        return any(not self.apart(load, w) for _, w in suspects)
+        return any(not (self.apart(load, w) or self.stays(load, w)) for _, w in suspects)
+
+    def stays(self, load: Instruction, writer: Instruction) -> bool:
+        """Whether no run of the writer after a run of the load writes what that has read."""
+        if writer.opcode != "store" or writer.volatile or writer.ordering:
+            return False
+        return self.overwrites.never(load, writer)
 
     def call_clobbered(self, call: Instruction, pointer: Value, *, itself: bool) -> bool:
         """Whether memory that a call is given may change between the call and the end of the reverse sweep.

@@ -1,0 +1,281 @@
+"""Does a store write, later, the bytes that a load reads?
+
+Both stand in loops, so the question is asked of iterations: of all runs of the store after a run of the load. These
+are, for each loop around both, those in a later iteration of it (and the same iterations of the loops around it), and
+those in the same iterations of all such loops, where the store can be reached from the load. In each of these cases the
+difference of the two addresses is a polynomial over counters and sizes (`affine.py`); what bounds the counters, that is
+their loops' counts, which may hold outer counters (triangles), says whether it can be small (`inequalities.py`). So an
+in-place factorisation overwrites no element of its finished rows, and a triangular solution none of what it has found.
+
+Addresses are computed modulo 2**64. The difference is that of integers where both are exact, or where nothing in it can
+get so large: counters of loops that end, times small numbers; and counter times size, where some access goes through
+memory by at least that much in every iteration of the loop, so that it would have left it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from irgrad.engine.analyses.control.loops import Loop
+from irgrad.engine.analyses.evolution.affine import Affine, Scaled, Symbol
+from irgrad.engine.analyses.evolution.guards import parts
+from irgrad.engine.analyses.evolution.induction import Induction
+from irgrad.engine.analyses.evolution.inequalities import Polynomial, System, added, constant, multiplied, variable
+from irgrad.engine.analyses.evolution.trips import Expr, signed
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.model import Block, Instruction, Value
+
+__all__ = ["Overwrites"]
+
+_STEP = 1 << 16  # bytes: times a counter it stays far below 2**64
+_MANY = 1000  # pairs that are compared in a function
+
+_Variable = tuple[object, str]
+"""A counter or a value, and of whom: the load, the store, both (where they are in the same iteration), or how many
+iterations the store is later."""
+
+
+class Overwrites:
+    """Answers for one function. A snapshot, like the analyses that it is built on."""
+
+    def __init__(self, induction: Induction) -> None:
+        self.induction, self.loops, self.cfg = induction, induction.loops, induction.cfg
+        self._left = _MANY
+        self._counts: dict[Loop, list[Affine]] = {}
+        self._small: dict[tuple[Loop, Value], bool] = {}
+
+    def never(self, load: Instruction, store: Instruction) -> bool:
+        """Whether no run of the store after a run of the load writes what that has read; False where it is not known.
+        The base of both addresses has to be the same in the whole call, else the answer is False."""
+        (base, read), (other, written) = (self.induction.address(i.operands[-1]) for i in (load, store))
+        if base is not other or load.block is None or store.block is None or not self._fixed(base):
+            return False
+        around = [loop for loop in self.loops.all if loop.contains(load.block) or loop.contains(store.block)]
+        if self._left <= 0 or self.loops.irreducible or not all(self._whole(f, around) for f in (read, written)):
+            return False
+        self._left -= 1
+        sizes = ty.store_size(load.type), ty.store_size(store.operands[0].type)
+        return all(case.apart(read, written, *sizes) for case in self._cases(load, store, read, written))
+
+    def _fixed(self, base: Value) -> bool:
+        return not isinstance(base, Instruction) or (base.block is not None and self.loops.of(base.block) is None)
+
+    def _cases(self, load: Instruction, store: Instruction, read: Affine, written: Affine) -> Iterable[_Case]:
+        assert load.block is not None and store.block is not None
+        inner = self.loops.of(load.block)
+        common = [] if inner is None else [loop for loop in inner.ancestors() if loop.contains(store.block)][::-1]
+        for loop in common:
+            yield _Case(self, load, store, (read, written), common, loop)
+        if self._follows(load, store, common[-1] if common else None):
+            yield _Case(self, load, store, (read, written), common, None)
+
+    def _follows(self, load: Instruction, store: Instruction, loop: Loop | None) -> bool:
+        """Whether the store can run after the load in one iteration of the loop."""
+        start, end = load.block, store.block
+        assert start is not None and end is not None
+        if start is end:
+            order = start.instructions
+            if order.index(store) > order.index(load):
+                return True
+        seen: set[Block] = set()
+        work = [start]
+        while work:
+            for block in self.cfg.succs(work.pop()):
+                if block in seen or (loop is not None and (block is loop.header or not loop.contains(block))):
+                    continue
+                if block is end:
+                    return True
+                seen.add(block)
+                work.append(block)
+        return False
+
+    # -- counts --------------------------------------------------------------------------------------------------------
+
+    def counts(self, loop: Loop) -> list[Affine]:
+        """Forms that the iteration of a loop never exceeds."""
+        if loop not in self._counts:
+            count = self.induction.max_trip_count(loop)
+            self._counts[loop] = self._forms(count.expr) if count is not None and count.certain else []
+        return self._counts[loop]
+
+    def _forms(self, expr: Expr) -> list[Affine]:
+        """What a count is at most. It is a number that a machine counts to: what it is computed from modulo 2**64 is
+        then the same over the integers."""
+        if expr[0] == "const":
+            return [Affine(64, signed(expr[1]))] if signed(expr[1]) >= 0 else []
+        if expr[0] == "umin":
+            return [form for part in expr[1:] for form in self._forms(part)]
+        form = self._form(expr)
+        return [] if form is None else [form]
+
+    def _form(self, expr: Expr) -> Affine | None:
+        if expr[0] == "const":
+            return Affine(64, signed(expr[1]))
+        if expr[0] == "value":
+            form = self.induction.form(expr[1])
+            return form if form.bits == 64 or form.exact else None
+        if expr[0] in ("add", "sub"):
+            left, right = self._form(expr[1]), self._form(expr[2])
+            return None if left is None or right is None else left.plus(right, 1 if expr[0] == "add" else -1)
+        return None
+
+    # -- numbers that stay small ---------------------------------------------------------------------------------------
+
+    def _whole(self, form: Affine, around: list[Loop]) -> bool:
+        """Whether a form holds over the integers, apart from a base, where these loops run."""
+        return form.exact or all(self._stays_small(symbol, signed(c), around) for symbol, c in form.terms.items())
+
+    def _stays_small(self, symbol: Symbol, factor: int, around: list[Loop]) -> bool:
+        if isinstance(symbol, Scaled):
+            return self._counted(symbol.value, around) and self._walked(symbol.loop, symbol.value, abs(factor))
+        return abs(factor) <= _STEP and (isinstance(symbol, Loop) or self._counted(symbol, around))
+
+    def _counted(self, value: Value, around: list[Loop]) -> bool:
+        """Whether one of the loops runs as often, but for a constant and counters."""
+        return any(form.terms.get(value) == 1 and all(isinstance(s, Loop) or s is value for s in form.terms)
+                   for loop in around for form in self.counts(loop))  # fmt: skip
+
+    def _walked(self, loop: Loop, value: Value, factor: int) -> bool:
+        """Whether some access moves by a multiple of the value, no less than `factor`, in each iteration."""
+        key = (loop, value)
+        if key not in self._small:
+            self._small[key] = any(self._walks(access, loop, value) for block in loop.blocks
+                                   for access in block.instructions if access.opcode in ("load", "store"))  # fmt: skip
+        return factor <= _STEP and self._small[key]
+
+    def _walks(self, access: Instruction, loop: Loop, value: Value) -> bool:
+        base, form = self.induction.address(access.operands[-1])
+        if isinstance(base, Instruction) and loop.contains(base.block):
+            return False
+        if not any(isinstance(s, Scaled) and s.loop is loop and s.value is value for s in form.terms):
+            return False
+        stride = form.stride(loop)
+        own = signed(stride.terms.get(value, 0))
+        if len(stride.terms) != 1 or not 0 < own <= 256 or not 0 <= signed(stride.const) <= _STEP:
+            return False
+        return access.block is not None and self._runs(access.block, loop)
+
+    def _runs(self, block: Block, loop: Loop) -> bool:
+        """Whether a block runs in every iteration of a loop, apart from some at the beginning, the same number in
+        every run of the loop."""
+        inner = self.loops.of(block)
+        while inner is not None:
+            if all(self.loops.dom.dominates(block, latch) for latch in inner.latches):
+                if inner is loop:
+                    return True
+                block, inner = inner.header, inner.parent
+                continue
+            above = self.loops.dom.idom(block)
+            before = [p for p in self.cfg.preds(block) if not self.loops.dom.dominates(block, p)]
+            if above is None or before != [above] or above.terminator.opcode != "br":
+                return False
+            end = above.terminator
+            for condition in end.operands:
+                if not all(self._late(v, o, loop) for v, o in parts(condition, end.blocks[0] is block)):
+                    return False
+            block, inner = above, self.loops.of(above)
+        return False
+
+    def _late(self, value: Value, outcome: bool, loop: Loop) -> bool:
+        """Whether a condition is a comparison of the counter that has an outcome in all iterations but the first."""
+        if not isinstance(value, Instruction) or value.opcode != "icmp" or value.pred != ("ne" if outcome else "eq"):
+            return False
+        if not all(isinstance(operand.type, ty.IntType) for operand in value.operands):
+            return False
+        left, right = map(self.induction.form, value.operands)
+        whole = all(form.exact or form.bits == 64 for form in (left, right))
+        return whole and left.plus(right, -1).terms.keys() == {loop} and left.const == right.const
+
+
+class _Case:
+    """The runs of a store after a run of a load: in a later iteration of one loop around both (`later`), or, where that
+    is None, in the same iterations of all of them."""
+
+    def __init__(
+        self, owner: Overwrites, load: Instruction, store: Instruction, forms: tuple[Affine, Affine],
+        common: list[Loop], later: Loop | None,
+    ) -> None:  # fmt: skip
+        self.owner = owner
+        self.later = later
+        self.same = common if later is None else common[: common.index(later)]
+        around = [self._around(instr, form) for instr, form in zip((load, store), forms, strict=True)]
+        self.order: dict[_Variable, int] = {}
+        self._number(around)
+        facts = [f for side, loops in zip("rw", around, strict=True) for loop in loops for f in self._facts(loop, side)]
+        if later is not None:
+            facts.append(added(variable(self._of((later, "later"))), constant(-1)))
+        self.facts = [fact for n, fact in enumerate(facts) if fact not in facts[:n]]
+
+    def apart(self, read: Affine, written: Affine, read_size: int, written_size: int) -> bool:
+        """Whether the store writes behind what the load reads, or before it, in all of these runs; where they go
+        through rows of their own, in those with an earlier row and in the others."""
+        difference = added(self._polynomial(written, "w"), self._polynomial(read, "r"), -1)
+        behind, before = added(difference, constant(-read_size)), added(constant(-written_size), difference, -1)
+
+        def known(*facts: Polynomial) -> bool:
+            system = System([*self.facts, *facts])
+            return system.never_negative(behind) or system.never_negative(before)
+
+        return known() or any(known(ahead) and known(added(constant(-1), ahead, -1)) for ahead in _rows(difference))
+
+    def _around(self, instr: Instruction, form: Affine) -> list[Loop]:
+        """The loops whose counters matter: those around, and those around of which the address is one of the last."""
+        assert instr.block is not None
+        inner = self.owner.loops.of(instr.block)
+        found = dict.fromkeys([] if inner is None else inner.ancestors())
+        for loop in form.loops():
+            found.update(dict.fromkeys(loop.ancestors()))
+        return sorted(found, key=lambda loop: -loop.depth)
+
+    def _number(self, around: list[list[Loop]]) -> None:
+        """Variables in the order in which they go: counters of inner loops first, sizes last."""
+        every = sorted({loop for loops in around for loop in loops}, key=lambda loop: -loop.depth)
+        for loop in every:
+            for side, loops in zip("rw", around, strict=True):
+                if loop in loops:
+                    if loop is self.later and side == "w":
+                        self._of((loop, "later"))
+                    else:
+                        self._of(self._counter(loop, side))
+
+    def _of(self, key: _Variable) -> int:
+        return self.order.setdefault(key, len(self.order))
+
+    def _counter(self, loop: Loop, side: str) -> _Variable:
+        return (loop, "both" if loop in self.same else "r" if loop is self.later else side)
+
+    def _facts(self, loop: Loop, side: str) -> Iterable[Polynomial]:
+        count = self._iteration(loop, side)
+        yield variable(self._of(self._counter(loop, side)))
+        for form in self.owner.counts(loop):
+            yield added(self._polynomial(form, side), count, -1)
+
+    def _iteration(self, loop: Loop, side: str) -> Polynomial:
+        count = variable(self._of(self._counter(loop, side)))
+        return added(count, variable(self._of((loop, "later")))) if loop is self.later and side == "w" else count
+
+    def _polynomial(self, form: Affine, side: str) -> Polynomial:
+        total = constant(signed(form.const))
+        for symbol, whole in form.terms.items():
+            if isinstance(symbol, Scaled):
+                part = multiplied(self._iteration(symbol.loop, side), self._value(symbol.value, side))
+            elif isinstance(symbol, Loop):
+                part = self._iteration(symbol, side)
+            else:
+                part = self._value(symbol, side)
+            total = added(total, part, signed(whole))
+        return total
+
+    def _value(self, value: Value, side: str) -> Polynomial:
+        """A value that is the same for both where no loop in which they are apart computes it."""
+        own = self.owner.loops.of(value.block) if isinstance(value, Instruction) and value.block is not None else None
+        shared = own is None or own in self.same
+        return variable(self._of((value, "both" if shared else side)))
+
+
+def _rows(difference: Polynomial) -> Iterable[Polynomial]:
+    """Differences of two counters that are multiplied with the same."""
+    for left, factor in difference.items():
+        for right, other in difference.items():
+            if left and right and factor == -other > 0 and left[1:] == right[1:] and left[0] != right[0]:
+                yield added(variable(left[0]), variable(right[0]), -1)
