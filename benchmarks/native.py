@@ -112,7 +112,7 @@ def shapes(arguments: list[Argument], data: dict[str, Any]) -> dict[str, Any]:
     """Every extent that is a plain name, from the data or from the shape of an input."""
     sizes = {name: value for name, value in data.items() if isinstance(value, int)}
     for argument in arguments:
-        if argument.flow == "in" and argument.shape is not None:
+        if argument.flow != "out" and argument.shape is not None:
             for extent, size in zip(argument.shape, np.shape(data[argument.name]), strict=True):
                 if extent.isidentifier():
                     sizes.setdefault(extent, size)

@@ -62,7 +62,8 @@ def tape_bytes(function: Any) -> int | None:
 class Entries:
     """The native entries that one call ran, on that call's own buffers: no allocation, no checks, no copies.
 
-    Calling it runs them again. Shadows then start from what the last run left, which changes values but no work.
+    Calling it runs them again. Shadows then start from what the last run left, which changes values but no work;
+    `buffers` and what they held `before` are there for kernels in place, whose work it may change.
     """
 
     def __init__(self, call: Call) -> None:
@@ -70,10 +71,12 @@ class Entries:
         from irgrad.engine.kernel.programs import Program
 
         ran: list[tuple[Any, list[Any]]] = []
+        self.before: list[Any] = []
         original = Program.enter
 
         def recording(program: Any, frame: Any, buffers: list[Any]) -> Any:
             ran.append((program, list(buffers)))
+            self.before += [buffer.copy() for buffer in buffers]
             return original(program, frame, buffers)
 
         ready = Calls.__call__  # calls of small kernels enter by frames of their own
@@ -87,7 +90,7 @@ class Entries:
         if not ran:
             raise RuntimeError("the call entered no native code, so there is nothing to time")
         self.programs = [program for program, _ in ran]
-        self._buffers = [full for _, full in ran]
+        self.buffers = [buffer for _, full in ran for buffer in full]
         self._frames = [(ctypes.c_void_p * len(full))(*(a.ctypes.data for a in full)) for _, full in ran]
         self._calls = [(p.entry, ctypes.addressof(f)) for p, f in zip(self.programs, self._frames, strict=True)]
 
