@@ -21,7 +21,9 @@ _STATES = ("--whole-archive", "--no-whole-archive", "--push-state", "--pop-state
 _NAME = r'@(?P<name>"[^"\n]+"|[-\w$.]+)'
 _DEFINED = re.compile(rf"^(?:define\b(?! (?:internal|private))[^@\n]*{_NAME}\("
                       r'|@(?P<var>"[^"\n]+"|[-\w$.]+) = (?!external|internal|private))', re.M)  # fmt: skip
-_DECLARED = re.compile(r'^(?:declare [^@\n]*|)@(?P<name>"[^"\n]+"|[-\w$.]+)(?:\(| = external )', re.M)
+# A weak symbol takes no member from an archive.
+_DECLARED = re.compile(r'^(?:declare (?![^@\n]*\bextern_weak\b)[^@\n]*|)@(?P<name>"[^"\n]+"|[-\w$.]+)'
+                       r"(?:\(| = external )", re.M)  # fmt: skip
 
 
 def archives_of(words: Sequence[str]) -> list[Path]:

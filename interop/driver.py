@@ -53,6 +53,7 @@ _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 def compiled(command: Command, sources: Sequence[Source] | None = None, *, whole: bool = False) -> str:
     """The IR of the program, its calls of the notation lowered; `whole`: it becomes an executable."""
     text, own = _module(command, command.sources if sources is None else sources)
+    text = _without_absent(command, text, whole=whole)
     return _lowered(text, whole=whole, cpp=own, command=command, settled=_settled(command, text, whole=whole))
 
 
@@ -69,6 +70,16 @@ def _settled(command: Command, text: str, *, whole: bool) -> frozenset[str]:
     others = [*objects, *map(str, archives_of(command.link))]
     found = defined(others) if others else frozenset()
     return frozenset() if found is None else names - found
+
+
+def _without_absent(command: Command, text: str, *, whole: bool) -> str:
+    """The program in which weak symbols that nothing defines are null; `whole`: all that defines symbols is here."""
+    if not whole or command.assembly or "extern_weak" not in text:
+        return text
+    from irgrad.engine.ir.text.load_time import drop_weak, weak_symbols
+    from irgrad.interop.linking import absent
+
+    return drop_weak(text, absent(weak_symbols(text), command.link))
 
 
 def _lowered(text: str, *, whole: bool, cpp: bool, command: Command, settled: frozenset[str]) -> str:
@@ -286,6 +297,7 @@ def _image(command: Command, sources: Sequence[Source], form: str, output: Path,
     text, cpp = _module(command, sources, output)
     if command.lazy and command.form == ".o":  # bitcode: it is lowered when the program is linked
         return _bitcode(text)
+    text = _without_absent(command, text, whole=whole)
     disk, settled = default_cache(), _settled(command, text, whole=whole)
     cpu, features = command.cpu, ",".join(command.features)
     vectors = "-fveclib=none" not in command.flags

@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from shutil import which
@@ -14,10 +14,11 @@ from shutil import which
 from irgrad.interop.command_line import Command
 from irgrad.rules.errors import CompileError
 
-__all__ = ["defined", "link", "undefined", "wants_cpp", "wants_libcxx", "wrapped", "wraps"]
+__all__ = ["absent", "defined", "link", "undefined", "wants_cpp", "wants_libcxx", "wrapped", "wraps"]
 
 _CPP_SYMBOL = re.compile(r"\bU (_Z|__cxa_|__gxx_|__dynamic_cast)")
 _LIBCXX_SYMBOL = re.compile(r"\bU _Z(?:GV|T[A-Z])?N?[VKRO]*St3__1")  # of the library, not with one in its parameters
+_OF_THE_SYSTEM = frozenset("m c pthread dl rt util gcc gcc_s stdc++ atomic".split())
 _NO_SYSTEM = re.compile(r"crt[1in]\.o|cannot find -l(c|m|gcc|gcc_s)\b|unable to find library -l(c|m)\b")
 
 
@@ -99,13 +100,36 @@ def undefined(files: Sequence[str]) -> str:
     return "\n".join(row for row in done.stdout.splitlines() if row.split()[-1:] and row.split()[-1] not in defined)
 
 
-def defined(files: Sequence[str]) -> frozenset[str] | None:
-    """The symbols that objects and archives define; None where nothing here can tell."""
+def defined(files: Sequence[str], *words: str) -> frozenset[str] | None:
+    """The symbols that objects and archives define (shared libraries: `-D`); None where nothing here can tell."""
     nm = which("nm")
-    done = _run([nm, "--defined-only", *files], os.environ) if nm else None
+    done = _run([nm, "--defined-only", *words, *files], os.environ) if nm else None
     if done is None or done.returncode:
         return None
     return frozenset(row.split()[-1] for row in done.stdout.splitlines() if len(row.split()) >= 2)
+
+
+def absent(names: Collection[str], words: Sequence[str]) -> list[str]:
+    """Those of the names that nothing defines which a linker's words name, nor the C library; empty where that is not
+    known."""
+    from irgrad.engine.codegen.symbols import resolve
+
+    folders = [Path(word[2:]) for word in words if word.startswith("-L")]
+    static, shared = [], []
+    for word in words:
+        if word.startswith("-l"):
+            found = [path for folder in folders for suffix in (".so", ".a")
+                     if (path := folder / f"lib{word[2:]}{suffix}").is_file()]  # fmt: skip
+            if not found and word[2:] not in _OF_THE_SYSTEM:
+                return []
+            shared += [str(path) for path in found[:1] if path.suffix == ".so"]
+            static += [str(path) for path in found[:1] if path.suffix == ".a"]
+        elif not word.startswith("-"):
+            (shared if ".so" in Path(word).name else static).append(word)
+    known = [defined(files, *more) for files, more in ((static, ()), (shared, ("-D",))) if files]
+    if None in known:
+        return []
+    return [name for name in names if not resolve(name) and not any(name in one for one in known if one)]
 
 
 def wraps(words: Sequence[str]) -> list[str]:

@@ -21,6 +21,7 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import CallInfo, Function, InlineAsm, Instruction, Module
 from irgrad.engine.ir.quoting import bare_name, quoted_name
 from irgrad.engine.ir.text.entities import restrict
+from irgrad.engine.ir.text.load_time import ABI_WORDS
 
 __all__ = ["ADDRESS", "addresses", "dispatched"]
 
@@ -28,7 +29,6 @@ ADDRESS = "irgrad.address."
 """Variables that hold the addresses of functions: a derivative has copies of them, which lie elsewhere."""
 _TAKEN = re.compile(r'\bptr (@(?:"[^"\n]*"|[-\w$.]+))(?=[,)\s}\]])', re.ASCII)
 _MOST = 64
-_KEPT = re.compile(r"\b(?:signext|zeroext|inreg|(?:sret|byval)\([^()]*\)|align \d+)")
 _LIBRARY = re.compile(r"_ZNKSt\d+\w+4whatEv")
 _TOLD = "irgrad: a pointer leads to a function that this program does not contain"
 
@@ -95,7 +95,7 @@ def _retarget(instr: Instruction, candidates: list[Function], parts: dict[str, s
     info = instr.call
     if info is None or not candidates or info.fn_type.vararg:
         return
-    kept = [" ".join(_KEPT.findall(attrs)) for attrs in info.arg_attrs]
+    kept = [" ".join(ABI_WORDS.findall(attrs)) for attrs in info.arg_attrs]
     kept += [""] * (len(info.fn_type.params) - len(kept))
     name = f"irgrad.dispatch.{crc32(repr((str(info.fn_type), kept)).encode()):x}"
     parts[name] = _text(name, info.fn_type, kept, candidates)

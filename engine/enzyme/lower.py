@@ -30,6 +30,7 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import CallInfo, ConstUndef, ConstZero, Function, Module
 from irgrad.engine.ir.quoting import bare_name
 from irgrad.engine.ir.text.entities import cut, reachable, restrict
+from irgrad.engine.ir.text.load_time import call_resolvers, indirect_functions
 from irgrad.engine.ir.text.outline import outline
 from irgrad.rules.errors import PARTS, IRGradError, MissingRuleError, Unsupported
 
@@ -64,6 +65,8 @@ def lower(text: str, *, whole: bool = False, preopt: bool = True, settled: Conta
     if PREFIX not in text:
         return text
     text = spelled_out(text)
+    if any(re.search(rf"@{PREFIX}[^\n]*{re.escape(name)}\b", text) for name in indirect_functions(text)):
+        text = call_resolvers(text)  # what is differentiated has a body
     said = said_about(text)
     with said.in_force():
         program = _Program(simplified(said.untouched(text), whole, preopt), said, preopt, whole)
@@ -263,7 +266,7 @@ def _outside(text: str) -> tuple[str, set[str | None]]:
     from irgrad.engine.ir.printer import to_text
     from irgrad.engine.ir.text.reader import read
 
-    module = read(_SPECIAL.sub("", text), [])
+    module = read(call_resolvers(_SPECIAL.sub("", text)), [])
     for fn in module.functions.values():
         if (fn.name or "").startswith(HIDDEN) and not fn.is_declaration:
             fn.blocks, fn.lazy, fn.head = [], None, ""

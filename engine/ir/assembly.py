@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from irgrad.engine.ir.quoting import unescape
+from irgrad.engine.ir.quoting import split_list, unescape
 
 __all__ = ["link_assembly", "plain_assembly"]
 
@@ -167,7 +167,7 @@ class _Rewriter:
     def _cpuid(self, match: re.Match[str]) -> str | None:
         if match["type"] != _CPUID_TYPE or match["name"] is None:
             return None
-        args = _split(match["args"])
+        args = split_list(match["args"])
         leaf, sub = args[0], args[1] if len(args) > 1 else "i32 0"
         if not (leaf.startswith("i32 ") and sub.startswith("i32 ")):
             return None
@@ -198,7 +198,7 @@ def _vectors(match: re.Match[str], count: int) -> list[str] | None:
     """The arguments of a call whose operands and result are vectors of floats of one type."""
     type_ = match["type"]
     floats = _FLOATS.fullmatch(type_)
-    args = [arg.replace(f"{type_} noundef ", f"{type_} ") for arg in _split(match["args"])]
+    args = [arg.replace(f"{type_} noundef ", f"{type_} ") for arg in split_list(match["args"])]
     if floats is None or floats[1] is None or match["name"] is None or len(args) != count:
         return None
     return args if all(arg.startswith(f"{type_} ") for arg in args) else None
@@ -206,10 +206,10 @@ def _vectors(match: re.Match[str], count: int) -> list[str] | None:
 
 def _operands(constraints: str, args: str) -> tuple[list[_Operand], list[_Operand]] | None:
     """Outputs and inputs with their arguments: those of indirect outputs come first, in order."""
-    rest = _split(args)
+    rest = split_list(args)
     outputs: list[_Operand] = []
     inputs: list[_Operand] = []
-    for word in _split(constraints):
+    for word in split_list(constraints):
         if word.startswith("~"):
             continue
         operand = _Operand(word.lstrip("=&"))
@@ -221,26 +221,11 @@ def _operands(constraints: str, args: str) -> tuple[list[_Operand], list[_Operan
     return None if rest else (outputs, inputs)
 
 
-def _split(text: str) -> list[str]:
-    """Parts between commas that are in no bracket."""
-    parts, depth, start = [], 0, 0
-    for at, letter in enumerate(text):
-        if letter in "([{<":
-            depth += 1
-        elif letter in ")]}>":
-            depth -= 1
-        elif letter == "," and depth == 0:
-            parts.append(text[start:at].strip())
-            start = at + 1
-    last = text[start:].strip()
-    return [*parts, last] if last else parts
-
-
 def _fields(type_: str) -> list[str]:
     """The types of the values that a call returns."""
     if type_ == "void":
         return []
-    return _split(type_[1:-1]) if type_.startswith("{") else [type_]
+    return split_list(type_[1:-1]) if type_.startswith("{") else [type_]
 
 
 def _location(tail: str) -> str:

@@ -1,10 +1,10 @@
-"""Names and strings as LLVM's text spells them: what is quoted, and how bytes are escaped."""
+"""Names, strings and lists as LLVM's text spells them: what is quoted, how bytes are escaped, where a list ends."""
 
 from __future__ import annotations
 
 import re
 
-__all__ = ["bare_name", "escape", "quoted_name", "unescape"]
+__all__ = ["bare_name", "escape", "quoted_name", "split_list", "unescape"]
 
 _ESCAPE = re.compile(rb"\\([0-9A-Fa-f]{2}|\\)")
 _PLAIN_NAME = re.compile(r"[-a-zA-Z$._][-\w$.]*", re.ASCII)
@@ -35,3 +35,21 @@ def quoted_name(name: str) -> str:
     if _PLAIN_NAME.fullmatch(name) or (name.isdecimal() and name.isascii()):
         return name
     return f'"{escape(name.encode("utf-8", "surrogateescape"))}"'
+
+
+def split_list(text: str) -> list[str]:
+    """What stands between commas up to the bracket that closes the list, or to the end."""
+    parts, depth, start = [], 0, 0
+    for at, letter in enumerate(text):
+        if letter in "([{<":
+            depth += 1
+        elif letter in ")]}>":
+            depth -= 1
+            if depth < 0:
+                text = text[:at]
+                break
+        elif letter == "," and depth == 0:
+            parts.append(text[start:at].strip())
+            start = at + 1
+    last = text[start:].strip()
+    return [*parts, last] if last else parts

@@ -86,7 +86,7 @@ def load(
         name, compiled = _one(item, options, language)
         check_target(compiled.text, name)
         names.append(name)
-        texts.append(compiled.text)
+        texts.append(_resolved(compiled.text, cpu))
         if compiled.warnings:
             warnings.append(compiled.warnings)
     # What the compiler has just written needs no check; foreign IR does, before anything else touches it.
@@ -104,6 +104,7 @@ def load(
         from irgrad.interop.loaders.openmp import complete as with_openmp
 
         text = with_openmp(text)
+    text = _without_absent(text)
     strings = [str(row) for row, found in zip(sources, spoken, strict=True) if _is_text(row) and found.name != "ll"]
     code = [(_STRING_NAME, strings[0])] if len(strings) == 1 else []  # of several, nothing tells which is meant
 
@@ -116,6 +117,29 @@ def load(
 
     return Library(text, names, "\n".join(warnings), preopt=preopt, cpu=cpu, code=code, described=described,
                    fails=any(found.fails for found in spoken) or "call void @irgrad.panic(" in text)  # fmt: skip
+
+
+def _resolved(text: str, cpu: str) -> str:
+    """A module whose indirect functions are chosen as the loader of this machine chooses them."""
+    if " ifunc " not in text and "@__cpu_" not in text:
+        return text
+    from irgrad.engine.codegen.llvm import host_features
+    from irgrad.engine.ir.text.load_time import call_resolvers, for_cpu
+
+    def features() -> list[str]:
+        return [] if cpu == "baseline" else [word[1:] for word in host_features().split(",") if word[0] == "+"]
+
+    return for_cpu(call_resolvers(text), features)
+
+
+def _without_absent(text: str) -> str:
+    """The module in which weak symbols are null that neither it nor this process defines."""
+    if "extern_weak" not in text:
+        return text
+    from irgrad.engine.codegen.symbols import resolve
+    from irgrad.engine.ir.text.load_time import drop_weak, weak_symbols
+
+    return drop_weak(text, [name for name in weak_symbols(text) if not resolve(name)])
 
 
 def _macro(value: object) -> str:

@@ -11,7 +11,7 @@ from irgrad.engine.codegen import vector_math
 from irgrad.interop import linking
 from irgrad.interop.cli import main
 from irgrad.interop.command_line import read_command
-from irgrad.interop.linking import wraps
+from irgrad.interop.linking import absent, wraps
 from irgrad.rules.errors import CompileError
 
 PROGRAM = "int f(void);\nint main(void) { return f(); }\n"
@@ -109,3 +109,16 @@ def test_wrap_of_several_sources(words: list[str], tmp_path: Path, monkeypatch: 
     Path("q.c").write_text("double sq(double x) { return x * x; }\n")
     assert main(["cc", *words, "p.c", "q.c", "-o", "a"]) == 0
     assert subprocess.run(["./a"], check=True, capture_output=True, text=True).stdout == "27 27 27\n"
+
+
+def test_what_nothing_defines(tmp_path: Path) -> None:
+    """Objects, archives and shared libraries are asked; of a library that is not found nothing is known."""
+    source = tmp_path / "part.c"
+    source.write_text("double hook(double x) { return x; }\n")
+    image, shared = tmp_path / "part.o", tmp_path / "libpart.so"
+    for form, output in (("-c", image), ("-shared", shared)):
+        assert main(["cc", form, str(source), "-o", str(output)]) == 0
+    assert absent(["hook", "none", "cos"], ["-lm"]) == ["hook", "none"]
+    assert absent(["hook", "none"], [str(image)]) == absent(["hook", "none"], [str(shared)]) == ["none"]
+    assert absent(["hook", "none"], [f"-L{tmp_path}", "-lpart"]) == ["none"]
+    assert absent(["hook", "none"], ["-lwhere_is_it"]) == []

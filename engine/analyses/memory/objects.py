@@ -200,7 +200,7 @@ def alignment(obj: Object) -> int:
 def resolve(value: Value) -> Value:
     """The function or global behind aliases and casts of a constant callee; else the value itself."""
     while True:
-        if isinstance(value, GlobalAlias):
+        if isinstance(value, GlobalAlias) and value.kind != "ifunc":
             value = value.target
         elif isinstance(value, ConstExpr) and value.opcode in ("bitcast", "addrspacecast"):
             value = value.operands[0]

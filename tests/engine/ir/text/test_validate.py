@@ -64,7 +64,6 @@ HOSTILE = {
     ),
     "recursive type": ("%T = type { %T, i8 }\n@x = global %T zeroinitializer\n", "a struct that contains itself"),
     "recursive alias": ("@a = alias i8, ptr @b\n@b = alias i8, ptr @a\n", "an alias of itself"),
-    "ifunc": ("define ptr @r() {\n  ret ptr null\n}\n@i = ifunc void (), ptr @r\n", "an ifunc"),
     "convention": ("define amdgpu_kernel void @k() {\n  ret void\n}\n", "a calling convention"),
     "collector": ('define void @k() gc "nope" {\n  ret void\n}\n', "a garbage collector"),
     "not dominating": (
