@@ -28,7 +28,8 @@ _PERSONALITY = re.compile(r" personality ptr @rust_eh_personality\b")
 _OF_LIBRARY = re.compile(r"^declare [^@\n]*@_(?:R|ZN4core|ZN5alloc|ZN3std)", re.M)
 _RESUME = re.compile(r"^  resume [^\n]*$", re.M)
 _MEMORY = re.compile(
-    r"^(?P<head>declare [^@\n]*)@(?P<symbol>\w*?___?rust_(?P<what>no_alloc_shim|\w*alloc)\w*)\([^\n]*\n", re.M
+    r"^(?P<head>declare [^@\n]*)@(?P<symbol>\w*?___?rust_(?P<what>no_alloc_shim|alloc_zeroed|\w*alloc)\w*)"
+    r"\([^\n]*\n", re.M
 )
 _ALIGNED = """  %large = icmp ugt i64 %align, 16
   br i1 %large, label %unknown, label %usual
@@ -104,7 +105,7 @@ def compile_rust(path: Path, options: Options, display: str | None = None) -> Co
     words = [program, f"--crate-name={crate}", *_WORDS, *(["-Cno-prepopulate-passes"] if plain else []),
              *([f"-Copt-level={1 if unoptimised else _level(options.opt)}"] if options.opt else []),
              *(f"-L{folder}" for folder in options.include), *options.flags]  # fmt: skip
-    key = fingerprint("rust-ir-6", version, shown, str(path.resolve()), path.read_bytes(), *words)
+    key = fingerprint("rust-ir-7", version, shown, str(path.resolve()), path.read_bytes(), *words)
     store = default_cache()
     hit = cached_compilation(store.get("ir", key))
     if hit is not None:

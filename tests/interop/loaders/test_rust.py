@@ -73,6 +73,60 @@ def test_programs(name: str, signature: str | None, args: tuple[Any, ...]) -> No
     assert engine.check(kernel, *args).ok
 
 
+X = RNG.normal(size=6)
+IDIOMS: list[tuple[str, str | None, tuple[Any, ...]]] = [
+    ("spline", "f64(f64[n] x, f64[n] y, f64 at)", (np.linspace(0, 4, 6), X, 2.3)),
+    ("lorenz", "f64(f64[3] y, f64 rho, f64 h, i64 steps)", (np.array([1.0, 2, 20]), 28.0, 0.01, 12)),
+    ("solve", "void(f64[n,n] a, f64[n] b, inout f64[n] x)",
+     (RNG.normal(size=(5, 5)), RNG.normal(size=5), np.zeros(5))),
+    ("runge", None, (0.1, 1.4, 25.0)),
+    ("book", "f64(f64 spot, f64 vol, f64[n] strikes, u64 seed, i64 paths)",
+     (1.0, 0.3, np.array([0.9, 1.0, 1.1]), np.uint64(7), 30)),
+    ("volume", None, (2e6, 350.0, 304.2, 7.38e6, 0.225)),
+    ("linked", "f64(f64[n] x)", (X,)),
+    ("trimmed", "f64(f64[n] x)", (RNG.normal(size=9),)),
+    ("path", "f64(f64[n,2] points)", (RNG.normal(size=(5, 2)),)),
+    ("wave", "void(inout f64[n] u, f64 c, i64 steps)", (RNG.normal(size=8), 0.2, 4)),
+]  # fmt: skip
+
+
+@needs_rustc
+@pytest.mark.parametrize(("name", "signature", "args"), fast(3, IDIOMS))
+def test_idioms(name: str, signature: str | None, args: tuple[Any, ...]) -> None:
+    kernel = irgrad.load(FILE.with_name("idioms.rs")).kernel(name, signature)
+    expected: dict[str, Any] = {
+        "solve": lambda a, b, x: np.linalg.solve(a, b),
+        "runge": lambda a, b, k: (np.arctan(b * k**0.5) - np.arctan(a * k**0.5)) / k**0.5,
+        "path": lambda points: np.sum(np.hypot(*np.diff(points, axis=0).T)),
+    }
+    if name in expected:
+        np.testing.assert_allclose(kernel(*args), expected[name](*args), rtol=1e-8)
+    assert engine.check(kernel, *args).ok
+
+
+@needs_rustc
+def test_memory_of_zeros() -> None:
+    """`vec![0.0; n]` in memory that was used before."""
+    kernel = irgrad.load("""
+pub fn f(x: &[f64]) -> f64 {
+    let sizes: Vec<Vec<f64>> = (0..9).map(|k| vec![x[0] + 7.0; x.len() + k % 2]).collect();
+    let used: f64 = sizes.iter().flatten().sum();
+    drop(sizes);
+    let mut c = vec![0.0; x.len()];
+    for i in 1..x.len() { c[i] = x[i] / (2.0 + x[0] * c[i - 1]); }
+    c.iter().map(|v| v * v).sum::<f64>() + 1e-3 * used
+}
+""", language="rust").kernel("f", "f64(f64[n] x)")
+    x = np.arange(1.0, 6)
+    c = [0.0]
+    for i in range(1, 5):
+        c.append(x[i] / (2 + x[0] * c[-1]))
+    used = sum((x[0] + 7) * (5 + k % 2) for k in range(9))
+    for _ in range(3):
+        np.testing.assert_allclose(kernel(x), np.sum(np.square(c)) + 1e-3 * used, rtol=1e-13)
+        assert engine.check(kernel, x).ok
+
+
 FAILS = """
 pub fn at(x: &[f64], i: usize) -> f64 { x[i] * x[i] }
 pub fn root(x: f64) -> f64 { if x < 0.0 { panic!("no root of {x}") } x.sqrt() }
@@ -230,6 +284,8 @@ def test_memory_is_that_of_c() -> None:
     assert "define internal ptr @_RNvCsfLfy6EI15iL_7___rustc12___rust_alloc(i64 %size, i64 %align)" in made
     assert "call noalias ptr @malloc(i64 %size)" in made and "declare void @free(ptr)" in made
     assert not [row for row in made.splitlines() if row.startswith("declare") and "rust" in row]
+    zeroed = rust.own_memory("declare ptr @_RNvCsfLfy6EI15iL_7___rustc19___rust_alloc_zeroed(i64, i64) #1\n")
+    assert "@calloc(i64 %size, i64 1)" in zeroed and "@malloc" not in zeroed
 
 
 @needs_rustc
