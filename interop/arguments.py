@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from irgrad.rules.errors import LoadError, SignatureError
+from irgrad.rules.errors import IRGradError, LoadError, SignatureError
 
 if TYPE_CHECKING:
     from irgrad.engine.kernel.kernel import Kernel
 
-__all__ = ["Choice", "known_size", "random_arguments", "sizes_of"]
+__all__ = ["Choice", "as_options", "known_size", "random_arguments", "sizes_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,23 @@ class Choice:
     bounds: tuple[float, float] = (0.5, 1.5)
     of: Sequence[str] = ()
     seed: int = 0
+
+
+_OPTIONS = (
+    (re.compile(r'lib\.kernel\("[^"]*", "(.*)"\)'), r"--sig '\1'"),
+    (re.compile(r'load\(\.\.\., link=\["([^"]*)"\]\)'), r"--link '\1'"),
+    (re.compile(r'load\("([^"]*)"\)'), r"name `\1`"),
+    (re.compile(r"pass include=\[\.\.\.\], define=\{\.\.\.\}, flags=\[\.\.\.\] to load\(\)"), "-I DIR, -D NAME=VALUE"),
+    (re.compile(r"(?s)^(@rule\(.*)$"), r"\1\n(rules and `inactive` stand in a file: --rules FILE.py)"),
+)
+
+
+def as_options(error: IRGradError) -> IRGradError:
+    """The error with a way out as the command line takes it, where that of Python has an option that says the same."""
+    fix = error.fix
+    for pattern, option in _OPTIONS:
+        fix = pattern.sub(option, fix)
+    return error.change(fix=fix)
 
 
 def sizes_of(rows: list[str]) -> dict[str, int]:
@@ -96,16 +114,23 @@ def _bounds(kernel: Kernel, choice: Choice) -> dict[str, tuple[float, float]]:
 
 def _pairs(kernel: Kernel, rows: Sequence[str], option: str, example: str) -> list[tuple[str, str]]:
     """Name and text of each `NAME=TEXT`. Raises SignatureError for a name that is no argument."""
+    from difflib import get_close_matches
+
     names = [p.name for p in kernel.signature.arguments]
+    extents = {n for p in kernel.signature.parameters for e in p.shape or () for n in e.names()}
     found = []
     for row in rows:
         name, equals, text = row.partition("=")
         if not equals or not text:
             raise SignatureError(f"`{option} {row}` cannot be read", fix=f"{option} {example}")
+        if name in extents - {*names}:
+            raise SignatureError(f"`{option} {row}`: `{name}` is a size", where=f"`{kernel.signature}`",
+                                 because="sizes follow from the shapes of arrays", fix=f"--size {name}=16")
         if name not in names:
+            near = get_close_matches(name, names, 1)
             raise SignatureError(f"`{option} {row}` names nothing", where=f"`{kernel.signature}`",
                                  because=f"the arguments are {', '.join(f'`{known}`' for known in names)}",
-                                 fix=f"{option} {names[0]}={text}" if names else "leave it out")  # fmt: skip
+                                 fix=f"{option} {near[0]}={text}" if near else "choose one of them")
         found.append((name, text))
     return found
 

@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from irgrad.rules.errors import IRGradError, LimitExceeded, SignatureError
 
@@ -62,7 +62,9 @@ def _guarded(action: Callable[[], int]) -> int:
     try:
         return action()
     except IRGradError as error:
-        print(error.render(), file=sys.stderr)
+        from irgrad.interop.arguments import as_options
+
+        print(as_options(error).render(), file=sys.stderr)
         return 1
     except BrokenPipeError:
         return 1
@@ -74,7 +76,7 @@ def _guarded(action: Callable[[], int]) -> int:
 def _parser() -> argparse.ArgumentParser:
     from irgrad import __version__
 
-    parser = argparse.ArgumentParser(prog="irgrad", description="Derivatives of compiled functions.")
+    parser = Parser(prog="irgrad", description="Derivatives of compiled functions.")
     parser.add_argument("--version", action="version", version=f"irgrad {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
 
@@ -93,6 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     grad.add_argument("--target", metavar="sm_90", help="an architecture of NVIDIA's GPUs: a kernel with a sample a "
                       "thread, as .ptx, or .cubin where ptxas is installed")
     grad.add_argument("--shared", default="", metavar="NAMES", help="with --target: arguments that all samples share")
+    _rules_argument(grad)
     grad.set_defaults(run=_grad)
 
     check = commands.add_parser("check", help="compare reverse, forward and differences at random arguments")
@@ -106,6 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--range-of", action="append", default=[], help=argparse.SUPPRESS)
     check.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
                        help="an argument: a number, FILE.npy, or FILE.npz[:KEY]")  # fmt: skip
+    _rules_argument(check)
     check.set_defaults(run=_check)
 
     explain = commands.add_parser("explain", help="what is known of a derivative: activity, loops, tape, rules, lanes")
@@ -170,6 +174,21 @@ def _function_arguments(parser: argparse.ArgumentParser) -> None:
     _build_arguments(parser)
 
 
+class Parser(argparse.ArgumentParser):
+    """argparse, with the nearest command or option behind what it does not know."""
+
+    def error(self, message: str) -> NoReturn:
+        import difflib
+
+        known = [word for action in self._actions for word in (*action.option_strings, *(action.choices or ()))]
+        for command in self._actions:
+            for parser in command.choices.values() if isinstance(command.choices, dict) else ():
+                known += parser._option_string_actions
+        wrong = re.search(r"invalid choice: '([^']*)'|unrecognized arguments: (--?[-\w]+)", message)
+        near = difflib.get_close_matches((wrong[1] or wrong[2]), map(str, known), 1) if wrong else []
+        super().error(message + (f"\ndid you mean {near[0]}?" if near else ""))
+
+
 def _rules_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rules", action="append", default=[], metavar="MODULE",
                         help="a Python module or file that defines rules")  # fmt: skip
@@ -205,10 +224,10 @@ def _library(options: argparse.Namespace) -> Library:
 
 
 def _kernel(options: argparse.Namespace) -> Kernel:
-    try:
-        made = _library(options).kernel(options.function, options.sig)
-    except SignatureError as error:  # a draft of a signature, as the command line takes it
-        raise error.change(fix=re.sub(r'lib\.kernel\("[^"]*", "(.*)"\)', r"--sig '\1'", error.fix)) from None
+    from irgrad.interop.hints import import_rules
+
+    import_rules(options.rules)
+    made = _library(options).kernel(options.function, options.sig)
     kernel: Kernel = getattr(made, "kernel", made)  # of a function with structs: the one that takes their fields
     return kernel
 
@@ -301,9 +320,7 @@ def _explain(options: argparse.Namespace) -> int:
     from irgrad.engine.signature.status import shown_name
     from irgrad.engine.support.progress import Progress
     from irgrad.interop.arguments import known_size, sizes_of
-    from irgrad.interop.hints import import_rules
 
-    import_rules(options.rules)
     kernel, sizes = _kernel(options), sizes_of(options.size)
     integers = [p.name for p in kernel.signature.parameters if not (p.is_array or p.dtype.is_float)]
     for name in sizes:

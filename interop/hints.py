@@ -59,7 +59,8 @@ def _templates(module: Module, missing: list[str]) -> list[str]:
         ftype = module.functions[name].ftype
         names = [f"a{i}" for i in range(len(ftype.params))]
         kinds = [_kind(str(p)) for p in ftype.params]
-        parts.append(f"# {c_prototype(name, ftype, names)}\n{template(name, kinds)}\n# or   inactive(\"{name}\")")
+        parts.append(f"# {c_prototype(name, ftype, names)}\n{template(name, kinds)}\n# or   inactive(\"{name}\")   "
+                     f"or the file with its source: --link FILE.c, load(..., link=[\"FILE.c\"])")
     return parts or ["every function that is called has a body, a rule or an entry in the tables"]
 
 

@@ -43,8 +43,8 @@ def emit(
     CompileError when the linker fails (.so).
     """
     if form not in FORMATS:
-        raise LoadError(f"`{form}` cannot be written", because=f"the forms are {' '.join(FORMATS)}",
-                        fix="choose the output's suffix among them")
+        raise LoadError(f"`{form}` cannot be written" if form else "the output has no suffix, which says its form",
+                        because=f"the forms are {' '.join(FORMATS)}", fix="choose the output's suffix among them")
     if form == ".so":
         return _shared_library(emit(text, entries, ".o", cpu=cpu, features=features, strict_fp=strict_fp,
                                     approximate=approximate))  # fmt: skip
@@ -82,7 +82,11 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> Path:
     if not target.parent.is_dir():
         raise LoadError(f"`{target}` cannot be written", because=f"the folder `{target.parent}` does not exist",
                         fix=f"mkdir -p {target.parent}")
-    handle, temporary = tempfile.mkstemp(prefix=".irgrad-", dir=target.parent)
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=".irgrad-", dir=target.parent)
+    except OSError as error:
+        raise LoadError(f"`{target}` cannot be written", because=error.strerror or str(error),
+                        fix="name a folder that can be written to") from None
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)

@@ -110,6 +110,8 @@ class Parser:
             fix = f"write `{near}`" if near else f"one of {' '.join(DTYPES)}"
             if word in ("c64", "c128", "complex"):
                 fix = "pass the real and imaginary parts as one array of floats with a last axis of 2"
+            if near is None and self.peek()[1] in DTYPES:  # memory that is only worked in is an `out` nobody looks at
+                fix = f"`out {self.peek()[1]}` for memory that is written first, `inout` where it is read before"
             raise self.error(f"`{word}` is no element type", start, fix)
         return DTYPES[word]
 

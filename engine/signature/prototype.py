@@ -247,7 +247,8 @@ def draft(prototype: Prototype, described: Callable[[], str] | None = None) -> s
         if known is not None and known.pointer and known.element != "?":
             element = known.element
             extents = [*([] if known.one else [size]), *map(str, known.extents)]
-            writes &= not known.constant
+            handed = not (known.constant or writes) and _handed_on(prototype.body, prototype.symbols[index])
+            writes, reads = (writes and not known.constant) or handed, reads or handed
         intent = "" if not writes else "inout " if reads else "out "
         parts.append(f"{intent}{element}[{','.join(extents)}] {name}")
     notes = ["a number or a parameter for `n`"] if size not in names and f"[{size}" in " ".join(parts) else []
@@ -317,6 +318,13 @@ def _accesses(body: str, symbol: str) -> tuple[str, bool, bool]:
         if match[2] in reached:
             kinds[_SCALARS[match[1]]] += 1
     return (kinds.most_common(1)[0][0] if kinds else "?"), writes, reads
+
+
+def _handed_on(body: str, symbol: str) -> bool:
+    """Whether the argument is handed to a function."""
+    reached = _reached(body, symbol)
+    calls = re.findall(r"\b(?:call|invoke) [^\n]*", body)
+    return any(name in reached for call in calls for name in re.findall(r"[(,] *ptr [^,\n]*?(%[-\w.$]+)[,)]", call))
 
 
 def _store_to(body: str, symbol: str) -> str:

@@ -215,15 +215,21 @@ def missing(path: Path) -> LoadError:
                          fix="load a list of its files: load(sorted(folder.glob('*.c')))")
     folder = path.parent
     names = sorted(row.name for row in folder.iterdir()) if folder.is_dir() else []
-    near = difflib.get_close_matches(path.name, names, n=3, cutoff=0.5)
+    near = difflib.get_close_matches(path.name, [name for name in names if _taken(name)], n=3, cutoff=0.5)
     if not folder.is_dir():
         because = f"the folder `{folder}` does not exist"
     elif near:
-        because = "the nearest names in its folder are " + ", ".join(f"`{row}`" for row in near)
+        because = f"the nearest name{'s' * (len(near) > 1)} in its folder {'are' if len(near) > 1 else 'is'} "
+        because += ", ".join(f"`{row}`" for row in near)
     else:
         because = f"the folder `{folder.resolve()}` has no file with a similar name"
     fix = f'load("{folder / near[0]}")' if near else "name an existing file, or pass C source as a string with a body"
     return LoadError(f"there is no file `{path}`", because=because, fix=fix)
+
+
+def _taken(name: str) -> bool:
+    """Whether a file of this name is something that `load` takes."""
+    return name.endswith(".so") or languages.by_suffix(Path(name).suffix) is not None
 
 
 def _is_shared(source: Source) -> bool:

@@ -6,6 +6,7 @@ import pytest
 
 from irgrad.engine.signature.prototype import check_signature, draft, infer, prototype_of, quoted
 from irgrad.engine.signature.signature import Signature
+from irgrad.interop.loaders import load
 from irgrad.rules.errors import LoadError, SignatureError
 
 TEXT = """
@@ -115,3 +116,11 @@ def test_values_that_have_no_signature() -> None:
         check_signature(Signature("i32(u8[4] fmt)"), prototype_of(TEXT, "many"))
     with pytest.raises(SignatureError, match="passed by value"):
         check_signature(Signature("f64(f64 v, f64 s, f64 a)"), prototype_of(TEXT, "pair"))
+
+
+def test_a_draft_of_what_is_handed_on() -> None:
+    """An array that is not const and goes to another function may be written there."""
+    lib = load("void fill(double *u, long n);\n"
+               "double f(const double *a, double *u, long n) { fill(u, n); return u[0] + a[0]; }\n")  # fmt: skip
+    with pytest.raises(SignatureError, match=r"f64\[n\] a, inout f64\[n\] u, i64 n"):
+        lib.kernel("f")
