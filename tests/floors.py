@@ -28,7 +28,7 @@ ORDER = """
     engine.legality engine.schedule engine.widen
     engine.differentiate.custom_rules engine.differentiate.tape engine.differentiate.forward
     engine.differentiate.reverse engine.differentiate
-    engine.codegen engine.pipeline engine.signature engine.kernel engine.functions engine.batches
+    engine.codegen engine.pipeline engine.threads engine.signature engine.kernel engine.functions engine.batches
     engine.constructs engine.grids engine.report engine.rulecheck engine.enzyme engine
     interop.loaders interop.programs interop.jax interop.torch interop.tensorflow interop interop.facade
 """.split()

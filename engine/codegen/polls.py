@@ -3,7 +3,8 @@
 The flag is nought but for an instant ten times a second (`interrupts.py`), so that a head costs one load and a branch
 that is always predicted; it is put in when LLVM has optimised, and hinders no vectorisation. Asked are the loops that
 have loops inside, and outermost loops that call something or carry a floating-point number from one iteration to the
-next. What is left are loops over memory, which end when the memory does.
+next. What is left are loops over memory, which end when the memory does, and jobs of a team of threads, which end when
+all of their parts do.
 
 Where the flag is set, a function that the unit was told lets Python's handlers of signals run. If one of them raises,
 the tape is given back, control returns to the entry, and the entry returns the record of a failure (`arena.ll`).
@@ -18,6 +19,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from irgrad.engine.codegen.symbols import MEET
+from irgrad.engine.ir.text.outline import calls_of, function_bodies
 
 __all__ = ["ASKS", "CANCELLED", "HANDLER", "STATE", "WANTED", "asking_text", "with_polls"]
 
@@ -41,6 +43,7 @@ _AT = re.compile(r"!dbg !(\d+)")
 _SCOPE = re.compile(r"^!(\d+) = (?:distinct )?!DI(?:Location|LexicalBlock(?:File)?|Subprogram|File)\(([^\n]*)\)$", re.M)
 _OWN = "irgrad."
 _ENTRY = "irgrad.entry."
+_TEAM = "irgrad.team."
 _WORDS = f"""
 @irgrad.stop.alone = internal global [8 x i64] zeroinitializer, align 64
 @{STATE} = internal global ptr @irgrad.stop.alone, align 8
@@ -168,11 +171,12 @@ def with_polls(text: str, entries: Sequence[str], kind: str = "") -> str:
         return text
     if "br label" not in text:
         return text
-    places = _Places(text)
+    places, parts = _Places(text), _parts_of_jobs(text)
     pieces, end, number = [], 0, 0
     for found in _HEAD.finditer(text):
         name, start = found["name"].strip('"'), found.end()
-        if name.startswith(_OWN) and not name.startswith(_ENTRY) and name != entry:
+        own = name.startswith(_OWN) and not name.startswith(_ENTRY) and name != entry
+        if own or name in parts:
             continue
         finish = text.index("\n}", start) + 1
         polled, count = _polled(text[start:finish], number, places)
@@ -226,6 +230,17 @@ known:
   ret ptr %got
 }}
 """
+
+
+def _parts_of_jobs(text: str) -> set[str]:
+    """Functions that a team of threads may run: nobody leaves a job before all of its parts have ended."""
+    if f"@{_TEAM}" not in text:
+        return set()
+    calls = {name: calls_of(body) for name, body in function_bodies(text).items()}
+    found = {name for name in calls if name.startswith(_TEAM)}
+    while more := {called for name in found for called in calls.get(name, ())} & calls.keys() - found:
+        found |= more
+    return found
 
 
 def _guarded(text: str, entry: str, kind: str) -> str:

@@ -17,7 +17,6 @@ from collections.abc import Collection, Iterable
 
 from irgrad.engine.analyses.evolution.affine import Affine, Symbol
 from irgrad.engine.analyses.evolution.induction import Induction
-from irgrad.engine.grids.ownership import UNKNOWN, base_of, made_of, own_addresses, root_of
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.locations import locate
@@ -25,6 +24,7 @@ from irgrad.engine.ir.model import Argument, Block, Function, Instruction, Modul
 from irgrad.engine.ir.opcodes import having
 from irgrad.engine.ir.uses import Uses, uses_of
 from irgrad.engine.normalise.iterations import ITERATION
+from irgrad.engine.threads.ownership import UNKNOWN, base_of, made_of, own_addresses, root_of
 from irgrad.rules.effects import facts
 from irgrad.rules.errors import Unsupported
 

@@ -15,7 +15,6 @@ from irgrad.engine.analyses.control.loops import Loop, Loops
 from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.grids.accumulations import handed_on, make_plain, only_added_to, thread_local
 from irgrad.engine.grids.heap import adopt_memory
-from irgrad.engine.grids.ownership import UNKNOWN, root_of
 from irgrad.engine.grids.static_tape import place_tape
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
@@ -23,6 +22,7 @@ from irgrad.engine.ir.locations import locate
 from irgrad.engine.ir.model import Argument, ConstInt, ConstZero, Function, Instruction, Module, Value
 from irgrad.engine.ir.rewrite import declare, replace_uses
 from irgrad.engine.normalise.iterations import ITERATION, LOOP, outline_loop
+from irgrad.engine.threads.ownership import UNKNOWN, root_of
 from irgrad.rules.errors import Unsupported
 
 __all__ = ["Column", "Region", "cut_regions", "fix_constants", "settle"]

@@ -15,7 +15,8 @@ from irgrad.engine.kernel.options import Options
 from irgrad.engine.signature.prototype import quoted
 from irgrad.engine.signature.signature import Signature
 
-__all__ = ["entry_name", "entry_text", "normal_name", "normal_text", "prepared_text"]
+__all__ = ["entry_name", "entry_text", "normal_name", "normal_text", "prepared_text",
+           "primal_text"]
 
 
 def normal_name(name: str) -> str:
@@ -112,6 +113,21 @@ def entry_text(name: str, slots: int, *, tape: bool = False) -> str:
     return "\n".join(lines) + "\n" + (guarded_text(entry, ["ptr"]) if tape else "")
 
 
+def primal_text(module: str, name: str, signature: Signature, options: Options) -> str:
+    """`prepared_text` of what a function of a module reaches. Raises IRSyntaxError, IRInvalid, SignatureError."""
+    from irgrad.engine.ir.assembly import plain_assembly
+    from irgrad.engine.ir.text.entities import restrict
+    from irgrad.engine.ir.text.reader import read
+    from irgrad.engine.ir.text.validate import validate
+    from irgrad.engine.kernel.writes import check_elements
+
+    own, normal = plain_assembly(restrict(module, [name])), normal_name(name)
+    whole = read(own + normal_text(name, signature), roots=[normal])
+    validate(whole)  # before LLVM sees it: what LLVM accepts may still end the process
+    check_elements(whole, normal, signature)
+    return prepared_text(name, signature, own, options=options)
+
+
 def prepared_text(
     name: str, signature: Signature, module: str, kept: Callable[[str], bool] | None = None,
     options: Options | None = None,
@@ -128,7 +144,10 @@ def prepared_text(
     normal, inline = normal_name(name), kept is None
 
     def prepared(text: str) -> str:
-        text = _by_iterations(text, normal, kept) if options.device else text
+        if options.device:
+            text = _by_iterations(text, normal, kept)
+        elif options.threads:
+            text = _by_chunks(text, normal, kept)
         text = prepare(text, [normal], kept, preopt=options.preopt)
         without = _without_panics(text, normal, kept)
         return text if without is text else prepare(without, [normal], kept, preopt=options.preopt)
@@ -166,3 +185,11 @@ def _by_iterations(text: str, normal: str, kept: Callable[[str], bool] | None) -
     if not promises(text):
         return text
     return with_iterations(tidy(scalar_loops(text), [normal], kept), normal)
+
+
+def _by_chunks(text: str, normal: str, kept: Callable[[str], bool] | None) -> str:
+    """Independent loops in chunks, for a team of threads."""
+    from irgrad.engine.codegen.prepare import tidy
+    from irgrad.engine.threads.chunks import with_chunks
+
+    return with_chunks(tidy(text, [normal], kept), normal)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from irgrad.rules.errors import IRGradError
 
-__all__ = ["CPU_CHOICES", "TAPE_CHOICES", "Options"]
+__all__ = ["CPU_CHOICES", "TAPE_CHOICES", "Options", "team_size"]
 
 TAPE_CHOICES = ("auto", "store", "recompute")
 """What `Options.tape` may be."""
@@ -33,6 +33,9 @@ class Options:
     device: as GPUs have it: the tape is planned with their costs, and loops that the source promises independent call a
     function for each iteration, which a grid of threads can run (see `iterations.py`)
 
+    threads: that share independent loops of one call, which then run in chunks (see `engine/threads`); -1 for as many
+    as there are cores, 0 for loops as they are
+
     cpu: "native" for machine code with all that this machine's CPU can do, "baseline" for what every CPU of its
     architecture can: values are those of a compiler without -m options
 
@@ -50,6 +53,7 @@ class Options:
     device_tape: int = 0
     device_block: int = 0
     device: bool = False
+    threads: int = 0
     cpu: str = "native"
     keep_on: str = ""
     checkpoint: tuple[tuple[str, str], ...] = ()
@@ -86,6 +90,20 @@ class Options:
     def __str__(self) -> str:
         words = [f"strict_fp={self.strict_fp}", self.layout, "" if self.preopt else "preopt=False",
                  "strong_zero" if self.strong_zero else "", "device" if self.device else "",
+                 "threads" if self.threads else "",
                  "" if self.cpu == "native" else f"cpu={self.cpu}",
                  f"checkpoint={self.checkpoint}" if self.checkpoint else ""]  # fmt: skip
         return " ".join(filter(None, words))
+
+
+def team_size(threads: object) -> int:
+    """`Options.threads` for `threads=`. Raises IRGradError for what is neither a number of threads nor "auto"."""
+    if threads is None:
+        return 0
+    if threads == "auto":
+        return -1
+    if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 64:
+        raise IRGradError(f"threads={threads!r} is no number of threads of a call",
+                          because='wanted 1 to 64, "auto", or None',
+                          fix='lib.kernel("name", signature, threads="auto")')  # fmt: skip
+    return threads

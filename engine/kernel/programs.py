@@ -20,7 +20,7 @@ import numpy as np
 
 from irgrad.engine.codegen.cache import default_cache, fingerprint
 from irgrad.engine.kernel.binding import aligned_zeros, frame_of
-from irgrad.engine.kernel.normal_form import entry_name, entry_text, normal_name, normal_text, prepared_text
+from irgrad.engine.kernel.normal_form import entry_name, entry_text, normal_name, prepared_text, primal_text
 from irgrad.engine.kernel.options import Options
 from irgrad.engine.kernel.pages import zeros
 from irgrad.engine.kernel.serialised_calls import in_turn
@@ -266,18 +266,9 @@ class Program:
         return made
 
     def _primal_stage(self) -> _Stage:
-        from irgrad.engine.ir.assembly import plain_assembly
-        from irgrad.engine.ir.text.entities import restrict
-        from irgrad.engine.ir.text.validate import validate
-        from irgrad.engine.kernel.writes import check_elements
-
-        source, name = self.source, normal_name(self.source.name)
-        own = plain_assembly(restrict(source.text, [source.name]))
-        text = own + normal_text(source.name, source.signature)
-        module = _read(text, name)
-        validate(module)  # before LLVM sees it: what LLVM accepts may still end the process
-        check_elements(module, name, source.signature)
-        return _Stage.of(name, (), prepared_text(source.name, source.signature, own, options=source.options))
+        source = self.source
+        text = primal_text(source.text, source.name, source.signature, source.options)
+        return _Stage.of(normal_name(source.name), (), text)
 
     def _derived_stage(self, parent: Program) -> _Stage:
         if self.word[-1].derivative == "reverse_from_tape":
@@ -381,7 +372,11 @@ class Program:
         from irgrad.engine.pipeline.derivatives import link_runtime, scheduled
         from irgrad.engine.runtime.helpers import uses_tape
         text = self.stage.text
-        if self.word and self.word[-1].width > 1:
+        if self.source.options.threads:
+            from irgrad.engine.kernel.shared_loops import teams_of
+
+            text = teams_of(self).text
+        elif self.word and self.word[-1].width > 1:
             text = scheduled(text, self.stage.name)
         text = link_runtime(text)
         text += "\n" + entry_text(self.stage.name, len(self.slots), tape=uses_tape(text))
@@ -404,8 +399,13 @@ class Program:
                         from irgrad.engine.kernel.host import register
 
                         register(self.rules)
-                    strict, cpu = self.source.options.strict_fp, self.source.options.cpu
-                    unit = compile_known(self.key, lambda: self.ir, [self.entry_symbol], WANTED, strict, cpu)
+                    options, entries = self.source.options, [self.entry_symbol]
+                    if options.threads:
+                        from irgrad.engine.kernel.shared_loops import compiled_with_threads
+
+                        unit = compiled_with_threads(self)
+                    else:
+                        unit = compile_known(self.key, lambda: self.ir, entries, WANTED, options.strict_fp, options.cpu)
                     self._peak = _READ(unit.address(PEAK)) if unit.has(PEAK) else None
                     self._compiled = unit
         return self._compiled

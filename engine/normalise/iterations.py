@@ -39,12 +39,14 @@ from irgrad.engine.ir.uses import Uses, uses_of
 from irgrad.rules.effects import facts
 
 __all__ = [
-    "ITERATION", "LOOP", "apart", "outline_iterations", "outline_loop", "promises", "scalar_loops",
+    "ITERATION", "LOOP", "OWN_PLACES", "apart", "outline_iterations", "outline_loop", "promises", "scalar_loops",
     "with_iterations",
 ]  # fmt: skip
 
 ITERATION, LOOP = ".iteration.", ".loop."
 """What the names of the two functions have in the middle; the names of their derivatives have it as well."""
+OWN_PLACES = '"irgrad-own-places"'
+"""Of an argument of an iteration, and of its shadow: no other iteration touches the same place through it."""
 _ADDITIVE = {"fadd": (0, 1), "fsub": (0,), "llvm.fmuladd": (2,), "llvm.fma": (2,)}
 """Where a sum so far may stand in what adds to it."""
 

@@ -123,9 +123,24 @@ def explain(
         parts["device"] = device_facts(asked, target) if target else None
     except IRGradError as error:  # after all that is known of it: told with it
         parts["refusal"] = error.render()
-    parts["one_thread"] = tuple(lines_on_one_thread(restrict(kernel.source.text, [kernel.source.name])))
+    if kernel.options.threads:
+        parts["team"] = _team(asked)
+        parts["one_thread"] = ()
+    else:
+        parts["one_thread"] = tuple(lines_on_one_thread(restrict(kernel.source.text, [kernel.source.name])))
     parts["sources"] = source_texts(asked.kernel, _places(parts))
     return Explanation(**parts)
+
+
+def _team(asked: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The loops that threads share, and the others with the reason."""
+    from irgrad.engine.kernel.shared_loops import shared_loops
+
+    program = asked.kernel.primal
+    active = [n for n, slot in enumerate(program.slots) if slot.differentiable]
+    made = program.jvp(active) if asked.derivative == "jvp" else program.vjp(active)
+    found = shared_loops(made)
+    return found.shared, found.others
 
 
 def _parts(found: Derivation, words: Words) -> dict[str, Any]:

@@ -301,7 +301,8 @@ class Report:
     kernel, signature, derivative, wrt: what was asked for; debug: whether the module has debug locations;
     arguments: with outputs, in order; functions: the kernel first; active: values by function and line;
     sources: texts that are known; passes: empty where they were not measured;
-    one_thread: source lines with parallel regions of OpenMP, which one thread runs;
+    one_thread: source lines with parallel regions of OpenMP, which one thread runs; team: where `threads` is given, the
+    places of the loops that a team of threads shares, and of others with the reason;
     refusal: the error with which the derivative is refused, "" where there is none (or it was not made: `lanes=False`)
     device: what a GPU makes of it, None where none was asked for
     """
@@ -320,6 +321,7 @@ class Report:
     passes: tuple[PassTime, ...]
     refusal: str = ""
     one_thread: tuple[int, ...] = ()
+    team: tuple[tuple[str, ...], tuple[str, ...]] | None = None
     device: DeviceFacts | None = None
 
     @property

@@ -43,6 +43,9 @@ def _head(report: Report) -> Iterator[str]:
         yield f"  tape of a call: {memory_text(report)}"
     if report.one_thread:
         yield f"  OpenMP: {threads_text(report)}"
+    if report.team is not None:
+        yield f"  threads: shared by a team: {', '.join(report.team[0]) or 'no loop'}"
+        yield from (f"  threads: one runs {reason}" for reason in report.team[1])
     if report.refusal:
         yield from (f"  {row}" for row in f"refused: {report.refusal}".splitlines())
     if not report.debug:

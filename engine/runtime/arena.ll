@@ -4,11 +4,11 @@
 ; in a pool of the compiled unit and are taken and given back by atomic exchange, so calls may run on any number of
 ; threads.
 ;
-;     arena   { top, end, chunk, pending, total, hint, count, where, guard, next }
+;     arena   { top, end, chunk, pending, total, hint, count, where, guard, next, children }
 ;             chunk: the newest; pending: what is released at the end; total: bytes of all chunks; hint: bytes that the
 ;             last call needed; count, where: iterations and place of the loop that the memory is for (-1, null: not
 ;             known; -2: there is memory, but the loop ended in another way); guard: of the call that uses it, 1 for an arena that is in no call and not in the pool; next:
-;             another arena of the unit
+;             another arena of the unit; children: null, or 16 arenas of parts that other threads may run
 ;     chunk   { next, size }, data at +64
 ;     guard   a jmp_buf, then at +512 { the guard before, cell, bytes, total, count, where }
 ;
@@ -82,11 +82,11 @@ known:
   store ptr %holder, ptr %idlep, align 8
   ret ptr %idle
 fresh:
-  %new = call ptr @calloc(i64 1, i64 80)
+  %new = call ptr @calloc(i64 1, i64 88)
   %failed = icmp eq ptr %new, null
   br i1 %failed, label %die, label %made
 die:
-  call void @irgrad.tape.fail(i64 80, i64 0, i64 -1, ptr null)
+  call void @irgrad.tape.fail(i64 88, i64 0, i64 -1, ptr null)
   unreachable
 made:
   %guardp = getelementptr i8, ptr %new, i64 64
@@ -474,6 +474,8 @@ freed:
   br label %free
 count:
   store ptr null, ptr %pendingp, align 8
+  %childrenp = getelementptr i8, ptr %t, i64 80
+  store ptr null, ptr %childrenp, align 8
   %guardp = getelementptr i8, ptr %t, i64 64
   store ptr null, ptr %guardp, align 8
   call void @irgrad.tape.at(ptr %t, i64 -1, ptr null)
@@ -526,6 +528,34 @@ full:
   br label %out
 out:
   ret void
+}
+
+; the arena of part %c of what this arena's call has in parts: the same one for all its jobs, finished with it
+define internal ptr @irgrad.tape.child(ptr %t, i64 %c) noinline nounwind {
+entry:
+  %childrenp = getelementptr i8, ptr %t, i64 80
+  %known = load ptr, ptr %childrenp, align 8
+  %none = icmp eq ptr %known, null
+  br i1 %none, label %begin, label %look
+begin:
+  %fresh = call ptr @irgrad.tape.alloc(ptr %t, i64 128)
+  call void @llvm.memset.p0.i64(ptr %fresh, i8 0, i64 128, i1 false)
+  store ptr %fresh, ptr %childrenp, align 8
+  br label %look
+look:
+  %children = phi ptr [ %known, %entry ], [ %fresh, %begin ]
+  %cell = getelementptr ptr, ptr %children, i64 %c
+  %seen = load ptr, ptr %cell, align 8
+  %missing = icmp eq ptr %seen, null
+  br i1 %missing, label %make, label %out
+make:
+  %made = call ptr @irgrad.tape.acquire()
+  call void @irgrad.tape.finish_later(ptr %t, ptr %made)
+  store ptr %made, ptr %cell, align 8
+  br label %out
+out:
+  %child = phi ptr [ %seen, %look ], [ %made, %make ]
+  ret ptr %child
 }
 
 define internal void @irgrad.tape.drop(ptr %t) noinline optnone nounwind {

@@ -108,7 +108,7 @@ class Library:
         self, name: str, signature: str | Signature | None = None, *, errors: Mapping[int, str] | None = None,
         tape: str = "auto", strict_fp: bool = False, strong_zero: bool = False, device_tape: int = 0,
         device_block: int = 0, device: str = "", checkpoint: Mapping[Any, Any] | None = None,
-        tape_memory: int | str | None = None,
+        tape_memory: int | str | None = None, threads: int | str | None = None,
     ) -> Kernel: ...
 
     @overload
@@ -116,14 +116,14 @@ class Library:
         self, name: str, signature: Any, *, errors: Mapping[int, str] | None = None, tape: str = "auto",
         strict_fp: bool = False, strong_zero: bool = False, device_tape: int = 0,
         device_block: int = 0, device: str = "", checkpoint: Mapping[Any, Any] | None = None,
-        tape_memory: int | str | None = None,
+        tape_memory: int | str | None = None, threads: int | str | None = None,
     ) -> Any: ...
 
     def kernel(
         self, name: str, signature: Any = None, *, errors: Mapping[int, str] | None = None, tape: str = "auto",
         strict_fp: bool = False, strong_zero: bool = False, device_tape: int = 0,
         device_block: int = 0, device: str = "", checkpoint: Mapping[Any, Any] | None = None,
-        tape_memory: int | str | None = None,
+        tape_memory: int | str | None = None, threads: int | str | None = None,
     ) -> Any:
         """The function `name` as a Kernel; `signature` is its prototype with shapes (see `irgrad.Signature`).
 
@@ -149,6 +149,9 @@ class Library:
         checkpoint: loops whose reverse sweep saves states and runs iterations again, in place of a tape of all that
                 they computed: `{"solve.c:41": 32}` for the loop that begins there: a state each 32 iterations, and a
                 tape of 32; "recompute" is 1; "binomial:16" at most 16 states; "memory:64MB" as much as fits
+        threads: that share the loops of one call whose iterations are independent, as `#pragma omp parallel for` says
+                or as is found; "auto": as many as `OMP_NUM_THREADS` says or as there are cores, for loops that are
+                worth it; None: no loop is shared. Results have the same bits on any number of threads
         tape_memory: bytes, or "512MB", for the states and tapes of all outermost loops that can run again
 
         A signature that declares structs, `"struct body { f64[3] pos; f64 mass; }; f64(body[n] bodies, i64 n)"`, makes
@@ -158,6 +161,7 @@ class Library:
         the IR) or IRGradError (another word for `tape` or `checkpoint`, a negative number).
         """
         from irgrad.engine.kernel.kernel import Kernel
+        from irgrad.engine.kernel.options import team_size
         from irgrad.engine.kernel.programs import Options
 
         said: tuple[tuple[str, str], ...] = ()
@@ -167,7 +171,7 @@ class Library:
             said = checkpoints(checkpoint, tape_memory)
         options = Options(strict_fp=strict_fp, tape=tape, preopt=self.preopt, strong_zero=strong_zero,
                           device_tape=device_tape, device_block=device_block, cpu=self.cpu,
-                          keep_on=device, checkpoint=said)  # fmt: skip
+                          keep_on=device, checkpoint=said, threads=team_size(threads))  # fmt: skip
         symbol, text = self.resolve(name), self.text
         if self.fails:
             from irgrad.interop.loaders.checked import checked_kernel

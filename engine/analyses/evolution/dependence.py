@@ -20,14 +20,18 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from irgrad.engine.analyses.control.cache import get
+from irgrad.engine.analyses.control.cfg import Cfg
 from irgrad.engine.analyses.control.loops import Loop
 from irgrad.engine.analyses.control.promises import promised_accesses
 from irgrad.engine.analyses.evolution.affine import Affine, Scaled, Symbol
+from irgrad.engine.analyses.evolution.guards import conditions
 from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.analyses.evolution.trips import Expr, signed
 from irgrad.engine.analyses.memory.points_to import Pointers
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import Function, Instruction, Value
+from irgrad.engine.ir.model import Block, ConstInt, Function, Instruction, Value
+from irgrad.engine.ir.opcodes import PURE
 from irgrad.rules.effects import facts
 
 __all__ = ["NEVER", "Access", "Dependence", "Relation"]
@@ -140,17 +144,28 @@ class Dependence:
         return self._distances(loop, first, second, a.size, b.size)
 
     def _runs(self, access: Access, loop: Loop) -> bool:
-        """Whether the access runs in every iteration, and in every iteration of the loops between. Then its addresses
-        go through memory step by step, and would leave it before a subscript of 64 bits wraps around."""
+        """Whether the access runs in every iteration or in none, and so in the loops between. Then its addresses go
+        through memory step by step, and would leave it before a subscript of 64 bits wraps around."""
         block, loops = access.instr.block, self.induction.loops
         inner = loops.of(block) if block is not None else None
         while inner is not None and block is not None:
-            if not all(loops.dom.dominates(block, latch) for latch in inner.latches):
-                return False
+            while not all(loops.dom.dominates(block, latch) for latch in inner.latches):
+                above = self._guard(block, loop)
+                if above is None or not inner.contains(above):
+                    return False
+                block = above
             if inner is loop:
                 return True
             block, inner = inner.header, inner.parent
         return False
+
+    def _guard(self, block: Block, loop: Loop) -> Block | None:
+        """The block that always or never leads to this one, by a condition that the loop does not change."""
+        before = [b for b in get(Cfg, self.fn).preds(block) if not self.induction.loops.dom.dominates(block, b)]
+        if len(before) != 1 or before[0].terminator.opcode != "br":
+            return None
+        conditions = [o for o in before[0].terminator.operands if not isinstance(o, Block)]
+        return before[0] if all(_unchanged(loop, condition) for condition in conditions) else None
 
     def _access(self, instr: Instruction) -> Access | None:
         pointers = self.pointers
@@ -214,7 +229,8 @@ class Dependence:
             trips, bound = self.induction.trip_count(symbol), self.induction.max_trip_count(symbol)
             if bound is not None and bound.certain and bound.const is not None:
                 trips = bound  # (as a sum of values only the count itself is known to be a number that loops reach)
-            most = None if trips is None or not trips.certain else _form_of(trips.expr)
+            entered = self._positive(loop, symbol)
+            most = None if trips is None or not trips.certain else _form_of(_known(trips.expr, entered))
             if most is None or not _steady(loop, most):
                 return None
             if coefficient > 0:
@@ -222,6 +238,33 @@ class Dependence:
             else:
                 low = _plus(low, most, coefficient)
         return low, high
+
+
+    def _positive(self, loop: Loop, inner: Loop) -> set[Value]:
+        """Values that are 1 or more where an iteration of the loop comes to the inner one: by the conditions there."""
+        found: set[Value] = set()
+        for compare, holds in conditions(get(Cfg, self.fn), self.induction.loops.dom, loop, inner) or ():
+            a, b = compare.operands
+            pred = (compare.pred or "") if holds else _NOT.get(compare.pred or "", "")
+            if isinstance(a, ConstInt):
+                a, b, pred = b, a, _TURNED.get(pred, "")
+            least = signed(b.value, b.type.bits) if isinstance(b, ConstInt) and isinstance(b.type, ty.IntType) else -1
+            if least >= (1 if pred == "sge" else 0) and pred in ("sge", "sgt"):
+                found.add(a)
+        return found
+
+
+_NOT = {"slt": "sge", "sle": "sgt", "sgt": "sle", "sge": "slt"}
+_TURNED = {"slt": "sgt", "sle": "sge", "sgt": "slt", "sge": "sle"}
+
+
+def _known(expr: Expr, positive: set[Value]) -> Expr:
+    """A trip count where some values are 1 or more."""
+    if expr[0] == "smax" and expr[2] == ("const", 1) and expr[1][0] == "value" and expr[1][1] in positive:
+        return expr[1]  # type: ignore[no-any-return]
+    if expr[0] in ("add", "sub"):
+        return (expr[0], _known(expr[1], positive), _known(expr[2], positive))
+    return expr
 
 
 _Form = dict[Symbol | None, int]
@@ -251,6 +294,14 @@ def _steady(loop: Loop, symbols: Iterable[Symbol | None]) -> bool:
     """Whether the loop changes none of the values."""
     values = (s.value if isinstance(s, Scaled) else s for s in symbols)
     return not any(isinstance(v, Instruction) and loop.contains(v.block) for v in values)
+
+
+def _unchanged(loop: Loop, value: Value) -> bool:
+    """Whether a value is the same in all iterations."""
+    if not isinstance(value, Instruction) or not loop.contains(value.block):
+        return True
+    plain = value.opcode in PURE and value.opcode != "phi"
+    return plain and all(_unchanged(loop, operand) for operand in value.operands)
 
 
 def _unwrapped(loop: Loop, form: Affine) -> bool:

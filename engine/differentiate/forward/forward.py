@@ -22,6 +22,7 @@ from irgrad.engine.differentiate.shadow import persistent_memory, runtime_activi
 from irgrad.engine.differentiate.shadow.allocations import allocation_alignment, allocation_bytes
 from irgrad.engine.differentiate.shared.conventions import Abi, pair
 from irgrad.engine.differentiate.shared.copying import clean_call
+from irgrad.engine.differentiate.shared.derived_functions import keep_own_places
 from irgrad.engine.differentiate.shared.refuse import missing, refuse
 from irgrad.engine.differentiate.shared.unit import Unit
 from irgrad.engine.ir import types as ty
@@ -298,6 +299,7 @@ def forward_function(unit: Unit, fn: Function) -> Function:
     abi = unit.abis[fn]
     target = unit.new_function(f"fwd.{fn.name}", forward_type(fn.ftype, abi, unit.width))
     unit.derived[key] = target
+    keep_own_places(fn, target, [a or s for a, s in zip(abi.adjoint, abi.shadow, strict=True)])
 
     def generate() -> None:
         assert unit.forward is not None, "no emitter of forward derivatives"

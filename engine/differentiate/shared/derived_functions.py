@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from irgrad.engine.differentiate.shared.conventions import augmented_type, reverse_type
 from irgrad.engine.differentiate.shared.unit import Unit
 from irgrad.engine.ir.model import Function
+from irgrad.engine.normalise.iterations import OWN_PLACES
 
-__all__ = ["combined_function", "split_functions"]
+__all__ = ["combined_function", "keep_own_places", "split_functions"]
+
+
+def keep_own_places(fn: Function, target: Function, shadows: Sequence[bool]) -> None:
+    """What is said of the places behind an argument holds for those behind its shadow, which follows it if it has one.
+    shadows: which arguments have one."""
+    position = 0
+    for argument, has_shadow in zip(fn.args, shadows, strict=False):
+        end = position + 1 + has_shadow
+        if OWN_PLACES in argument.attrs:
+            for derived in target.args[position:end]:
+                derived.attrs = OWN_PLACES if derived.type.is_ptr else ""
+        position = end
 
 
 def split_functions(unit: Unit, fn: Function) -> tuple[Function, Function]:
@@ -16,6 +31,8 @@ def split_functions(unit: Unit, fn: Function) -> tuple[Function, Function]:
         augmented = unit.new_function(f"aug.{fn.name}", augmented_type(fn.ftype, abi, unit.width))
         reverse = unit.new_function(f"rev.{fn.name}", reverse_type(fn.ftype, abi, unit.width))
         unit.derived[fn, "augmented"], unit.derived[fn, "reverse"] = augmented, reverse
+        for derived in (augmented, reverse):
+            keep_own_places(fn, derived, abi.shadow)
 
         def generate() -> None:
             assert unit.reverse is not None, "no emitter of reverse derivatives"
@@ -31,6 +48,7 @@ def combined_function(unit: Unit, fn: Function) -> Function:
         abi = unit.abis[fn]
         target = unit.new_function(f"vjp.{fn.name}", reverse_type(fn.ftype, abi, unit.width, tape=False))
         unit.derived[fn, "combined"] = target
+        keep_own_places(fn, target, abi.shadow)
 
         def generate() -> None:
             assert unit.reverse is not None, "no emitter of reverse derivatives"

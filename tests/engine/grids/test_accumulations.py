@@ -9,11 +9,11 @@ import pytest
 
 from irgrad.engine.codegen.jit import compile_module
 from irgrad.engine.grids.accumulations import make_atomic, make_plain, only_added_to, thread_local
-from irgrad.engine.grids.ownership import UNKNOWN, root_of
 from irgrad.engine.ir.model import Function, Module
 from irgrad.engine.ir.printer import to_text
 from irgrad.engine.ir.text.reader import read
 from irgrad.engine.ir.verify import verify_module
+from irgrad.engine.threads.ownership import UNKNOWN, root_of
 from irgrad.rules.errors import Unsupported
 
 

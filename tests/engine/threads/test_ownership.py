@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from irgrad.engine.grids.ownership import UNKNOWN, own_addresses, root_of
 from irgrad.engine.ir.model import Instruction
 from irgrad.engine.ir.text.reader import read
+from irgrad.engine.threads.ownership import UNKNOWN, own_addresses, root_of
 
 TEXT = """
 declare ptr @irgrad.tape.alloc(ptr, i64)

@@ -1,0 +1,32 @@
+"""The team of threads of this process (`team.ll`), for machine code that asks for it."""
+
+from __future__ import annotations
+
+import threading
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from irgrad.engine.codegen import symbols
+from irgrad.engine.codegen.jit import compile_module
+
+__all__ = ["RUN", "provide", "team_text"]
+
+RUN = "irgrad_team_run"
+"""The entry: `void *(void *(*part)(void *, i64), void *context, i64 count, i64 threads)`."""
+_LOCK = threading.Lock()
+_UNIT: list[Any] = []  # it stays as long as the process: its threads never end
+
+
+@cache
+def team_text() -> str:
+    """The module of the team."""
+    return Path(__file__).with_name("team.ll").read_text(encoding="utf-8")
+
+
+def provide() -> None:
+    """Make the team known to code that is linked from now on."""
+    with _LOCK:
+        if not _UNIT:
+            _UNIT.append(compile_module(team_text(), [RUN]))
+            symbols.define(RUN, _UNIT[0].address(RUN))

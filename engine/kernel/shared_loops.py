@@ -1,0 +1,104 @@
+"""Loops of a kernel that threads share: in the text that is made machine code of, and what is to be said of them."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import warnings
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from irgrad.engine.codegen import team
+from irgrad.engine.codegen.cache import default_cache
+from irgrad.engine.codegen.jit import Compiled, compile_known
+from irgrad.engine.kernel.checkpoints import bytes_of
+from irgrad.engine.pipeline.derivatives import scheduled
+from irgrad.engine.runtime.arena import WANTED
+from irgrad.engine.signature.slots import Slot, Step
+from irgrad.engine.threads.chunks import SharedLoops, share_loops
+from irgrad.engine.threads.shadows import mark_shadows
+from irgrad.engine.threads.team_text import THREADS
+from irgrad.engine.threads.teams import Teams, with_teams
+
+__all__ = ["OneThread", "Sharing", "compiled_with_threads", "shared_loops", "teams_of"]
+
+
+class OneThread(RuntimeWarning):
+    """`threads=` is given, and no loop of the program can be shared."""
+
+
+class Sharing(Protocol):
+    """What is asked of a program (see `programs.py`)."""
+
+    parent: Any
+    source: Any
+    word: tuple[Step, ...]
+
+    @property
+    def stage(self) -> Any: ...
+
+    @property
+    def slots(self) -> Sequence[Slot]: ...
+
+    @property
+    def key(self) -> str: ...
+
+    @property
+    def ir(self) -> str: ...
+
+    @property
+    def entry_symbol(self) -> str: ...
+
+
+def teams_of(program: Sharing) -> Teams:
+    """The text of a program with its shared loops as jobs of the team."""
+    name, wide = program.stage.name, bool(program.word) and program.word[-1].width > 1
+    text = mark_shadows(program.stage.text, name)
+    if wide:
+        text = scheduled(text, name)
+    made = with_teams(text, name, bytes_of(program.slots))
+    default_cache().put("teams", program.key, json.dumps([made.shared, made.others]).encode())
+    return made
+
+
+def shared_loops(program: Sharing) -> SharedLoops:
+    """Which loops of a program threads share, and why others run on one thread: of the source's loops, and of those of
+    the derivative."""
+    shared, others = _known(program)
+    return SharedLoops(tuple(dict.fromkeys(shared)), tuple(dict.fromkeys([*_left(program), *others])))
+
+
+def _known(program: Sharing) -> tuple[list[str], list[str]]:
+    stored = default_cache().get("teams", program.key)
+    if stored is None:
+        made = teams_of(program)
+        return made.shared, made.others
+    shared, others = json.loads(stored)
+    return shared, others
+
+
+def _left(program: Sharing) -> tuple[str, ...]:
+    """Why loops of the source are not in chunks."""
+    from irgrad.engine.ir.text.reader import read
+
+    while program.parent is not None:
+        program = program.parent
+    stage = program.stage
+    module = read(stage.text, roots=[stage.name])
+    return share_loops(module, module.functions[stage.name]).others
+
+
+def compiled_with_threads(program: Sharing) -> Compiled:
+    """The machine code of a program, which knows the team and how many of its threads share a loop. Warns where no loop
+    of the program is shared."""
+    team.provide()
+    if not _known(program)[0]:
+        because = "; ".join(shared_loops(program).others[:3]) or "it has no loop"
+        warnings.warn(f"`{program.source.name}` runs on one thread, whatever `threads` says: {because}", OneThread,
+                      stacklevel=4)  # fmt: skip
+    options = program.source.options
+    unit = compile_known(program.key, lambda: program.ir, [program.entry_symbol], (*WANTED, THREADS), options.strict_fp,
+                         options.cpu)  # fmt: skip
+    if unit.has(THREADS):
+        ctypes.CFUNCTYPE(None, ctypes.c_int64)(unit.address(THREADS))(max(options.threads, 0))
+    return unit

@@ -1,0 +1,209 @@
+"""Loops with independent iterations in chunks, for a team of threads: before anything is differentiated.
+
+Which chunks there are follows from how often a loop runs alone, so that results have the same bits on any number of
+threads: 16 chunks of consecutive iterations, of equal length but for one iteration, or one for each iteration where
+there are fewer. A chunk is a function, and a loop is one that calls it for each:
+
+    f:                 r = call @f.loop.0(i64 last, values from outside..., sums so far...)
+    f.loop.0:          for c in 0 .. min(last, 15):  sum += call @f.iteration.0(c, last, values from outside...)
+    f.iteration.0:     for k in the chunk:  sum += an iteration
+
+So a chunk has a derivative of its own, with a tape of its own, and a loop that runs chunks is known by the name of what
+it calls, whatever was made of it (`shared.py`). Iterations are independent where the source promises it
+(`control/promises.py`), or where no two of them touch the same memory (`evolution/dependence.py`).
+
+An array that different iterations touch at different places only, also where they just read it, is marked at the
+argument of the chunk: its shadow is then of one chunk at each place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from irgrad.engine.analyses.control.cache import get
+from irgrad.engine.analyses.control.loops import Loop, Loops
+from irgrad.engine.analyses.control.promises import not_promised
+from irgrad.engine.analyses.evolution.dependence import Access, Dependence
+from irgrad.engine.analyses.evolution.induction import Induction
+from irgrad.engine.analyses.memory.points_to import Pointers
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.builder import Builder
+from irgrad.engine.ir.locations import locate
+from irgrad.engine.ir.model import Block, ConstInt, Function, Instruction, Module, Value, const_float
+from irgrad.engine.ir.rewrite import declare
+from irgrad.engine.normalise.iterations import ITERATION, LOOP, OWN_PLACES, outline_loop
+
+__all__ = ["CHUNKS", "SharedLoops", "share_loops", "with_chunks"]
+
+CHUNKS = 16
+"""The most chunks of a loop."""
+_COMPARED = 120
+_Body: TypeAlias = Callable[[Builder, Value], Value]
+
+
+@dataclass(frozen=True, slots=True)
+class SharedLoops:
+    """shared: places of the loops that threads share; others: for each other outermost loop its place and why one
+    thread runs it."""
+
+    shared: tuple[str, ...]
+    others: tuple[str, ...]
+
+
+def with_chunks(text: str, root: str) -> str:
+    """A module with the independent loops of a function in chunks; the text as it is where there is none."""
+    from irgrad.engine.ir.printer import to_text
+    from irgrad.engine.ir.text.reader import read
+
+    module = read(text, roots=[root])
+    found = share_loops(module, module.functions[root])
+    return to_text(module) if found.shared else text
+
+
+def share_loops(module: Module, fn: Function) -> SharedLoops:
+    """Bring the outermost independent loops of a function into chunks."""
+    shared: list[str] = []
+    others: list[str] = []
+    work = list(get(Loops, fn).top)
+    while work:
+        loop = work.pop(0)
+        place = _place(module, loop)
+        dependence = Dependence(fn, Pointers(module, fn), Induction(fn))
+        why = not_promised(module, loop) and _carried(module, dependence, loop)
+        own: set[Value] = set() if why else _own_places(dependence, loop)
+        number = len(shared)
+        names = f"{fn.name}.turn.{number}", f"{fn.name}.turns.{number}"
+        why = why or outline_loop(module, fn, loop, *names)
+        if why:
+            others.append(f"{place}: {why}")
+            work = [*loop.children, *work]
+            continue
+        _chunked(module, fn, number, own)
+        shared.append(place)
+        left = {id(loop.header) for loop in work}  # the analyses are those of the function before
+        work = [other for other in get(Loops, fn).all if id(other.header) in left]
+    return SharedLoops(tuple(shared), tuple(others))
+
+
+def _place(module: Module, loop: Loop) -> str:
+    rows = (instr for block in reversed(loop.blocks) for instr in reversed(block.instructions))
+    return next(filter(None, (locate(module, instr) for instr in rows)), "a loop")
+
+
+def _carried(module: Module, dependence: Dependence, loop: Loop) -> str:
+    """Why nothing shows that the iterations are independent; "" where it does."""
+    if any(i.ordering or i.volatile or i.opcode == "fence" for b in loop.blocks for i in b.instructions):
+        return "it has atomic operations"
+    for first, second, relation in dependence.pairs(loop):
+        places = [p for a in (first, second) if (p := locate(module, a.instr))]
+        return f"iterations may meet in memory ({', '.join(dict.fromkeys(places)) or '?'}): {relation.because}"
+    return ""
+
+
+# -- whose memory -----------------------------------------------------------------------------------------------------
+
+
+def _own_places(dependence: Dependence, loop: Loop) -> set[Value]:
+    """The addresses from outside through which different iterations touch different places only."""
+    pointers, every = dependence.pointers, dependence.accesses(loop)
+    outside = dict.fromkeys(
+        value for block in loop.blocks for instr in block.instructions for value in instr.operands
+        if value.type.is_ptr and not (isinstance(value, Instruction) and loop.contains(value.block))
+    )  # fmt: skip
+    if len(every) > _COMPARED:
+        return set()
+    found: set[Value] = set()
+    for value in outside:
+        objects = pointers.expand(pointers.of(value))
+        if objects and _apart(dependence, loop, [a for a in every if a.objects & objects]):
+            found.add(value)
+    return found
+
+
+def _apart(dependence: Dependence, loop: Loop, rows: Sequence[Access]) -> bool:
+    """Whether no two of some accesses, reads among them, meet in two iterations."""
+    return not any(dependence.relation(loop, a, b).carried for n, a in enumerate(rows) for b in rows[n:])
+
+
+# -- the functions ----------------------------------------------------------------------------------------------------
+
+
+def _chunked(module: Module, fn: Function, number: int, own: set[Value]) -> None:
+    """The loop that calls iterations becomes one that calls chunks."""
+    turn, turns = (module.functions.pop(f"{fn.name}.{word}.{number}") for word in ("turn", "turns"))
+    count = len(turn.args)
+    kinds = [a.type for a in turns.args[count:]]
+    given = [ty.I64, *(a.type for a in turns.args[:count])]
+    chunk = _function(module, f"{fn.name}{ITERATION}{number}", turn.ftype.ret, given)
+    runner = _function(module, f"{fn.name}{LOOP}{number}", turns.ftype.ret, [a.type for a in turns.args])
+    turn.name = f"{fn.name}.turn.{number}"
+    turn.tail = "alwaysinline nounwind"
+    module.functions[turn.name] = turn
+    debug = next((i.metadata["dbg"] for b in turns.blocks for i in b.instructions if "dbg" in i.metadata), "")
+    _write_chunk(chunk, turn, kinds, debug)
+    _write_runner(module, runner, chunk, kinds, count, debug)
+    for call in [i for i in fn.instructions() if i.is_call and i.callee is turns]:
+        call.operands = [runner if o is turns else o for o in call.operands]
+        for argument, value in zip(chunk.args[1:], call.args, strict=False):
+            if value in own:
+                argument.attrs = OWN_PLACES
+
+
+def _function(module: Module, name: str, ret: ty.Type, params: Sequence[ty.Type]) -> Function:
+    fn = Function(name, ty.function(ret, tuple(params)))
+    fn.head, fn.tail = "internal", "noinline nounwind"
+    module.functions[name] = fn
+    return fn
+
+
+def _write_chunk(fn: Function, turn: Function, kinds: Sequence[ty.Type], debug: str) -> None:
+    """Iterations of chunk c of n: n // 16 of them, and one more in the first n % 16 chunks."""
+    entry = Block("entry")
+    at = Builder(entry)
+    c, last = fn.args[:2]
+    whole = at.add(last, ConstInt(ty.I64, 1), ("nuw", "nsw"))
+    length = at.binary("lshr", whole, ConstInt(ty.I64, CHUNKS.bit_length() - 1))
+    more = at.binary("and", whole, ConstInt(ty.I64, CHUNKS - 1))
+    longer = at.icmp("ult", c, more)
+    first = at.add(at.mul(c, length, ("nuw", "nsw")), at.select(longer, c, more), ("nuw", "nsw"))
+    end = at.sub(at.add(length, at.cast("zext", longer, ty.I64), ("nuw", "nsw")), ConstInt(ty.I64, 1), ("nsw",))
+    starts: list[Value] = [const_float(kind, -0.0) for kind in kinds]
+    _loop(fn, entry, end, starts, debug,
+          lambda b, k: b.call(turn, [b.add(first, k, ("nuw", "nsw")), *fn.args[2:]]))  # fmt: skip
+
+
+def _write_runner(
+    module: Module, fn: Function, chunk: Function, kinds: Sequence[ty.Type], count: int, debug: str
+) -> None:
+    entry = Block("entry")
+    at = Builder(entry)
+    least = declare(module, "llvm.umin.i64", ty.I64, (ty.I64, ty.I64))
+    end = at.call(least, [fn.args[0], ConstInt(ty.I64, CHUNKS - 1)])
+    _loop(fn, entry, end, fn.args[count:], debug, lambda b, c: b.call(chunk, [c, *fn.args[:count]]))
+
+
+def _loop(fn: Function, entry: Block, last: Value, starts: Sequence[Value], debug: str, body: _Body) -> None:
+    """A loop from 0 to `last` that adds up what its body returns."""
+    turn, done = Block("turn"), Block("done")
+    Builder(entry).br(turn)
+    at = Builder(turn)
+    number = at.phi(ty.I64, [(ConstInt(ty.I64, 0), entry)])
+    so_far = [at.phi(start.type, [(start, entry)]) for start in starts]
+    at.metadata = {"dbg": debug} if debug else {}
+    result = body(at, number)
+    parts = [result] if len(starts) == 1 else [at.extractvalue(result, n) for n in range(len(starts))]
+    sums: list[Value] = [at.binary("fadd", old, part, ()) for old, part in zip(so_far, parts, strict=True)]
+    more = at.add(number, ConstInt(ty.I64, 1), ("nuw", "nsw"))
+    at.cond_br(at.icmp("eq", number, last), done, turn)
+    for phi, value in zip([number, *so_far], [more, *sums], strict=True):
+        assert isinstance(phi, Instruction)
+        phi.operands.append(value)
+        phi.blocks.append(turn)
+    end = Builder(done)
+    given = [end.phi(value.type, [(value, turn)]) for value in sums]
+    end.ret(end.aggregate(fn.ftype.ret, given) if len(given) > 1 else given[0] if given else None)
+    fn.blocks = [entry, turn, done]
+    for block in fn.blocks:
+        block.function = fn

@@ -1,0 +1,221 @@
+"""What the reverse sweep of a chunk does with the memory behind its arguments.
+
+A chunk's adjoints of memory that it wrote are its own, by what the source promises or dependence shows: nobody else
+touches these places. What chunks only read, several of them may have read: their sweeps add to the same places of its
+shadow. Such an array is marked at the argument, and each chunk is given memory of its own to add to (`teams.py`).
+
+    added     it only adds floats of one type to it
+    mixed     it adds to it, and reads or writes it otherwise as well
+    other     it never adds to it
+
+An address that leads somewhere else (out of memory that was not recorded for this chunk) and is written to is found as
+well: such a chunk has to wait for its turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+
+from irgrad.engine.codegen.llvm import binding
+from irgrad.engine.codegen.passes import Code, Settings, llvm_pass, run_passes
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.locations import locate
+from irgrad.engine.ir.model import Argument, Block, Function, Instruction, Module, Value, is_zero
+from irgrad.engine.ir.uses import Uses, uses_of
+from irgrad.engine.normalise.iterations import ITERATION, LOOP, OWN_PLACES
+from irgrad.engine.threads.ownership import made_of, own_addresses, root_of
+from irgrad.rules.effects import facts
+
+__all__ = ["ADDED", "INLINED", "MIXED", "REFUSED", "WRITTEN", "added_type", "mark_shadows"]
+
+ADDED, MIXED, WRITTEN, REFUSED = '"irgrad-added', '"irgrad-mixed"', '"irgrad-written"', '"irgrad-one-thread"="'
+"""Of an argument: floats of a type are added to it (`"irgrad-added"="double"`); it is added to and used otherwise; it
+is written to in another way. Of the first argument of a chunk, its number: why it runs on one thread."""
+INLINED = "alwaysinline nounwind"
+_ADJOINT = (".rev.", ".vjp.")
+_LINKS = 16
+_COPY = "irgrad.adjoint.copy."
+
+
+def added_type(argument: Argument) -> str:
+    """The type of what is added to the memory behind an argument; "" for one that is not marked."""
+    return argument.attrs.partition(f'{ADDED}"="')[2].partition('"')[0] if ADDED in argument.attrs else ""
+
+
+def _promote(code: Code, settings: Settings) -> None:
+    """Variables whose address nobody has are values."""
+    llvm = binding()
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_sroa_pass()
+    passes.run(code.llvm, llvm.create_pass_builder(code.machine("", 2), llvm.create_pipeline_tuning_options()))
+
+
+PROMOTE = (llvm_pass("promote-variables", _promote),)
+
+
+def mark_shadows(text: str, root: str) -> str:
+    """The module of a derivative with its chunks' arguments marked, and with loops of chunks ready to be inlined."""
+    from irgrad.engine.ir.printer import to_text
+
+    code = Code(text, roots=[root])
+    run_passes(PROMOTE, code, Settings((root,)))
+    module = code.model
+    own = own_addresses(module)
+    known: dict[Function, _Found] = {}
+    for name, fn in module.functions.items():
+        if ITERATION in name and fn.blocks and any(word in name for word in _ADJOINT):
+            _mark(module, fn, _accesses(module, fn, own, known))
+    for name, fn in module.functions.items():
+        if LOOP in name and fn.blocks and ITERATION not in name:
+            fn.tail = INLINED
+    return to_text(module)
+
+
+@dataclass(slots=True)
+class _Found:
+    """added: types of what is added to an argument; other: arguments that are used otherwise, written: written to;
+    elsewhere: an access that writes to memory of which nothing is known."""
+
+    added: dict[int, set[str]] = field(default_factory=dict)
+    other: set[int] = field(default_factory=set)
+    written: set[int] = field(default_factory=set)
+    elsewhere: Instruction | None = None
+
+
+def _mark(module: Module, fn: Function, found: _Found) -> None:
+    for n, argument in enumerate(fn.args):
+        kinds = found.added.get(n, set())
+        if not kinds or OWN_PLACES in argument.attrs:
+            continue
+        if n in found.other or len(kinds) > 1:
+            argument.attrs = MIXED
+        else:
+            argument.attrs = f'{ADDED}"="{next(iter(kinds))}"'
+    for n in found.written - found.added.keys():
+        fn.args[n].attrs = f"{fn.args[n].attrs} {WRITTEN}".strip()
+    fn.tail = "noinline nounwind"
+    if found.elsewhere is not None:
+        place = (locate(module, found.elsewhere) or "").replace('"', "'")
+        what = "its reverse sweep adds to memory whose address it reads from memory"
+        fn.args[0].attrs = f'{REFUSED}{f"{what} ({place})" if place else what}"'
+
+
+def _accesses(module: Module, fn: Function, own: Collection[Value], known: dict[Function, _Found]) -> _Found:
+    """What a function and what it calls do with the memory behind its arguments."""
+    if fn in known:
+        return known[fn]
+    found = known[fn] = _Found()  # of what calls itself the rest decides, twice
+    uses = uses_of(fn.blocks)
+    for _ in range(2):
+        for block in fn.blocks:
+            for instr in block.instructions:
+                _access(module, found, block, instr, uses, own, known)
+    return found
+
+
+def _access(
+    module: Module, found: _Found, block: Block, instr: Instruction, uses: Uses, own: Collection[Value],
+    known: dict[Function, _Found],
+) -> None:  # fmt: skip
+    def other(pointer: Value, *, writes: bool) -> None:
+        root = root_of(pointer)
+        if isinstance(root, Argument) and root.index >= 0:
+            found.other.add(root.index)
+            found.written |= {root.index} if writes else set()
+        elif writes and not isinstance(root, Instruction) and made_of(pointer) not in own:
+            found.elsewhere = found.elsewhere or instr
+
+    def added(pointer: Value, kind: str) -> None:
+        root = root_of(pointer)
+        if isinstance(root, Argument) and root.index >= 0:
+            found.added.setdefault(root.index, set()).add(kind)
+        else:
+            other(pointer, writes=True)
+
+    if instr.opcode == "store":
+        _escapes(found, instr.operands[0])
+        if _old_of(block, instr, uses) is not None:
+            added(instr.operands[1], str(instr.operands[0].type.scalar))
+        else:
+            other(instr.operands[1], writes=True)
+    elif instr.opcode == "load":
+        users = uses.get(instr, ())
+        store = next((u for u in _after(instr, uses) if u.opcode == "store" and _old_of(block, u, uses) is instr), None)
+        if store is None or len(users) != 1:
+            other(instr.operands[0], writes=False)
+    elif instr.opcode in ("atomicrmw", "cmpxchg"):
+        other(instr.operands[0], writes=True)
+    elif instr.is_call:
+        _call(module, found, instr, own, known, added, other)
+    elif instr.opcode in ("ptrtoint", "phi", "select", "insertvalue", "ret"):
+        for operand in instr.operands:
+            _escapes(found, operand)
+
+
+def _escapes(found: _Found, value: Value) -> None:
+    """An address that goes where it is not followed: what it leads to may be used in any way."""
+    if value.type.is_ptr and isinstance(root := root_of(value), Argument) and root.index >= 0:
+        found.other.add(root.index)
+        found.written.add(root.index)
+
+
+def _call(
+    module: Module, found: _Found, call: Instruction, own: Collection[Value], known: dict[Function, _Found],
+    added: Callable[[Value, str], None], other: Callable[..., None],
+) -> None:  # fmt: skip
+    name, callee = call.callee_name or "", call.callee
+    if isinstance(callee, Function) and callee.blocks:
+        inner = _accesses(module, callee, own, known)
+        for n, operand in enumerate(call.args):
+            if operand.type.is_ptr:
+                for kind in inner.added.get(n, ()):
+                    added(operand, kind)
+                if n in inner.other:
+                    other(operand, writes=n in inner.written)
+        found.elsewhere = found.elsewhere or inner.elsewhere
+        return
+    if name.startswith(_COPY):
+        added(call.args[1], name.removeprefix(_COPY).partition(".")[0])
+        other(call.args[0], writes=True)
+        return
+    if name.startswith(("llvm.lifetime.", "llvm.assume", "irgrad.tape.")):
+        return
+    known_facts = facts(name) if name else None
+    for n, operand in enumerate(call.args):
+        if operand.type.is_ptr:
+            reads_only = known_facts is not None and known_facts.writes is not None and n not in known_facts.writes
+            other(operand, writes=not reads_only)
+
+
+def _after(load: Instruction, uses: Uses) -> list[Instruction]:
+    """What a load may be added up to, in its block."""
+    found, work = list[Instruction](), [load]
+    while work and len(found) < _LINKS:
+        value = work.pop()
+        users = uses.get(value, ())
+        if len(users) == 1:
+            user = next(iter(users))
+            found.append(user)
+            if user.opcode in ("fadd", "fsub"):
+                work.append(user)
+    return found
+
+
+def _old_of(block: Block, store: Instruction, uses: Uses) -> Instruction | None:
+    """The load of `*p` in `*p = *p + x`, if that is what a store does; x may be several terms, and vectors of such."""
+    total, pointer = store.operands
+    if total.type.scalar not in (ty.F32, ty.F64) or is_zero(total):
+        return None
+    work = [(total, 0)]
+    while work:
+        value, depth = work.pop()
+        if not isinstance(value, Instruction) or value.block is not block or len(uses.get(value, ())) != 1:
+            continue
+        if value.opcode == "load" and value.operands[0] is pointer:
+            return value
+        if value.opcode in ("fadd", "fsub") and depth < _LINKS:
+            work.append((value.operands[0], depth + 1))
+            if value.opcode == "fadd":
+                work.append((value.operands[1], depth + 1))
+    return None

@@ -1,0 +1,319 @@
+"""The functions of a job, in LLVM IR: what runs it, a part, and what adds up (see `teams.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from irgrad.engine.ir import types as ty
+from irgrad.engine.runtime.arena import guarded_text
+
+__all__ = ["RUN", "THREADS", "THREADS_TEXT", "Job", "Room", "job_text"]
+
+RUN = "irgrad_team_run"
+"""The entry of the team (`codegen/team.ll`)."""
+THREADS = "irgrad_team_threads"
+"""The entry of a module with jobs that takes how many threads are to share one at most, 0 for as many as there are
+cores."""
+THREADS_TEXT = f"""
+@irgrad.team.threads = internal global i64 1
+define void @{THREADS}(i64 %threads) {{
+  store i64 %threads, ptr @irgrad.team.threads
+  ret void
+}}
+"""
+_CHUNKS = 16
+_BLOCK = 512  # elements that are added up for all chunks before the next ones are
+_LARGE = 65536  # bytes that are worth threads
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Memory of each chunk in place of an array that several add to. kind: of the floats; number: of the room."""
+
+    kind: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A loop of chunks.
+
+    given: types of what each chunk gets behind its number; sums: of what chunks add up; rooms: see there; arena: which
+    argument of a chunk is the call's arena, -1 for none; guarded: chunks may fail
+    """
+
+    name: str
+    given: list[ty.Type]
+    sums: list[ty.Type]
+    rooms: list[Room]
+    arena: int = -1
+    guarded: bool = False
+
+
+def job_text(job: Job) -> str:
+    """`@NAME(i64 last, given..., sums so far..., (address, bytes) of each room)` and what it needs."""
+    context = _Context(job)
+    texts = [_runner(job, context), _part(job, context)]
+    if job.rooms:
+        texts.append(_fold(job, context))
+    return "".join(texts) + _DECLARATIONS + (_OF_TAPES if job.guarded else "")
+
+
+_DECLARATIONS = f"""
+declare ptr @{RUN}(ptr, ptr, i64, i64)
+declare noalias ptr @malloc(i64)
+declare void @free(ptr)
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+"""
+_OF_TAPES = """
+declare ptr @irgrad.tape.child(ptr, i64)
+declare void @irgrad.tape.fail(i64, i64, i64, ptr)
+"""
+
+
+class _Context:
+    """Where things are in the context: the given, then two words a room, the bytes of all rooms of a chunk, their
+    memory, the arenas and the results of the chunks."""
+
+    def __init__(self, job: Job) -> None:
+        self.result = _result(job.sums)
+        fields = [str(kind) for kind in job.given]
+        self.room = len(fields)
+        fields += ["ptr", "i64", "i64"] * len(job.rooms)  # address, elements, offset
+        self.bytes, self.memory, self.arenas, self.results = range(len(fields), len(fields) + 4)
+        fields += ["i64", "ptr", f"[{_CHUNKS} x ptr]", f"[{_CHUNKS} x {self.result if job.sums else 'i8'}]"]
+        self.type = f"{{ {', '.join(fields)} }}"
+
+    def at(self, name: str, field: int, index: str = "") -> str:
+        """A row that makes the address of a field, or of an element of it."""
+        more = f", i64 {index}" if index else ""
+        return f"  %{name} = getelementptr inbounds {self.type}, ptr %context, i64 0, i32 {field}{more}\n"
+
+
+def _result(sums: Sequence[ty.Type]) -> str:
+    return "void" if not sums else str(sums[0]) if len(sums) == 1 else str(ty.struct(tuple(sums)))
+
+
+def _runner(job: Job, context: _Context) -> str:
+    given = [f"{kind} %g{n}" for n, kind in enumerate(job.given)]
+    sums = [f"{kind} %s{n}" for n, kind in enumerate(job.sums)]
+    rooms = [word for n in range(len(job.rooms)) for word in (f"ptr %base{n}", f"i64 %bytes{n}")]
+    parameters = ", ".join(["i64 %last", *given, *sums, *rooms])
+    rows = [f"""
+define internal {context.result} @{job.name}({parameters}) noinline nounwind {{
+entry:
+  %context = alloca {context.type}, align 64
+  %count = add i64 %last, 1
+"""]  # fmt: skip
+    for n, kind in enumerate(job.given):
+        rows.append(context.at(f"gp{n}", n) + f"  store {kind} %g{n}, ptr %gp{n}\n")
+    rows.append(_prepared(job, context) if job.rooms else "  br label %prepared\nprepared:\n")
+    rows.append(_arenas(job, context))
+    rows.append("  %threads = load i64, ptr @irgrad.team.threads\n")
+    rows.append(f"  %failure = call ptr @{RUN}(ptr @{job.name}.part, ptr %context, i64 %count, i64 %threads)\n")
+    rows.append(_failed(job) if job.guarded else "  br label %through\nthrough:\n")
+    if job.rooms:
+        rows.append(f"""
+  %small = icmp ult i64 %total{len(job.rooms) - 1}, {_LARGE}
+  %hands = select i1 %small, i64 1, i64 %threads
+  %pieces = select i1 %small, i64 1, i64 {_CHUNKS}
+  %code = shl i64 %pieces, 32
+  %both = or i64 %code, %count
+{context.at("ap", context.arenas)}  store i64 %both, ptr %ap
+  %unused = call ptr @{RUN}(ptr @{job.name}.fold, ptr %context, i64 %pieces, i64 %hands)
+  call void @free(ptr %memory)
+""")
+    rows.append(_summed(job, context))
+    if job.rooms and not job.guarded:
+        rows.append("declare void @llvm.trap() noreturn\n")
+    return "".join(rows)
+
+
+def _prepared(job: Job, context: _Context) -> str:
+    """Memory of the chunks, in place of the arrays that several add to."""
+    rows, total = [], "0"
+    for room in job.rooms:
+        n = room.number
+        rows.append(f"  %elements{n} = lshr i64 %bytes{n}, {3 if room.kind == 'double' else 2}\n")
+        for word, value in enumerate((f"ptr %base{n}", f"i64 %elements{n}", f"i64 {total}")):
+            place = context.at(f"r{n}.{word}", context.room + 3 * n + word)
+            rows.append(f"{place}  store {value}, ptr %r{n}.{word}\n")
+        rows.append(f"""
+  %up{n} = add i64 %bytes{n}, 63
+  %whole{n} = and i64 %up{n}, -64
+  %total{n} = add i64 {total}, %whole{n}
+""")
+        total = f"%total{n}"
+    fail = "@irgrad.tape.fail(i64 %all, i64 0, i64 -1, ptr null)" if job.guarded else "@llvm.trap()"
+    rows.append(f"""
+{context.at("bp", context.bytes)}  store i64 {total}, ptr %bp
+  %all = mul i64 {total}, %count
+  %memory = call ptr @malloc(i64 %all)
+{context.at("mp", context.memory)}  store ptr %memory, ptr %mp
+  %none = icmp eq ptr %memory, null
+  %some = icmp ne i64 %all, 0
+  %out = and i1 %none, %some
+  br i1 %out, label %refused, label %prepared
+refused:
+  call void {fail}
+  unreachable
+prepared:
+""")
+    return "".join(rows)
+
+
+def _arenas(job: Job, context: _Context) -> str:
+    """An arena for each chunk."""
+    if job.arena < 0:
+        return ""
+    return f"""  br label %arenas
+arenas:
+  %c = phi i64 [ 0, %prepared ], [ %cnext, %arenas ]
+  %child = call ptr @irgrad.tape.child(ptr %g{job.arena - 1}, i64 %c)
+{context.at("tp", context.arenas, "%c")}  store ptr %child, ptr %tp
+  %cnext = add i64 %c, 1
+  %cmore = icmp ult i64 %cnext, %count
+  br i1 %cmore, label %arenas, label %begin
+begin:
+"""
+
+
+def _failed(job: Job) -> str:
+    """A part's record is that of the call: which ends, or is stopped, as if it had failed by itself."""
+    places = "".join(f"  %fp{n} = getelementptr i64, ptr %failure, i64 {n}\n" for n in range(5))
+    words = "".join(f"  %f{n} = load i64, ptr %fp{n}\n" for n in range(5))
+    free = "  call void @free(ptr %memory)\n" if job.rooms else ""
+    return f"""  %well = icmp eq ptr %failure, null
+  br i1 %well, label %through, label %failed
+failed:
+{places}{words}{free}  %where = inttoptr i64 %f3 to ptr
+  %owned = icmp ne i64 %f4, 0
+  br i1 %owned, label %owns, label %fails
+owns:
+  call void @free(ptr %failure)
+  br label %fails
+fails:
+  call void @irgrad.tape.fail(i64 %f0, i64 %f1, i64 %f2, ptr %where)
+  unreachable
+through:
+"""
+
+
+def _summed(job: Job, context: _Context) -> str:
+    """What the chunks add up, in their order."""
+    if not job.sums:
+        return "  ret void\n}\n"
+    whole = len(job.sums) == 1
+    rows = ["  br label %sum\nsum:\n  %k = phi i64 [ 0, %through ], [ %knext, %sum ]\n"]
+    for n, kind in enumerate(job.sums):
+        rows.append(f"  %t{n} = phi {kind} [ %s{n}, %through ], [ %n{n}, %sum ]\n")
+    rows.append(context.at("rp", context.results, "%k") + f"  %got = load {context.result}, ptr %rp\n")
+    for n, kind in enumerate(job.sums):
+        part = "%got" if whole else f"%p{n}"
+        rows.append("" if whole else f"  %p{n} = extractvalue {context.result} %got, {n}\n")
+        rows.append(f"  %n{n} = fadd {kind} %t{n}, {part}\n")
+    rows.append("""  %knext = add i64 %k, 1
+  %kmore = icmp ult i64 %knext, %count
+  br i1 %kmore, label %sum, label %summed
+summed:
+""")
+    value = "%n0" if whole else "poison"
+    for n, kind in enumerate(() if whole else job.sums):
+        rows.append(f"  %v{n} = insertvalue {context.result} {value}, {kind} %n{n}, {n}\n")
+        value = f"%v{n}"
+    return "".join(rows) + f"  ret {context.result} {value}\n}}\n"
+
+
+def _part(job: Job, context: _Context) -> str:
+    """One chunk, from what the context has."""
+    name = f"{job.name}.part"
+    guard = guarded_text(name, ["ptr", "i64"]).replace("define ptr", "define internal ptr", 1) if job.guarded else ""
+    head = f"void @{name}.run" if job.guarded else f"ptr @{name}"
+    rows = [guard, f"\ndefine internal {head}(ptr %context, i64 %c) noinline nounwind {{\n"]
+    values = ["i64 %c"]
+    for n, kind in enumerate(job.given):
+        own = n + 1 == job.arena
+        rows.append(context.at(f"p{n}", context.arenas, "%c") if own else context.at(f"p{n}", n))
+        rows.append(f"  %g{n} = load {kind}, ptr %p{n}\n")
+        values.append(f"{kind} %g{n}")
+    if job.rooms:
+        rows.append(f"""{context.at("bp", context.bytes)}  %bytes = load i64, ptr %bp
+{context.at("mp", context.memory)}  %memory = load ptr, ptr %mp
+  %skip = mul i64 %c, %bytes
+  %own = getelementptr i8, ptr %memory, i64 %skip
+  call void @llvm.memset.p0.i64(ptr %own, i8 0, i64 %bytes, i1 false)
+""")
+    for room in job.rooms:
+        n = room.number
+        rows.append(f"""{context.at(f"rb{n}", context.room + 3 * n)}  %base{n} = load ptr, ptr %rb{n}
+{context.at(f"ro{n}", context.room + 3 * n + 2)}  %offset{n} = load i64, ptr %ro{n}
+  %own{n} = getelementptr i8, ptr %own, i64 %offset{n}
+""")
+        values += [f"ptr %base{n}", f"ptr %own{n}"]
+    call = f"call {context.result} @{job.name}.chunk({', '.join(values)})\n"
+    if job.sums:
+        place = context.at("rp", context.results, "%c")
+        rows.append(f"  %r = {call}{place}  store {context.result} %r, ptr %rp\n")
+    else:
+        rows.append(f"  {call}")
+    return "".join(rows) + ("  ret void\n}\n" if job.guarded else "  ret ptr null\n}\n")
+
+
+def _fold(job: Job, context: _Context) -> str:
+    """Piece p of the arrays: to each element what the chunks have for it is added, in their order."""
+    rows = [f"""
+define internal ptr @{job.name}.fold(ptr %context, i64 %p) noinline nounwind {{
+entry:
+{context.at("ap", context.arenas)}  %both = load i64, ptr %ap
+  %pieces = lshr i64 %both, 32
+  %count = and i64 %both, 4294967295
+{context.at("bp", context.bytes)}  %bytes = load i64, ptr %bp
+{context.at("mp", context.memory)}  %memory = load ptr, ptr %mp
+  %p1 = add i64 %p, 1
+  br label %begin0
+"""]
+    for room in job.rooms:
+        n, kind = room.number, room.kind
+        rows.append(f"""begin{n}:
+{context.at(f"rb{n}", context.room + 3 * n)}  %base{n} = load ptr, ptr %rb{n}
+{context.at(f"re{n}", context.room + 3 * n + 1)}  %elements{n} = load i64, ptr %re{n}
+{context.at(f"ro{n}", context.room + 3 * n + 2)}  %offset{n} = load i64, ptr %ro{n}
+  %l{n} = mul i64 %elements{n}, %p
+  %low{n} = udiv i64 %l{n}, %pieces
+  %h{n} = mul i64 %elements{n}, %p1
+  %high{n} = udiv i64 %h{n}, %pieces
+  %first{n} = getelementptr i8, ptr %memory, i64 %offset{n}
+  %some{n} = icmp ult i64 %low{n}, %high{n}
+  br i1 %some{n}, label %block{n}, label %begin{n + 1}
+block{n}:
+  %b{n} = phi i64 [ %low{n}, %begin{n} ], [ %e{n}, %after{n} ]
+  %be{n} = add i64 %b{n}, {_BLOCK}
+  %e{n} = call i64 @llvm.umin.i64(i64 %be{n}, i64 %high{n})
+  br label %chunk{n}
+chunk{n}:
+  %c{n} = phi i64 [ 0, %block{n} ], [ %cn{n}, %added{n} ]
+  %skip{n} = mul i64 %c{n}, %bytes
+  %own{n} = getelementptr i8, ptr %first{n}, i64 %skip{n}
+  br label %add{n}
+add{n}:
+  %i{n} = phi i64 [ %b{n}, %chunk{n} ], [ %in{n}, %add{n} ]
+  %tp{n} = getelementptr {kind}, ptr %base{n}, i64 %i{n}
+  %sp{n} = getelementptr {kind}, ptr %own{n}, i64 %i{n}
+  %t{n} = load {kind}, ptr %tp{n}
+  %s{n} = load {kind}, ptr %sp{n}
+  %sum{n} = fadd {kind} %t{n}, %s{n}
+  store {kind} %sum{n}, ptr %tp{n}
+  %in{n} = add nuw i64 %i{n}, 1
+  %im{n} = icmp ult i64 %in{n}, %e{n}
+  br i1 %im{n}, label %add{n}, label %added{n}
+added{n}:
+  %cn{n} = add i64 %c{n}, 1
+  %cm{n} = icmp ult i64 %cn{n}, %count
+  br i1 %cm{n}, label %chunk{n}, label %after{n}
+after{n}:
+  %m{n} = icmp ult i64 %e{n}, %high{n}
+  br i1 %m{n}, label %block{n}, label %begin{n + 1}
+""")
+    rows.append(f"begin{len(job.rooms)}:\n  ret ptr null\n}}\ndeclare i64 @llvm.umin.i64(i64, i64)\n")
+    return "".join(rows)

@@ -1,0 +1,294 @@
+"""Loops of chunks as jobs of a team of threads, in the text that is made machine code of.
+
+    root:           r = call @irgrad.team.0(i64 last, values..., sums so far..., address and bytes of shared arrays...)
+    irgrad.team.0:  writes them to a context, has the team run the parts, adds up what the chunks add up in order
+    irgrad.team.0.part(context, c):  the chunk, under a guard of its own: null, or the record of a failure
+
+A chunk's tape is an arena of its own, which the call's arena finishes. What the reverse sweeps of several chunks add to
+one array goes to memory of each chunk; when all are through these are added to the array, in the order of the chunks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from irgrad.engine.analyses.control.cache import get
+from irgrad.engine.analyses.control.loops import Loop, Loops
+from irgrad.engine.codegen.prepare import prepare
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.builder import Builder
+from irgrad.engine.ir.locations import locate
+from irgrad.engine.ir.model import Argument, ConstInt, Function, Instruction, Module, Value
+from irgrad.engine.ir.text.entities import joined
+from irgrad.engine.normalise.iterations import ITERATION, outline_loop
+from irgrad.engine.normalise.repeatable import Bytes, emit_bytes
+from irgrad.engine.runtime.helpers import uses_tape
+from irgrad.engine.threads.ownership import UNKNOWN, made_of, root_of
+from irgrad.engine.threads.shadows import ADDED, MIXED, REFUSED, WRITTEN, added_type
+from irgrad.engine.threads.team_text import THREADS_TEXT, Job, Room, job_text
+from irgrad.rules.effects import facts
+
+__all__ = ["Teams", "with_teams"]
+
+TEAM = "irgrad.team."
+
+
+@dataclass(slots=True)
+class Teams:
+    """A module whose loops of chunks are jobs. shared: places of the loops; others: for each other one why one thread
+    runs it."""
+
+    text: str
+    shared: list[str] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
+
+
+def with_teams(text: str, root: str, bytes_of: Sequence[Bytes | None]) -> Teams:
+    """The module of a program, marked by `mark_shadows`, with its loops of chunks as jobs.
+
+    bytes_of: of each argument of the root, the bytes behind it, None where that is not known
+    """
+    from irgrad.engine.ir.printer import to_text
+    from irgrad.engine.ir.text.reader import read
+
+    module = read(prepare(text, [root]), roots=[root])
+    made = Teams("")
+    jobs: list[Job] = []
+    seen_names: list[str] = []
+    for fn in [f for f in module.functions.values() if f.blocks and ITERATION not in (f.name or "")]:
+        seen: set[int] = set()
+        while (loop := _calling(fn, seen)) is not None:
+            place = _place(module, loop)
+            seen.add(id(loop.header))
+            number = len(seen_names)
+            seen_names.append(place)
+            why = _refused(loop)
+            why = why or outline_loop(module, fn, loop, f"{TEAM}{number}.chunk", f"{TEAM}{number}")
+            if why:
+                made.others.append(f"{place}: {why}")
+                continue
+            job = _job(module, fn, module.functions[root], number, bytes_of, guarded=uses_tape(text))
+            if isinstance(job, str):  # the loop stays, as a function
+                made.others.append(f"{place}: {job}")
+                continue
+            jobs.append(job)
+            made.shared.append(place)
+    more = THREADS_TEXT + "".join(job_text(job) for job in jobs)
+    for job in jobs:
+        runner = module.functions[job.name]
+        runner.blocks = []
+        runner.head = ""
+    kept, heads = to_text(module), tuple(f"@{job.name}(" for job in jobs)
+    rows = [row for row in kept.splitlines() if not (row.startswith("declare ") and any(h in row for h in heads))]
+    made.text = joined("\n".join(rows), more) if jobs else kept
+    return made
+
+
+def _calling(fn: Function, seen: set[int]) -> Loop | None:
+    """An innermost loop that calls a chunk."""
+    loops = get(Loops, fn)
+    for block in fn.blocks:
+        if any(i.is_call and ITERATION in (i.callee_name or "") for i in block.instructions):
+            loop = loops.of(block)
+            if loop is not None and id(loop.header) not in seen:
+                return loop
+    return None
+
+
+def _place(module: Module, loop: Loop) -> str:
+    return next(filter(None, (locate(module, i) for block in loop.blocks for i in block.instructions)), "a loop")
+
+
+def _refused(loop: Loop) -> str:
+    for block in loop.blocks:
+        for call in block.instructions:
+            callee = call.callee if call.is_call else None
+            if isinstance(callee, Function) and ITERATION in (callee.name or "") and callee.args:
+                why = callee.args[0].attrs.partition(REFUSED)[2].partition('"')[0]
+                if why:
+                    return why
+    return ""
+
+
+# -- a job ------------------------------------------------------------------------------------------------------------
+
+
+def _job(
+    module: Module, fn: Function, root: Function, number: int, bytes_of: Sequence[Bytes | None], *, guarded: bool
+) -> Job | str:
+    """The job of a loop that was outlined; or why it cannot be one."""
+    name = f"{TEAM}{number}"
+    runner, chunk = module.functions[name], module.functions[f"{name}.chunk"]
+    call = next(i for i in fn.instructions() if i.is_call and i.callee is runner)
+    count = len(chunk.args)
+    shared = _shared(chunk)
+    if isinstance(shared, str):
+        return shared
+    rooms: dict[Value, Room] = {}
+    sizes: list[tuple[Value, Value]] = []
+    for argument, kind in shared:
+        memory = root_of(call.args[argument.index])
+        if memory not in rooms:
+            size = _bytes(fn, root, memory, bytes_of)
+            if size is None:
+                return "the bytes of an array that its reverse sweep adds to are not known"
+            rooms[memory] = Room(kind, len(rooms))
+            sizes.append((memory, size(call)))
+        elif rooms[memory].kind != kind:
+            return "its reverse sweep adds floats of two types to one array"
+    why = _conflict(call, chunk, rooms)
+    if why:
+        return why
+    arena = _arena(module, call, chunk)
+    if isinstance(arena, str):
+        return arena
+    _redirect(chunk, call, shared, rooms, arena)
+    sums = [a.type for a in runner.args[count:]]
+    _extend(runner, call, sizes)
+    return Job(name, [a.type for a in chunk.args[1:count]], sums, list(rooms.values()), arena, guarded=guarded)
+
+
+def _shared(chunk: Function) -> list[tuple[Argument, str]] | str:
+    """The arguments of a job's chunk that lead to arrays which chunks add to, with the types of what is added."""
+    found: dict[Argument, str] = {}
+    for call, callee in _calls(chunk):
+        for operand, argument in zip(call.args, callee.args, strict=False):
+            if MIXED in argument.attrs:
+                return "its reverse sweep adds to an array of which it uses other places in another way"
+            kind = added_type(argument)
+            if not kind:
+                continue
+            base = made_of(operand)
+            if not isinstance(base, Argument):
+                return "its reverse sweep adds to memory whose address it reads from memory"
+            if found.setdefault(base, kind) != kind:
+                return "its reverse sweep adds floats of two types to one array"
+    return list(found.items())
+
+
+def _calls(chunk: Function) -> list[tuple[Instruction, Function]]:
+    rows = [(i, i.callee) for i in chunk.instructions() if i.is_call]
+    return [(i, callee) for i, callee in rows if isinstance(callee, Function) and ITERATION in (callee.name or "")]
+
+
+def _conflict(call: Instruction, chunk: Function, rooms: dict[Value, Room]) -> str:
+    """Why an array cannot be added to apart: it is used in another way as well."""
+    for inner, callee in _calls(chunk):
+        for operand, argument in zip(inner.args, callee.args, strict=False):
+            base = made_of(operand) if operand.type.is_ptr else None
+            if not isinstance(base, Argument) or base.function is not chunk or ADDED in argument.attrs:
+                continue
+            root = root_of(call.args[base.index])
+            if root in rooms or (root is UNKNOWN and rooms and WRITTEN in argument.attrs):
+                return "its reverse sweep adds to an array of which it uses other places in another way"
+    return ""
+
+
+def _bytes(
+    fn: Function, root: Function, memory: Value, bytes_of: Sequence[Bytes | None]
+) -> Callable[[Instruction], Value] | None:
+    """Writes the bytes of an array before a call; None where they are not known."""
+    if isinstance(memory, Argument) and memory.index >= 0 and fn is root:
+        known = bytes_of[memory.index] if memory.index < len(bytes_of) else None
+        if known is None:
+            return None
+
+        def of_argument(call: Instruction) -> Value:
+            assert call.block is not None
+            return emit_bytes(Builder(call.block, call.block.instructions.index(call)), root, known)
+
+        return of_argument
+    if not isinstance(memory, Instruction):
+        return None
+    if memory.opcode == "alloca":
+        length = memory.operands[0]
+        size = ty.size_of(memory.elem or ty.I8) * length.value if isinstance(length, ConstInt) else 0
+        return (lambda _: ConstInt(ty.I64, size)) if size else None
+    name = memory.callee_name or ""
+    stated = facts(name)
+    sizes = (1,) if name == "irgrad.tape.alloc" else stated.sizes if stated is not None else ()
+    factors = [memory.args[i] for i in sizes]
+
+    def of_memory(call: Instruction) -> Value:
+        assert call.block is not None
+        at = Builder(call.block, call.block.instructions.index(call))
+        total: Value = ConstInt(ty.I64, 1)
+        for factor in factors:
+            total = at.mul(total, at.to_i64(factor, signed=False), ())
+        return total
+
+    return of_memory if factors else None
+
+
+def _arena(module: Module, call: Instruction, chunk: Function) -> int | str:
+    """Which argument of a job's chunk is the arena of the call, -1 for none; or why it has another one."""
+    found = -1
+    for inner, callee in _calls(chunk):
+        for n in _arenas(callee, set()):
+            base = made_of(inner.args[n])
+            if not isinstance(base, Argument) or base.function is not chunk or found not in (-1, base.index):
+                return "its tape is not that of the call"
+            maker = made_of(call.args[base.index])
+            if not (isinstance(maker, Instruction) and maker.callee_name == "irgrad.tape.acquire"):
+                return "its tape is memory of the caller"
+            found = base.index
+    return found
+
+
+def _arenas(fn: Function, seen: set[Function]) -> set[int]:
+    """The arguments of a function that are arenas."""
+    found: set[int] = set()
+    if fn in seen:
+        return found
+    seen.add(fn)
+    for call in (i for i in fn.instructions() if i.is_call):
+        callee, name = call.callee, call.callee_name or ""
+        places: set[int] = {0} if name.startswith("irgrad.tape.") and call.args else set()
+        if isinstance(callee, Function) and callee.blocks:
+            places = _arenas(callee, seen)
+        roots = [made_of(call.args[n]) for n in places]
+        found |= {root.index for root in roots if isinstance(root, Argument) and root.function is fn}
+    return found
+
+
+def _redirect(
+    chunk: Function, call: Instruction, shared: Sequence[tuple[Argument, str]], rooms: dict[Value, Room], arena: int
+) -> None:
+    """A chunk gets, behind its arguments, the address of each shared array and its own memory in place of it, and adds
+    to that."""
+    count = len(chunk.args)
+    for n in range(len(rooms)):
+        for word in ("base", "own"):
+            argument = Argument(ty.PTR, f"{word}{n}", len(chunk.args))
+            argument.function = chunk
+            chunk.args.append(argument)
+    chunk.ftype = ty.function(chunk.ftype.ret, tuple(a.type for a in chunk.args))
+    moved = dict(shared)
+    for inner, callee in _calls(chunk):
+        assert inner.block is not None
+        for n, (operand, argument) in enumerate(zip(inner.args, callee.args, strict=False)):
+            base = made_of(operand) if operand.type.is_ptr and ADDED in argument.attrs else None
+            if not isinstance(base, Argument) or base not in moved:
+                continue
+            room = rooms[root_of(call.args[base.index])]
+            at = Builder(inner.block, inner.block.instructions.index(inner))
+            array, own = chunk.args[count + 2 * room.number : count + 2 * room.number + 2]
+            distance = at.sub(at.cast("ptrtoint", operand, ty.I64), at.cast("ptrtoint", array, ty.I64), ())
+            inner.operands[n] = at.gep(ty.I8, own, distance, flags=())
+    for argument in chunk.args:
+        argument.attrs = ""
+
+
+def _extend(runner: Function, call: Instruction, sizes: Sequence[tuple[Value, Value]]) -> None:
+    """The call of a job also gets the address and the bytes of each shared array."""
+    more = [value for pair in sizes for value in pair]
+    for value in more:
+        argument = Argument(value.type, f"more{len(runner.args)}", len(runner.args))
+        argument.function = runner
+        runner.args.append(argument)
+    runner.ftype = ty.function(runner.ftype.ret, tuple(a.type for a in runner.args))
+    end = len(call.args)
+    call.operands[end:end] = more
+    assert call.call is not None
+    call.call.fn_type = runner.ftype

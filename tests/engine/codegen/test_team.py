@@ -1,0 +1,76 @@
+"""The team: every part runs once, failures come back, callers do not wait, forked children start anew."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections import Counter
+
+from irgrad.engine.codegen import symbols
+from irgrad.engine.codegen.team import RUN, provide
+
+PART = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+JOB = ctypes.CFUNCTYPE(ctypes.c_void_p, PART, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+
+
+def _run() -> object:
+    provide()
+    return JOB(symbols.lookup(RUN))
+
+
+def _parts(count: int, threads: int, failing: int = -1) -> tuple[list[int], object]:
+    done: list[int] = []
+    record = (ctypes.c_int64 * 5)(7, 0, 0, 0, 0)
+
+    def part(context: int, number: int) -> int | None:
+        done.append(number)
+        return ctypes.addressof(record) if number == failing else None
+
+    failure = _run()(PART(part), None, count, threads)  # type: ignore[operator]
+    return done, ctypes.cast(failure, ctypes.POINTER(ctypes.c_int64))[0] if failure else None
+
+
+def test_every_part_runs_once() -> None:
+    for threads in (1, 2, 5, 0):
+        for count in (0, 1, 2, 16, 100):
+            done, failure = _parts(count, threads)
+            assert Counter(done) == Counter(range(count)) and failure is None
+
+
+def test_a_failure_comes_back_and_ends_the_job() -> None:
+    for threads in (1, 3):
+        done, failure = _parts(1000, threads, failing=3)
+        assert failure == 7 and len(done) < 1000
+
+
+def test_many_callers() -> None:
+    found: list[bool] = []
+
+    def call() -> None:
+        found.extend(sorted(_parts(16, 3)[0]) == list(range(16)) for _ in range(30))
+
+    threads = [threading.Thread(target=call) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(found) and len(found) == 120
+
+
+def test_a_job_inside_a_job_runs_there() -> None:
+    inner: list[int] = []
+
+    def part(context: int, number: int) -> None:
+        inner.extend(_parts(4, 4)[0])
+
+    assert _run()(PART(part), None, 3, 2) is None  # type: ignore[operator]
+    assert Counter(inner) == dict.fromkeys(range(4), 3)
+
+
+def test_a_child_of_a_fork_has_its_own() -> None:
+    _parts(16, 3)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if sorted(_parts(16, 3)[0]) == list(range(16)) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
