@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -36,7 +38,7 @@ def test_the_warning_comes_with_cached_code_too() -> None:
 
 
 @pytest.mark.parametrize("threads", [0, -1, 65, True, "all", 1.5])
-def test_what_is_no_number_of_threads(threads: object) -> None:
+def test_what_is_no_number_of_threads(threads: Any) -> None:
     with pytest.raises(IRGradError, match="is no number of threads of a call"):
         irgrad.load(SOURCE).kernel("g", "f64(f64[n] x, i64 n)", threads=threads)
 

@@ -44,7 +44,7 @@ define void @a.rev.f.loop.0(ptr %x, ptr %records) {
 """
 
 
-def _own(more: str = "", call: str = "%tape") -> list[str | None]:
+def _own(more: str = "", call: str = "%tape") -> list[str]:
     module = read(TEXT.replace("MORE", more).replace("CALL", call))
     found = own_addresses(module)
     assert all(isinstance(v, Instruction) and v.opcode == "load" for v in found)

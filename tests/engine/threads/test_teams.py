@@ -86,7 +86,7 @@ CASES: dict[str, tuple[str, tuple[Any, ...], int]] = {
     "scratch": ("f64(f64[n] x, i64 n)", (VALUES[0],), 4),
     "red_black": ("void(inout f64[n] x, i64 n)", (VALUES[0],), 1),
     "single": ("f32(f32[n,m] x, f32[m] w, i64 n, i64 m)", (ROWS, np.ones(20, "f4")), 2),
-    "product": ("void(f64[n,n] a, f64[n,n] b, out f64[n,n] c, i64 n)", (VALUES[:2, :100].reshape(2, 10, 10)), 2),
+    "product": ("void(f64[n,n] a, f64[n,n] b, out f64[n,n] c, i64 n)", tuple(VALUES[:2, :100].reshape(2, 10, 10)), 2),
     "of_calls": ("void(f64[n] x, f64[m] w, out f64[n] y, i64 n, i64 m)", (VALUES[0], VALUES[1, :7]), 2),
     "two_sums": ("f64(f64[n] x, f64[k] w, i64 n)".replace("[k]", "[2]"), (VALUES[0], VALUES[1, :2]), 2),
 }  # fmt: skip
