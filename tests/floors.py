@@ -18,7 +18,7 @@ from types import ModuleType
 
 from structure import Structure, read
 
-ORDER: list[str] = """
+ORDER: Sequence[str] = """
     rules.errors rules.expressions rules.definitions rules.table rules.blas rules.lapack rules
     engine.support engine.ir engine.ir.text engine.parallel engine.runtime
     engine.analyses engine.analyses.control engine.analyses.memory engine.analyses.evolution engine.analyses.types
