@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.control.loops import Loop
+from irgrad.engine.differentiate.tape.varying import Varying
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Block, Instruction
 from irgrad.engine.ir.types import Type
@@ -43,8 +44,9 @@ class Demands:
     ("cells", i), the array of a group; ("count", loop), ("dim", top, loop), ("record", loop), ("from", block);
     ("array", key), the address of an array; ("mask", key) of rows."""
 
-    def __init__(self, rules: Recomputation, schedule: LoopSchedule) -> None:
+    def __init__(self, rules: Recomputation, schedule: LoopSchedule, varying: Varying) -> None:
         self.facts = rules.facts
+        self.varying = varying
         self.schedule = schedule
         self.cells = rules.cells
         self.rules = rules
@@ -134,11 +136,18 @@ class Demands:
                 self._levels(group, found)
 
     def _array(self, key: Hashable, type_: Type, level: Loop, span: int, why: Why) -> None:
-        chain = self.facts.chain(level)
+        top, chain = self.facts.chain(level)[0], self.ranges(key, level)
         self.saved[key] = Saved(type_, level, tuple(chain), span, why)
         for loop in chain:
-            self._extent(chain[0], loop, key)
-        self._save(("array", key), ty.PTR, chain[0].parent, key)
+            self._extent(top, loop, key)
+        self._save(("array", key), ty.PTR, top.parent, key)
+
+    def ranges(self, key: Hashable, level: Loop) -> list[Loop]:
+        """The loops over whose iterations an array of something at this level ranges."""
+        value = key[1] if isinstance(key, tuple) and key[0] == "shadow" else key
+        if isinstance(value, Instruction):
+            return self.varying.over(value, level)
+        return self.facts.chain(level)
 
     def _levels(self, group: Hashable, levels: Levels) -> None:
         self.levels[group] = levels

@@ -36,14 +36,15 @@ class Slot:
 
 
 class Flat:
-    """An array over the iterations of a nest of counted loops."""
+    """An array over the iterations of counted loops of a nest, made before its outermost loop (`top`)."""
 
-    __slots__ = ("chain", "key", "levels", "pointer", "slack", "span", "type")
+    __slots__ = ("chain", "key", "levels", "pointer", "slack", "span", "top", "type")
 
-    def __init__(self, key: Hashable, type_: Type, chain: Sequence[Loop], span: int = 0) -> None:
+    def __init__(self, key: Hashable, type_: Type, top: Loop, chain: Sequence[Loop], span: int = 0) -> None:
         self.key = key
         self.type = type_
-        self.chain = chain
+        self.top = top
+        self.chain = chain  # the loops over which the value changes
         self.span = span  # cells beyond the iterations of the innermost loop
         self.levels: RowsOfSteps | None = None  # how rows are laid out, where steps work on them
         self.slack = 0  # bytes in front of it

@@ -158,14 +158,13 @@ class Storage:
             self._store_flat(b, flat, cell, k, entry=True)
 
     def _flat(self, key: Hashable, type_: Type, level: Loop, span: int = 0) -> Flat:
-        chain = self.owner.chain(level)
+        top, chain = self.owner.chain(level)[0], self.owner.plan.demands.ranges(key, level)
         if self.owner.taped is not None:
-            if chain[0].parent is not None:
+            if top.parent is not None:
                 self.owner.taped.nested(level)
             self.owner.taped.check(key, type_)
-        flat = self.flats[key] = Flat(key, type_, chain, span)
+        flat = self.flats[key] = Flat(key, type_, top, chain, span)
         self.owner.uses_arena()
-        top = chain[0]
         for loop in chain:
             self.dimension(top, loop)
         preheader = self.owner.sweep.blocks[top.preheader]  # type: ignore[index]
@@ -236,7 +235,7 @@ class Storage:
         return value
 
     def _store_flat(self, b: Builder, flat: Flat, value: Value, shift: int = 0, *, entry: bool = False) -> None:
-        top = flat.chain[0]
+        top = flat.top
         index: Value = ConstInt(ty.I64, 0)
         for loop in flat.chain:
             extra = ConstInt(ty.I64, flat.span if loop is flat.chain[-1] else 0)
@@ -255,7 +254,7 @@ class Storage:
         shift: int = 0,
     ) -> Value:  # fmt: skip
         """Element of the current reverse iteration."""
-        top = flat.chain[0]
+        top = flat.top
         index: Value = ConstInt(ty.I64, 0)
         for loop in flat.chain:
             extra = ConstInt(ty.I64, flat.span if loop is flat.chain[-1] else 0)

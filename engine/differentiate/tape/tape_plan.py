@@ -18,6 +18,7 @@ from irgrad.engine.differentiate.tape.liveness import at_one_level, computed_any
 from irgrad.engine.differentiate.tape.min_cut import LOOP_WEIGHT, choose
 from irgrad.engine.differentiate.tape.reads import Reads
 from irgrad.engine.differentiate.tape.recomputation import NEVER, Recomputation
+from irgrad.engine.differentiate.tape.varying import Varying
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.locations import locate
 from irgrad.engine.ir.model import Block, Instruction
@@ -42,11 +43,13 @@ class TapePlan:
         self.reads = Reads(facts, self.schedule, self.combined)
         cells = self.schedule.cells
         rules = Recomputation(facts, cells)
-        demands = self._close(Demands(rules, self.schedule))
+        varying = Varying(facts)
+        demands = self._close(Demands(rules, self.schedule, varying))
         again = _cut(demands)
         together = self.schedule.handed_on([v for v in demands.values if v not in again])
         if again or together:
-            demands = self._close(Demands(rules.with_choice({**cells, **together}, frozenset(again)), self.schedule))
+            chosen = rules.with_choice({**cells, **together}, frozenset(again))
+            demands = self._close(Demands(chosen, self.schedule, varying))
         self.demands = demands
         self.rules = demands.rules
         self.cells = demands.cells
@@ -187,8 +190,11 @@ def _cut(demands: Demands) -> set[Instruction]:
 
 
 def _price(demands: Demands, value: Instruction) -> int:
-    """Bytes to save a value, times a weight for each loop around it."""
+    """Bytes to save a value, times a weight for each loop around it, but for those that do not change it."""
     runs = _runs(demands, value)
+    level = demands.facts.level(value)
+    if level is not None and demands.facts.top(level) is not None:
+        runs = max(1, runs // LOOP_WEIGHT ** (len(demands.facts.chain(level)) - len(demands.ranges(value, level))))
     cells: Cells | None = demands.cells.get(value)
     if cells is not None and cells.entering is None:  # the group shares one array
         return int(8 * runs) // len(cells.keys)

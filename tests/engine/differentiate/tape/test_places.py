@@ -6,12 +6,13 @@ import pytest
 from handwritten.made import asked, module_of
 from handwritten.protocols import lacks
 
+from irgrad.engine.analyses.control.loops import Loop
 from irgrad.engine.differentiate.reverse.reverse import Reverse
 from irgrad.engine.differentiate.roots import root_function
 from irgrad.engine.differentiate.shared.derived_functions import split_functions
 from irgrad.engine.differentiate.tape.places import Flat, RowsOfSteps, Slot
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import Instruction
+from irgrad.engine.ir.model import Block, Instruction
 from irgrad.engine.pipeline.derivatives import checked
 
 UNCOUNTED = """{{
@@ -68,7 +69,7 @@ def test_an_array_spans_the_loops_of_its_nest() -> None:
 
 
 def test_an_array_is_empty_handed_before_it_is_emitted() -> None:
-    flat = Flat("key", ty.F32, [])
+    flat = Flat("key", ty.F32, Loop(Block()), [])
     assert (flat.key, flat.type, flat.chain) == ("key", ty.F32, [])
     assert (flat.span, flat.slack, flat.levels, flat.pointer) == (0, 0, None, None)
 
@@ -76,7 +77,7 @@ def test_an_array_is_empty_handed_before_it_is_emitted() -> None:
 @pytest.mark.parametrize("kind", [Slot, Flat])
 def test_places_have_no_other_attributes(kind: type) -> None:
     alloca = Instruction("alloca", ty.PTR, [], elem=ty.F64)
-    place = Slot(ty.F64, alloca, alloca) if kind is Slot else Flat("key", ty.F64, [])
+    place = Slot(ty.F64, alloca, alloca) if kind is Slot else Flat("key", ty.F64, Loop(Block()), [])
     with pytest.raises(AttributeError):
         place.room = 1  # type: ignore[union-attr]
 
