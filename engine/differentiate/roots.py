@@ -15,6 +15,7 @@ from irgrad.engine.differentiate.layout.leaves import floats_of, has_pointer
 from irgrad.engine.differentiate.reverse.reverse import Reverse
 from irgrad.engine.differentiate.reverse.segments import emit_segments
 from irgrad.engine.differentiate.shadow import persistent_memory
+from irgrad.engine.differentiate.shared.alias_scopes import declare_scopes
 from irgrad.engine.differentiate.shared.conventions import Abi
 from irgrad.engine.differentiate.shared.derived_functions import split_functions
 from irgrad.engine.differentiate.shared.unit import Unit
@@ -73,6 +74,7 @@ def drain(unit: Unit) -> None:
         while filled < len(unit.addressed):
             fill_descriptor(unit, unit.addressed[filled])
             filled += 1
+    declare_scopes(unit)
 
 
 def fill_descriptor(unit: Unit, fn: Function) -> None:

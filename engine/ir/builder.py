@@ -6,7 +6,7 @@ generated index arithmetic stays readable; everything else is left to LLVM.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
@@ -130,13 +130,18 @@ class Builder:
         operands = [count if count is not None else ConstInt(ty.I32, 1)]
         return self.insert(Instruction("alloca", ty.PTR, operands, elem=elem, align=align, name=name))
 
-    def load(self, type_: Type, pointer: Value, align: int = 0) -> Value:
-        """Typed load."""
-        return self.insert(Instruction("load", type_, [pointer], align=align))
+    def load(self, type_: Type, pointer: Value, align: int = 0, tags: Mapping[str, str] | None = None) -> Value:
+        """Typed load; `tags`: metadata beside the builder's own."""
+        return self.insert(Instruction("load", type_, [pointer], align=align, metadata=self._tagged(tags)))
 
-    def store(self, value: Value, pointer: Value, align: int = 0) -> Instruction:
-        """Typed store."""
-        return self.insert(Instruction("store", ty.VOID, [value, pointer], align=align))
+    def store(
+        self, value: Value, pointer: Value, align: int = 0, tags: Mapping[str, str] | None = None
+    ) -> Instruction:
+        """Typed store; `tags` as for a load."""
+        return self.insert(Instruction("store", ty.VOID, [value, pointer], align=align, metadata=self._tagged(tags)))
+
+    def _tagged(self, tags: Mapping[str, str] | None) -> dict[str, str] | None:
+        return {**self.metadata, **tags} if tags else None
 
     def gep(self, elem: Type, base: Value, *indices: Value | int, flags: tuple[str, ...] = ("inbounds",)) -> Value:
         """Pointer arithmetic; Python integers become i64 (i32 where a struct field is selected they work as well)."""

@@ -156,7 +156,7 @@ class Sweep:
         self.unit.accessed(instr.type)
         pointer = self.shadow(instr.operands[0])
         found = self.unit.memory.load(self.b, instr.type, pointer, instr.align,
-                                      shadow_metadata(instr) | shadow_scope(self.unit, instr.type))  # fmt: skip
+                                      shadow_metadata(instr) | shadow_scope(self.unit, instr, instr.type))  # fmt: skip
         if self.unit.runtime_activity:
             return runtime_activity.read(self.unit, self.b, instr.type, self.value(instr.operands[0]), pointer, found)
         return found
@@ -171,7 +171,7 @@ class Sweep:
                 self.unit, self.b, value.type, self.value(pointer), self.shadow(pointer), shadow, self.value(value)
             )
         tags = {} if self.unit.get(Either).cleared(instr) else shadow_metadata(instr)
-        tags |= shadow_scope(self.unit, value.type)
+        tags |= shadow_scope(self.unit, instr, value.type)
         self.unit.memory.store(self.b, value.type, shadow, self.shadow(pointer), instr.align, tags)
 
     # -- handlers --------------------------------------------------------------------------------------------

@@ -300,7 +300,7 @@ def store_shadow(r: ReverseState, like: Instruction, type_: ty.Type, pointer: Va
 
 def _tags(r: ReverseState, like: Instruction, type_: ty.Type) -> dict[str, str]:
     tag = r.unit.types.tag_backwards(like)
-    return {**({"tbaa": tag} if tag else {}), **r.b.metadata, **shadow_scope(r.unit, type_)}
+    return {**({"tbaa": tag} if tag else {}), **r.b.metadata, **shadow_scope(r.unit, like, type_)}
 
 
 def store(r: ReverseState, instr: Instruction) -> None:

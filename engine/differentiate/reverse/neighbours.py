@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from irgrad.engine.differentiate.layout.leaves import zero_of
 from irgrad.engine.differentiate.shadow.accumulate import accumulate
+from irgrad.engine.differentiate.shared.alias_scopes import shadow_scope
 from irgrad.engine.differentiate.tape.state import ReverseState
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Instruction, Value
@@ -80,5 +81,6 @@ class Neighbours:
         b, unit = self.owner.b, self.owner.unit
         type_ = unit.wide(load.type)
         align = ty.align_of(type_.scalar)
-        accumulate(unit, b, load, amount, lambda: b.load(type_, pointer, align),
-                   lambda total, _: b.store(total, pointer, align))  # fmt: skip
+        tags = shadow_scope(unit, load, load.type)
+        accumulate(unit, b, load, amount, lambda: b.load(type_, pointer, align, tags),
+                   lambda total, _: b.store(total, pointer, align, tags))  # fmt: skip

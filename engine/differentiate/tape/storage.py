@@ -18,6 +18,7 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.evolution.guards import conditions, extent
+from irgrad.engine.differentiate.shared.alias_scopes import tape_scope
 from irgrad.engine.differentiate.tape.level_rows import Rows
 from irgrad.engine.differentiate.tape.places import Flat, Slot
 from irgrad.engine.differentiate.tape.state import ReverseState
@@ -243,7 +244,7 @@ class Storage:
             index = b.add(b.mul(index, b.add(self.dims[top, loop], extra)), counter)
         index = b.add(index, ConstInt(ty.I64, shift))
         assert flat.pointer is not None
-        b.store(value, b.gep(flat.type, flat.pointer, index), align=in_arena(flat.type))
+        b.store(value, b.gep(flat.type, flat.pointer, index), in_arena(flat.type), self._scope(flat))
 
     def counter(self, loop: Loop) -> Instruction:
         """The iteration number of a loop in the primal sweep (0 in the first iteration)."""
@@ -263,7 +264,12 @@ class Storage:
                 number = flat.levels.place(b, number, recall(("mask", flat.key)))
             index = b.add(b.mul(index, b.add(self.extent(top, loop, recall), extra)), number)
         index = b.add(index, ConstInt(ty.I64, shift))
-        return b.load(flat.type, b.gep(flat.type, recall(("array", flat.key)), index), align=in_arena(flat.type))
+        place = b.gep(flat.type, recall(("array", flat.key)), index)
+        return b.load(flat.type, place, in_arena(flat.type), self._scope(flat))
+
+    def _scope(self, flat: Flat) -> dict[str, str]:
+        """The program's own accesses go to rows that steps work on."""
+        return {} if flat.levels is not None else tape_scope(self.owner.unit, self.owner.fn, flat)
 
     def extent(self, top: Loop, loop: Loop, recall: Callable[[Hashable], Value]) -> Value:
         """Iterations of `loop`, in the reverse sweep."""
