@@ -1,10 +1,10 @@
 """What LLVM is told about the memory of a derivative: which accesses never meet.
 
-A sweep reads the primal's memory while it writes shadows and the tape. Where addresses are loaded from memory, or belong
-to a program that promises nothing about them, LLVM could not keep a load in front of a loop that adds to a shadow, and
-its vector loops would compare all pairs of addresses first. The points-to sets know more: each object of the primal has
-an alias scope, its shadow another one, each array of the tape one. An access says which of them it may go to, and that
-it is apart from the others.
+A sweep reads the primal's memory while it writes shadows and the tape. Where addresses are loaded from memory, or are
+those of a program that promises nothing about them, LLVM could not keep a load in front of a loop that adds to a
+shadow, and its vector loops would compare all pairs of addresses first. The points-to sets know more: each object of
+the primal has an alias scope, its shadow another one, each array of the tape one. An access says which of them it may
+go to, and that it is apart from the others.
 
 Each function has scopes of its own, and declares them where it begins: a copy of it that is inlined has others, in each
 iteration of a loop around it, so that one derivative may read what another one wrote. A pointer to inactive memory is

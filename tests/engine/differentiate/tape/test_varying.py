@@ -1,4 +1,4 @@
-"""Arrays of the tape range over the loops that change a value: gradients against differences, and the room they take."""
+"""Arrays of the tape range over the loops that change a value: gradients against differences, and room."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ N, M, D = 5, 6, 7
 
 
 def _program(body: str) -> str:
-    """For each s, a row b made from x; then for each j of w, and each i, what `body` does to `a`; the sum of tanh(a)."""
+    """For each s, a row b made from x; for each j of w, and each i, what `body` does to `a`; the sum of tanh(a)."""
     return f"""
 void f(const double *restrict w, const double *restrict x, double *restrict b, long *n, long *m, long *d, double *o) {{
     double t = 0;
