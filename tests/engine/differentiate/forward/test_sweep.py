@@ -22,8 +22,10 @@ void f(double *x, float *y, long *n, double *o) {
 
 
 def _kept(fn: Function) -> list[tuple[str, str]]:
-    """Opcodes and types in any order (of the phis), without the marks of lifetimes (a sweep may need memory longer)."""
-    marks = [i for i in fn.instructions() if i.is_call and (i.callee_name or "").startswith("llvm.lifetime.")]
+    """Opcodes and types in any order (of the phis), without the marks of lifetimes (a sweep may need memory longer) and
+    of alias scopes."""
+    names = ("llvm.lifetime.", "llvm.experimental.noalias.")
+    marks = [i for i in fn.instructions() if i.is_call and (i.callee_name or "").startswith(names)]
     return sorted((i.opcode, str(i.type)) for i in fn.instructions() if i not in marks)
 
 
