@@ -22,6 +22,7 @@ from irgrad.engine.codegen.passes import Code, Pass, Settings, about, function_p
 from irgrad.engine.codegen.prepare import PREPARE
 from irgrad.engine.ir.assembly import link_assembly
 from irgrad.engine.ir.model import Function, Module
+from irgrad.engine.normalise.alternating import swap_alternating
 from irgrad.engine.normalise.complex_products import join_complex_products
 from irgrad.engine.normalise.demote import close_loops
 from irgrad.engine.normalise.desugar import desugar
@@ -103,6 +104,7 @@ NORMALISE = (
     function_pass("canonical-loops", _alone(canonicalise)),
     function_pass("settle-distances", _alone(settle_distances)),
     _rooted("reuse-scratch", reuse_scratch),
+    _rooted("swap-alternating", swap_alternating),
     _rooted("address-extrema", address_extrema),
     function_pass("close-loops", _alone(close_loops)),
 )
