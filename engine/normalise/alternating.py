@@ -73,7 +73,7 @@ def _replace(fn: Function, loop: Loop, values: list[tuple[Instruction, Value, Va
             continue
         if (first, second) not in phis:
             ways = [loop.preheader, loop.latch]
-            one, other = (Instruction("phi", value.type, [start, start], blocks=list(ways)) for start in (first, second))
+            one, other = (Instruction("phi", value.type, [at, at], blocks=list(ways)) for at in (first, second))
             one.operands[1], other.operands[1] = other, one
             for phi in (other, one):
                 phi.block = loop.header
@@ -210,10 +210,12 @@ class _Alternation:
             index = _number(by[-1], counters)
             if index is None or pointer.elem is None or len(by) > 2 or (len(by) == 2 and _number(by[0], {}) != 0):
                 return None
-            elem = pointer.elem if len(by) == 1 else pointer.elem.elem if isinstance(pointer.elem, ty.ArrayType) else None
-            bits = by[-1].type
-            if elem is None or not isinstance(bits, ty.IntType):
-                return None
+            elem, bits = pointer.elem, by[-1].type
+            if len(by) == 2:
+                if not isinstance(elem, ty.ArrayType):
+                    return None
+                elem = elem.elem
+            assert isinstance(bits, ty.IntType)
             offset += ty.size_of(elem) * _signed(index, bits)
             pointer = base
         if isinstance(pointer, Instruction) and self.loop.contains(pointer.block):
@@ -270,10 +272,10 @@ class _Alternation:
                     found.append(instr)
         if len(found) != 1 or found[0].operands[0].type is not ty.PTR or found[0].block is None:
             return None
-        store = found[0]
-        if store.block.function is not self.loop.header.function or self._place(store.operands[1], {}) != place:
+        store, block = found[0], found[0].block
+        if block.function is not self.loop.header.function or self._place(store.operands[1], {}) != place:
             return None
-        around, always = self.loops.of(store.block), self.loops.dom.dominates(store.block, self.loop.preheader)
+        around, always = self.loops.of(block), self.loops.dom.dominates(block, self.loop.preheader)
         return store.operands[0] if always and (around is None or around.contains(self.loop)) else None
 
     def _frees(self, instr: Instruction) -> bool:
