@@ -64,7 +64,7 @@ def _every_other(w: np.ndarray, x: np.ndarray) -> float:
     return float(np.tanh(np.sin(x) @ (w * kept).T).sum())
 
 
-PROGRAMS: dict[str, tuple[str, Callable[[np.ndarray, np.ndarray], float], tuple[int, int]]] = {
+PROGRAMS: dict[str, tuple[str, Callable[[np.ndarray, np.ndarray], float], tuple[int, ...]]] = {
     "the same row": (ROWS, _rows, (N * D, N * M)),
     "changed in the loop": (
         _program("for (long i = 0; i < *d; i++) { a += w[j * *d + i] * b[i]; b[i] *= 0.9; }"), _decayed,
