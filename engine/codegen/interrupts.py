@@ -26,7 +26,7 @@ from typing import Any
 from irgrad.engine.codegen import symbols
 from irgrad.engine.codegen.symbols import MEET
 
-__all__ = ["count_interrupts", "meet", "raised"]
+__all__ = ["count_interrupts", "meet", "raised", "sampled"]
 
 STATE, TICK, SAID = "irgrad.stop.words", "irgrad.stop.ask", "irgrad.stop.said"
 _ENTER, _LEAVE, _NOTE = "irgrad.stop.enter", "irgrad.stop.leave", "irgrad.stop.note"
@@ -353,6 +353,35 @@ def _tell(seconds: float) -> float:
         sys.stderr.write(f"irgrad: native code has run for {seconds:.0f} s{where}\n")
         sys.stderr.flush()
     return 2 * seconds
+
+
+def sampled(call: Callable[[], object], seconds: float, every: float = 0.001) -> tuple[dict[str, int], float]:
+    """Run a call of the main thread again and again: how often each loop was the one that asked, by place ("" for one
+    without), of samples taken at `every`, and the seconds of a run. What has no loop that asks counts for the next."""
+    found: dict[str, int] = {}
+    ended = threading.Event()
+
+    def watch() -> None:
+        flag = ctypes.c_int32.from_buffer(_WORDS)
+        while not ended.is_set():
+            flag.value = 1
+            time.sleep(every)
+            if flag.value == 0 and _WORDS[_GUARD]:
+                place = _PLACE.value.decode("utf-8", "replace")
+                found[place] = found.get(place, 0) + 1
+
+    watcher = threading.Thread(target=watch, name="irgrad-samples", daemon=True)
+    watcher.start()
+    runs, begin = 0, time.perf_counter()
+    try:
+        while runs == 0 or time.perf_counter() - begin < seconds:
+            call()
+            runs += 1
+        taken = (time.perf_counter() - begin) / runs
+    finally:
+        ended.set()
+        watcher.join()
+    return found, taken
 
 
 def raised(record: int) -> BaseException:

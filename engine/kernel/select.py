@@ -133,7 +133,8 @@ def scalar_output(kernel: Kernel, of: str | None = None) -> int:
     names = ", ".join(f"`{slots[i].parameter}`" for i in floats) or "no floating-point output"
     raise ActivityError("`grad` needs a scalar-valued function", where=f"`{kernel.signature}`",
                         because=f"it returns {names}" if of is None else f"`{of}` is no floating-point number",
-                        fix="vjp(kernel, *args) with a cotangent   or   jacrev(kernel)   or   jacfwd(kernel)")
+                        fix="return a floating-point number, or declare one that is written `out`" if not floats else
+                        "vjp(kernel, *args) with a cotangent   or   jacrev(kernel)   or   jacfwd(kernel)")
 
 
 def structured(values: list[object], single: bool) -> object:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +27,7 @@ from irgrad.rules.errors import IRGradError
 
 if TYPE_CHECKING:
     from irgrad.engine.kernel.kernel import Kernel
+    from irgrad.engine.report.derivation import Question
     from irgrad.engine.signature.parameter import Wrt
 
 __all__ = ["Explanation", "explain"]
@@ -32,7 +35,9 @@ __all__ = ["Explanation", "explain"]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Explanation(Report):
-    """What `explain` found, as data (see `Report`); it prints, makes a page, and draws its tape."""
+    """What `explain` found, as data (see `Report`); it prints, makes a page, and draws its tape and its time."""
+
+    question: Question | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         from irgrad.engine.report.text import to_text
@@ -70,14 +75,62 @@ class Explanation(Report):
                 lines[str(loop.place)] = lines.get(str(loop.place), 0) + left
         return lines
 
-    def plot(self, ax: Any = None, **sizes: int) -> Any:
-        """Draw `tape_by_line` for these integer arguments, on axes given or new ones, which are returned. Raises
-        IRGradError without matplotlib."""
-        ax, lines = axes(ax), self.tape_by_line(**sizes)
-        ax.barh(list(lines), [bytes_ / 1e6 for bytes_ in lines.values()])
+    def time_by_line(self, *args: Any, seconds: float = 1.0) -> dict[str, float]:
+        """Seconds of a call of the derivative at these arguments by source line: it runs, with cotangents or tangents
+        of ones, for so long, and a thousand times a second the loop is noted that is reached next. What is in no long
+        loop counts for the one after it. Empty where nothing loops; call it on the main thread. Raises as the kernel
+        does, IRGradError for a derivative that was refused or is not for this CPU."""
+        from irgrad.engine.codegen.interrupts import sampled
+        from irgrad.engine.kernel.run import Run
+
+        asked = self.question
+        if asked is None or self.refusal or self.device is not None:
+            raise IRGradError("there is nothing to run", which=f"`{self.derivative}` of `{self.kernel}`",
+                              because="it was refused" if self.refusal else "it was explained for another device",
+                              fix="explain(kernel) of one that runs on this CPU")  # fmt: skip
+        program = asked.program
+        seeds = (program.find(index, 0) for index in asked.active)
+        found, taken = sampled(
+            Run(program, asked.kernel.bind(args, {}), {seed: 1.0 for seed in seeds if seed is not None}), seconds
+        )
+        total = sum(found.values())
+        times: dict[str, float] = {}
+        for where, count in sorted(found.items(), key=lambda row: _number(row[0])):
+            line = f"line {_number(where)}"
+            if where:
+                times[line] = times.get(line, 0.0) + taken * count / total
+        return times
+
+    def plot(self, ax: Any = None, args: Sequence[Any] = (), **sizes: int) -> Any:
+        """Draw `tape_by_line` for these integer arguments, on axes given or new ones, which are returned. With `args`,
+        arguments of the kernel, the sizes are theirs, and a second pair of axes has `time_by_line`. Raises IRGradError
+        without matplotlib."""
+        ax = axes(ax)
+        times: dict[str, float] = {}
+        if args and self.question is not None:
+            times = self.time_by_line(*args)
+            sizes = {**self.question.kernel.bind(tuple(args), {}).sizes, **sizes}
+        tape = self.tape_by_line(**sizes)
+        lines = sorted({*tape, *times}, key=_number) if times else list(tape)
+        places = range(len(lines))
+        ax.barh(places, [tape.get(line, 0) / 1e6 for line in lines], height=0.4 if times else 0.8, label="tape")
+        if times:
+            other = ax.twiny()
+            other.barh([place + 0.4 for place in places], [1e3 * times.get(line, 0.0) for line in lines], height=0.4,
+                       color="tab:orange", label="time")  # fmt: skip
+            other.set(xlabel="time of a call, ms")
+            other.xaxis.label.set_color("tab:orange")
+        ax.set_yticks([place + (0.2 if times else 0.0) for place in places], lines)
         ax.invert_yaxis()
-        ax.set(xlabel="tape of a call, MB", title=f"{self.derivative} of {self.kernel}")
+        ax.set(xlabel="tape of a call, MB")
+        ax.set_title(f"{self.derivative} of {self.kernel}")
         return ax
+
+
+def _number(place: str) -> int:
+    """The line of a place, as `heat.c:12` or `line 12`."""
+    digits = re.search(r"(?::|line )(\d+)(?::\d+)?$", place)
+    return int(digits[1]) if digits else 0
 
 
 def explain(
@@ -129,7 +182,7 @@ def explain(
     else:
         parts["one_thread"] = tuple(lines_on_one_thread(restrict(kernel.source.text, [kernel.source.name])))
     parts["sources"] = source_texts(asked.kernel, _places(parts))
-    return Explanation(**parts)
+    return Explanation(**parts, question=asked)
 
 
 def _team(asked: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -29,10 +29,10 @@ _SAME_CODE = {"amd64": "x86_64", "x86_64h": "x86_64", "arm64": "aarch64"}
 def load(
     source: Source | Sequence[Source],
     *,
-    include: Iterable[Source] = (),
+    include: Source | Iterable[Source] = (),
     define: Mapping[str, object] | None = None,
     flags: Sequence[str] = (),
-    link: Iterable[Source] = (),
+    link: Source | Iterable[Source] = (),
     opt: str | None = None,
     language: str | None = None,
     preopt: bool = True,
@@ -42,9 +42,9 @@ def load(
 
     source:   a path (.c .cc .cpp .cxx .zig .rs .f90 .ll .bc), a list of them linked together, or a string of C (it
               contains a newline or `{`)
-    include:  folders for `#include`;  define: macros, `{"N": 8, "DEBUG": True}`, "" for nothing
+    include:  a folder for `#include`, or several;  define: macros, `{"N": 8, "DEBUG": True}`, "" for nothing
     flags:    more words for the compiler, last on its command line
-    link:     more sources (linked in) or shared libraries (.so, opened for their symbols)
+    link:     a source (linked in) or a shared library (.so or `-lname`, opened for its symbols), or several
     opt:      "O0" ... "O3": let the compiler optimise; by default irgrad runs the passes itself
     language: "c", "c++", "zig", "rust", "fortran", "ll" or "bc" where the suffix does not say it, or for a string
     preopt:   False to differentiate before any optimisation, and to optimise only the derivative: slower, for measuring
@@ -69,15 +69,16 @@ def load(
     if opt is not None and opt not in _LEVELS:
         raise LoadError(f"opt={opt!r} is no level", because=f"the levels are {', '.join(_LEVELS)}", fix='opt="O3"')
     sources = [source] if isinstance(source, (str, os.PathLike)) else list(source)
-    if not sources:
-        raise LoadError("nothing to load", because="the list of sources is empty", fix='load("file.c")')
+    if not sources or "" in sources:
+        what = "a source is an empty string" if sources else "the list of sources is empty"
+        raise LoadError("nothing to load", because=what, fix='load("file.c")')
     options = Options(
-        include=tuple(os.fspath(folder) for folder in include),
+        include=tuple(os.fspath(folder) for folder in _several(include)),
         define=tuple((name, _macro(value)) for name, value in (define or {}).items()),
         flags=_words(flags),
         opt=opt,
     )
-    more = list(link)
+    more = [_library(row) for row in _several(link)]
     for library in (row for row in more if _is_shared(row)):
         _open_shared(Path(library))
     sources += [row for row in more if not _is_shared(row)]
@@ -117,6 +118,17 @@ def load(
 
     return Library(text, names, "\n".join(warnings), preopt=preopt, cpu=cpu, code=code, described=described,
                    fails=any(found.fails for found in spoken) or "call void @irgrad.panic(" in text)  # fmt: skip
+
+
+def _several(given: Source | Iterable[Source]) -> list[Source]:
+    """What is given, one or several, as a list."""
+    return [given] if isinstance(given, (str, os.PathLike)) else list(given)
+
+
+def _library(word: Source) -> Source:
+    """The file of a library that is named as linkers name it."""
+    text = os.fspath(word)
+    return f"lib{text[2:]}.so" if re.fullmatch(r"-l[\w.+-]+", text) else word
 
 
 def _resolved(text: str, cpu: str) -> str:
@@ -247,5 +259,7 @@ def _open_shared(path: Path) -> None:
         # The loader does not look for a bare name in the current folder, and `Path` makes one of `./lib.so`.
         ctypes.CDLL(str(path.resolve() if path.is_file() else path), mode=ctypes.RTLD_GLOBAL)  # never closed
     except OSError as error:
+        absent = path.parent == Path() and not path.is_file()
         raise LoadError(f"the shared library `{path}` cannot be opened", because=str(error),
-                        fix="name a library built for this machine") from None
+                        fix="install it, or name its file: link=[\"/path/to/lib.so\"]" if absent
+                        else "name a library built for this machine") from None  # fmt: skip

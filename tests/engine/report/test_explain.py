@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from explained import SIGNATURES, SOURCE, kernel, line
 
@@ -150,3 +151,28 @@ def test_the_tape_by_line_adds_up_and_is_drawn() -> None:
     assert lines and sum(lines.values()) == found.tape_bytes(n=30, m=20)
     (bars,) = found.plot(n=30, m=20).containers
     assert [bar.get_width() * 1e6 for bar in bars] == pytest.approx(list(lines.values()))
+
+
+def test_time_by_line_is_where_the_work_is_and_is_drawn() -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    source = """#include <math.h>
+double f(const double *x, long n, long m) {
+    double s = 0, p = 1;
+    for (long t = 0; t < m; t++)
+        for (long i = 0; i < n; i++) s = sin(s + x[i]);
+    for (long t = 0; t < 9 * m; t++)
+        for (long i = 0; i < n; i++) p = cos(p * x[i]);
+    return s + p;
+}
+"""
+    found = explain(load(source).kernel("f", "f64(f64[n] x, i64 n, i64 m)"), lanes=False)
+    args = (np.ones(200), 300)
+    times = found.time_by_line(*args, seconds=0.5)
+    first, second = (sum(times.get(f"line {n}", 0) for n in rows) for rows in ((4, 5), (6, 7)))
+    assert set(times) <= {f"line {n}" for n in range(4, 8)} and second > 3 * first > 0
+    ax = found.plot(args=args)
+    assert len(ax.containers[0]) == len(ax.get_yticks()) and ax.get_xlim()[1] > 0.4
+    with pytest.raises(irgrad.IRGradError, match="another device"):
+        explain(load(source).kernel("f", "f64(f64[n] x, i64 n, i64 m)"), target="sm_90").time_by_line(*args)
