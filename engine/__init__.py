@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from irgrad.engine.functions.nonfinite import first_nonfinite
     from irgrad.engine.kernel.kernel import Kernel
     from irgrad.engine.kernel.memory import release
+    from irgrad.engine.kernel.primals import primal
     from irgrad.engine.kernel.tapes import explain_tape
     from irgrad.engine.report.batch_text import explain_batch
     from irgrad.engine.report.calls import explain_rules
@@ -72,6 +73,7 @@ __all__ = [
     "linear_solve",
     "multi_jvp",
     "multi_vjp",
+    "primal",
     "release",
     "root",
     "value_and_grad",
@@ -98,6 +100,7 @@ _HOMES: dict[str, str] = {
     "explain_plan": "irgrad.engine.report.derivation",
     "explain_rules": "irgrad.engine.report.calls",
     "explain_tape": "irgrad.engine.kernel.tapes",
+    "primal": "irgrad.engine.kernel.primals",
     "release": "irgrad.engine.kernel.memory",
     "check_rule": "irgrad.engine.rulecheck.check",
 }

@@ -17,7 +17,8 @@ from irgrad.engine.codegen.elf import ObjectFile
 from irgrad.rules.errors import LoadError
 
 __all__ = [
-    "MEET", "define", "is_known", "lookup", "missing", "open_library", "resolve", "resolve_all", "undefined_symbols",
+    "MEET", "PYTHON", "define", "is_known", "lookup", "missing", "open_library", "resolve", "resolve_all",
+    "undefined_symbols",
 ]  # fmt: skip
 
 MEET = "irgrad_stop_meet"
@@ -28,6 +29,8 @@ called where the flag is set."""
 _LIBRARIES = ("libm.so.6", "libgcc_s.so.1", "libmvec.so.1")
 _CXX_LIBRARIES = ("libstdc++.so.6",)
 _OWN: dict[str, int] = {}
+PYTHON: set[str] = set()
+"""Names of functions that are Python's: what they raise is kept until the code that calls them has returned."""
 _BLAS = re.compile(r"cblas_[a-z0-9_]+|[sdcz][a-z0-9]+_(?:64_)?")
 
 
@@ -49,9 +52,11 @@ def open_library(name: str) -> bool:
     return True
 
 
-def define(name: str, address: int) -> None:
-    """Give code that is linked from now on a symbol of this name. It must be there as long as the process."""
+def define(name: str, address: int, *, python: bool = False) -> None:
+    """Give code that is linked from now on a symbol of this name. It must be there as long as the process. python: a
+    function that keeps what it raises (`kernel/host.py`)."""
     _OWN[name] = address
+    (PYTHON.add if python else PYTHON.discard)(name)
 
 
 @cache

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from irgrad.engine.codegen.symbols import PYTHON
 from irgrad.engine.ir.text.outline import outline
 from irgrad.rules.errors import Unsupported
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from irgrad.rules.definitions.definition import Rule
     from irgrad.rules.layers import Snapshot
 
-__all__ = ["HostArray", "HostContext", "HostNumber", "guarded", "hosted", "refuse_hosted", "register"]
+__all__ = ["HostArray", "HostContext", "HostNumber", "guarded", "hosted", "kept", "refuse_hosted", "register"]
 
 Array = np.ndarray[Any, Any]
 _CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
@@ -48,7 +49,19 @@ def register(rules: Snapshot) -> None:
 
 def hosted(text: str) -> bool:
     """Whether a program calls Python."""
-    return outline(text).has_prefix("irgrad.host.")
+    found = outline(text)
+    return found.has_prefix("irgrad.host.") or not PYTHON.isdisjoint(found.functions)
+
+
+def kept(call: Callable[[], Any], otherwise: Any) -> Any:
+    """What a callback gives; `otherwise` where it raises, which is kept for the kernel, or where one before has."""
+    if getattr(_STATE, "error", None) is not None:
+        return otherwise
+    try:
+        return call()
+    except BaseException as error:
+        _STATE.error = error
+        return otherwise
 
 
 def guarded(entry: Callable[[int], Any], text: str) -> Callable[[int], Any]:
@@ -76,25 +89,21 @@ def refuse_hosted(text: str, who: str, where: str) -> None:
     if hosted(text):
         raise Unsupported(f"a host rule in {where}", which=who,
                           because="exceptions of Python cannot leave it, and each of its calls would wait for the GIL",
-                          fix="partials or a rule with `ctx` instead of host=True")  # fmt: skip
+                          fix="partials or a rule with `ctx` instead of host=True, a function of C in place of a "
+                          "primal of Python")  # fmt: skip
 
 
 def _entrance(rule: Rule) -> Callable[[int, int], None]:
     descriptions: dict[bytes, Any] = {}
 
-    def call(frame: int, description: int) -> None:
-        if getattr(_STATE, "error", None) is not None:
-            return
-        try:
-            text = ctypes.string_at(description)
-            row = descriptions.get(text)
-            if row is None:
-                row = descriptions[text] = json.loads(text)
-            _run(rule, frame, row)
-        except BaseException as error:
-            _STATE.error = error
+    def run(frame: int, description: int) -> None:
+        text = ctypes.string_at(description)
+        row = descriptions.get(text)
+        if row is None:
+            row = descriptions[text] = json.loads(text)
+        _run(rule, frame, row)
 
-    return call
+    return lambda frame, description: kept(lambda: run(frame, description), None)
 
 
 def _run(rule: Rule, frame: int, row: dict[str, Any]) -> None:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irgrad.engine.codegen.cache import default_cache, fingerprint
+from irgrad.engine.codegen.symbols import PYTHON
 from irgrad.engine.kernel.binding import aligned_zeros, frame_of
 from irgrad.engine.kernel.normal_form import entry_name, entry_text, normal_name, prepared_text, primal_text
 from irgrad.engine.kernel.options import Options
@@ -422,7 +423,7 @@ class Program:
         the record of a failure for `out_of_tape`."""
         if self._entry is None:
             entry = in_turn(_ENTRY(self.address), self.stage.text)
-            if any(self._ruled_steps()):
+            if PYTHON or any(self._ruled_steps()):
                 from irgrad.engine.kernel.host import guarded
 
                 entry = guarded(entry, self.stage.text)

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         linear_solve,
         multi_jvp,
         multi_vjp,
+        primal,
         release,
         root,
         value_and_grad,
@@ -104,8 +105,8 @@ _ENGINE = (
     "Kernel", "Signature", "batch", "batch_grad", "batch_jvp", "batch_value_and_grad", "batch_vjp", "bench",
     "broadcast", "check", "check_rule", "explain", "explain_batch", "explain_plan", "explain_rules", "explain_tape",
     "first_nonfinite", "fixed_point", "grad", "hessian", "hessian_sparse", "hvp", "jac_sparse", "jacfwd",
-    "jacobian", "jacrev", "jvp", "linear_solve", "multi_jvp", "multi_vjp", "release", "root", "value_and_grad",
-    "vjp",
+    "jacobian", "jacrev", "jvp", "linear_solve", "multi_jvp", "multi_vjp", "primal", "release", "root",
+    "value_and_grad", "vjp",
 )  # fmt: skip
 """All of `irgrad.engine`: a test compares the two."""
 
@@ -183,6 +184,7 @@ __all__ = [
     "multi_vjp",
     "opt_out",
     "parallel",
+    "primal",
     "release",
     "root",
     "rule",

@@ -24,7 +24,7 @@ COUNT = int(os.environ.get("IRGRAD_FUZZ", "40"))
 FIRST = int(os.environ.get("IRGRAD_FUZZ_SEED", "0"))
 NO_DOORS = {"Kernel", "Signature", "batch", "bench", "broadcast", "check", "check_rule", "explain", "explain_batch",
             "explain_plan", "explain_rules", "explain_tape", "first_nonfinite", "fixed_point", "linear_solve",
-            "release", "root"}  # fmt: skip
+            "primal", "release", "root"}  # fmt: skip
 """What is public and gives no derivative, or that of a solver whose equation the user states, or takes kernels of
 numbers alone (`broadcast`; random kernels have arrays)."""
 NO_COMMANDS = {"ar", "cache", "check", "cmake-file", "demo", "explain", "hints", "opt", "ranlib", "rules", "tesseract"}

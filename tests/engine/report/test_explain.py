@@ -77,7 +77,7 @@ double f(const struct p *a, long n) {
     return s;
 }
 """
-    made = irgrad.load(source).kernel("f", "struct p { f64 x; f64 y; }; f64(p[n] a, i64 n)")
+    made: Any = irgrad.load(source).kernel("f", "struct p { f64 x; f64 y; }; f64(p[n] a, i64 n)")
     found = explain(made.kernel, lanes=False)
     assert found.loops[0].trips == "n"
     assert found.sources[0].lines[3].endswith("a[i].y;")
