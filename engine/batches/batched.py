@@ -25,7 +25,7 @@ from irgrad.engine.batches.unit import Strategy, Unit, strategy_of, unit_of, var
 from irgrad.engine.kernel.kernel import Kernel, plain
 from irgrad.engine.kernel.programs import Program
 from irgrad.engine.kernel.run import like
-from irgrad.engine.kernel.select import active_outputs, scalar_output, selected, structured
+from irgrad.engine.kernel.select import active_outputs, plain_kernel, scalar_output, selected, structured
 from irgrad.engine.signature.parameter import Wrt
 from irgrad.engine.signature.slots import Slot
 from irgrad.engine.signature.status import failure
@@ -70,9 +70,7 @@ class Batched:
         self, kernel: Kernel, program: Callable[[], Program], name: str, *, in_axes: AxesSpec, layout: str,
         width: int | str, threads: int | None, reduce: str | None,
     ) -> None:  # fmt: skip
-        if not isinstance(kernel, Kernel):
-            raise SignatureError("not a kernel", because=f"got {type(kernel).__name__}",
-                                 fix='lib.kernel("name", "f64(f64[n] x, i64 n)") makes one')
+        kernel = plain_kernel(kernel)
         _choice("layout", layout, LAYOUTS)
         _choice("reduce", reduce, (None, "sum"))
         if width != "auto" and (isinstance(width, bool) or not isinstance(width, int) or not 1 <= width <= WIDEST):

@@ -16,7 +16,7 @@ import numpy as np
 from irgrad.engine.batches.batched import batch, batch_jvp, batch_value_and_grad
 from irgrad.engine.kernel.kernel import Kernel
 from irgrad.engine.kernel.run import like
-from irgrad.engine.kernel.select import scalar_output, selected
+from irgrad.engine.kernel.select import plain_kernel, scalar_output, selected
 from irgrad.engine.signature.parameter import Wrt
 from irgrad.engine.support.foreign import bridge_function
 from irgrad.rules.errors import ShapeError, SignatureError
@@ -37,9 +37,7 @@ class Broadcast:
     """
 
     def __init__(self, kernel: Kernel, wrt: Wrt, mode: str, threads: int | None) -> None:
-        if not isinstance(kernel, Kernel):
-            raise SignatureError("not a kernel", because=f"got {type(kernel).__name__}",
-                                 fix='lib.kernel("name", "f64(f64 x, f64 y)") makes one')  # fmt: skip
+        kernel = plain_kernel(kernel)
         arrays = [p.name for p in kernel.signature.parameters if p.shape]
         if arrays or len(kernel.output_positions) != 1:
             what = f"`{arrays[0]}` is an array" if arrays else f"it has {len(kernel.output_positions)} results"

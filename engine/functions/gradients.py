@@ -56,7 +56,10 @@ class Gradient:
 
     def valued(self) -> Gradient:
         """The same gradient together with the value."""
-        return self if self.with_value else Gradient(self.kernel, None, self.positions, with_value=True, of=self.of)
+        if self.with_value:
+            return self
+        names = tuple(self.kernel.signature.parameters[i].name for i in self.positions)  # sizes have positions, too
+        return Gradient(self.kernel, names[0] if self.single else names, None, with_value=True, of=self.of)
 
     @property
     def tape_bytes(self) -> int:
