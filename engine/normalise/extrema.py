@@ -17,7 +17,7 @@ memory of its own, since a start need not be loaded from anywhere.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from irgrad.engine.analyses.activity.facts import points_to
@@ -32,15 +32,15 @@ from irgrad.engine.ir.uses import uses_of
 from irgrad.engine.normalise.demote import close_loops
 from irgrad.engine.normalise.scratch import normal_form
 
-__all__ = ["address_extrema"]
+__all__ = ["Extremum", "address_extrema", "chosen", "running_extrema"]
 
 _FUNCTIONS = ("llvm.maxnum.", "llvm.minnum.", "llvm.maximumnum.", "llvm.minimumnum.")
 Uses = Mapping[Value, list[Instruction]]
 
 
 @dataclass(slots=True)
-class _Extremum:
-    """A running extremum: its phi in the header, its next value, what is loaded, the phis behind the loop."""
+class Extremum:
+    """A running extremum: its phi in the header, its next value, each item, the phis behind the loop."""
 
     loop: Loop
     phi: Instruction
@@ -53,7 +53,7 @@ def address_extrema(module: Module, root: Function) -> int:
     """Have the loops of a module find where their extrema are. Returns how many do."""
     if not normal_form(root):
         return 0
-    found = [(fn, one) for fn in module.functions.values() if fn.blocks and _promising(fn) for one in _extrema(fn)]
+    found = [(fn, one) for fn in module.functions.values() if fn.blocks for one in running_extrema(fn, _loaded)]
     if not found:
         return 0
     pointers = points_to(module, root)
@@ -65,22 +65,22 @@ def address_extrema(module: Module, root: Function) -> int:
     return count
 
 
-def _promising(fn: Function) -> bool:
-    """Whether a function has such a loop once the values of its loops leave them through phis."""
-    headers = [phi for loop in get(Loops, fn).all for phi in loop.header.phis if loop.latch is not None]
-    if not any(_item(phi.operands[-1], phi) or _item(phi.operands[0], phi) for phi in headers):
-        return False
+def _loaded(item: Instruction) -> bool:
+    return item.opcode == "load" and not item.volatile and not item.ordering
+
+
+def running_extrema(fn: Function, wanted: Callable[[Instruction], bool]) -> list[Extremum]:
+    """The extrema of items of one kind in the loops of a function. Values of its loops leave them through phis then."""
+    found = [(loop, phi) for loop in get(Loops, fn).all if loop.latch is not None for phi in loop.header.phis]
+    if not any((item := _item(o, phi)) is not None and wanted(item) for _, phi in found for o in phi.operands):
+        return []
     close_loops(fn)
-    return True
-
-
-def _extrema(fn: Function) -> list[_Extremum]:
     uses, loops = uses_of(fn.blocks), get(Loops, fn)
-    found = (_extremum(loop, phi, loops, uses) for loop in loops.all for phi in loop.header.phis)
-    return [one for one in found if one is not None]
+    extrema = (_extremum(loop, phi, loops, uses) for loop in loops.all for phi in loop.header.phis)
+    return [one for one in extrema if one is not None and wanted(one.item)]
 
 
-def _extremum(loop: Loop, phi: Instruction, loops: Loops, uses: Uses) -> _Extremum | None:
+def _extremum(loop: Loop, phi: Instruction, loops: Loops, uses: Uses) -> Extremum | None:
     if loop.latch is None or loop.preheader is None or not isinstance(phi.type, ty.FloatType):
         return None
     last = phi.operands[phi.blocks.index(loop.latch)]
@@ -95,11 +95,11 @@ def _extremum(loop: Loop, phi: Instruction, loops: Loops, uses: Uses) -> _Extrem
     dedicated = all(loop.contains(source) for exit_ in loop.exits for source in loops.cfg.preds(exit_))
     if not inside or not exits or not whole or not dedicated or any(user.opcode != "fcmp" for user in others):
         return None
-    return _Extremum(loop, phi, last, item, exits)
+    return Extremum(loop, phi, last, item, exits)
 
 
 def _item(last: Value, phi: Instruction) -> Instruction | None:
-    """What the next value of a phi is, if it is not the phi again: a load, with which the phi is compared."""
+    """What the next value of a phi is, if it is not the phi again, with which the phi is compared."""
     if not isinstance(last, Instruction):
         return None
     if last.opcode == "select" and isinstance(last.operands[0], Instruction) and last.operands[0].opcode == "fcmp":
@@ -109,13 +109,10 @@ def _item(last: Value, phi: Instruction) -> Instruction | None:
     else:
         return None
     others = [side for side in sides if side is not phi]
-    if len(others) != 1 or not isinstance(others[0], Instruction):
-        return None
-    item = others[0]
-    return item if item.opcode == "load" and not item.volatile and not item.ordering else None
+    return others[0] if len(others) == 1 and isinstance(others[0], Instruction) else None
 
 
-def _unwritten(pointers: Pointers, one: _Extremum) -> bool:
+def _unwritten(pointers: Pointers, one: Extremum) -> bool:
     """Whether nothing writes the memory that is loaded from. Scratch memory is written again for the next extremum: its
     address would have to be kept for each, and an adjoint that goes to some place of it costs more than the choices
     (measured: a Gaussian mixture over one workspace, 1.8 of the time)."""
@@ -123,7 +120,19 @@ def _unwritten(pointers: Pointers, one: _Extremum) -> bool:
     return bool(objects) and not objects & pointers.writes(pointers.root)
 
 
-def _rewrite(fn: Function, one: _Extremum) -> None:
+def chosen(at: Builder, one: Extremum, now: Value, before: Value) -> Value:
+    """One value where this iteration's item becomes the extremum, else another; in front of the builder's place is the
+    extremum's next value."""
+    phi, last = one.phi, one.last
+    if last.opcode == "select":
+        sides: list[Value] = [before if side is phi else now for side in last.operands[1:]]
+        return at.select(last.operands[0], *sides)
+    if last.args[0] is phi:  # the argument that the result equals, of two the first
+        return at.select(at.fcmp("une", last, phi), now, before)
+    return at.select(at.fcmp("oeq", last, one.item), now, before)
+
+
+def _rewrite(fn: Function, one: Extremum) -> None:
     phi, last, item, loop = one.phi, one.last, one.item, one.loop
     assert loop.preheader is not None and loop.latch is not None and last.block is not None
     align = max(item.align, ty.align_of(phi.type))
@@ -132,14 +141,7 @@ def _rewrite(fn: Function, one: _Extremum) -> None:
     Builder(loop.preheader, len(loop.preheader.instructions) - 1).store(start, slot, align)
     where = Builder(loop.header, 0).phi(ty.PTR, [(slot, loop.preheader)])
     at = Builder(last.block, last.block.instructions.index(last) + 1)
-    address = item.operands[0]
-    if last.opcode == "select":
-        sides: list[Value] = [where if side is phi else address for side in last.operands[1:]]
-        latest = at.select(last.operands[0], *sides)
-    elif last.args[0] is phi:  # the argument that the result equals, of two the first
-        latest = at.select(at.fcmp("une", last, phi), address, where)
-    else:
-        latest = at.select(at.fcmp("oeq", last, item), address, where)
+    latest = chosen(at, one, item.operands[0], where)
     where.operands.append(latest)
     where.blocks.append(loop.latch)
     places: dict[Value, Value] = {phi: where, last: latest}

@@ -24,6 +24,7 @@ from irgrad.engine.ir.assembly import link_assembly
 from irgrad.engine.ir.model import Function, Module
 from irgrad.engine.normalise.alternating import swap_alternating
 from irgrad.engine.normalise.complex_products import join_complex_products
+from irgrad.engine.normalise.computed_extrema import repeat_extrema
 from irgrad.engine.normalise.demote import close_loops
 from irgrad.engine.normalise.desugar import desugar
 from irgrad.engine.normalise.equal_phis import merge_alike
@@ -106,6 +107,7 @@ NORMALISE = (
     _rooted("reuse-scratch", reuse_scratch),
     _rooted("swap-alternating", swap_alternating),
     _rooted("address-extrema", address_extrema),
+    function_pass("repeat-extrema", _alone(repeat_extrema)),
     function_pass("close-loops", _alone(close_loops)),
 )
 
