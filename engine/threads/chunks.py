@@ -35,7 +35,7 @@ from irgrad.engine.ir.model import Block, ConstInt, Function, Instruction, Modul
 from irgrad.engine.ir.rewrite import declare
 from irgrad.engine.normalise.iterations import ITERATION, LOOP, OWN_PLACES, outline_loop
 
-__all__ = ["CHUNKS", "SharedLoops", "share_loops", "with_chunks"]
+__all__ = ["CHUNKS", "SharedLoops", "never_unrolled", "share_loops", "with_chunks"]
 
 CHUNKS = 16
 """The most chunks of a loop."""
@@ -71,7 +71,8 @@ def share_loops(module: Module, fn: Function) -> SharedLoops:
         loop = work.pop(0)
         place = _place(module, loop)
         dependence = Dependence(fn, Pointers(module, fn), Induction(fn))
-        why = not_promised(module, loop) and _carried(module, dependence, loop)
+        why = _short(dependence.induction, loop)
+        why = why or (not_promised(module, loop) and _carried(module, dependence, loop))
         own: set[Value] = set() if why else _own_places(dependence, loop)
         number = len(shared)
         names = f"{fn.name}.turn.{number}", f"{fn.name}.turns.{number}"
@@ -90,6 +91,23 @@ def share_loops(module: Module, fn: Function) -> SharedLoops:
 def _place(module: Module, loop: Loop) -> str:
     rows = (instr for block in reversed(loop.blocks) for instr in reversed(block.instructions))
     return next(filter(None, (locate(module, instr) for instr in rows)), "a loop")
+
+
+def _short(induction: Induction, loop: Loop) -> str:
+    """Why a loop is not worth a team; "" where it may be."""
+    most = induction.max_trip_count(loop)
+    few = most is not None and most.const is not None and most.const < CHUNKS
+    return f"it runs {most.const + 1} times at most" if few and most is not None and most.const is not None else ""
+
+
+def never_unrolled(module: Module, fn: Function) -> None:
+    """Loops of a function stay loops: LLVM would write all chunks one after the other."""
+    word = 1 + max((int(name[1:]) for name in module.metadata if name[1:].isdecimal()), default=-1)
+    module.metadata[f"!{word}"] = '!{!"llvm.loop.unroll.disable"}'
+    latches = [latch for loop in get(Loops, fn).all for latch in loop.latches]
+    for node, latch in enumerate(latches, start=word + 1):
+        module.metadata[f"!{node}"] = f"distinct !{{!{node}, !{word}}}"
+        latch.terminator.metadata["llvm.loop"] = f"!{node}"
 
 
 def _carried(module: Module, dependence: Dependence, loop: Loop) -> str:
@@ -182,6 +200,7 @@ def _write_runner(
     least = declare(module, "llvm.umin.i64", ty.I64, (ty.I64, ty.I64))
     end = at.call(least, [fn.args[0], ConstInt(ty.I64, CHUNKS - 1)])
     _loop(fn, entry, end, fn.args[count:], debug, lambda b, c: b.call(chunk, [c, *fn.args[:count]]))
+    never_unrolled(module, fn)
 
 
 def _loop(fn: Function, entry: Block, last: Value, starts: Sequence[Value], debug: str, body: _Body) -> None:

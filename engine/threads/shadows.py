@@ -24,6 +24,7 @@ from irgrad.engine.ir.locations import locate
 from irgrad.engine.ir.model import Argument, Block, Function, Instruction, Module, Value, is_zero
 from irgrad.engine.ir.uses import Uses, uses_of
 from irgrad.engine.normalise.iterations import ITERATION, LOOP, OWN_PLACES
+from irgrad.engine.threads.chunks import never_unrolled
 from irgrad.engine.threads.ownership import made_of, own_addresses, root_of
 from irgrad.rules.effects import facts
 
@@ -69,6 +70,7 @@ def mark_shadows(text: str, root: str) -> str:
     for name, fn in module.functions.items():
         if LOOP in name and fn.blocks and ITERATION not in name:
             fn.tail = INLINED
+            never_unrolled(module, fn)
     return to_text(module)
 
 

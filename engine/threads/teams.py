@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.loops import Loop, Loops
+from irgrad.engine.analyses.evolution.induction import Induction
+from irgrad.engine.analyses.evolution.trips import signed
 from irgrad.engine.codegen.prepare import prepare
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
@@ -63,7 +65,7 @@ def with_teams(text: str, root: str, bytes_of: Sequence[Bytes | None]) -> Teams:
             seen.add(id(loop.header))
             number = len(seen_names)
             seen_names.append(place)
-            why = _refused(loop)
+            why = _refused(loop) or _unnumbered(fn, loop)
             why = why or outline_loop(module, fn, loop, f"{TEAM}{number}.chunk", f"{TEAM}{number}")
             if why:
                 made.others.append(f"{place}: {why}")
@@ -108,6 +110,17 @@ def _refused(loop: Loop) -> str:
                 why = callee.args[0].attrs.partition(REFUSED)[2].partition('"')[0]
                 if why:
                     return why
+    return ""
+
+
+def _unnumbered(fn: Function, loop: Loop) -> str:
+    """Why a loop is none that runs each chunk once: where its own loop was unrolled, chunks are called by another."""
+    induction = Induction(fn)
+    for call in (i for block in loop.blocks for i in block.instructions if i.is_call):
+        if ITERATION in (call.callee_name or ""):
+            step = induction.form(call.args[0]).stride(loop)
+            if not step.is_const or signed(step.const) not in (1, -1):
+                return "its chunks are called one by one"
     return ""
 
 

@@ -69,3 +69,28 @@ def test_rows_of_an_array_are_chunks_own() -> None:
     f = lib.kernel("f", "void(f64[n,m] x, out f64[n] y, i64 n, i64 m)", threads=2)
     head = re.search(r"^define [^\n]*iteration\.0\([^\n]*", f.primal.stage.text, re.M)
     assert head is not None and head[0].count(OWN_PLACES) == 2
+
+
+def test_a_loop_of_constant_length() -> None:
+    """LLVM would write its sixteen chunks one after the other, or hand them to a loop around."""
+    lib = irgrad.load("""
+    #include <math.h>
+    double f(const double *x, long n) {
+        double s = 0;
+        for (long t = 0; t < n; t++) {
+            double y[64];
+            for (int i = 0; i < 64; i++) y[i] = sin(x[i] * t);
+            for (int i = 0; i < 64; i++) s = 0.5 * s + y[i];
+        }
+        return s;
+    }""")
+    f, plain = (lib.kernel("f", "f64(f64[64] x, i64 n)", threads=t) for t in (2, None))
+    x = np.linspace(0.0, 1.0, 64)
+    np.testing.assert_allclose(irgrad.grad(f)(x, 40), irgrad.grad(plain)(x, 40), rtol=1e-12)
+    np.testing.assert_allclose(f(x, 40), plain(x, 40), rtol=1e-12)
+
+
+def test_short_loops_stay() -> None:
+    module = read(LOOP.replace("READ", "%i").replace("WRITTEN", "%i").replace("i64 %next, %count", "i64 %next, 15"))
+    found = share_loops(module, module.functions["f"])
+    assert not found.shared and found.others[0].endswith("it runs 15 times at most")
