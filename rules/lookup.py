@@ -60,7 +60,7 @@ def _symbols() -> dict[str, Match]:
 
     for row in rows().values():
         for symbol, dtype in row.exact:
-            packed = dtype == "f32" and "f" in row.signature and _is_complex(row) and not symbol.startswith("__")
+            packed = dtype == "f32" and "f" in row.signature and _is_complex(row) and symbol[:1] == "c"
             add(symbol, Match(row, dtype, packed, errno=not symbol.startswith("__")))
     # hypot of the parts of one packed argument
     add("cabsf", Match(rows()["hypot"], "f32", packed=True, errno=True))
@@ -126,7 +126,7 @@ def _split(symbol: str) -> tuple[str, str | None]:
 @lru_cache(maxsize=4096)
 def find(symbol: str) -> Match | None:
     """The row for a call to `symbol`, or None. Reductions have no row: see `reduction`."""
-    if not symbol.startswith(("llvm.", "irgrad.")):
+    if not symbol.startswith(("llvm.", "irgrad.")) or symbol.startswith("irgrad.parts."):
         return _symbols().get(symbol)
     base, dtype = _split(symbol)
     base = base if symbol.startswith("llvm.") else f"irgrad.{base}"

@@ -8,6 +8,9 @@ simple ones.
     strtod(s, e)                x = strtod(s, &t) ; if (e) *e = s + (t - s) ; x
     __dynamic_cast(p, ...)      q = where the class is ; q ? p + (q - p) : null, or p - the base's offset if it is known
     llvm.ptrmask(p, m)          p + ((p & m) - p)
+    cexpf, cexpl, ...           of the parts: clang passes them in a vector, or in memory
+    cproj(z)                    infinite ? (infinity, copysign(0, im)) : z
+    scalb(x, n)                 n == trunc n ? ldexp(x, n) : NaN
     vector.reduce.op            the chain of scalar operations
     fshl, fshr                  two shifts and an or, where whole bytes move
     atomicrmw, cmpxchg (float)  load, operation, store (differentiated code runs a call in one thread)
@@ -39,6 +42,7 @@ from irgrad.engine.ir.model import (
     const_float,
 )
 from irgrad.engine.ir.rewrite import declare, replace_uses
+from irgrad.engine.runtime.complex_products import FUNCTIONS, PARTS
 
 BYVAL = re.compile(r"\bbyval\(([^()]*(?:\([^()]*\))?[^()]*)\)\s*")
 Rewrite = Callable[[Module, Builder, Instruction], Value | None]
@@ -80,6 +84,8 @@ def _rewrite_of(instr: Instruction) -> Rewrite | None:
         if name is not None:
             if name in CALLS:
                 return CALLS[name]
+            if name in COMPLEX and instr.args and _pair(instr, 0) is not None:
+                return _complex
             if name.startswith("llvm.threadlocal.address."):
                 return _thread_local
             if name.startswith("llvm.vector.reduce.") and name.split(".")[3] in REDUCTIONS:
@@ -130,6 +136,64 @@ def _modf(module: Module, b: Builder, instr: Instruction) -> Value:
     infinite = b.fcmp("oeq", _intrinsic(module, b, "fabs", x), const_float(x.type, float("inf")))
     fraction = b.select(infinite, const_float(x.type, 0.0), b.binary("fsub", x, integral))
     return _intrinsic(module, b, "copysign", fraction, x)
+
+
+def _pair(instr: Instruction, at: int) -> ty.Type | None:
+    """The type of the parts of a complex argument: two floats in a vector, two long doubles in memory."""
+    type_ = instr.args[at].type
+    if isinstance(type_, ty.VectorType):
+        return type_.elem if type_.count == 2 and type_.elem is ty.F32 else None
+    return ty.F80 if type_.is_ptr and isinstance(instr.callee, Function) and str(instr.callee.name)[-1] == "l" else None
+
+
+def _complex(module: Module, b: Builder, instr: Instruction) -> Value:
+    name, scalar = str(instr.callee_name), _pair(instr, 0)
+    assert scalar is not None
+    parts: list[Value] = []
+    for arg in instr.args:
+        if scalar is ty.F32:
+            parts += [b.extractelement(arg, 0), b.extractelement(arg, 1)]
+        else:
+            parts += [b.load(scalar, arg, 16), b.load(scalar, b.gep(ty.I8, arg, 16), 16)]
+    if name[:-1] in COMPLEX_SIZES:
+        real, swapped = COMPLEX_SIZES[name[:-1]]
+        fn = declare(module, real + name[-1], scalar, (scalar, scalar), PURE)
+        return b.call(fn, parts[::-1] if swapped else parts)
+    pair = ty.struct((scalar, scalar))
+    fn = declare(module, PARTS + name, pair, tuple(part.type for part in parts), PURE)
+    result = b.call(fn, parts)
+    if scalar is not ty.F32:
+        return result
+    low = b.insertelement(ConstUndef(instr.type, poison=True), b.extractvalue(result, 0), 0)
+    return b.insertelement(low, b.extractvalue(result, 1), 1)
+
+
+def _projection(module: Module, b: Builder, instr: Instruction) -> Value | None:
+    scalar = _pair(instr, 0) or instr.args[0].type
+    if scalar is ty.F32:
+        parts: list[Value] = [b.extractelement(instr.args[0], i) for i in (0, 1)]
+    elif len(instr.args) == 1:
+        parts = [b.load(scalar, instr.args[0], 16), b.load(scalar, b.gep(ty.I8, instr.args[0], 16), 16)]
+    else:
+        parts = list(instr.args)
+    infinity = const_float(scalar, float("inf"))
+    far = [b.fcmp("oeq", _intrinsic(module, b, "fabs", part), infinity) for part in parts]
+    either = b.binary("or", far[0], far[1])
+    zero = _intrinsic(module, b, "copysign", const_float(scalar, 0.0), parts[1])
+    values = [b.select(either, infinity, parts[0]), b.select(either, zero, parts[1])]
+    if scalar is ty.F32:
+        return b.insertelement(b.insertelement(ConstUndef(instr.type, poison=True), values[0], 0), values[1], 1)
+    return b.aggregate(instr.type, values)
+
+
+def _scalb(module: Module, b: Builder, instr: Instruction) -> Value:
+    x, n = instr.args
+    far = const_float(n.type, 1e5)
+    low = _intrinsic(module, b, "maxnum", n, const_float(n.type, -1e5))
+    by = b.cast("fptosi", _intrinsic(module, b, "minnum", low, far), ty.I32)
+    fn = declare(module, f"llvm.ldexp.{type_suffix(x.type)}.i32", x.type, (x.type, ty.I32), PURE)
+    whole = b.fcmp("oeq", _intrinsic(module, b, "trunc", n), n)
+    return b.select(whole, b.call(fn, [x, by]), const_float(x.type, float("nan")))
 
 
 def _realloc(module: Module, b: Builder, instr: Instruction) -> Value:
@@ -283,6 +347,7 @@ def _compare_exchange(_module: Module, b: Builder, instr: Instruction) -> Value:
 
 def _byval(_module: Module, b: Builder, instr: Instruction) -> Value:
     assert instr.call is not None
+    outside = isinstance(instr.callee, Function) and instr.callee.is_declaration
     for i, attrs in enumerate(instr.call.arg_attrs):
         found = BYVAL.search(attrs)
         if found is None:
@@ -294,7 +359,8 @@ def _byval(_module: Module, b: Builder, instr: Instruction) -> Value:
         copy = declare(_module, "llvm.memcpy.p0.p0.i64", ty.VOID, (ty.PTR, ty.PTR, ty.I64, ty.I1))
         b.call(copy, [cell, instr.operands[i], ConstInt(ty.I64, size), ConstInt(ty.I1, 0)])
         instr.operands[i] = cell
-        instr.call.arg_attrs[i] = BYVAL.sub("", attrs)
+        if not outside:  # what stands elsewhere takes its copy from the stack
+            instr.call.arg_attrs[i] = BYVAL.sub("", attrs)
     b.block.instructions.append(instr)
     return instr
 
@@ -339,7 +405,11 @@ def _size_of_text(module: Module, text: str) -> int:
     return ty.size_of(Cursor(module, text).type_())
 
 
+COMPLEX_SIZES = {"cabs": ("hypot", False), "carg": ("atan2", True)}
+COMPLEX = frozenset(stem + suffix for stem in (*FUNCTIONS, *COMPLEX_SIZES) for suffix in "fl")
 CALLS: dict[str, Rewrite] = {
+    "scalb": _scalb, "scalbf": _scalb, "scalbl": _scalb,
+    "cproj": _projection, "cprojf": _projection, "cprojl": _projection,
     "sincos": _sincos, "sincosf": _sincos, "sincosl": _sincos, "modf": _modf, "modff": _modf, "modfl": _modf,
     "realloc": _realloc, "posix_memalign": _posix_memalign, "__dynamic_cast": _dynamic_cast,
     **dict.fromkeys("strtod strtof strtold strtol strtoll strtoul strtoull".split(), _number_of_text),

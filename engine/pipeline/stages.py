@@ -41,7 +41,7 @@ from irgrad.engine.normalise.reinterpret.unions import move_unions
 from irgrad.engine.normalise.scratch import reuse_scratch
 from irgrad.engine.normalise.unify_returns import unify_returns
 from irgrad.engine.runtime.approximations import link_approximations
-from irgrad.engine.runtime.complex_products import link_complex_products
+from irgrad.engine.runtime.complex_products import link_complex_parts, link_complex_products
 from irgrad.engine.runtime.helpers import link_arena
 from irgrad.engine.runtime.persistent_memory import link_kept
 from irgrad.engine.runtime.strong_products import link_strong
@@ -123,6 +123,7 @@ LINK = (
     text_pass("link-zero-tests", link_idle),
     text_pass("link-strong-products", link_strong),
     text_pass("link-complex-products", link_complex_products),
+    text_pass("link-complex-parts", link_complex_parts),
     text_pass("link-approximations", link_approximations),
     text_pass("link-assembly", link_assembly),
     text_pass("link-persistent-memory", link_kept),

@@ -157,7 +157,9 @@ def symbol_of(row: Row, dtype: str) -> str:
     suffix = {"f64": "", "f32": "f"}[dtype]
     wanted = [base + suffix for base in row.libm] + [s for s, kind in row.exact if kind == dtype]
     for symbol in wanted:
-        if resolve(symbol):
+        match = find(symbol)
+        packed = match is not None and match.packed  # both parts in one vector: called by its parts
+        if symbol.startswith("irgrad.parts.") or (resolve(symbol) and not packed):
             return symbol
     plain = [base for base in row.llvm if not base.startswith("experimental.")]
     return f"llvm.{plain[0]}.{dtype}" if plain else ""

@@ -2,7 +2,7 @@
 
 Each is holomorphic, so with f' = p + iq the Jacobian of (re, im) is ((p, -q), (q, p)) for each complex argument.
 A complex argument takes two places of the signature. Clang passes `float complex` as one <2 x float> (see
-`Match.packed`).
+`Match.packed`) and `long double complex` in memory; `irgrad.parts.cexpf` and the like take both parts apart.
 """
 
 from __future__ import annotations
@@ -86,10 +86,14 @@ def _div(a: Expr, b: Expr, c: Expr, d: Expr, y: C) -> tuple[tuple[Expr, ...], ..
 row("complex.div", "ffff", _div, outputs=STRUCT, libm="", exact=_names("div"), domain=(0.3, 3))
 
 
+def _spellings(name: str) -> list[tuple[str, str]]:
+    return [(name, "f64"), (name + "f", "f32"), (f"irgrad.parts.{name}f", "f32"), (f"irgrad.parts.{name}l", "f80")]
+
+
 def _holomorphic(name: str, slope: Callable[[C, C], C], low: float = 0.2, high: float = 1.5) -> None:
     """A row for the C function `name` of one complex argument with derivative slope(z, y)."""
     row(name, "ff", lambda a, b, y: _jacobian(slope((a, b), y)), outputs=STRUCT, libm="",
-        exact=[(name, "f64"), (name + "f", "f32")], domain=(low, high))  # fmt: skip
+        exact=_spellings(name), domain=(low, high))  # fmt: skip
 
 
 _holomorphic("cexp", lambda z, y: y)
@@ -115,6 +119,6 @@ def _cpow(a: Expr, b: Expr, c: Expr, d: Expr, y: C) -> tuple[tuple[Expr, ...], .
     return _jacobian(_mul((c, d), _mul(y, _inverse((a, b)))), _mul(y, _log((a, b))))
 
 
-row("cpow", "ffff", _cpow, outputs=STRUCT, libm="", exact=[("cpow", "f64"), ("cpowf", "f32")], domain=(0.3, 1.5))
+row("cpow", "ffff", _cpow, outputs=STRUCT, libm="", exact=_spellings("cpow"), domain=(0.3, 1.5))
 row("carg", "ff", lambda a, b, y: (-((b / hypot(a, b)) / hypot(a, b)), (a / hypot(a, b)) / hypot(a, b)), libm="",
     exact=[("carg", "f64"), ("cargf", "f32")], domain=(0.2, 2))  # fmt: skip

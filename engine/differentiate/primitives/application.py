@@ -28,7 +28,7 @@ def application(unit: Unit, instr: Instruction) -> Application | None:
         if not isinstance(callee, Function) or callee.name is None or not callee.is_declaration:
             return None
         match = lookup.find(callee.name)
-        if match is None or match.packed:  # two places of the signature in one <2 x float>: not taken apart yet
+        if match is None or match.packed:  # two places of the signature in one <2 x float>: `desugar` takes it apart
             return None
         parts = any(isinstance(o, tuple) and o[0] == "ret" for o in match.row.outputs)
         type_ = instr.type.elem if parts and isinstance(instr.type, ty.VectorType) else None

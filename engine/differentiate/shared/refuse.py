@@ -50,8 +50,6 @@ def refuse_bits(unit: Unit, instr: Instruction, what: str) -> Unsupported:
 def missing(unit: Unit, instr: Instruction) -> MissingRuleError:
     """An active call to a function with neither body nor rule."""
     from irgrad.engine.ir.printer import instruction_to_text
-    from irgrad.rules import lookup
-
     callee = instr.callee
     name = callee.name if isinstance(callee, Function) else None
     because = unit.activity.why(instr) or "an active value flows through it"
@@ -73,13 +71,6 @@ def missing(unit: Unit, instr: Instruction) -> MissingRuleError:
         return MissingRuleError(
             "the derivative of a host rule", where=place(unit, instr), because="its body is Python: nothing follows it",
             fix="partials or a rule with `ctx`, which are differentiated again",
-        )  # fmt: skip
-    match = lookup.find(name)
-    if match is not None and match.packed:
-        return MissingRuleError(
-            "a function of `float complex` numbers", where=place(unit, instr), which=instruction_to_text(instr).strip(),
-            because=f"`{name}` takes both parts in one vector, which is not taken apart yet",
-            fix=f"compute in `double complex` (`{name.removesuffix('f')}`), or write the parts out in real functions",
         )  # fmt: skip
     if name.startswith("llvm.x86."):
         return MissingRuleError(

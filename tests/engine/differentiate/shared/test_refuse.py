@@ -98,7 +98,6 @@ def test_an_external_global_with_active_values() -> None:
 
 
 def test_a_missing_rule_says_what_fits_almost_and_what_to_write(tmp_path: Path) -> None:
-    import irgrad
     from irgrad.engine import grad
     from irgrad.rules import Active, Activity, f32, layer, rule
 
@@ -123,10 +122,3 @@ def test_a_missing_rule_says_what_fits_almost_and_what_to_write(tmp_path: Path) 
     assert "the nearest rule is outside(a: Active[f32], b: Activity, n: Activity) at test_refuse.py:" in text
     assert "a is Active[f64], the rule wants Active[f32]" in text
     assert '@rule("outside")\n          def _(a0, a1, a2): return ..., ...' in text
-
-
-def test_packed_complex_numbers_are_named() -> None:
-    source = "#include <complex.h>\nfloat f(float x, float y) { float complex z = cexpf(x + y * I); return crealf(z); }"
-    kernel = irgrad.load(source).kernel("f")
-    with pytest.raises(irgrad.MissingRuleError, match=r"(?s)`float complex` numbers.*`double complex` \(`cexp`\)"):
-        irgrad.engine.grad(kernel, wrt="x")(0.3, 0.4)
