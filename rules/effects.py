@@ -102,6 +102,8 @@ _STOPS = CallFacts("inactive", reads=None, inactive=True, noreturn=True)
 _CONSTANT = CallFacts("inactive", reads=None, writes=None, inactive=True)
 _STREAM = CallFacts("inactive", reads=None, returns=0, inactive=True)
 _MESSAGE = CallFacts("inactive", reads=(0, 1), writes=(0,), inactive=True)
+_WRITTEN = CallFacts("inactive", reads=None, writes=(0,), inactive=True, writes_errno=True)
+_TEXT = CallFacts("inactive", reads=None, writes=None, captures=(0,), returns=0, inactive=True)
 _METHOD = CallFacts("inactive", reads=None, writes=(0, 1), inactive=True)
 
 
@@ -222,6 +224,10 @@ _VARIABLE_ARGUMENTS = CallFacts("inactive", reads=None, writes=(0,), captures=(0
 _INTRINSIC_TYPE = re.compile(r"(?:nx)?(?:v\d+)?(?:b?f\d+|ppcf128|i\d+|p\d+)")
 _RUST = re.compile(r"_R\w*7___rustc\d+(___?rust_(?:alloc_zeroed|alloc|dealloc|realloc))")
 _RUST_PRINT = re.compile(r"_R\w*3std2io5stdio\d+_?_(?:e?print)|_ZN3std2io5stdio\d+_e?print17h")
+# output of Fortran: numbers and texts go to a statement that is begun and ended
+_FORTRAN_STATEMENT = re.compile(r"_FortranAio(?:Output|Set|Enable|End)\w+")
+_FORTRAN_BEGIN = re.compile(r"_FortranAioBegin(?:External\w*Output|OpenUnit|OpenNewUnit|Close|Flush|Rewind|Endfile)")
+_FORTRAN_TEXT = re.compile(r"_FortranAioBeginInternal\w*Output")
 _CXX_THROW = re.compile(r"_ZNK?St(?:3__1)?\d+__throw_|_ZSt\d+__throw_|_ZNSt3__1\d+__throw_|_ZNKSt3__1\d*.*__throw_")
 _CXX_STREAM = re.compile(
     r"_ZNSo|_ZStlsI|_ZSt16__ostream_insert|_ZSt4endlI|_ZSt5flushI|_ZNSt3__113basic_ostream|"
@@ -326,8 +332,12 @@ def _by_pattern(symbol: str) -> CallFacts | None:
         return _table()["__" + rust.group(1).lstrip("_")]
     if _CXX_THROW.match(symbol) or symbol.startswith(("_ZN4core9panicking", "_ZN3std9panicking")):
         return _STOPS
-    if _RUST_PRINT.match(symbol):
+    if _RUST_PRINT.match(symbol) or _FORTRAN_BEGIN.fullmatch(symbol):
         return _PRINTS
+    if symbol.startswith("_FortranAio"):
+        if _FORTRAN_STATEMENT.fullmatch(symbol):
+            return _WRITTEN
+        return _TEXT if _FORTRAN_TEXT.fullmatch(symbol) else None
     if _CXX_STREAM.match(symbol):
         return _STREAM
     if _CXX_MESSAGE.fullmatch(symbol):

@@ -2,8 +2,8 @@
 
 flang passes arguments by reference; assumed-shape arrays come as descriptors, which wrappers build (`checked.py`) from
 what the debug information says of the parameters. Its own optimiser expands intrinsic functions and array expressions
-(`-O1`); what is left to its run-time library has no derivative. `stop` and `error stop` are failures of the kernel.
-Procedures go by the names of the source: `energy`, `model::energy`.
+(`-O1`); what is left to its run-time library is in `fortran_runtime.c`. `stop` and `error stop` are failures of the
+kernel. Procedures go by the names of the source: `energy`, `model::energy`.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def compile_fortran(path: Path, options: Options, display: str | None = None) ->
              *(f"-I{folder}" for folder in options.include),
              *(f"-D{name}={value}" for name, value in options.define), *options.flags]  # fmt: skip
     source = path.read_bytes()
-    key = fingerprint("fortran-ir-2", version, shown, str(path.resolve()), source, *words)
+    key = fingerprint("fortran-ir-3", version, shown, str(path.resolve()), source, *words)
     store = default_cache()
     hit = cached_compilation(store.get("ir", key))
     if hit is not None:

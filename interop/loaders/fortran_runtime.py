@@ -1,20 +1,22 @@
 """The run-time library of Fortran: what flang's modules call, linked into them from `fortran_runtime.c`.
 
-flang's own library is compiled C++, into which no derivative can look. Input and output are not in ours.
+flang's own library is compiled C++, into which no derivative can look. Output statements, which need no derivative, go
+to it; input is in neither.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from math import prod
 from pathlib import Path
 
-from irgrad.interop.loaders.compiler import Options, compile_source
+from irgrad.interop.loaders.compiler import Options, compile_source, run_compiler
 from irgrad.interop.loaders.library_parts import declared, with_parts
+from irgrad.rules.errors import LoadError
 
-__all__ = ["complete"]
+__all__ = ["complete", "open_library"]
 
 _SOURCE = Path(__file__).with_name("fortran_runtime.c")
 _FLAGS = ("-std=gnu11", "-w", "-g0", "-O2", "-Xclang", "-disable-llvm-passes", "-ffp-contract=off")
@@ -51,6 +53,47 @@ def complete(text: str) -> str:
         return text
     types = tuple(_types(text))
     return with_parts(text, lambda name: str(_SOURCE) if name in known else None, lambda source: _runtime(types))
+
+
+def open_library(text: str, flang: Callable[[], tuple[str, str]]) -> str:
+    """The text; flang's own library is opened where the module has input or output. `flang` finds the compiler.
+
+    Raises LoadError where flang comes without it.
+    """
+    if "@_FortranAio" in text:
+        _open(flang()[0])
+    return text
+
+
+@cache
+def _open(flang: str) -> None:
+    """A shared library of what flang links into programs, opened for good."""
+    import ctypes
+
+    from irgrad.engine.codegen.cache import default_cache, fingerprint
+    from irgrad.engine.support.scratch import scratch_folder
+
+    archive = Path(run_compiler([flang, "-print-resource-dir"]).stdout.strip())
+    found = next(iter(sorted(archive.glob("lib/**/libflang_rt.runtime.a"))), None)
+    if found is None:
+        raise LoadError("the run-time library of Fortran was not found", which="libflang_rt.runtime.a",
+                        because=f"the program has input or output, and it is not below {archive}",
+                        fix="install the library that belongs to flang   or   leave output statements out")  # fmt: skip
+    store, key = default_cache(), fingerprint("fortran-io", str(found), str(found.stat().st_mtime_ns))
+    with scratch_folder("fortran") as scratch:
+        library = Path(scratch, "io.so")
+        kept = store.get("so", key)
+        if kept is None:
+            done = run_compiler([flang, "-shared", "-Wl,-s", "-o", str(library), "-Wl,--whole-archive", str(found),
+                                 "-Wl,--no-whole-archive"])  # fmt: skip
+            if done.returncode != 0 or not library.exists():
+                raise LoadError("the run-time library of Fortran cannot be linked", which=str(found),
+                                because=done.stderr.strip() or f"exit status {done.returncode}",
+                                fix="install a linker (binutils)   or   leave output statements out")  # fmt: skip
+            store.put("so", key, library.read_bytes())
+        else:
+            library.write_bytes(kept)
+        ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)  # never closed
 
 
 def _runtime(types: tuple[str, ...] = ()) -> str:

@@ -87,6 +87,13 @@ def _with_libstd(text: str) -> str:
     return open_library(text)
 
 
+def _with_flang(text: str) -> str:
+    from irgrad.interop.loaders.fortran import find_flang
+    from irgrad.interop.loaders.fortran_runtime import open_library
+
+    return open_library(text, find_flang)
+
+
 _LINE = '#line 1 "{name}"\n'
 
 LANGUAGES: tuple[Language, ...] = (
@@ -95,7 +102,7 @@ LANGUAGES: tuple[Language, ...] = (
              types=TYPES),
     Language("zig", (".zig",), _zig),
     Language("rust", (".rs",), _rust, complete=_with_libstd, types=("-Cdebuginfo=2",), fails=True),
-    Language("fortran", (".f90", ".f95", ".f03", ".f08", ".F90"), _fortran, fails=True),
+    Language("fortran", (".f90", ".f95", ".f03", ".f08", ".F90"), _fortran, complete=_with_flang, fails=True),
     Language("ll", (".ll",), _text, trusted=False),
     Language("bc", (".bc",), _bitcode, trusted=False, text=False),
 )

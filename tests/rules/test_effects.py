@@ -145,3 +145,20 @@ def test_exceptions_copy_their_message() -> None:
         assert found is not None and (found.reads, found.writes) == ((0, 1), (0,))
     other = facts("_ZNSt11logic_errorD1Ev")
     assert other is not None and other.reads is None
+
+
+@pytest.mark.parametrize(
+    ("symbol", "known"),
+    [
+        ("_FortranAioBeginExternalListOutput", True),
+        ("_FortranAioBeginInternalFormattedOutput", True),
+        ("_FortranAioOutputReal64", True),
+        ("_FortranAioEndIoStatement", True),
+        ("_FortranAioBeginOpenUnit", True),
+        ("_FortranAioBeginExternalListInput", False),
+        ("_FortranAioInputReal64", False),
+    ],
+)
+def test_output_of_fortran_has_no_derivative_and_input_is_not_known(symbol: str, known: bool) -> None:
+    found = facts(symbol)
+    assert (found is not None and found.inactive) == known

@@ -13,7 +13,7 @@ from toolchains import needs_flang
 
 import irgrad
 from irgrad import engine
-from irgrad.interop.loaders.fortran_runtime import complete
+from irgrad.interop.loaders.fortran_runtime import complete, open_library
 
 RNG = np.random.default_rng(1)
 X, A, B = RNG.normal(size=7), RNG.normal(size=(3, 4)), RNG.normal(size=3)
@@ -122,6 +122,75 @@ end module
         for call in (kernel, lambda y: engine.jacrev(kernel)(y)):
             with pytest.raises(irgrad.KernelError, match="leaves `y` with another shape, or not allocated"):
                 call(np.array(bad))
+
+
+@needs_flang
+def test_output_is_kept_and_has_no_derivative(tmp_path: Path) -> None:
+    file = tmp_path / "log.txt"
+    source = f"""
+module m
+contains
+  function f(x) result(s)
+    real(8), intent(in) :: x(:)
+    real(8) :: s
+    character(len=20) :: text
+    integer :: i
+    open(unit=17, file="{file}")
+    s = 0
+    do i = 1, size(x)
+      s = s + x(i)**2
+      write(17, '(a, i3, f8.3)') "step", i, s
+    end do
+    write(text, '(a, i0)') "n=", size(x)
+    write(17, *) trim(text), x(1:2) > 0
+    close(17)
+  end function
+end module
+"""
+    kernel = irgrad.load(source, language="fortran").kernel("f", "f64(f64[n] x)")
+    x = np.array([1.0, -2.0])
+    np.testing.assert_array_equal(engine.grad(kernel)(x), 2 * x)
+    assert file.read_text().splitlines() == ["step  1   1.000", "step  2   5.000", " n=2 T F"]
+    assert engine.check(kernel, x).ok
+
+
+@needs_flang
+def test_input_is_a_constant_or_refused() -> None:
+    source = """
+module m
+contains
+  function f(x) result(s)
+    real(8), intent(in) :: x
+    real(8) :: s
+    character(len=5) :: text
+    text = "2.5"
+    read (text, *) s
+    s = s * x
+  end function
+end module
+"""
+    kernel = irgrad.load(source, language="fortran").kernel("f", "f64(f64 x)")
+    assert (kernel(2.0), engine.grad(kernel)(2.0)) == (5.0, 2.5)
+    over = source.replace('text = "2.5"', 'text = "2.5"; s = x * x')
+    with pytest.raises(irgrad.Unsupported, match=r"(?s)<string>:9.*_FortranAio"):
+        engine.grad(irgrad.load(over, language="fortran").kernel("f", "f64(f64 x)"))(2.0)
+
+
+def test_a_library_that_is_not_there(tmp_path: Path) -> None:
+    text = "declare ptr @_FortranAioBeginExternalListOutput(i32, ptr, i32)\n"
+    fake = tmp_path / "flang"
+    fake.write_text(f"#!/bin/sh\necho {tmp_path}\n")
+    fake.chmod(0o755)
+    with pytest.raises(irgrad.LoadError, match=r"(?s)run-time library of Fortran was not found.*output statements"):
+        open_library(text, lambda: (str(fake), ""))
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "libflang_rt.runtime.a").write_text("")
+    other = tmp_path / "other"
+    other.write_text(f"#!/bin/sh\ntest $1 = -shared && echo no ld >&2 && exit 1\necho {tmp_path}\n")
+    other.chmod(0o755)
+    with pytest.raises(irgrad.LoadError, match=r"(?s)cannot be linked.*no ld"):
+        open_library(text, lambda: (str(other), ""))
+    assert open_library("", lambda: ("", "")) == ""
 
 
 @needs_flang
