@@ -54,12 +54,12 @@ class Gradient:
         active = (*self.positions, self.target)
         return self.kernel.primal.vjp(active) if self.with_value else self.kernel.primal.pullback(active)
 
-    def valued(self) -> Gradient:
-        """The same gradient together with the value."""
-        if self.with_value:
+    def valued(self, kernel: Kernel | None = None) -> Gradient:
+        """The same gradient together with the value. kernel: of this one, which has the same arguments."""
+        if self.with_value and kernel is None:
             return self
         names = tuple(self.kernel.signature.parameters[i].name for i in self.positions)  # sizes have positions, too
-        return Gradient(self.kernel, names[0] if self.single else names, None, with_value=True, of=self.of)
+        return Gradient(kernel or self.kernel, names[0] if self.single else names, None, with_value=True, of=self.of)
 
     @property
     def tape_bytes(self) -> int:

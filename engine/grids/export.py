@@ -33,8 +33,7 @@ def gradient_grid(gradient: Gradient, name: str, shared: Collection[str] = (), *
 
     Raises SignatureError for a name that is no argument, Unsupported for what a device cannot run.
     """
-    kernel = for_device(gradient.kernel)
-    gradient = type(gradient)(kernel, None, gradient.positions, with_value=True, of=gradient.of)
+    gradient = gradient.valued(for_device(gradient.kernel))
     parameters, slots = arranged(gradient, shared)
     return open_grid(gradient.program, name, parameters, slots, device=device)
 

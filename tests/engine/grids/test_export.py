@@ -55,3 +55,13 @@ def test_arguments_that_cannot_be_shared() -> None:
         gradient_grid(_gradient(), "f_grad", ("q",))
     with pytest.raises(SignatureError, match="`x` is differentiated, and cannot be shared"):
         gradient_grid(_gradient(), "f_grad", ("x",))
+
+
+def test_sizes_that_come_first() -> None:
+    source = "double f(int n, const double *a, double q, const double *b) { double s = 0; " \
+        "for (int i = 0; i < n; i++) s += a[i] * a[i] + q * b[i]; return s; }\n"  # fmt: skip
+    gradient = engine.grad(irgrad.load(source).kernel("f", "f64(i32 n, f64[n] a, f64 q, f64[n] b)"), wrt=("b", "q"))
+    parameters, _ = arranged(gradient.valued(), ())
+    assert [p.name for p in parameters] == ["n", "a", "q", "q_grad", "b", "b_grad", "value"]
+    text = gradient_grid(gradient, "g")
+    assert "ptr noalias %q_grad, ptr noalias %b, ptr noalias %b_grad, ptr noalias %value" in text
