@@ -37,6 +37,8 @@ SQ, COPY = "f64(f64[n] x, i64 n)", "void(f64[n] x, out f64[n] y, i64 n)"
 sq, copy, solve = lib.kernel("sq", SQ), lib.kernel("copy", COPY), lib.kernel("solve", "i32(f64[n] a, out f64[n] x, i64 n)")
 scale = lib.kernel("scale", "f64(f64 a, f64[n] x, i64 n)")
 x = np.arange(1.0, 4)
+bodies = ig.load("struct body { double m, v; }; double momentum(const struct body *b) { return b->m * b->v; }").kernel(
+    "momentum", "struct body { f64 m; f64 v; }; f64(body[] b)")
 '''
 
 
@@ -158,4 +160,14 @@ TABLE = [
           'run("grad", "outside.c", "f", "--wrt", "x", "-o", "g.o", "--link", "inside.c")'),
     Wrong('lib.kernel("twice", "void(scratch f64[n] x, i64 n)")', "SignatureError", "`inout` where it is read before",
           'lib.kernel("twice", "void(inout f64[n] x, i64 n)")'),
+    Wrong('ig.load("")', "LoadError", 'load("file.c")', 'ig.load("own.c")'),
+    Wrong('ig.load("double h_(double); double f(double x) { return h_(x); }", link="-lnothere")', "LoadError", "install it, or name its file",
+          'ig.load("double own(double); double f(double x) { return own(x); }", link="./libown.so").kernel("f")(2.0)'),
+    Wrong('ig.batch_grad(bodies, in_axes=None)', "SignatureError", "its attribute `kernel`", 'ig.batch_grad(bodies.kernel, in_axes=0)'),
+    Wrong('ig.primal("sin", "f64(f64 x)")', "LoadError", "declare a function of another name", 'ig.primal("own_sin", "f64(f64 x)")(np.sin)'),
+    Wrong('ig.primal("own_cos", np.cos)', "SignatureError", '@irgrad.primal("own_cos", "f64(f64 x)")', 'ig.primal("own_cos", "f64(f64 x)")(np.cos)'),
+    Wrong('ig.grad(lib.kernel("solve", "i32(f64[n] a, out f64[n] x, i64 n)"), wrt="a", of="x")', "ActivityError", "jacrev(kernel)",
+          'ig.jacrev(lib.kernel("solve", "i32(f64[n] a, out f64[n] x, i64 n)"))(x)'),
+    Wrong('ig.grad(ig.load("int f(double x) { return x > 0; }").kernel("f"))', "ActivityError", "return a floating-point number",
+          'ig.grad(ig.load("double f(double x) { return x > 0; }").kernel("f"))(1.0)'),
 ]  # fmt: skip
