@@ -201,6 +201,10 @@ def _optimise(module: Any, machine: Any) -> None:
     options.loop_interleaving = False
     options.loop_unrolling = True
     builder = llvm.create_pass_builder(machine, options)
+    first = llvm.create_new_module_pass_manager()  # what only its wrapper calls has one caller less from then on, so
+    first.add_always_inliner_pass()  # that functions which it alone calls are inlined as in a program of the user's
+    first.add_global_dead_code_eliminate_pass()
+    first.run(module, builder)
     builder.getModulePassManager().run(module, builder)
 
 

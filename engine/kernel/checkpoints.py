@@ -35,6 +35,9 @@ def memory(text: object) -> int:
 def checkpoints(said: Mapping[Any, Any] | None, tape_memory: object = None) -> tuple[tuple[str, str], ...]:
     """The choices as (place, words). Raises IRGradError for one that makes no sense."""
     rows: list[tuple[str, str]] = []
+    if said is not None and not isinstance(said, Mapping):
+        raise IRGradError(f"checkpoint={said!r} is no choice", because="a choice is for a loop, by its file and line",
+                          fix='checkpoint={"solve.c:41": 32}, or tape_memory="512MB" for all loops')  # fmt: skip
     for place, choice in (said or {}).items():
         words = str(choice)
         number = words.isdecimal() and int(words) > 0

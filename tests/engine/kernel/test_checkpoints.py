@@ -44,6 +44,13 @@ def test_no_choice(choice: Any) -> None:
     assert "to fix" in str(refused.value)
 
 
+@pytest.mark.parametrize("said", [8, "recompute", [32]])
+def test_a_choice_is_for_a_loop(said: Any) -> None:
+    with pytest.raises(ig.IRGradError, match="is no choice") as refused:
+        checkpoints(said)
+    assert "by its file and line" in str(refused.value)
+
+
 def test_bytes_of_arrays() -> None:
     slots = primal_slots(ig.Signature("f64(f64[n,2] x, f32[n*m+1] y, i32 n, i64 m, f64[k] z)"))
     assert bytes_of(slots) == (
