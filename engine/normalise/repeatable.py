@@ -7,7 +7,7 @@ that memory have to be known before the loop: of a whole object, or of what the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, TypeAlias
@@ -186,23 +186,30 @@ class Repeatable:
         return mask
 
     def _begins_in_call(self, obj: Object) -> bool:
-        """Whether an object is made by what the loop calls, and by nobody else."""
+        """Whether an object is made by what the loop calls, and was not there before: nobody else makes it, or it is a
+        variable of a function that is not under way while the loop runs."""
         made = obj.function
-        return made in self._inside and made is not self.fn and not self._called_outside(made)
+        if made is None or made not in self._inside or made is self.fn:
+            return False
+        return made not in self._outside or (obj.kind == "alloca" and self.fn not in self._called(made.instructions()))
 
-    def _called_outside(self, fn: Function | None) -> bool:
-        """Whether a function is reached by other ways than through the loop."""
-        inside = self._inside
-        for caller in self.pointers.functions:
-            if caller in inside:
-                continue
-            for instr in caller.instructions():
-                within = caller is self.fn and self.loop.contains(instr.block)
-                if instr.is_call and not within and fn in (self.pointers.callees(instr) or ()):
-                    return True
-                if instr.is_call and not within and any(c in inside for c in self.pointers.callees(instr) or ()):
-                    return True
-        return False
+    @cached_property
+    def _outside(self) -> set[Function]:
+        """Functions that are reached by other ways than through the loop."""
+        others = [fn for fn in self.pointers.functions if fn is self.fn or fn not in self._inside]
+        return self._called(instr for fn in others for instr in fn.instructions()
+                            if fn is not self.fn or not self.loop.contains(instr.block))  # fmt: skip
+
+    def _called(self, instructions: Iterable[Instruction]) -> set[Function]:
+        """The functions that these instructions call, and those that these call."""
+        found: set[Function] = set()
+        work = [instr for instr in instructions if instr.is_call]
+        for call in work:  # grows
+            for callee in self.pointers.callees(call) or ():
+                if callee not in found and callee.blocks:
+                    found.add(callee)
+                    work += [instr for instr in callee.instructions() if instr.is_call]
+        return found
 
     def _scratch(self, variable: Instruction) -> bool:
         """Whether the life of a variable begins in an iteration, and nothing outside of the loop uses it."""

@@ -105,3 +105,59 @@ def test_sizes_that_are_no_parameters() -> None:
         kernel = ig.load(source).kernel("f", "void(inout f64[300] x)", **options)
         rows.append(ig.vjp(kernel, x)[1](np.ones(300))[0])
     np.testing.assert_allclose(rows[1], rows[0], rtol=1e-12)
+
+
+USED_BEFORE = r"""__attribute__((noinline)) static double smooth(const double *x, long n) {
+    double w[8], s = 0;
+    for (int i = 0; i < 8; i++) w[i] = sin(x[i % n] + i);
+    for (int i = 0; i < 8; i++) s += w[i] * w[(i + 3) % 8];
+    return s;
+}
+double f(const double *x, long n, long steps) {
+    double *y = malloc(n * sizeof *y), s = smooth(x, n);
+    for (long i = 0; i < n; i++) y[i] = x[i];
+    for (long t = 0; t < steps; t++)
+        for (long i = 0; i < n; i++) y[i] = 0.5 * y[i] + 0.1 * smooth(y, n);
+    for (long i = 0; i < n; i++) s += y[i];
+    free(y);
+    return s;
+}"""
+UNDER_WAY = r"""static double g(const double *x, double *outer, long n, long depth, long steps);
+__attribute__((noinline)) static double loop(const double *x, double *outer, long n, long depth, long steps) {
+    double s = 0;
+    for (long t = 0; t < steps; t++) {
+        outer[t % 4] = sin(outer[(t + 1) % 4]) * x[t % n];
+        if (depth > 0) s += 0.1 * g(x, outer, n, depth - 1, steps);
+        s += outer[t % 4];
+    }
+    return s;
+}
+__attribute__((noinline)) static double g(const double *x, double *outer, long n, long depth, long steps) {
+    double w[4];
+    for (int i = 0; i < 4; i++) w[i] = outer[i] * x[i % n];
+    double s = loop(x, w, n, depth, steps);
+    for (int i = 0; i < 4; i++) s += w[i] * outer[i];
+    return s;
+}
+double f(const double *x, long n, long steps) {
+    double w[4] = {x[0], 1, x[1], 2};
+    return g(x, w, n, 1, steps);
+}"""
+
+
+@pytest.mark.filterwarnings("error")
+def test_variables_of_functions_that_ran_before_the_loop_as_well() -> None:
+    x = np.array([0.3, -0.5, 0.8])
+    library = ig.load(HEAD + USED_BEFORE)
+    wanted = ig.grad(library.kernel("f", SIGNATURE))(x, 7)
+    np.testing.assert_array_equal(ig.grad(library.kernel("f", SIGNATURE, tape_memory="1kB"))(x, 7), wanted)
+
+
+def test_variables_of_functions_that_are_under_way() -> None:
+    """The loop writes to a variable of the function around it, which it calls once more."""
+    x = np.array([0.3, -0.5, 0.8])
+    library = ig.load(HEAD + UNDER_WAY)
+    wanted = ig.grad(library.kernel("f", SIGNATURE))(x, 7)
+    with pytest.warns(WholeTape, match="the bytes of alloca %w"):
+        found = ig.grad(library.kernel("f", SIGNATURE, tape_memory="1kB"))(x, 7)
+    np.testing.assert_allclose(found, wanted, rtol=1e-13)
