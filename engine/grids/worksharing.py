@@ -5,6 +5,10 @@ the one whose condition reads the upper bound. The mark is a node of the loop's 
 calls are gone, nothing else tells such a loop from another one. It says less than `llvm.loop.parallel_accesses`, since
 variables of a thread go from one of its iterations to the next.
 
+Memory that a thread has for itself may go from one of its iterations to the next. There is none where the function of
+the region reserves no memory before the loop but scalars that are no arguments of calls: what is read and written there
+was reserved outside of the region, for all threads, or in the iteration. The mark of such a loop says that as well.
+
 A loop with a critical section, an atomic update or the like, in it or in what it calls, is not marked: one thread runs
 it. Nor is one in a region that asks which thread it is: it may have memory for each thread.
 """
@@ -13,8 +17,9 @@ from __future__ import annotations
 
 import re
 
-from irgrad.engine.analyses.control.promises import WORKSHARING
+from irgrad.engine.analyses.control.promises import SHARED_MEMORY, WORKSHARING
 from irgrad.engine.ir.text.outline import calls_of, function_bodies
+from irgrad.engine.parallel.regions import forks
 
 __all__ = ["mark_worksharing"]
 
@@ -27,6 +32,12 @@ _TOGETHER = re.compile(r"\b(?:atomicrmw|cmpxchg|fence)\b|= load atomic |^ +store
 _ASKS = re.compile(r"@omp_get_(?:thread_num|num_threads|ancestor_thread_num)\(")
 _REFERENCE = re.compile(r'@(?:"([^"\n]*)"|([-\w$.]+))')
 _LOOP = re.compile(r"!llvm\.loop (!\d+)")
+_OF_THREADS = re.compile(r"\bthread_local\b|@__kmpc_threadprivate|@llvm\.threadlocal\.")
+_VARIABLE = re.compile(r"^ +(%[-\w$.]+|%\"[^\"\n]+\") = alloca ([^\n,]+)(, i\d+ %)?", re.M)
+_GIVES_ADDRESS = re.compile(r"^ +%[^\n]*(?:call|invoke) (?:\w+ )*?ptr (?:\([^\n]*?\) )?[@%]", re.M)
+_SCALAR = re.compile(r"(?:i\d+|ptr|double|float|half|bfloat)$")
+_SUMS = "%.omp.reduction.red_list"
+_OF_COMPILER = re.compile(r"%\"?(?:agg\.tmp|ref\.tmp|byval-temp|coerce)")
 
 
 def mark_worksharing(text: str) -> str:
@@ -38,9 +49,10 @@ def mark_worksharing(text: str) -> str:
     made = _Nodes(text)
 
     asking = _asking(bodies)
+    regions = {fork.region[1:].strip('"') for fork in forks(text)} if not _OF_THREADS.search(text) else set[str]()
     for name, body in bodies.items():
         if name not in asking and _INIT.search(body):
-            text = text.replace(body, _marked(body, together, made), 1)
+            text = text.replace(body, _marked(body, together, made, region=name in regions), 1)
     return made.written(text)
 
 
@@ -70,8 +82,8 @@ class _Nodes:
     def __init__(self, text: str) -> None:
         self.free = 1 + max(map(int, re.findall(r"^!(\d+) =", text, re.M)), default=-1)
         self.rows: list[str] = []
-        self.marked: set[str] = set()
-        self.word = ""
+        self.marked: dict[str, str] = {}
+        self.words: dict[str, str] = {}
 
     def _next(self, row: str) -> str:
         name = f"!{self.free}"
@@ -79,30 +91,37 @@ class _Nodes:
         self.rows.append(f"{name} = {row.replace('SELF', name)}")
         return name
 
-    def of(self, rest: str) -> str:
-        """What follows the jump back of a loop that is marked, in place of what did."""
-        self.word = self.word or self._next(f'!{{!"{WORKSHARING}"}}')
+    def of(self, rest: str, *, shared: bool) -> str:
+        """What follows the jump back of a loop that is marked, in place of what did. shared: threads have no memory of
+        their own in it."""
+        words = [self._word(WORKSHARING), *([self._word(SHARED_MEMORY)] if shared else [])]
         found = _LOOP.search(rest)
         if found is None:
-            return f"{rest}, !llvm.loop {self._next(f'distinct !{{SELF, {self.word}}}')}"
-        self.marked.add(found[1])
+            node = self._next(f"distinct !{{SELF, {', '.join(words)}}}")
+            return f"{rest}, !llvm.loop {node}"
+        self.marked[found[1]] = ", ".join(words)
         return rest
+
+    def _word(self, name: str) -> str:
+        if name not in self.words:
+            self.words[name] = self._next(f'!{{!"{name}"}}')
+        return self.words[name]
 
     def written(self, text: str) -> str:
         """The text with all nodes."""
-        for name in self.marked:
-            text = re.sub(rf"^({name} = distinct !\{{{name}\b)", rf"\1, {self.word}", text, flags=re.M)
+        for name, words in self.marked.items():
+            text = re.sub(rf"^({name} = distinct !\{{{name}\b)", rf"\1, {words}", text, flags=re.M)
         return text + "\n".join([*self.rows, ""])
 
 
-def _marked(body: str, together: set[str], made: _Nodes) -> str:
-    """A function's body with its worksharing loops marked."""
+def _marked(body: str, together: set[str], made: _Nodes, *, region: bool) -> str:
+    """A function's body with its worksharing loops marked. region: it is that of a parallel region."""
     bounds = {pointer for row in _INIT.findall(body) if (pointer := _upper_bound(row))}
     blocks = _blocks(body)
     names = list(blocks)
     heads = {name for name, block in blocks.items() if any(f"load {kind}, ptr {bound}," in block
              for bound in bounds for kind in ("i32", "i64"))}  # fmt: skip
-    latches: dict[str, str] = {}
+    latches: dict[str, bool] = {}
     for number, (name, block) in enumerate(blocks.items()):
         back = _BACK.search(block)
         head = (back[1] or back[2]) if back is not None else ""
@@ -110,11 +129,41 @@ def _marked(body: str, together: set[str], made: _Nodes) -> str:
             between = names[names.index(head) : number + 1]
             inner = [other for other in latches if other in between]
             if not inner and not _waits("".join(blocks[other] for other in between), together):
-                latches[name] = head
-    for name in latches:
+                outside = "".join(block for other, block in blocks.items() if other not in between)
+                inside = "".join(blocks[other] for other in between)
+                latches[name] = region and not _has_memory(body, outside, inside)
+    for name, shared in latches.items():
         own = blocks[name]
-        body = body.replace(own, _BACK.sub(lambda back: back[0].removesuffix(back[3]) + made.of(back[3]), own))
+        back = _BACK.search(own)
+        assert back is not None
+        row = back[0].removesuffix(back[3]) + made.of(back[3], shared=shared)
+        body = body.replace(own, own.replace(back[0], row))
     return body
+
+
+def _has_memory(body: str, outside: str, inside: str) -> bool:
+    """Whether a region has memory besides that of the iterations of a loop."""
+    if _GIVES_ADDRESS.search(outside):
+        return True
+    for name, kind, sized in _VARIABLE.findall(body):
+        word = re.compile(rf"{re.escape(name)}(?![-\w$.])")
+        begins = re.search(rf"@llvm\.lifetime\.start[^\n(]*\([^\n]*{word.pattern}", inside)
+        if begins or (_OF_COMPILER.match(name) and len(word.findall(outside)) == 1):
+            continue
+        if name == _SUMS:  # the addresses of what is summed up, after the loop
+            continue
+        rows = [row for row in body.splitlines() if word.search(row)]
+        if _SUMS in outside:
+            rows = [row for row in rows if row in inside or not re.search(rf"^ +store ptr {word.pattern}", row)]
+        if sized or not _SCALAR.match(kind.strip()) or not all(_plain(row, name) for row in rows):
+            return True
+    return False
+
+
+def _plain(row: str, name: str) -> bool:
+    """Whether a row of a function only reads or writes a variable, or tells OpenMP of it."""
+    stored = re.search(rf"store \w+ {re.escape(name)}(?![-\w$.])", row)
+    return stored is None and re.search(r"= alloca |= load |^ +store |@llvm\.lifetime\.|@__kmpc_", row) is not None
 
 
 def _waits(loop: str, together: set[str]) -> bool:

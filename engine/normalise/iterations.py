@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.loops import Loop, Loops
-from irgrad.engine.analyses.control.promises import WORKSHARING, is_worksharing, not_promised
+from irgrad.engine.analyses.control.promises import WORKSHARING, has_thread_memory, is_worksharing, not_promised
 from irgrad.engine.analyses.evolution.affine import Affine
 from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.ir import types as ty
@@ -206,7 +206,8 @@ class _Outlined:
     def _own_memory(self) -> str:
         """Variables of an iteration: those whose address, with sums that are made of it, is used in the loop alone."""
         uses = uses_of(self.fn.blocks)
-        if is_worksharing(self.module, self.loop) and not all(self._each_its_own(i, uses) for i in self._reserved()):
+        threads = is_worksharing(self.module, self.loop) and has_thread_memory(self.module, self.loop)
+        if threads and not all(self._each_its_own(i, uses) for i in self._reserved()):
             return "memory of the thread goes from iteration to iteration"
         for memory in [i for i in self.fn.instructions() if i.opcode == "alloca"]:
             moved, inside, outside = [memory], False, False

@@ -54,7 +54,7 @@ double f(const double *x, double *y, const double *w, const long *at, long n, lo
         other = [name for name in "uvyx" if name != target]
         name = r.choice(other)
         return r.choice([f"{name}[i]", f"{name}[at[i]]", f"{name}[i ? i - 1 : n - 1]", f"{name}[(i * 3 + 1) % n]",
-                         f"w[{r.choice(['0', 'i % m', 'at[i] % m'])}]", f"{target}[i]", f"{r.uniform(-1, 1):.2f}", "0.1 * i",
+                         f"w[{r.choice(['0', 'i % m', 'at[i] % m'])}]", f"{target}[i]", f"({r.uniform(-1, 1):.2f})", "0.1 * i",
                          f"{name}[0]"])  # fmt: skip
 
     def _loop(self) -> str:

@@ -17,10 +17,16 @@ from irgrad.engine.ir.model import Function, Instruction, Module
 from irgrad.engine.ir.opcodes import having
 from irgrad.rules.effects import facts
 
-__all__ = ["SILENT", "WORKSHARING", "is_worksharing", "not_promised", "promised_accesses", "worksharing_loops"]
+__all__ = [
+    "SHARED_MEMORY", "SILENT", "WORKSHARING", "has_thread_memory", "is_worksharing", "not_promised",
+    "promised_accesses", "worksharing_loops",
+]  # fmt: skip
 
 WORKSHARING = "irgrad.loop.worksharing"
 """Of the metadata of a loop whose iterations OpenMP gives to the threads of a team."""
+
+SHARED_MEMORY = "irgrad.loop.shared_memory"
+"""Of such a loop whose threads have no memory of their own that goes from one iteration to the next."""
 
 _NODE = re.compile(r"!\d+")
 _PROMISE = '!{!"llvm.loop.parallel_accesses"'
@@ -56,6 +62,11 @@ def is_worksharing(module: Module, loop: Loop) -> bool:
     return _promised(module, loop)[1]
 
 
+def has_thread_memory(module: Module, loop: Loop) -> bool:
+    """Whether threads may have memory of their own that goes from one iteration of a worksharing loop to the next."""
+    return not any(f'"{SHARED_MEMORY}"' in text for text in _said(module, loop))
+
+
 def worksharing_loops(text: str) -> list[str]:
     """The nodes of the worksharing loops of a module's text."""
     words = [row[1] for row in re.finditer(rf'^(!\d+) = !\{{!"{WORKSHARING}"\}}', text, re.M)]
@@ -74,11 +85,16 @@ def _atomic(instr: Instruction, seen: set[Function]) -> bool:
     return any(_atomic(inner, seen) for inner in callee.instructions())
 
 
-def _promised(module: Module, loop: Loop) -> tuple[set[str], bool]:
-    """The groups of accesses that the loop's metadata names, and whether it is a worksharing loop."""
+def _said(module: Module, loop: Loop) -> list[str]:
+    """What the loop's metadata says."""
     latch = loop.latch
     node = "" if latch is None else latch.terminator.metadata.get("llvm.loop", "")
-    said = [module.metadata.get(name, "") for name in _NODE.findall(module.metadata.get(node, ""))]
+    return [module.metadata.get(name, "") for name in _NODE.findall(module.metadata.get(node, ""))]
+
+
+def _promised(module: Module, loop: Loop) -> tuple[set[str], bool]:
+    """The groups of accesses that the loop's metadata names, and whether it is a worksharing loop."""
+    said = _said(module, loop)
     groups = {name for text in said if text.startswith(_PROMISE) for name in _NODE.findall(text)}
     return groups, any(f'"{WORKSHARING}"' in text for text in said)
 

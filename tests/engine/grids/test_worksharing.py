@@ -40,6 +40,10 @@ ALONE = {
                          f"{EACH} s[i % 3] += x[i];\ny[0] = s[0];", CARRIED),
     "memory of a thread": ("#pragma omp parallel\n{ double *s = calloc(8, 8);\n#pragma omp for\n"
                            f"{EACH} s[i & 7] += x[i];\n{SUM} free(s); }}", CARRIED),
+    "an array of a thread": ("#pragma omp parallel\n{ double s[8] = {0};\n#pragma omp for\n"
+                             f"{EACH} s[(i * i) & 7] += x[i];\n{SUM} }}", CARRIED),
+    "a variable that is handed on": ("#pragma omp parallel\n{ double s = 0;\n#pragma omp for\n"
+                                     f"{EACH} y[i] = modf(x[i], &s) + s;\n{SUM.replace('s[0]', 's')} }}", "is used behind it"),
     "a slot for each thread": ("double s[64] = {0};\n#pragma omp parallel\n{ int t = omp_get_thread_num();\n"
                                f"#pragma omp for\n{EACH} s[t] += x[i]; }}\ny[0] = s[0];", "nothing says"),
 }  # fmt: skip
@@ -53,6 +57,16 @@ def _kernel(body: str) -> irgrad.Kernel:
 def test_loops_that_many_threads_share(name: str) -> None:
     found = shared_loops(_kernel(SHARED[name]))
     assert len(found.shared) == 1 and found.shared[0].startswith("<string>:"), found
+
+
+@pytest.mark.parametrize("body", [
+    f"double *w = malloc(8 * n), s = 0; {EACH} w[i] = x[i];\n#pragma omp parallel for reduction(+:s)\n"
+    f"{EACH} s += w[i ? i - 1 : n - 1] * w[(i * i) % n];\ny[0] = s; free(w);",
+    f"double w[64]; {EACH} w[i & 63] = x[i];\n{ALL} {{ double h[2] = {{w[i & 63], x[i]}}; y[i] = h[i & 1]; }}",
+])  # fmt: skip
+def test_memory_of_all_threads_is_read_at_any_place(body: str) -> None:
+    """It was reserved outside of the region."""
+    assert len(shared_loops(_kernel(body)).shared) == 1
 
 
 @pytest.mark.parametrize("name", ALONE)
