@@ -43,7 +43,8 @@ ALONE = {
     "an array of a thread": ("#pragma omp parallel\n{ double s[8] = {0};\n#pragma omp for\n"
                              f"{EACH} s[(i * i) & 7] += x[i];\n{SUM} }}", CARRIED),
     "a variable that is handed on": ("#pragma omp parallel\n{ double s = 0;\n#pragma omp for\n"
-                                     f"{EACH} y[i] = modf(x[i], &s) + s;\n{SUM.replace('s[0]', 's')} }}", "is used behind it"),
+                                     f"{EACH} y[i] = modf(x[i], &s) + s;\n{SUM.replace('s[0]', 's')} }}",
+                                     "is used behind it"),
     "a slot for each thread": ("double s[64] = {0};\n#pragma omp parallel\n{ int t = omp_get_thread_num();\n"
                                f"#pragma omp for\n{EACH} s[t] += x[i]; }}\ny[0] = s[0];", "nothing says"),
 }  # fmt: skip
