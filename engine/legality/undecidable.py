@@ -11,7 +11,7 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Function, Instruction, Value
 from irgrad.engine.ir.opcodes import having, of_kind
 from irgrad.engine.ir.types import may_hold_pointer
-from irgrad.engine.ir.uses import uses_of
+from irgrad.engine.ir.uses import Uses, uses_of
 from irgrad.engine.normalise.reinterpret.mixed import lanes_read
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _MOVES = (having("moves_bits") | having("combines_bits")) - of_kind("aggregate")
 _UNWINDING = having("unwinds")
+_COMPUTES = having("float_arithmetic") | having("about_numbers") | {"fcmp", "fptrunc", "fpext"}
 
 
 def refuse_undecidable(unit: Unit) -> None:
@@ -56,7 +57,7 @@ def _refuse_in(unit: Unit, fn: Function, vectors: int) -> None:
                 because="a float's adjoint flows back, a pointer's shadow does not, and only the program knows which",
                 fix="keep floats and pointers in members of their own, or use forward mode",
             )  # fmt: skip
-        if instr.opcode == "bitcast" and _pointer_as_float(unit, instr):
+        if instr.opcode == "bitcast" and _pointer_as_float(unit, instr, users):
             raise _travels(unit, instr)
         if instr.opcode == "load" and _lost(unit, instr, vectors):
             raise _travels(unit, instr)
@@ -91,9 +92,21 @@ def _float_or_pointer(unit: Unit, instr: Instruction) -> bool:
     return value not in unit.get(Either).values and (not unit.differentiable(value) or unit.activity.pointer(value))
 
 
-def _pointer_as_float(unit: Unit, cast: Instruction) -> bool:
+def _pointer_as_float(unit: Unit, cast: Instruction, users: Uses) -> bool:
+    """Whether a pointer may go on as a float. Where it is only computed with, what the cast makes is the float of a
+    word that holds either; its derivative is that of the word, where the sweeps decide what that is."""
     source = cast.operands[0]
-    return cast.type.is_fp and may_hold_pointer(source.type) and bool(unit.pointers.of(source))
+    if not (cast.type.is_fp and may_hold_pointer(source.type) and unit.pointers.of(source)):
+        return False
+    if cast.type is not ty.F64 or not all(map(_computes, users.get(cast, ()))):
+        return True
+    decided = source in unit.get(Either).values if unit.mode == "reverse" else unit.width == 1
+    return unit.activity.value(cast) and not decided
+
+
+def _computes(user: Instruction) -> bool:
+    intrinsic = user.is_call and (user.callee_name or "").startswith("llvm.") and user.type.is_fp
+    return user.opcode in _COMPUTES or intrinsic
 
 
 def _pointers_in(unit: Unit, load: Instruction) -> set[int]:

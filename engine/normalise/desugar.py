@@ -205,7 +205,8 @@ def _realloc(module: Module, b: Builder, instr: Instruction) -> Value:
     less = b.icmp("ult", known, size)
     count = b.select(less, known, size)
     copy = declare(module, "llvm.memcpy.p0.p0.i64", ty.VOID, (ty.PTR, ty.PTR, ty.I64, ty.I1))
-    b.call(copy, [new, old, count, ConstInt(ty.I1, 0)])
+    moved = b.call(copy, [new, old, count, ConstInt(ty.I1, 0)])
+    moved.call.arg_attrs = ["align 16", "align 16"]  # type: ignore[union-attr]
     b.call(declare(module, "free", ty.VOID, (ty.PTR,)), [old])
     return new
 

@@ -67,7 +67,8 @@ class PointerSpots:
         self._content: dict[int, dict[Place, Spots]] = {}  # container -> place -> the pointers stored there
         self._stores: dict[int, int] = {}  # container -> how often what is stored there changed
         self._loaded: dict[Instruction, tuple[Spots | None, int, Spots | None]] = {}  # what each load saw, and found
-        self._copied: dict[tuple[Value, Value, int | None], tuple[object, ...]] = {}  # what each copy saw
+        # what each copy saw: the places of its ends, how much was stored in its sources, what it moved
+        self._copied: dict[tuple[Value, Value, int | None], tuple[object, int, dict[Place, Spots]]] = {}
         self._listed: dict[int, dict[int, None]] = {}
         self._returns: dict[Function, Spots] = {}
         self.dirty = DirtyBlocks(pointers)
@@ -253,17 +254,31 @@ class PointerSpots:
         """The contents of memory are copied. Nothing is done where all is as it was the last time."""
         sources, targets = tuple(self._now(source)), tuple(self._now(target))
         stores = sum([self._stores.get(bit, 0) for bit, _ in sources])
-        seen = sources, targets, stores, self.coarse
-        if self._copied.get((target, source, size)) == seen:
+        seen = sources, targets, self.coarse
+        last, before, moved = self._copied.get((target, source, size), (None, -1, {}))
+        if last != seen:
+            moved = {}
+        elif before == stores:
             return
-        self._copied[target, source, size] = seen
+        found: dict[Place, Spots] = {}  # by the distance from the start of the copy
+        merged: dict[Place, dict[int, Spots]] = {}  # by identity: many objects hold the same
         for origin, start in sources:
             for (places, tag), spots in tuple(self._stored(origin)):
                 for distance in _distances(start, places, size):
-                    for goal, there in targets:
-                        where = off.add(there, distance)
-                        place = (where, tag) if off.multiples(where, _WORD) == where else (TOP, None)  # bytes, perhaps
-                        self._keep_at(goal, place, spots)
+                    once = merged.setdefault((distance, tag), {})
+                    if id(spots) in once:
+                        continue
+                    once[id(spots)] = spots
+                    total = found.setdefault((distance, tag), {})
+                    for bit, held in spots.items():
+                        _include(total, bit, held)
+        found = {place: _settled(spots) for place, spots in found.items()}
+        self._copied[target, source, size] = seen, stores, found
+        for (distance, tag), spots in found.items():
+            for goal, there in targets if moved.get((distance, tag)) != spots else ():
+                where = off.add(there, distance)
+                place = (where, tag) if off.multiples(where, _WORD) == where else (TOP, None)  # bytes, perhaps
+                self._keep_at(goal, place, spots)
 
     def classes(self, value: Value) -> Spots | None:
         """Where in the objects of a pointer those of classes with virtual functions begin, one inside of another: where
@@ -353,6 +368,7 @@ class PointerSpots:
         address, wanted = instr.operands[0], self._numbers(self._pointers.of(instr))
         tag = self._tag(instr)
         out: Spots | None = None
+        merged: dict[int, Spots] = {}  # by identity: many objects hold the same
         for bit, start in self._now(address):
             where = self.aligned(bit, start, instr.align)
             if where is None:
@@ -361,9 +377,13 @@ class PointerSpots:
             for (places, stored_as), held in self._stored(bit):
                 if tag is not None and stored_as is not None and tag is not stored_as:
                     continue
-                if off.touches(here, places, -7, size):
-                    out = union(out, {b: spots for b, spots in held.items() if b == ANY or b in wanted})
-        return out
+                if id(held) not in merged and off.touches(here, places, -7, size):
+                    merged[id(held)] = held
+                    out = {} if out is None else out
+                    for other, spots in held.items():
+                        if other == ANY or other in wanted:
+                            _include(out, other, spots)
+        return out and _settled(out)
 
     def _stored(self, bit: int) -> Iterator[tuple[Place, Spots]]:
         """The pointers in an object: what was stored, and what was there from the start."""
@@ -427,6 +447,17 @@ def union(a: Spots | None, b: Spots | None) -> Spots | None:
         before = out.get(bit)
         out[bit] = places if before is None else off.join(before, places)
     return collapsed(out)
+
+
+def _include(total: Spots, bit: int, places: Offsets) -> None:
+    """`union`, of one object, into a set that is being made."""
+    before = total.get(bit)
+    total[bit] = places if before is None or before is places else off.join(before, places)
+
+
+def _settled(spots: Spots) -> Spots:
+    """A set that was made of many, as `union` leaves it."""
+    return {ANY: join_all(spots)} if ANY in spots else collapsed(spots)
 
 
 def moved(spots: Spots | None, by: Offsets | None) -> Spots | None:

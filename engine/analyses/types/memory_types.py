@@ -391,8 +391,10 @@ class MemoryTypes:
         """Memory holds what the integer that is loaded from it or stored to it carries."""
         changed = False
         for at, kind in self.carriers.layout(value):
-            if isinstance(kind, Type):
-                changed |= self._see(pointer, at, kind, kind_size(kind), ACCESS)
+            kinds = [*self.carriers.floats(value), PTR] if kind is CONFLICT else [kind]
+            for one in kinds:
+                if isinstance(one, Type):
+                    changed |= self._see(pointer, at, one, kind_size(one), ACCESS)
         if not self.carriers.layout(value) and self.carriers.used_as_integer(value):
             changed |= self._see(pointer, 0, INT, ty.store_size(value.type), USED)
         return changed

@@ -10,6 +10,7 @@ import irgrad
 from irgrad import engine
 from irgrad.engine.ir.text.reader import read
 from irgrad.engine.pipeline.derivatives import derive
+from irgrad.rules.errors import Unsupported
 
 UNION = """
 #include <stdlib.h>
@@ -157,3 +158,70 @@ def test_pointers_made_of_the_bits_of_a_float(mode: str) -> None:
     module = read(BEHIND_BITS, roots=["f"])
     with pytest.raises(irgrad.Unsupported, match=r"a pointer travels as a float"):
         derive(module, asked("f", mode, ["dup", "const", "dup"]))
+
+
+TAGGED = """
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+enum { NUMBER, TEXT, LIST };
+struct list;
+typedef struct { union { double number; const char *text; struct list *list; } as; long tag; } value;
+typedef struct list { long count, room; value *items; } list;
+static value number(double x) { value v; v.as.number = x; v.tag = NUMBER; return v; }
+static value text(const char *t) { value v; v.as.text = t; v.tag = TEXT; return v; }
+static value boxed(list *l) { value v; v.as.list = l; v.tag = LIST; return v; }
+__attribute__((noinline)) static void push(list *l, value v) {
+  if (l->count == l->room) {
+    long room = l->room ? 2 * l->room : 2;
+    value *items = malloc(room * sizeof *items);
+    for (long i = 0; i < l->count; i++) items[i] = l->items[i];
+    free(l->items);
+    l->items = items;
+    l->room = room;
+  }
+  l->items[l->count++] = v;
+}
+__attribute__((noinline)) static value at(const list *l, value key) {
+  long i = (long)key.as.number;
+  return l->items[i];
+}
+__attribute__((noinline)) static double sum(value v) {
+  switch (v.tag) {
+    case NUMBER: return sin(v.as.number);
+    case TEXT: return (double)strlen(v.as.text);
+    default: {
+      double s = 0;
+      for (long i = 0; i < v.as.list->count; i++) s += (double)(i + 1) * sum(v.as.list->items[i]);
+      return s;
+    }
+  }
+}
+double loss(const double *x, long n) {
+  list inner = {0}, outer = {0};
+  for (long i = 0; i < n; i++) {
+    push(&inner, number(x[i] * x[i]));
+    if (i % 2) push(&inner, text("abc"));
+  }
+  push(&outer, number(exp(x[0])));
+  push(&outer, boxed(&inner));
+  push(&outer, at(&inner, number(2)));
+  push(&outer, at(&inner, number(0)));
+  double s = sum(boxed(&outer));
+  free(inner.items);
+  free(outer.items);
+  return s;
+}
+"""
+
+
+@pytest.mark.parametrize("level", [None, "O0", "O2"])
+def test_tagged_values_by_value(level: str | None) -> None:
+    """Every access of the values is one of an integer: no float, and no pointer, is seen in their memory."""
+    kernel = irgrad.load(TAGGED, language="c", opt=level).kernel("loss", "f64(f64[n] x, i64 n)")
+    x, v = np.array([0.5, 0.3, 1.2, 0.7]), np.array([0.3, -0.2, 0.5, 0.1])
+    with pytest.raises(Unsupported, match="may be a float or a pointer"):
+        engine.grad(kernel)(x)
+    step = 1e-4
+    want = (8 * (kernel(x + step * v) - kernel(x - step * v)) - kernel(x + 2 * step * v) + kernel(x - 2 * step * v))
+    np.testing.assert_allclose(engine.jvp(kernel, (x,), (v,))[1], want / (12 * step), rtol=1e-8)
