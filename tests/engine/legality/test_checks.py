@@ -28,7 +28,8 @@ PIECES = """
   %to4 = getelementptr i8, ptr %to, i64 4
   %low = load i32, ptr %from, align 4
   %high = load i32, ptr %from4, align 4
-  store i32 %low, ptr %to, align 4
+  %masked = xor i32 %low, 0
+  store i32 %masked, ptr %to, align 4
   store i32 %high, ptr %to4, align 4
   %q = load ptr, ptr %to, align 8
   %there = load double, ptr %q, align 8
