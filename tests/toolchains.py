@@ -7,13 +7,12 @@ from importlib.util import find_spec
 
 import pytest
 
-from irgrad.interop.loaders.fortran import find_flang
-from irgrad.interop.loaders.rust import find_rustc
+from irgrad.interop.loaders.languages import FLANG, RUSTC
 from irgrad.rules.errors import IRGradError
 
 __all__ = ["missing", "needs_flang", "needs_rustc"]
 
-_FIND: dict[str, Callable[[], object]] = {"rustc": find_rustc, "flang": find_flang}
+_FIND: dict[str, Callable[[], object]] = {"rustc": RUSTC.find, "flang": FLANG.find}
 
 
 _LIBRARIES = {"torch": "PyTorch", "tensorflow": "TensorFlow"}

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import subprocess
 
 __all__ = [
-    "NEWEST_LLVM", "TYPES", "Compilation", "Compiler", "Options", "cached_compilation", "compile_source",
+    "NEWEST_LLVM", "TYPES", "Compilation", "Compiler", "Options", "Tool", "cached_compilation", "compile_source",
     "find_compiler", "libstdcxx_headers", "own_headers", "packed", "precompile", "run_compiler", "standard_library",
     "wheel", "zig_words",
 ]  # fmt: skip
@@ -53,6 +53,61 @@ _BY_WAY = tuple(f"-include{name}" for name in ("algorithm", "cmath", "functional
 """Headers that libstdc++ includes by way of others, and libc++ does not: a program that names too few of them is
 compiled with these."""
 _OWN_HEADERS = Path(__file__).with_name("include")
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A compiler that does not come with irgrad.
+
+    language: what it compiles, as messages say it;  variable: of the environment, that names it
+    programs: its names on the PATH, the best first;  home: a folder to look in besides, after a variable that moves it
+    asks, says: the words that it answers with its version, the pattern of the number there;  kind: what it should be
+    install, older: how one is had, and one of another version
+    """
+
+    language: str
+    variable: str
+    programs: tuple[str, ...]
+    asks: str
+    says: str
+    kind: str
+    install: str
+    older: str
+    home: tuple[str, str] | None = None
+
+    def find(self) -> tuple[str, str]:
+        """The program, and what it says of its version: that of the variable, else the first that there is.
+
+        Raises LoadError where there is none, and for one whose LLVM is newer than ours.
+        """
+        import shutil
+
+        named = os.environ.get(self.variable)
+        found = next((path for path in map(shutil.which, [named] if named else self.programs) if path), None)
+        folder = Path(os.environ.get(self.home[0]) or self.home[1], "bin").expanduser() if self.home else None
+        if found is None and not named and folder is not None:
+            other = folder / self.programs[0]
+            found = str(other) if os.access(other, os.X_OK) else None
+        if found is None:
+            names = " and ".join(f"`{name}`" for name in self.programs)
+            where = f" and in {folder}" if folder is not None else ""
+            because = f"{names} was looked for on the PATH{where}, and {self.variable} is not set"
+            missing = f"the compiler `{named}` was not found" if named else f"no {self.language} compiler was found"
+            raise LoadError(missing, because=f"it is named by {self.variable}" if named else because,
+                            fix=f"{self.install}   or   export {self.variable}=/path/to/{self.programs[-1]}")
+        return found, _answer(self, found)
+
+
+@cache
+def _answer(tool: Tool, program: str) -> str:
+    said = run_compiler([program, tool.asks]).stdout
+    number = re.search(tool.says, said, re.M)
+    if number is None or int(number[1]) > NEWEST_LLVM:
+        first = said.strip().splitlines()[0] if said.strip() else "nothing"
+        raise LoadError(f"`{program}` is not a {tool.kind} of LLVM <= {NEWEST_LLVM}",
+                        because=f"it says: {number[0] if number else first}",
+                        fix=f"export {tool.variable}=/path/to/an/older/{tool.programs[-1]}   or   {tool.older}")
+    return said
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,22 +8,19 @@ kernel. Procedures go by the names of the source: `energy`, `model::energy`.
 
 from __future__ import annotations
 
-import os
 import re
-from functools import cache
 from pathlib import Path
 
 from irgrad.engine.codegen.cache import default_cache, fingerprint
 from irgrad.engine.signature.prototype import Prototype, quoted
-from irgrad.interop.loaders.compiler import NEWEST_LLVM, Compilation, Options, cached_compilation, packed, run_compiler
+from irgrad.interop.loaders.compiler import Compilation, Options, cached_compilation, packed, run_compiler
 from irgrad.interop.loaders.fortran_runtime import complete
 from irgrad.interop.loaders.rust_panics import Panics
-from irgrad.rules.errors import CompileError, LoadError
+from irgrad.rules.errors import CompileError
 
-__all__ = ["compile_fortran", "draft", "find_flang", "passing", "plain_names", "report_stops"]
+__all__ = ["compile_fortran", "draft", "passing", "plain_names", "report_stops"]
 
 _WORDS = ("-S", "-emit-llvm", "-g1", "-ffp-contract=off")
-_INSTALL = "apt install flang-22   or   export IRGRAD_FC=/path/to/flang"
 _DEFINED = re.compile(r"^define (?!internal|private)[^@\n]*@(_QM(\w+?)P(\w+)|_QP(\w+)|([a-z]\w*)_)\(", re.M)
 _STOP = re.compile(
     r"^  (?:tail )?call void @(_FortranA(?:StopStatement\w*|ProgramEndStatement|ReportFatalUserError))\((.*)\)"
@@ -38,41 +35,13 @@ _DEFAULT = {"real": "f32", "integer": "i32", "logical": "i32", "double precision
 _KINDS = {"real": "f", "integer": "i", "logical": "i"}
 
 
-def find_flang() -> tuple[str, str]:
-    """The compiler, and what it says of its version: that of IRGRAD_FC, else flang-22 or flang on the PATH.
-
-    Raises LoadError where there is none, and for one of a newer LLVM.
-    """
-    import shutil
-
-    named = os.environ.get("IRGRAD_FC")
-    names = [named] if named else [f"flang-{NEWEST_LLVM}", "flang"]
-    found = next((path for path in map(shutil.which, names) if path), None)
-    if found is None:
-        raise LoadError("no Fortran compiler was found" if not named else f"the compiler `{named}` was not found",
-                        because="it is named by IRGRAD_FC" if named else
-                        f"neither `flang-{NEWEST_LLVM}` nor `flang` is on the PATH, and IRGRAD_FC is not set",
-                        fix=_INSTALL)  # fmt: skip
-    return found, _version(found)
-
-
-@cache
-def _version(program: str) -> str:
-    said = run_compiler([program, "--version"]).stdout
-    found = re.search(r"flang version (\d+)", said)
-    if found is None or int(found[1]) > NEWEST_LLVM:
-        raise LoadError(f"`{program}` is not a flang of LLVM <= {NEWEST_LLVM}",
-                        because=f"it says: {said.splitlines()[0] if said else 'nothing'}", fix=_INSTALL)
-    return said
-
-
-def compile_fortran(path: Path, options: Options, display: str | None = None) -> Compilation:
+def compile_fortran(path: Path, options: Options, tool: tuple[str, str], display: str | None = None) -> Compilation:
     """Compile one file of Fortran to LLVM IR text.
 
-    `display` names the source in messages. Raises CompileError with the compiler's own diagnostics, LoadError where
-    no compiler is found.
+    `tool` is the compiler and its version, `display` names the source in messages. Raises CompileError with the
+    compiler's own diagnostics.
     """
-    program, version = find_flang()
+    program, version = tool
     shown = display or str(path)
     level = (options.opt or "O1").lstrip("-").removeprefix("O")
     words = [program, *_WORDS, f"-O{max(1, int(level)) if level.isdecimal() else 1}",

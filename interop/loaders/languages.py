@@ -6,9 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from irgrad.interop.loaders.compiler import TYPES, Compilation, Options, compile_source
+from irgrad.interop.loaders.compiler import NEWEST_LLVM, TYPES, Compilation, Options, Tool, compile_source
 
-__all__ = ["LANGUAGES", "Language", "by_name", "by_suffix"]
+__all__ = ["FLANG", "LANGUAGES", "RUSTC", "Language", "by_name", "by_suffix"]
+
+RUSTC = Tool(
+    "Rust", "IRGRAD_RUSTC", ("rustc",), "-vV", r"^LLVM version: (\d+)", "rustc", "install Rust (https://rustup.rs)",
+    "rustup install 1.95.0", home=("CARGO_HOME", "~/.cargo"),
+)  # fmt: skip
+FLANG = Tool(
+    "Fortran", "IRGRAD_FC", (f"flang-{NEWEST_LLVM}", "flang"), "--version", r"flang version (\d+)", "flang",
+    "apt install flang-22", "apt install flang-22",
+)  # fmt: skip
 
 Compile = Callable[[Path, Options, "str | None"], Compilation]
 
@@ -24,6 +33,7 @@ class Language:
     text:     whether a string may be a source; header: what stands in front of such a string in its file
     complete: what is linked behind a program of this language (a runtime library), or None
     types:    words for the compiler: debug information with the types of the source
+    tool:     its compiler, where that does not come with irgrad
     fails:    its functions may fail as a whole (`irgrad.panic`): kernels of them have a status (`checked.py`)
     """
 
@@ -35,6 +45,7 @@ class Language:
     header: str = ""
     complete: Callable[[str], str] | None = None
     types: tuple[str, ...] = ()
+    tool: Tool | None = None
     fails: bool = False
 
 
@@ -52,13 +63,13 @@ def _zig(path: Path, options: Options, display: str | None) -> Compilation:
 def _rust(path: Path, options: Options, display: str | None) -> Compilation:
     from irgrad.interop.loaders.rust import compile_rust
 
-    return compile_rust(path, options, display)
+    return compile_rust(path, options, RUSTC.find(), display)
 
 
 def _fortran(path: Path, options: Options, display: str | None) -> Compilation:
     from irgrad.interop.loaders.fortran import compile_fortran
 
-    return compile_fortran(path, options, display)
+    return compile_fortran(path, options, FLANG.find(), display)
 
 
 def _text(path: Path, options: Options, display: str | None) -> Compilation:
@@ -84,14 +95,13 @@ def _with_libcxx(text: str) -> str:
 def _with_libstd(text: str) -> str:
     from irgrad.interop.loaders.rust import open_library
 
-    return open_library(text)
+    return open_library(text, RUSTC.find)
 
 
 def _with_flang(text: str) -> str:
-    from irgrad.interop.loaders.fortran import find_flang
     from irgrad.interop.loaders.fortran_runtime import open_library
 
-    return open_library(text, find_flang)
+    return open_library(text, FLANG.find)
 
 
 _LINE = '#line 1 "{name}"\n'
@@ -101,8 +111,10 @@ LANGUAGES: tuple[Language, ...] = (
     Language("c++", (".cc", ".cpp", ".cxx", ".C", ".c++"), _compiled("c++"), header=_LINE, complete=_with_libcxx,
              types=TYPES),
     Language("zig", (".zig",), _zig),
-    Language("rust", (".rs",), _rust, complete=_with_libstd, types=("-Cdebuginfo=2",), fails=True),
-    Language("fortran", (".f90", ".f95", ".f03", ".f08", ".F90"), _fortran, complete=_with_flang, fails=True),
+    Language("rust", (".rs",), _rust, complete=_with_libstd, types=("-Cdebuginfo=2",), tool=RUSTC,
+             fails=True),
+    Language("fortran", (".f90", ".f95", ".f03", ".f08", ".F90"), _fortran, complete=_with_flang, tool=FLANG,
+             fails=True),
     Language("ll", (".ll",), _text, trusted=False),
     Language("bc", (".bc",), _bitcode, trusted=False, text=False),
 )

@@ -7,22 +7,20 @@ wrote (`energy`, `models::energy`), memory comes from C's `malloc`.
 
 from __future__ import annotations
 
-import os
 import re
-from functools import cache
+from collections.abc import Callable
 from pathlib import Path
 
 from irgrad.engine.codegen.cache import default_cache, fingerprint
-from irgrad.interop.loaders.compiler import NEWEST_LLVM, Compilation, Options, cached_compilation, packed, run_compiler
+from irgrad.interop.loaders.compiler import Compilation, Options, cached_compilation, packed, run_compiler
 from irgrad.interop.loaders.rust_panics import demangled, report_panics
 from irgrad.rules.errors import CompileError, LoadError
 
-__all__ = ["compile_rust", "find_rustc", "open_library", "own_memory", "plain_names"]
+__all__ = ["compile_rust", "finished", "open_library", "own_memory", "plain_names"]
 
 _WORDS = (
     "--crate-type=lib", "--edition=2021", "-Copt-level=3", "-Cpanic=abort", "-Ccodegen-units=1", "-Cdebuginfo=1",
 )  # fmt: skip
-_INSTALL = "install Rust (https://rustup.rs)   or   export IRGRAD_RUSTC=/path/to/rustc"
 _DEFINED = re.compile(r'^define (?!internal|private|hidden)[^@\n]*@("?)(_(?:ZN|R)[\w.$]+)\1\(', re.M)
 _PERSONALITY = re.compile(r" personality ptr @rust_eh_personality\b")
 _OF_LIBRARY = re.compile(r"^declare [^@\n]*@_(?:R|ZN4core|ZN5alloc|ZN3std)", re.M)
@@ -53,44 +51,13 @@ _OF_C = {
 }  # fmt: skip
 
 
-def find_rustc() -> tuple[str, str]:
-    """The compiler, and what identifies its version: that of IRGRAD_RUSTC, of the PATH, of rustup.
-
-    Raises LoadError where there is none, and for one whose LLVM is newer than ours.
-    """
-    import shutil
-
-    named = os.environ.get("IRGRAD_RUSTC")
-    home = Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo", "bin", "rustc")
-    found = shutil.which(named or "rustc") or (str(home) if not named and os.access(home, os.X_OK) else None)
-    if found is None:
-        raise LoadError("no Rust compiler was found" if not named else f"the compiler `{named}` was not found",
-                        because="it is named by IRGRAD_RUSTC" if named else
-                        f"`rustc` is neither on the PATH nor in {home.parent}, and IRGRAD_RUSTC is not set",
-                        fix=_INSTALL)  # fmt: skip
-    return found, _version(found)
-
-
-@cache
-def _version(program: str) -> str:
-    said = run_compiler([program, "-vV"]).stdout
-    newest = re.search(r"^LLVM version: (\d+)", said, re.M)
-    if newest is None or int(newest[1]) > NEWEST_LLVM:
-        raise LoadError(
-            f"`{program}` is not a rustc of LLVM <= {NEWEST_LLVM}",
-            because=f"it says: {newest[0] if newest else said.strip() or 'nothing'}",
-            fix="export IRGRAD_RUSTC=/path/to/an/older/rustc   or   rustup install 1.95.0",
-        )
-    return said
-
-
-def compile_rust(path: Path, options: Options, display: str | None = None) -> Compilation:
+def compile_rust(path: Path, options: Options, tool: tuple[str, str], display: str | None = None) -> Compilation:
     """Compile one file of Rust, with its modules, to LLVM IR text.
 
-    `display` names the source in messages. Raises CompileError with the compiler's own diagnostics, LoadError where
-    no compiler is found or macros are given.
+    `tool` is the compiler and its version, `display` names the source in messages. Raises CompileError with the
+    compiler's own diagnostics, LoadError where macros are given.
     """
-    program, version = find_rustc()
+    program, version = tool
     if options.define:
         raise LoadError(
             "Rust has no macros of this kind",
@@ -128,20 +95,26 @@ def compile_rust(path: Path, options: Options, display: str | None = None) -> Co
             )
         text = output.read_text("utf-8", "surrogateescape")
         needs = _dependencies(rule.read_text("utf-8"), file)
-    text = _RESUME.sub("  unreachable", _PERSONALITY.sub("", text))  # nothing unwinds
-    text = report_panics(own_memory(plain_names(text, crate)))
+    text = finished(text, crate)
     result = Compilation(text, messages, needs, cached=False)
     store.put("ir", key, packed(result))
     return result
 
 
-def open_library(text: str) -> str:
-    """The text; Rust's own library is opened for what of it the module calls and has no body of (printing, texts)."""
+def finished(text: str, crate: str) -> str:
+    """The module of a crate that nothing unwinds, with the names of the source, memory of C, panics as failures."""
+    text = _RESUME.sub("  unreachable", _PERSONALITY.sub("", text))
+    return report_panics(own_memory(plain_names(text, crate)))
+
+
+def open_library(text: str, find: Callable[[], tuple[str, str]]) -> str:
+    """The text; Rust's own library is opened for what of it the module calls and has no body of (printing, texts).
+    `find` gives the compiler."""
     if not _OF_LIBRARY.search(text):
         return text
     import ctypes
 
-    folder = run_compiler([find_rustc()[0], "--print=target-libdir"]).stdout.strip()
+    folder = run_compiler([find()[0], "--print=target-libdir"]).stdout.strip()
     for library in sorted(Path(folder).glob("libstd-*.so")) if folder else ():
         ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)  # never closed
     return text

@@ -14,6 +14,7 @@ from toolchains import needs_flang
 import irgrad
 from irgrad import engine
 from irgrad.interop.loaders import fortran
+from irgrad.interop.loaders.languages import FLANG
 
 RNG = np.random.default_rng(0)
 A, FILE = RNG.uniform(0.1, 0.4, 6), Path(__file__).with_name("programs.f90")
@@ -136,7 +137,7 @@ def test_what_flang_says_has_the_name_of_the_source() -> None:
 def test_a_compiler_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("IRGRAD_FC", str(tmp_path / "flang"))
     with pytest.raises(irgrad.LoadError, match=r"(?s)flang` was not found.*IRGRAD_FC.*apt install flang-22"):
-        fortran.find_flang()
+        FLANG.find()
     monkeypatch.delenv("IRGRAD_FC")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(irgrad.LoadError, match=r"(?s)no Fortran compiler was found.*flang-22.*apt install"):
@@ -145,7 +146,7 @@ def test_a_compiler_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path:
     fake.write_text("#!/bin/sh\necho 'flang version 99.0'\n")
     fake.chmod(0o755)
     with pytest.raises(irgrad.LoadError, match=r"(?s)is not a flang of LLVM <= 22.*99"):
-        fortran.find_flang()
+        FLANG.find()
 
 
 def test_names_of_the_source() -> None:

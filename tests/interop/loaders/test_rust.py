@@ -15,6 +15,7 @@ import irgrad
 from benchmarks import languages
 from irgrad import engine
 from irgrad.interop.loaders import rust, rust_panics
+from irgrad.interop.loaders.languages import RUSTC
 
 RNG = np.random.default_rng(0)
 A = RNG.uniform(0.1, 0.4, 6)
@@ -248,7 +249,7 @@ def test_methods_of_floats(dtype: str) -> None:
 def test_a_compiler_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("IRGRAD_RUSTC", str(tmp_path / "rustc"))
     with pytest.raises(irgrad.LoadError, match=r"(?s)rustc` was not found.*IRGRAD_RUSTC.*rustup"):
-        rust.find_rustc()
+        RUSTC.find()
     monkeypatch.delenv("IRGRAD_RUSTC")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("CARGO_HOME", str(tmp_path))
@@ -262,7 +263,7 @@ def test_a_compiler_that_is_too_new(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     fake.chmod(0o755)
     monkeypatch.setenv("IRGRAD_RUSTC", str(fake))
     with pytest.raises(irgrad.LoadError, match=r"(?s)is not a rustc of LLVM <= 22.*99"):
-        rust.find_rustc()
+        RUSTC.find()
 
 
 @pytest.mark.parametrize(("symbol", "path"), [
