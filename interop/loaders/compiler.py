@@ -384,11 +384,13 @@ def _environment() -> list[str]:
     return [f"{name}={os.environ[name]}" for name in names if name in os.environ]
 
 
-def run_compiler(command: Sequence[str], zig_cache: str | None = None) -> subprocess.CompletedProcess[str]:
+def run_compiler(
+    command: Sequence[str], zig_cache: str | None = None, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     import subprocess
 
     seconds = limit("SECONDS")
-    environment = {**os.environ, "LC_ALL": "C"}
+    environment = {**os.environ, "LC_ALL": "C", **(environment or {})}
     if zig_cache is not None:
         # zig answers from its own cache without repeating the messages, and wants a folder it may write to.
         environment["ZIG_GLOBAL_CACHE_DIR"] = environment["ZIG_LOCAL_CACHE_DIR"] = zig_cache

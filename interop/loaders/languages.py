@@ -66,6 +66,12 @@ def _rust(path: Path, options: Options, display: str | None) -> Compilation:
     return compile_rust(path, options, RUSTC.find(), display)
 
 
+def _crate(path: Path, options: Options, display: str | None) -> Compilation:
+    from irgrad.interop.loaders.cargo import compile_crate
+
+    return compile_crate(path, options, RUSTC.find(), display)
+
+
 def _fortran(path: Path, options: Options, display: str | None) -> Compilation:
     from irgrad.interop.loaders.fortran import compile_fortran
 
@@ -112,6 +118,8 @@ LANGUAGES: tuple[Language, ...] = (
              types=TYPES),
     Language("zig", (".zig",), _zig),
     Language("rust", (".rs",), _rust, complete=_with_libstd, types=("-Cdebuginfo=2",), tool=RUSTC,
+             fails=True),
+    Language("cargo", (".toml",), _crate, text=False, complete=_with_libstd, types=("-Cdebuginfo=2",), tool=RUSTC,
              fails=True),
     Language("fortran", (".f90", ".f95", ".f03", ".f08", ".F90"), _fortran, complete=_with_flang, tool=FLANG,
              fails=True),

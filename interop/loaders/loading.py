@@ -68,7 +68,7 @@ def load(
                         because="a path, a string of C or a list of them is wanted", fix='load("file.c")')
     if opt is not None and opt not in _LEVELS:
         raise LoadError(f"opt={opt!r} is no level", because=f"the levels are {', '.join(_LEVELS)}", fix='opt="O3"')
-    sources = [source] if isinstance(source, (str, os.PathLike)) else list(source)
+    sources = [_of_crate(row) for row in ([source] if isinstance(source, (str, os.PathLike)) else source)]
     if not sources or "" in sources:
         what = "a source is an empty string" if sources else "the list of sources is empty"
         raise LoadError("nothing to load", because=what, fix='load("file.c")')
@@ -242,6 +242,14 @@ def missing(path: Path) -> LoadError:
 def _taken(name: str) -> bool:
     """Whether a file of this name is something that `load` takes."""
     return name.endswith(".so") or languages.by_suffix(Path(name).suffix) is not None
+
+
+def _of_crate(source: Source) -> Source:
+    """A folder with a `Cargo.toml` is that file."""
+    if _is_text(source):
+        return source
+    described = Path(source, "Cargo.toml")
+    return described if described.is_file() else source
 
 
 def _is_shared(source: Source) -> bool:
