@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from irgrad.engine.kernel.binding import Bound
+from irgrad.engine.kernel.binding import Bound, frame_of
 from irgrad.engine.kernel.frames import MISSED, Calls
 from irgrad.engine.kernel.kernel import Kernel, Prepared, plain
 from irgrad.engine.kernel.programs import Program
@@ -92,7 +92,12 @@ class Gradient:
                 return given[0] if self.single else tuple(given)
         bound = self.kernel.bind(args, kwargs)
         full = self._buffers(bound)
-        self.program.run(full, bound.sizes)  # type: ignore[arg-type]
+
+        def again() -> None:
+            for buffer, fresh in zip(full, self._buffers(self.kernel.bind(args, kwargs)), strict=True):
+                buffer[...] = fresh
+
+        self.program.within_limit(frame_of(full), full, again)
         gradients = [plain(full[i]) for i in self._layout()[1]]
         result = structured(gradients, self.single)
         if not self.with_value:

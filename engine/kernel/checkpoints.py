@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from irgrad.rules.errors import IRGradError
+from irgrad.rules.errors import IRGradError, TapeMemoryError
+from irgrad.rules.layers import InForce, using
 
 if TYPE_CHECKING:
     from irgrad.engine.kernel.options import Options
@@ -15,11 +18,42 @@ if TYPE_CHECKING:
     from irgrad.engine.signature.extents import Extent
     from irgrad.engine.signature.slots import Slot
 
-__all__ = ["bytes_of", "checkpoints", "choices", "chosen", "memory"]
+__all__ = ["LongTape", "bytes_of", "checkpoints", "choices", "chosen", "keeping_states", "memory"]
 
 _MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*([kMG]?)i?B?$")
 _UNITS = {"": 1, "k": 2**10, "M": 2**20, "G": 2**30}
 _WORDS = re.compile(r"recompute$|binomial:(\d+)$|memory:(.+)$")
+
+
+class LongTape(RuntimeWarning):
+    """The tape of a call would take more than half of the free memory, so that loops keep states in its place."""
+
+
+def keeping_states(program: Any, limit: int, error: TapeMemoryError) -> Any:
+    """The Program for calls whose tape passes its limit: loops that can run again keep states, the rest a tape without
+    one. Raises the error where it is another one. Warns."""
+    from irgrad.engine.runtime.tape_memory import PassedLimit
+
+    if not isinstance(error, PassedLimit):
+        raise error
+    within = 1 << (limit.bit_length() - 1)  # few numbers: each is a program of its own
+    place = f", {error.which}" if "loop" in error.which else ""
+    warnings.warn(LongTape(
+        f"the tape of a derivative of `{program.source.name}` would take more than {limit:,} bytes, half of the memory "
+        f"that was free{place}: its loops keep states within {within:,} bytes and run iterations again where they can; "
+        'say tape_memory="8GB", or None for a tape of all'), stacklevel=5)  # fmt: skip
+    for said in ((("*", f"memory:{within}"),), ()):
+        source = replace(program.source, options=replace(program.source.options, checkpoint=said, bounded=False))
+        made = type(program)(source)
+        with using(None if program.rules is None else InForce("", program.rules)):
+            for step in program.word:
+                made = getattr(made, step.derivative)(step.active, step.width)
+        try:
+            if [(s.index, s.steps, s.role) for s in made.slots] == [(s.index, s.steps, s.role) for s in program.slots]:
+                return made
+        except IRGradError:
+            continue
+    raise error
 
 
 def memory(text: object) -> int:
@@ -33,7 +67,7 @@ def memory(text: object) -> int:
 
 
 def checkpoints(said: Mapping[Any, Any] | None, tape_memory: object = None) -> tuple[tuple[str, str], ...]:
-    """The choices as (place, words). Raises IRGradError for one that makes no sense."""
+    """The choices as (place, words); "auto" is none. Raises IRGradError for one that makes no sense."""
     rows: list[tuple[str, str]] = []
     if said is not None and not isinstance(said, Mapping):
         raise IRGradError(f"checkpoint={said!r} is no choice", because="a choice is for a loop, by its file and line",
@@ -49,7 +83,7 @@ def checkpoints(said: Mapping[Any, Any] | None, tape_memory: object = None) -> t
             )  # fmt: skip
         _choice(words)
         rows.append((str(place), words))
-    if tape_memory is not None:
+    if tape_memory not in (None, "auto"):
         rows.append(("*", f"memory:{memory(tape_memory)}"))
     return tuple(rows)
 

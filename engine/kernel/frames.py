@@ -20,6 +20,7 @@ import numpy as np
 from irgrad.engine.kernel.binding import address_of
 from irgrad.engine.kernel.pages import LEAST, zeros
 from irgrad.engine.signature.slots import RETURN
+from irgrad.rules.errors import TapeMemoryError
 
 if TYPE_CHECKING:
     from irgrad.engine.kernel.binding import Bound
@@ -87,7 +88,15 @@ class Calls:
             found = self._shape(key, args)
             if found is None:
                 return MISSED
-        return found.call(args)
+        try:
+            return found.call(args)
+        except TapeMemoryError as error:
+            from irgrad.engine.runtime.tape_memory import PassedLimit
+
+            if not isinstance(error, PassedLimit):
+                raise
+            self._known[key] = None  # the other way does it with states in place of the tape
+            return MISSED
 
     def _shape(self, key: tuple[Any, ...], args: tuple[Any, ...]) -> _Shape | None:
         if key in self._known or len(self._known) >= _MOST_SHAPES or any(0 in k for k in key if isinstance(k, tuple)):

@@ -38,13 +38,13 @@ def in_users_words(error: IRGradError, name: str, signature: Signature) -> IRGra
     return error.change(**said)
 
 
-def of_record(name: str, record: int) -> BaseException:
+def of_record(name: str, record: int, limit: int = 0) -> BaseException:
     """The error that the record of a failed call of a function tells of, or what a handler of a signal raised while it
-    ran; the record is freed."""
+    ran; the record is freed. limit: bytes of tape that the call could have, 0 for none."""
     from irgrad.engine.runtime.tape_memory import INTERRUPTED, out_of_tape
 
     if ctypes.c_int64.from_address(record + 16).value == INTERRUPTED:
         from irgrad.engine.codegen.interrupts import raised
 
         return raised(record)
-    return out_of_tape(name, record)
+    return out_of_tape(name, record, limit)

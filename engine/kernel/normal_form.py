@@ -9,14 +9,51 @@ with one word, an FFI handler builds the array from its buffers, a C header decl
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from irgrad.engine.kernel.options import Options
 from irgrad.engine.signature.prototype import quoted
 from irgrad.engine.signature.signature import Signature
 
-__all__ = ["entry_name", "entry_text", "normal_name", "normal_text", "prepared_text",
+__all__ = ["Stage", "entry_name", "entry_text", "normal_name", "normal_text", "prepared_text",
            "primal_text"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A program before machine code: the name of its function, the scratch slots of its last step, compressed IR.
+
+    note: what else there is to know of it (see `tapes`)
+    """
+
+    name: str
+    scratch: tuple[int, ...]
+    packed: bytes
+    note: str = ""
+
+    @property
+    def text(self) -> str:
+        """The IR."""
+        return zlib.decompress(self.packed).decode("utf-8", "surrogateescape")
+
+    @staticmethod
+    def of(name: str, scratch: Sequence[int], text: str, note: str = "") -> Stage:
+        """Of IR that is not compressed."""
+        return Stage(name, tuple(scratch), zlib.compress(text.encode("utf-8", "surrogateescape"), 1), note)
+
+    def to_bytes(self) -> bytes:
+        """For the disk cache."""
+        head = [self.name, self.note, *map(str, self.scratch)]
+        return "\0".join(head).encode("utf-8", "surrogateescape") + b"\n" + self.packed
+
+    @staticmethod
+    def from_bytes(data: bytes) -> Stage:
+        """What `to_bytes` made."""
+        head, _, packed = data.partition(b"\n")
+        name, note, *scratch = head.decode("utf-8", "surrogateescape").split("\0")
+        return Stage(name, tuple(map(int, scratch)), packed, note)
 
 
 def normal_name(name: str) -> str:

@@ -42,6 +42,8 @@ class Options:
     checkpoint: loops whose reverse sweep keeps states and runs iterations again, by their places, and how (see
     `checkpoints.py`)
 
+    bounded: a call whose tape passes half of the free memory keeps states in its place (see `Program.within_limit`)
+
     `str` names those that change the code. Raises IRGradError for a word that `tape` or `cpu` does not know.
     """
 
@@ -57,6 +59,7 @@ class Options:
     cpu: str = "native"
     keep_on: str = ""
     checkpoint: tuple[tuple[str, str], ...] = ()
+    bounded: bool = True
 
     def __post_init__(self) -> None:
         if self.tape not in TAPE_CHOICES:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import ctypes
 import math
 import weakref
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-__all__ = ["LEAST", "MOST_KEPT", "release_pages", "zeros"]
+__all__ = ["LEAST", "MOST_KEPT", "free_memory", "release_pages", "zeros"]
 
 Array = np.ndarray[Any, Any]
 LEAST = 1 << 19
@@ -56,3 +57,25 @@ def release_pages() -> int:
             break
         freed += size * len(rows)
     return freed
+
+
+def free_memory() -> int | None:
+    """Bytes that the system can give without swapping, within the bounds of its control group; None where it does not
+    tell (other systems than Linux)."""
+    found = _number("/proc/meminfo", "MemAvailable:")
+    free = None if found is None else found * 1024
+    for most, used in (("memory.max", "memory.current"),
+                       ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes")):  # fmt: skip
+        bound, now = _number(f"/sys/fs/cgroup/{most}"), _number(f"/sys/fs/cgroup/{used}")
+        if free is not None and bound is not None and now is not None:
+            free = min(free, max(bound - now, 0))
+    return free
+
+
+def _number(path: str, name: str = "") -> int | None:
+    """A number in a file of the system: the first one, or that behind a name."""
+    try:
+        words = Path(path).read_text(encoding="ascii").split()
+        return int(words[words.index(name) + 1 if name else 0])
+    except (OSError, ValueError, IndexError):
+        return None

@@ -11,8 +11,7 @@ from __future__ import annotations
 import ctypes
 import re
 import threading
-import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,13 +20,13 @@ import numpy as np
 from irgrad.engine.codegen.cache import default_cache, fingerprint
 from irgrad.engine.codegen.symbols import PYTHON
 from irgrad.engine.kernel.binding import aligned_zeros, frame_of
-from irgrad.engine.kernel.normal_form import entry_name, entry_text, normal_name, prepared_text, primal_text
+from irgrad.engine.kernel.normal_form import Stage, entry_name, entry_text, normal_name, prepared_text, primal_text
 from irgrad.engine.kernel.options import Options
-from irgrad.engine.kernel.pages import zeros
+from irgrad.engine.kernel.pages import free_memory, zeros
 from irgrad.engine.kernel.serialised_calls import in_turn
-from irgrad.engine.runtime.arena import PEAK, PEAK_TEXT, WANTED
+from irgrad.engine.runtime.arena import LIMIT, PEAK, PEAK_TEXT, TRIM, WANTED
 from irgrad.engine.signature.slots import Slot, Step, derived_slots, only_again, primal_slots, word_text
-from irgrad.rules.errors import ActivityError, IRGradError
+from irgrad.rules.errors import ActivityError, IRGradError, TapeMemoryError
 from irgrad.rules.layers import InForce, current, token
 
 if TYPE_CHECKING:
@@ -67,41 +66,11 @@ class Source:
     code: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Stage:
-    """A program before machine code: the name of its function, the scratch slots of its last step, compressed IR.
-
-    note: what else there is to know of it (see `tapes`)
-    """
-
-    name: str
-    scratch: tuple[int, ...]
-    packed: bytes
-    note: str = ""
-
-    @property
-    def text(self) -> str:
-        return zlib.decompress(self.packed).decode("utf-8", "surrogateescape")
-
-    @staticmethod
-    def of(name: str, scratch: Sequence[int], text: str, note: str = "") -> _Stage:
-        return _Stage(name, tuple(scratch), zlib.compress(text.encode("utf-8", "surrogateescape"), 1), note)
-
-    def to_bytes(self) -> bytes:
-        head = [self.name, self.note, *map(str, self.scratch)]
-        return "\0".join(head).encode("utf-8", "surrogateescape") + b"\n" + self.packed
-
-    @staticmethod
-    def from_bytes(data: bytes) -> _Stage:
-        head, _, packed = data.partition(b"\n")
-        name, note, *scratch = head.decode("utf-8", "surrogateescape").split("\0")
-        return _Stage(name, tuple(map(int, scratch)), packed, note)
-
-
 class Program:
     """One word over a kernel. Thread-safe; compiled at most once."""
 
-    __slots__ = ("__weakref__", "_children", "_compiled", "_entry", "_lock", "_peak", "_said", "_seen", "_shapes",
+    __slots__ = ("__weakref__", "_children", "_compiled", "_entry", "_limit", "_lock",
+                 "_longer", "_peak", "_said", "_seen", "_shapes",
                  "_slots", "_stage", "_steps", "_symbols", "parent", "ruled", "rules", "source", "word")  # fmt: skip
 
     def __init__(
@@ -119,10 +88,12 @@ class Program:
         self.word: tuple[Step, ...] = (*parent.word, step) if parent is not None and step is not None else ()
         self._lock = threading.RLock()
         self._children: dict[tuple[Step, str], Program] = {}
-        self._stage: _Stage | None = None
+        self._stage: Stage | None = None
         self._slots: tuple[Slot, ...] | None = None
         self._compiled: Any = None
         self._peak: Any = None
+        self._limit = 0  # bytes of tape of a call; 0: as many as there are
+        self._longer: dict[Any, Program] = {}  # for calls that pass it
         self._entry: Any = None
         self._shapes: dict[tuple[int, ...], tuple[tuple[int, ...], ...]] = {}
 
@@ -228,7 +199,7 @@ class Program:
     # -- making it -----------------------------------------------------------------------------------------------
 
     @property
-    def stage(self) -> _Stage:
+    def stage(self) -> Stage:
         """Name, scratch slots and IR; from the disk cache when it has them."""
         if self._stage is None:
             with self._lock:
@@ -236,11 +207,11 @@ class Program:
                     self._stage = self._make_stage()
         return self._stage
 
-    def _make_stage(self) -> _Stage:
+    def _make_stage(self) -> Stage:
         disk, key = default_cache(), self.key
         stored = disk.get("program", key)
         if stored is not None:
-            return _Stage.from_bytes(stored)
+            return Stage.from_bytes(stored)
         from irgrad.engine.support.pause import no_collections
         from irgrad.engine.support.progress import Progress
 
@@ -263,15 +234,15 @@ class Program:
         """The same program with another module in place of its own, as `stage.text`."""
         source, stage = replace(self.source, digest=fingerprint(text)), self.stage
         made = Program(source, self.parent, self.word[-1] if self.word else None, self.rules, self.ruled)
-        made._stage = _Stage.of(stage.name, stage.scratch, text, stage.note)
+        made._stage = Stage.of(stage.name, stage.scratch, text, stage.note)
         return made
 
-    def _primal_stage(self) -> _Stage:
+    def _primal_stage(self) -> Stage:
         source = self.source
         text = primal_text(source.text, source.name, source.signature, source.options)
-        return _Stage.of(normal_name(source.name), (), text)
+        return Stage.of(normal_name(source.name), (), text)
 
-    def _derived_stage(self, parent: Program) -> _Stage:
+    def _derived_stage(self, parent: Program) -> Stage:
         if self.word[-1].derivative == "reverse_from_tape":
             return self._other_half(parent)
         kept = parent.kept(self.rules)
@@ -281,14 +252,14 @@ class Program:
                 return stage
             kept |= wanted  # a rule calls functions of the module that nothing else calls: they have to stay
 
-    def _other_half(self, parent: Program) -> _Stage:
+    def _other_half(self, parent: Program) -> Stage:
         """The stage of the reverse sweep: the same module as that of the function with the tape, by the same rules."""
         from irgrad.engine.differentiate.with_tape import reverse_name
 
         step = Step("forward_with_tape", self.word[-1].active, self.word[-1].width)
         first = parent._children.get((step, self.ruled)) or Program(self.source, parent, step, self.rules, self.ruled)
         stage = first.stage
-        return _Stage(reverse_name(stage.note), stage.scratch, stage.packed)
+        return Stage(reverse_name(stage.note), stage.scratch, stage.packed)
 
     def problem(self, kept: frozenset[str] | None = None, *, inside: bool = False) -> Problem:
         """What the last step of the word asks of the differentiator: the module of the program before it, the request,
@@ -317,7 +288,7 @@ class Program:
             rules = Rulebook(self.rules, self.source.digest, module, frozenset(parent.symbols), kept=kept)
         return module, request, rules
 
-    def _derive(self, kept: frozenset[str]) -> tuple[_Stage, frozenset[str]]:
+    def _derive(self, kept: frozenset[str]) -> tuple[Stage, frozenset[str]]:
         from irgrad.engine.ir.printer import to_text
         from irgrad.engine.kernel.constructors import perhaps_inside
         from irgrad.engine.pipeline.derivatives import derive
@@ -339,7 +310,7 @@ class Program:
             raise in_users_words(error, self.source.name, self.source.signature) from None
         wanted = rules.wanted if rules is not None else ()
         made = to_text(module) if derived.name else ""
-        return _Stage.of(derived.name, derived.scratch, made, derived.note), frozenset(wanted)
+        return Stage.of(derived.name, derived.scratch, made, derived.note), frozenset(wanted)
 
     @property
     def in_force(self) -> InForce | None:
@@ -408,6 +379,9 @@ class Program:
                     else:
                         unit = compile_known(self.key, lambda: self.ir, entries, WANTED, options.strict_fp, options.cpu)
                     self._peak = _READ(unit.address(PEAK)) if unit.has(PEAK) else None
+                    if options.bounded and unit.has(LIMIT) and (free := free_memory()):
+                        self._limit = free // 2
+                        unit.function(LIMIT, None, ctypes.c_int64)(self._limit)
                     self._compiled = unit
         return self._compiled
 
@@ -465,7 +439,7 @@ class Program:
         """The error that a failed entry's record tells of, or what a handler of a signal raised meanwhile."""
         from irgrad.engine.kernel.messages import of_record
 
-        return of_record(self.source.name, record)
+        return of_record(self.source.name, record, self._limit)
 
     def enter(self, frame: Any, buffers: Sequence[Array]) -> None:
         """`invoke` with the frame that holds the addresses of the buffers (see `frame_of`)."""
@@ -474,6 +448,23 @@ class Program:
             raise self.out_of_tape(failed)
         if self.source.signature.status is not None:
             self.check_status(buffers)
+
+    def within_limit(self, frame: Any, buffers: Sequence[Array], again: Callable[[], None]) -> None:
+        """`enter`. A call whose tape passes half of the free memory begins anew, when `again` has set the buffers back,
+        with states in place of the tape."""
+        program = self._longer.get(_call_key(self.slots, buffers), self) if self._longer else self
+        try:
+            program.enter(frame, buffers)
+        except TapeMemoryError as error:
+            from irgrad.engine.kernel.checkpoints import keeping_states
+
+            with self._lock:
+                other: Program = next(iter(self._longer.values()), None) or keeping_states(self, self._limit, error)
+                self._longer[_call_key(self.slots, buffers)] = other
+            if self.compiled.has(TRIM):
+                self.compiled.function(TRIM, ctypes.c_int64)()  # what the call had
+            again()
+            other.enter(frame, buffers)
 
     def check_status(self, buffers: Sequence[Array]) -> None:
         """Look at the status after a call. Raises KernelError."""
@@ -491,6 +482,12 @@ class Program:
 
     def __repr__(self) -> str:
         return f"<Program {word_text(self.word)} of {self.source.name}>"
+
+
+def _call_key(slots: Sequence[Slot], buffers: Sequence[Array]) -> tuple[Any, ...]:
+    """What the tape of a call may hang on, as far as arguments tell: shapes and integers."""
+    rows = zip(slots, buffers, strict=True)
+    return tuple(b.shape if s.parameter.is_array or s.differentiable else b.tobytes() for s, b in rows)
 
 
 def _read(text: str, name: str) -> Module:

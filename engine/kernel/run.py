@@ -71,16 +71,19 @@ class Run:
 
     def __call__(self, start: Mapping[int, Value] | None = None) -> list[Array]:
         """Reset, run, and return the buffers (they are overwritten by the next run)."""
-        values, buffers = self.start, self.buffers
         if start is not None:
-            values.update(start)
+            self.start.update(start)
+        self._reset()
+        self.program.within_limit(self._frame, self.buffers, self._reset)
+        return self.buffers
+
+    def _reset(self) -> None:
+        values, buffers = self.start, self.buffers
         for number in self._written:
             if number not in values:
                 buffers[number].fill(0)
         for number, value in values.items():
             buffers[number][...] = value
-        self.program.enter(self._frame, buffers)
-        return buffers
 
 
 def basis(shape: Sequence[int], dtype: Any) -> Any:

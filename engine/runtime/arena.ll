@@ -24,6 +24,7 @@
 
 @irgrad.tape.pool = internal global [64 x ptr] zeroinitializer, align 64
 @irgrad_tape_peak = internal global i64 0, align 8
+@irgrad_tape_limit = internal global i64 -1, align 8 ; bytes that one arena may hold
 @irgrad.tape.every = internal global ptr null, align 8
 @irgrad.tape.guards = internal global [256 x { ptr, ptr }] zeroinitializer, align 64
 @irgrad.tape.last = internal global [5 x i64] zeroinitializer, align 8
@@ -351,9 +352,14 @@ entry:
   %wanted = call i64 @llvm.umax.i64(i64 %b, i64 65536)
   %least = call i64 @llvm.umax.i64(i64 %size, i64 65536)
   br label %try
-try:  ; as much again as there is; half of it, and so on, where the system does not give that
+try:  ; as much again as there is; half of it, and so on, where the system or the limit does not give that
   %room = phi i64 [ %wanted, %entry ], [ %less, %short ]
   %bytes = add i64 %room, 64
+  %all = add i64 %total, %room
+  %limit = load atomic i64, ptr @irgrad_tape_limit monotonic, align 8
+  %over = icmp ugt i64 %all, %limit
+  br i1 %over, label %short, label %ask
+ask:
   %chunk = call ptr @malloc(i64 %bytes)
   %failed = icmp eq ptr %chunk, null
   br i1 %failed, label %short, label %made

@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 
 __all__ = [
-    "CONSTANT_SHADOW", "DRAIN", "PEAK", "PEAK_TEXT", "RESET", "STOP", "TRIM", "WANTED", "arena_text", "guarded_text",
-    "run_name",
+    "CONSTANT_SHADOW", "DRAIN", "LIMIT", "PEAK", "PEAK_TEXT", "RESET", "STOP", "TRIM", "WANTED", "arena_text",
+    "guarded_text", "run_name",
 ]  # fmt: skip
 
 _GUARD_BYTES = 576  # see `arena.ll`
@@ -20,10 +20,17 @@ DRAIN = "irgrad_tape_drain"
 TRIM = "irgrad_tape_trim"
 """Frees the tape memory that no call uses."""
 PEAK = "irgrad.tape_bytes"
+LIMIT = "irgrad.tape_limit"
+"""Sets how many bytes of tape a call may hold; as the number without sign, so that -1 is no limit."""
 PEAK_TEXT = f"""
 define i64 @{PEAK}(i64 %least) {{
   %peak = atomicrmw umax ptr @irgrad_tape_peak, i64 %least monotonic, align 8
   ret i64 %peak
+}}
+
+define void @{LIMIT}(i64 %bytes) {{
+  store atomic i64 %bytes, ptr @irgrad_tape_limit monotonic, align 8
+  ret void
 }}
 """
 """Tells how much tape memory was in use at most since the last `RESET`; it is at least `least` from now on."""
@@ -31,7 +38,7 @@ RESET = "irgrad_tape_bytes"
 """Tells the same, and begins anew."""
 STOP = "irgrad_tape_stop"
 """Ends a call of this thread, as one that found no memory."""
-WANTED = (PEAK, RESET, DRAIN, TRIM, STOP)
+WANTED = (PEAK, LIMIT, RESET, DRAIN, TRIM, STOP)
 
 
 @cache

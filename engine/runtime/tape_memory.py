@@ -6,7 +6,7 @@ import ctypes
 
 from irgrad.rules.errors import IRGradError, KernelError, TapeMemoryError
 
-__all__ = ["ANOTHER_WAY", "INTERRUPTED", "free_record", "out_of_tape"]
+__all__ = ["ANOTHER_WAY", "INTERRUPTED", "PassedLimit", "free_record", "out_of_tape"]
 
 ANOTHER_WAY = -2
 """In place of the iterations, in the record of a loop that ended in another way when its iterations ran again."""
@@ -15,9 +15,13 @@ INTERRUPTED = -3
 _WORDS = 5  # of the record: bytes that were asked for, bytes held before, iterations, place of the loop, to be freed
 
 
-def out_of_tape(name: str, record: int) -> IRGradError:
+class PassedLimit(TapeMemoryError):
+    """There may be memory, but not within the limit of the call."""
+
+
+def out_of_tape(name: str, record: int, limit: int = 0) -> IRGradError:
     """The error for the record at an address (`arena.ll`), which is freed: a TapeMemoryError, or a KernelError where
-    a loop ended in another way. `name`: the function."""
+    a loop ended in another way. name: the function; limit: bytes of tape that it could have, 0 for none"""
     wanted, held, count, place, owned = (ctypes.c_int64 * _WORDS).from_address(record)
     where = ctypes.string_at(place).decode("utf-8", "replace") if place else ""
     if owned:
@@ -32,7 +36,7 @@ def out_of_tape(name: str, record: int) -> IRGradError:
         which += f" for {count:,} iterations of the loop at {where}"
     elif where:
         which += f" for an iteration of the loop at {where}, which runs until it is left"
-    return TapeMemoryError(
+    return (PassedLimit if limit and wanted + held > limit else TapeMemoryError)(
         f"there is no memory for the tape of `{name}`", which=which,
         because="reverse mode keeps what the loops compute until they run backwards; beside the "
         f"{held:,} bytes that the tape has, the system gives no more",

@@ -108,7 +108,7 @@ class Library:
         self, name: str, signature: str | Signature | None = None, *, errors: Mapping[int, str] | None = None,
         tape: str = "auto", strict_fp: bool = False, strong_zero: bool = False, device_tape: int = 0,
         device_block: int = 0, device: str = "", checkpoint: Mapping[Any, Any] | None = None,
-        tape_memory: int | str | None = None, threads: int | str | None = None,
+        tape_memory: int | str | None = "auto", threads: int | str | None = None,
     ) -> Kernel: ...
 
     @overload
@@ -116,14 +116,14 @@ class Library:
         self, name: str, signature: Any, *, errors: Mapping[int, str] | None = None, tape: str = "auto",
         strict_fp: bool = False, strong_zero: bool = False, device_tape: int = 0,
         device_block: int = 0, device: str = "", checkpoint: Mapping[Any, Any] | None = None,
-        tape_memory: int | str | None = None, threads: int | str | None = None,
+        tape_memory: int | str | None = "auto", threads: int | str | None = None,
     ) -> Any: ...
 
     def kernel(
         self, name: str, signature: Any = None, *, errors: Mapping[int, str] | None = None, tape: str = "auto",
         strict_fp: bool = False, strong_zero: bool = False, device_tape: int = 0,
         device_block: int = 0, device: str = "", checkpoint: Mapping[Any, Any] | None = None,
-        tape_memory: int | str | None = None, threads: int | str | None = None,
+        tape_memory: int | str | None = "auto", threads: int | str | None = None,
     ) -> Any:
         """The function `name` as a Kernel; `signature` is its prototype with shapes (see `irgrad.Signature`).
 
@@ -152,7 +152,8 @@ class Library:
         threads: that share the loops of one call whose iterations are independent, as `#pragma omp parallel for` says
                 or as is found; "auto": as many as `OMP_NUM_THREADS` says or as there are cores, for loops that are
                 worth it; None: no loop is shared. Results have the same bits on any number of threads
-        tape_memory: bytes, or "512MB", for the states and tapes of all outermost loops that can run again
+        tape_memory: bytes, or "512MB", for the states and tapes of all outermost loops that can run again; "auto": so
+                it is, with a warning, in calls whose tape would pass half of the free memory; None: never
 
         A signature that declares structs, `"struct body { f64[3] pos; f64 mass; }; f64(body[n] bodies, i64 n)"`, makes
         a `StructKernel`, called with dicts of arrays or structured arrays (see `irgrad.engine.signature.structs`).
@@ -165,13 +166,14 @@ class Library:
         from irgrad.engine.kernel.programs import Options
 
         said: tuple[tuple[str, str], ...] = ()
-        if checkpoint is not None or tape_memory is not None:
+        if checkpoint is not None or tape_memory not in (None, "auto"):
             from irgrad.engine.kernel.checkpoints import checkpoints
 
             said = checkpoints(checkpoint, tape_memory)
         options = Options(strict_fp=strict_fp, tape=tape, preopt=self.preopt, strong_zero=strong_zero,
                           device_tape=device_tape, device_block=device_block, cpu=self.cpu,
-                          keep_on=device, checkpoint=said, threads=team_size(threads))  # fmt: skip
+                          keep_on=device, checkpoint=said, bounded=tape_memory == "auto" and not said,
+                          threads=team_size(threads))  # fmt: skip
         symbol, text = self.resolve(name), self.text
         if self.fails:
             from irgrad.interop.loaders.checked import checked_kernel

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import irgrad as ig
-from irgrad.engine.kernel.checkpoints import bytes_of, checkpoints, choices, memory
+from irgrad.engine.kernel import programs
+from irgrad.engine.kernel.checkpoints import LongTape, bytes_of, checkpoints, choices, memory
 from irgrad.engine.kernel.options import Options
 from irgrad.engine.normalise.segments import Choice
 from irgrad.engine.signature.slots import primal_slots
@@ -57,3 +61,92 @@ def test_bytes_of_arrays() -> None:
         ("*", ("*", 8, (2, 32, True)), 2),
         ("*", 4, ("+", ("*", (2, 32, True), (3, 64, True)), 1)), 4, 8, None, 8,
     )  # fmt: skip
+
+
+STEPS = """
+double f(const double *x, double *y, long n, long steps) {
+    double s = 0;
+    for (long t = 0; t < steps; t++)
+        for (long i = 0; i < n; i++) y[i] += 0.001 * x[i] * (1 - y[(i + 1) % n] * y[i]);
+    for (long i = 0; i < n; i++) s += y[i] * y[i];
+    return s;
+}
+double walk(double x, double p, long n) {
+    double y = x;
+    long t = 0;
+    while (y < 9 && t++ < n) y += 1e-3 * __builtin_sin(y * p);
+    return y;
+}
+"""
+N = 20
+Found = list[Any]
+
+
+def _pullback(kernel: ig.Kernel, steps: int, x: np.ndarray, y: np.ndarray) -> Found:
+    (value, end), pullback = ig.vjp(kernel, x, y, steps)
+    return [value, end, *pullback((1.0, end)), *pullback((0.5, None))]
+
+
+def _gradient(kernel: ig.Kernel, steps: int, x: np.ndarray, y: np.ndarray) -> Found:
+    gradient = ig.value_and_grad(kernel, wrt=("x", "y"))
+    return [part for _ in range(2) for value, rows in [gradient(x, y, steps)] for part in (value, *rows)]
+
+
+@pytest.mark.parametrize("call", [_pullback, _gradient])
+def test_a_long_tape_becomes_states(call: Callable[..., Found], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "free_memory", lambda: 1 << 20)
+    library, signature = ig.load(STEPS), "f64(f64[n] x, inout f64[n] y, i64 n, i64 steps)"
+    rng = np.random.default_rng(0)
+    x, y = rng.uniform(0.1, 0.9, N), rng.uniform(0.1, 0.9, N)
+    kept = x.copy(), y.copy()
+    kernels = [library.kernel("f", signature, tape_memory=how) for how in (None, "auto")]
+    for steps in (5, 8000, 5, 8000, 8001):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            plain, bounded = (call(kernel, steps, x, y) for kernel in kernels)
+        for a, b in zip(plain, bounded, strict=True):
+            np.testing.assert_allclose(b, a, rtol=1e-11, atol=1e-13)
+        assert np.array_equal(x, kept[0]) and np.array_equal(y, kept[1])
+        words = [str(one.message) for one in told if issubclass(one.category, LongTape)]
+        assert all("a derivative of `f` would take more than 524,288 bytes" in word for word in words)
+        assert len(words) <= 1
+
+
+def test_it_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "free_memory", lambda: 1 << 20)
+    gradient = ig.grad(ig.load(STEPS).kernel("walk", "f64(f64 x, f64 p, i64 n)"))
+    plain = ig.grad(ig.load(STEPS).kernel("walk", "f64(f64 x, f64 p, i64 n)", tape_memory=None))
+    with pytest.warns(LongTape, match=r"which runs until it is left: its loops keep states within 524,288 bytes"):
+        assert np.isclose(gradient(1.0, 0.5, 100_000), plain(1.0, 0.5, 100_000), rtol=1e-9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for n in (100_000, 10, 200_000):
+            assert np.isclose(gradient(1.0, 0.5, n), plain(1.0, 0.5, n), rtol=1e-9)
+
+
+def test_only_where_nothing_else_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "free_memory", lambda: 1 << 20)
+    library, signature = ig.load(STEPS), "f64(f64 x, f64 p, i64 n)"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for said in ({"tape_memory": None}, {"tape_memory": "1MB"}, {"checkpoint": {"*": 10}}):
+            ig.grad(library.kernel("walk", signature, **said))(1.0, 0.5, 100_000)
+    assert Options().bounded
+    assert str(Options()) == str(Options(bounded=False))
+    assert checkpoints(None, "auto") == ()
+
+
+def test_a_loop_that_cannot_run_again_keeps_its_tape(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "free_memory", lambda: 1 << 20)
+    source = """#include <stdio.h>
+double f(double x, long n) {
+    for (long t = 0; t < n; t++) { x += 1e-3 * __builtin_sin(x); if (t == 7) fflush(stdout); }
+    return x;
+}"""
+    library = ig.load(source)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found = ig.grad(library.kernel("f", "f64(f64 x, i64 n)"))(1.0, 200_000)
+    assert {"LongTape", "WholeTape"} <= {one.category.__name__ for one in told}
+    plain = ig.grad(library.kernel("f", "f64(f64 x, i64 n)", tape_memory=None))(1.0, 200_000)
+    assert found == plain

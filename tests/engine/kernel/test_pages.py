@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+from pathlib import Path
 
 import numpy as np
+import pytest
 
 from irgrad.engine.kernel import pages
 from irgrad.engine.kernel.binding import address_of
-from irgrad.engine.kernel.pages import LEAST, MOST_KEPT, zeros
+from irgrad.engine.kernel.pages import LEAST, MOST_KEPT, free_memory, zeros
 
 F64 = np.dtype(np.float64)
 SHAPE = (LEAST // 64, 8)
@@ -56,3 +58,20 @@ def test_a_bounded_amount_is_kept() -> None:
     assert sum(length * len(rows) for length, rows in pages._free.items()) <= MOST_KEPT
     assert type(zeros((4,), F64).base) is type(None), "small arrays are NumPy's own"
     assert zeros((0, 3), F64).shape == (0, 3)
+
+
+def test_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {"/proc/meminfo": "MemTotal: 16 kB\nMemAvailable: 9 kB\n", "/sys/fs/cgroup/memory.max": "max\n",
+             "/sys/fs/cgroup/memory.current": "4096\n"}  # fmt: skip
+
+    def read(path: Path, encoding: str = "") -> str:
+        if str(path) not in files:
+            raise FileNotFoundError(path)
+        return files[str(path)]
+
+    monkeypatch.setattr(Path, "read_text", read)
+    assert free_memory() == 9 * 1024
+    files["/sys/fs/cgroup/memory.max"] = "8192"
+    assert free_memory() == 4096
+    files.clear()
+    assert free_memory() is None

@@ -46,7 +46,8 @@ double called(double x, double p, long n) {
 }
 '''
 library = ig.load(SOURCE)
-kernels = {name: library.kernel(name, "f64(f64 x, f64 p, i64 n)") for name in ("counted", "left", "called")}
+signature = "f64(f64 x, f64 p, i64 n)"
+kernels = {name: library.kernel(name, signature, tape_memory=None) for name in ("counted", "left", "called")}
 def limit(room):
     used = int(open("/proc/self/statm").read().split()[0]) * 4096
     resource.setrlimit(resource.RLIMIT_AS, (used + room, used + room))
