@@ -40,6 +40,7 @@ from irgrad.engine.normalise.reinterpret.pieces import join_pieces
 from irgrad.engine.normalise.reinterpret.unions import move_unions
 from irgrad.engine.normalise.scratch import reuse_scratch
 from irgrad.engine.normalise.unify_returns import unify_returns
+from irgrad.engine.normalise.workspace import cut_workspaces
 from irgrad.engine.runtime.approximations import link_approximations
 from irgrad.engine.runtime.complex_products import link_complex_parts, link_complex_products
 from irgrad.engine.runtime.helpers import link_arena
@@ -104,6 +105,7 @@ NORMALISE = (
     function_pass("make-reducible", _alone(make_reducible)),
     function_pass("canonical-loops", _alone(canonicalise)),
     function_pass("settle-distances", _alone(settle_distances)),
+    function_pass("cut-workspaces", _alone(cut_workspaces)),
     _rooted("reuse-scratch", reuse_scratch),
     _rooted("swap-alternating", swap_alternating),
     _rooted("address-extrema", address_extrema),

@@ -69,6 +69,10 @@ class Regions:
             return regions
         return "whether it runs depends on what the loop computes"
 
+    def reach(self, pointer: Value, size: Value) -> list[Region] | str:
+        """Of an access that runs in some iterations: it touches nothing beyond."""
+        return self._of(pointer, size)
+
     # -- how far -------------------------------------------------------------------------------------------------------
 
     def _of(self, pointer: Value, size: Value) -> list[Region] | str:
