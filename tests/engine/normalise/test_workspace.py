@@ -40,7 +40,7 @@ WHOLE = {
     "up to the next": (LOOP, "for (int i = 0; i <= d; i++) a[i] = x[i % d] * (j + 1);"),
     "from the one before": ("sin(b[i])", "sin(b[i]) + b[i - 1]"),
     "pieces that overlap": ("*b = w + d,", "*b = w + d / 2,"),
-    "an address compared": ("free(w);", "if (b > x) s += 1;\n    free(w);"),
+    "an address that is kept": ("free(w);", "double *volatile kept = b;\n    s += kept != 0;\n    free(w);"),
     "copied at once": ("s = 0;\n", "s = 0;\n    memset(a, 0, 2 * d * sizeof(double));\n"),
     "of another length": ("sin(b[i])", "sin(b[i]) + (k < d ? a[k + i - i] : 0)"),
 }
