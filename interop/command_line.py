@@ -64,7 +64,7 @@ class Command:
     assembly: files of assembly, which are among `link` as well
     question: the compiler answers itself (`--version`, `-E`, `-M`, ...); `words` is the whole command line
     header:   the sources are headers, to be precompiled
-    text:     what was read from standard input
+    contents: what was read from standard input, pipes and devices
     rules:    Python modules and files that define rules
     cpu:      "native" where options ask for it, else "": the compiler's IR says which, without options the baseline
     features: "+avx2", "-fma", ...: what options add to this CPU or take away
@@ -93,14 +93,15 @@ class Command:
     verbose: bool = False
     depends: dict[str, str] = field(default_factory=dict)
     targets: list[str] = field(default_factory=list)
-    text: bytes = b""
+    contents: dict[str, bytes] = field(default_factory=dict)
     args: list[str] = field(default_factory=list)
     rules: list[str] = field(default_factory=list)
 
-    def standard_input(self, read: Callable[[], bytes]) -> bytes:
-        """The source on standard input, which can be read once only."""
-        self.text = self.text or b'#line 1 "<stdin>"\n' + read()
-        return self.text
+    def read_once(self, path: str, shown: str, read: Callable[[], bytes]) -> bytes:
+        """The source on standard input (`-`), in a pipe or a device, which can be read once only."""
+        if path not in self.contents:
+            self.contents[path] = f'#line 1 "{shown}"\n'.encode() + read()
+        return self.contents[path]
 
     def take_object(self, file: str, made: str) -> None:
         """Link the object that was made of a file of assembly in its place."""

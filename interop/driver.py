@@ -17,6 +17,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from platform import libc_ver
 from typing import TYPE_CHECKING
 
 from irgrad.engine.ir.text.outline import outline
@@ -184,15 +185,16 @@ def _compilation(command: Command, source: Source, more: Sequence[str] = ()) -> 
     from irgrad.interop.loaders.checked import ending
     from irgrad.interop.loaders.compiler import Options, compile_source
     from irgrad.interop.loaders.languages import by_name
-    from irgrad.interop.loaders.loading import missing
+    from irgrad.interop.loaders.loading import missing, special
 
     options = _options(command, source.language, more)
-    if source.path == "-":
+    path, shown = Path(source.path), "<stdin>" if source.path == "-" else source.path
+    if source.language in ("c", "c++") and (source.path == "-" or special(path)):
+        read = sys.stdin.buffer.read if source.path == "-" else path.read_bytes
         with scratch_folder("src") as folder:
-            path = Path(folder, "stdin.c" if source.language == "c" else "stdin.cc")
-            path.write_bytes(command.standard_input(sys.stdin.buffer.read))
-            return compile_source(path, source.language, options, display="<stdin>")
-    path = Path(source.path)
+            file = Path(folder, "stdin.c" if source.language == "c" else "stdin.cc")
+            file.write_bytes(command.read_once(source.path, shown, read))
+            return compile_source(file, source.language, options, display=shown)
     if not path.is_file():
         raise missing(path)
     if source.language in ("c", "c++"):
@@ -335,7 +337,10 @@ def _assemble(command: Command, file: str, output: str) -> None:
 
 def _answered(command: Command) -> int:
     """What the compiler answers itself: its version, preprocessed source, make's rules. Its exit status."""
-    return _compiler_says(command.words, "c++" if command.cpp else "c", ours=bool(command.sources))
+    words = list(command.words)
+    if {"-dumpmachine", "-print-target-triple"} & set(words) and "-target" not in words and libc_ver()[0] == "glibc":
+        words += ["-target", f"{os.uname().machine}-linux-gnu"]  # zig names a target of its own, not what it links for
+    return _compiler_says(words, "c++" if command.cpp else "c", ours=bool(command.sources))
 
 
 def _compiler_says(words: Sequence[str], language: str, *, ours: bool) -> int:
@@ -452,7 +457,12 @@ def main_cc(words: Sequence[str]) -> int:
                         fix="leave out -o   or   compile them one by one")
     for source in command.sources:
         output = Path(command.output or Path(source.path).stem + command.form)
-        output.write_bytes(_image(command, [source], command.form, output, whole=False))
+        image = _image(command, [source], command.form, output, whole=False)
+        if command.output == "-":
+            _flush()
+            sys.stdout.buffer.write(image)
+        else:
+            output.write_bytes(image)
     for file in command.assembly if command.form == ".o" else ():
         _assemble(command, file, command.output or Path(file).stem + ".o")
     return 0

@@ -14,7 +14,7 @@ from irgrad.interop.loaders.languages import Language
 from irgrad.interop.loaders.library import Library
 from irgrad.rules.errors import LoadError
 
-__all__ = ["check_target", "load", "missing"]
+__all__ = ["check_target", "load", "missing", "special"]
 
 Source = str | os.PathLike[str]
 
@@ -218,10 +218,19 @@ def check_target(text: str, name: str) -> None:
                         fix="compile it for this machine: leave out -m32, -target, --target")  # fmt: skip
 
 
+def special(path: Path) -> bool:
+    """Whether something is there that is neither a file nor a folder: a pipe, a device, a socket."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
 def missing(path: Path) -> LoadError:
     """The error for a source that does not exist, with names that are near."""
     import difflib
 
+    if special(path):
+        kind = "a pipe" if path.is_fifo() else "a socket" if path.is_socket() else "a device"
+        return LoadError(f"`{path}` is {kind}", because="a source is read more than once, as a file can be",
+                         fix='load(text, language="c") with what was read from it')
     if path.is_dir():
         return LoadError(f"`{path}` is a folder", because="a source file is wanted",
                          fix="load a list of its files: load(sorted(folder.glob('*.c')))")

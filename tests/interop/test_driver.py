@@ -15,6 +15,7 @@ import pytest
 from blas_cases import library as blas_library
 from shares import fast
 
+import irgrad
 from irgrad.interop.cli import main
 from irgrad.interop.driver import _signals, main_cc
 from irgrad.interop.loaders.compiler import libstdcxx_headers
@@ -148,7 +149,31 @@ def test_standard_input_is_a_source(tmp_path: Path) -> None:
     assert done.returncode == 12
 
 
+def test_pipes_and_devices_are_sources(small: str, tmp_path: Path) -> None:
+    """As build systems and shells hand them over; a precise name where they cannot be."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(f"cat {small} > {pipe}", shell=True):
+        assert main(["run", "-x", "c", str(pipe), "--", "4"]) == 48
+    assert main(["cc", "-c", "-x", "c", "/dev/null", "-o", str(tmp_path / "null.o")]) == 0
+    with pytest.raises(IRGradError, match="is a pipe"):
+        irgrad.load(pipe, language="c")
+    with pytest.raises(IRGradError, match="is a device"):
+        irgrad.load("/dev/null", language="c")
+
+
 @pytest.mark.parametrize(("words", "told"), [
+    (["-S", "-emit-llvm"], b"define"), (["-S"], b".file"), (["-c"], b"ELF"), (["-c", "-emit-llvm"], b"BC"),
+])  # fmt: skip
+def test_a_dash_is_standard_output(words: list[str], told: bytes, small: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "irgrad.interop.cli", "cc", *words, "-o", "-", small]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
+    assert told in done.stdout
+    assert not (tmp_path / "-").exists()
+
+
+@pytest.mark.parametrize(("words", "told"), [
+    (["-dumpmachine"], "linux"), (["-print-resource-dir"], "clang"), (["-print-target-triple"], "linux"),
     (["--version"], "clang version"), (["-dumpversion"], "."), (["-E", "-DX=31", "small.c"], "slope"),
     (["-M", "small.c"], "stdio.h"), (["-E", "-dM", "small.c"], "__clang__"), (["-print-search-dirs"], "libraries:"),
 ])  # fmt: skip
