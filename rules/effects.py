@@ -107,6 +107,10 @@ _TEXT = CallFacts("inactive", reads=None, writes=None, captures=(0,), returns=0,
 _METHOD = CallFacts("inactive", reads=None, writes=(0, 1), inactive=True)
 
 
+# BLAS: which element is the largest or smallest. Fortran's functions take their numbers by reference.
+_WHERE = re.compile(r"(?:scipy_)?(?P<c>cblas_)?i[sd]a(?:max|min)(?(c)(?:_64|64_|_64_|)|(?:_|_64_))")
+
+
 def _inspects(*args: int, returns: int | None = None) -> CallFacts:
     """Reads strings or bytes and returns an integer, or a pointer into argument `returns`."""
     return CallFacts("inactive", reads=args, returns=returns, inactive=True)
@@ -327,6 +331,9 @@ def _intrinsic(symbol: str) -> CallFacts | None:
 def _by_pattern(symbol: str) -> CallFacts | None:
     if symbol.startswith("irgrad.inactive."):  # what a program calls as a constant: anything, but without derivative
         return _CONSTANT
+    where = _WHERE.fullmatch(symbol)
+    if where is not None:
+        return _inspects(1) if where["c"] else _inspects(0, 1, 2)
     rust = _RUST.fullmatch(symbol)
     if rust is not None:
         return _table()["__" + rust.group(1).lstrip("_")]

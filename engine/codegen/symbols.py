@@ -31,7 +31,7 @@ _CXX_LIBRARIES = ("libstdc++.so.6",)
 _OWN: dict[str, int] = {}
 PYTHON: set[str] = set()
 """Names of functions that are Python's: what they raise is kept until the code that calls them has returned."""
-_BLAS = re.compile(r"cblas_[a-z0-9_]+|[sdcz][a-z0-9]+_(?:64_)?")
+_BLAS = re.compile(r"cblas_[a-z0-9_]+|i?[sdcz][a-z0-9]+_(?:64_)?")
 
 
 def undefined_symbols(image: bytes) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ __all__ = ["rules_of", "spelled"]
 
 _FAMILIES = {
     "blas.level1": "scal axpy dot nrm2 asum copy swap rot",
-    "blas.level2": "ger gemv symv trmv trsv",
+    "blas.level2": "ger syr syr2 gemv symv trmv trsv",
     "blas.level3": "gemm symm syrk syr2k trmm trsm",
     "lapack.cholesky": "potrf potrs",
     "lapack.triangular": "trtrs trtri",

@@ -253,6 +253,16 @@ class Call:
         self.emit("ger", *order, c(w, n, m), c(w, m, n), alpha, c(w, y.p, x.p), c(w, y.inc, x.inc), c(w, x.p, y.p),
                   c(w, x.inc, y.inc), a.p, a.ld)  # fmt: skip
 
+    def syr(self, upper: Any, n: Any, alpha: Any, x: Vector, a: Matrix) -> None:
+        """A += alpha x x^T."""
+        order, w = self._order(a)
+        self.emit("syr", *order, xor(upper, w), n, alpha, x.p, x.inc, a.p, a.ld)
+
+    def syr2(self, upper: Any, n: Any, alpha: Any, x: Vector, y: Vector, a: Matrix) -> None:
+        """A += alpha (x y^T + y x^T)."""
+        order, w = self._order(a)
+        self.emit("syr2", *order, xor(upper, w), n, alpha, x.p, x.inc, y.p, y.inc, a.p, a.ld)
+
     def triangular(self, routine: str, upper: Any, trans: Any, unit: Any, n: Any, a: Matrix, x: Vector) -> None:
         """trmv, trsv."""
         order, w = self._order(a)

@@ -40,6 +40,64 @@ def ger_reverse(c: Call) -> None:
         c.gemv(True, c.m, c.n, c.alpha, a, c.vector_saved("x", c.m), 1.0, c.vector_shadow("y"))
 
 
+def syr_forward(c: Call) -> None:
+    """A += a x x^T on a triangle:  A' += a' x x^T + a (x' x^T + x x'^T)."""
+    if not c.a.active:
+        return
+    if c.alpha.active:
+        c.syr(c.upper, c.n, c.alpha.d, c.vector("x"), c.shadow("a"))
+    if c.x.active:
+        c.syr2(c.upper, c.n, c.alpha, c.vector("x"), c.vector_shadow("x"), c.shadow("a"))
+
+
+def syr_reverse(c: Call) -> None:
+    """With S = A^ + A^^T of the triangle:  a^ += x . S x / 2;  x^ += a S x."""
+    if not c.a.active:
+        return
+    if c.alpha.active or c.x.active:
+        x, product = c.vector_saved("x", c.n), _both_halves(c, "x")
+        if c.alpha.active:
+            c.alpha.d += 0.5 * c.dot(c.n, x, product)
+        if c.x.active:
+            c.axpy(c.n, c.alpha, product, c.vector_shadow("x"))
+
+
+def _both_halves(c: Call, name: str) -> Vector:
+    """S v, where S is the adjoint of the triangle and its transpose together."""
+    product = Vector(c.memory(c.n), 1)
+    c.scal(c.n, 2.0, c.shadow("a").diagonal)
+    c.symv(c.upper, c.n, 1.0, c.shadow("a"), c.vector_saved(name, c.n), 0.0, product)
+    c.scal(c.n, 0.5, c.shadow("a").diagonal)
+    return product
+
+
+def syr2_forward(c: Call) -> None:
+    """A += a (x y^T + y x^T) on a triangle: linear in each."""
+    if not c.a.active:
+        return
+    x, y, a = c.vector("x"), c.vector("y"), c.shadow("a")
+    if c.alpha.active:
+        c.syr2(c.upper, c.n, c.alpha.d, x, y, a)
+    if c.x.active:
+        c.syr2(c.upper, c.n, c.alpha, c.vector_shadow("x"), y, a)
+    if c.y.active:
+        c.syr2(c.upper, c.n, c.alpha, x, c.vector_shadow("y"), a)
+
+
+def syr2_reverse(c: Call) -> None:
+    """With S = A^ + A^^T of the triangle:  a^ += x . S y;  x^ += a S y;  y^ += a S x."""
+    if not c.a.active:
+        return
+    if c.alpha.active or c.x.active:
+        product = _both_halves(c, "y")
+        if c.alpha.active:
+            c.alpha.d += c.where(c.n > 0, c.dot(c.n, c.vector_saved("x", c.n), product), 0.0)
+        if c.x.active:
+            c.axpy(c.n, c.alpha, product, c.vector_shadow("x"))
+    if c.y.active:
+        c.axpy(c.n, c.alpha, _both_halves(c, "x"), c.vector_shadow("y"))
+
+
 def _beta_forward(c: Call, n: Any) -> None:
     """The part of y := ... + beta y that does not come from the product."""
     scale_vector(c, n, c.beta, c.vector_shadow("y"))

@@ -34,6 +34,8 @@ _BLAS = {
     "swap": "n !x incx !y incy",
     "rot": "n !x incx !y incy =c =s",
     "ger": "order m n =alpha <x incx <y incy !a lda",
+    "syr": "order uplo n =alpha <x incx !a lda",
+    "syr2": "order uplo n =alpha <x incx <y incy !a lda",
     "gemv": "order trans m n =alpha <a lda <x incx =beta !y incy",
     "symv": "order uplo n =alpha <a lda <x incx =beta !y incy",
     "trmv": "order uplo trans diag n <a lda !x incx",

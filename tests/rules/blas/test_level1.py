@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from blas_cases import arguments, check, check_single, kernel
+from blas_cases import arguments, check, check_single, kernel, library
 
+import irgrad
 from irgrad.engine import vjp
 from irgrad.rules.blas.spelling import spelled
 
@@ -45,3 +46,18 @@ def test_a_norm_at_zero_has_a_finite_derivative() -> None:
         assert spelling is not None
         _, pull = vjp(kernel(spelling), 3, np.zeros(3), 1)
         assert [list(g) for g in pull(1.0) if g is not None] == [[0.0, 0.0, 0.0]]
+
+
+@pytest.mark.parametrize("source", [
+    "unsigned long cblas_idamax(int, const double *, int);\n"
+    "double f(const double *x, long n) { long k = cblas_idamax((int)n, x, 1); return x[k] * x[k] * x[0]; }",
+    "int idamax_(int *, const double *, int *);\n"
+    "double f(const double *x, long n) { int m = (int)n, one = 1, k = idamax_(&m, x, &one) - 1; "
+    "return x[k] * x[k] * x[0]; }",
+])  # fmt: skip
+def test_the_place_of_the_largest_element(source: str) -> None:
+    """It is an integer: the derivative goes through what is read there."""
+    loss = irgrad.load(source, link=[library()]).kernel("f", "f64(f64[n] x, i64 n)")
+    x = np.array([0.5, 0.3, -1.2, 0.7])
+    np.testing.assert_allclose(irgrad.grad(loss)(x), [1.44, 0, -1.2, 0])
+    np.testing.assert_allclose(irgrad.jvp(loss, (x,), (x,))[1], 3 * 0.72)

@@ -10,7 +10,7 @@ from blas_cases import arguments, check, check_single, flag_cases, flag_values
 
 from irgrad.rules.blas.spelling import spelled
 
-ROUTINES = ("ger", "gemv", "symv", "trmv", "trsv")
+ROUTINES = ("ger", "syr", "syr2", "gemv", "symv", "trmv", "trsv")
 
 
 def _case(
