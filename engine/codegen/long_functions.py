@@ -50,7 +50,8 @@ _FIRST = having("leads_block")
 _BOUND = re.compile(
     r"\bmusttail\b|@llvm\.(?:stacksave|stackrestore|frameaddress|returnaddress|va_start|localescape)"
 )
-_TWICE = re.compile(r"\breturns_twice\b")
+_TWICE_GROUP = re.compile(r"^attributes (#\d+) = \{[^}]*\breturns_twice\b", re.M)
+_HEAD = re.compile(r"^(?:declare|define)\b[^\n]*?@(?P<name>[-a-zA-Z$._0-9]+|\"[^\"\n]*\")\([^\n]*", re.M)
 _TEXT_ATTRIBUTES = re.compile(r'"[^"]*"(?:="[^"]*")?|\bstrictfp\b')
 
 
@@ -69,11 +70,10 @@ def shorten(text: str, limit: int | None = None) -> str:
     limit = LIMIT if limit is None else limit
     if text.count("\n") <= limit:
         return text
-    twice = _TWICE.search(text)  # stands in a group of attributes: it may be meant for any call
-    names = []
+    twice, names = _returns_twice(text), []
     for found in _BODY.finditer(text):
         if text.count("\n", *found.span("body")) > limit:
-            name, bound = found["name"].strip('"'), _BOUND.search(found["body"]) or twice
+            name, bound = found["name"].strip('"'), _BOUND.search(found["body"]) or twice.search(found["body"])
             if bound is None:
                 names.append(name)
             else:
@@ -93,6 +93,16 @@ def shorten(text: str, limit: int | None = None) -> str:
                 elif plan.obstacle:
                     _tell(name, plan.obstacle)
         return to_text(module) if done else text
+
+
+def _returns_twice(text: str) -> re.Pattern[str]:
+    """What stands in the line of a call that returns twice: the attribute, a group of attributes with it, or the name of
+    a function that has it."""
+    groups = _TWICE_GROUP.findall(text)
+    marks = [r"\breturns_twice\b", *(rf"{group}\b" for group in groups)]
+    said = re.compile("|".join(marks))
+    return re.compile("|".join([*marks, *(rf"@{re.escape(found['name'])}\(" for found in _HEAD.finditer(text)
+                                          if said.search(found[0]))]))  # fmt: skip
 
 
 def _tell(name: str, what: str) -> None:

@@ -171,6 +171,19 @@ def test_one_function_that_stays_whole_leaves_the_others_to_be_cut(small: None) 
     assert len(told) == 1 and "@cut.piece." in short and "@whole.piece." not in short
 
 
+@pytest.mark.parametrize("call", ["@twice(ptr null) #7", "@declared(ptr null)", "@plain(ptr null) returns_twice"])
+def test_functions_whose_calls_return_twice_stay_whole(small: None, call: str) -> None:
+    lines = ["  %v0 = fadd double %x, 1.0", *(f"  %v{i} = fmul double %v{i - 1}, %x" for i in range(1, 60))]
+    whole = ["define double @whole(double %x) {", *lines, f"  %r = call i32 {call}", "  ret double %v59", "}"]
+    cut = ["define double @cut(double %x) #77 {", *lines, "  ret double %v59", "}"]
+    ends = ["declare i32 @twice(ptr)", "declare i32 @declared(ptr) #7", "declare i32 @plain(ptr)",
+            "attributes #7 = { nounwind returns_twice }", "attributes #77 = { nounwind }", ""]  # fmt: skip
+    with pytest.warns(SlowCompilation, match="`whole` .* it holds") as told:
+        short = shorten("\n".join([*whole, *cut, *ends]))
+    parse(short).close()
+    assert len(told) == 1 and "@cut.piece." in short and "@whole.piece." not in short
+
+
 def test_short_functions_are_left_alone() -> None:
     text = random_program(3)
     assert shorten(text) is text
