@@ -96,8 +96,8 @@ def shorten(text: str, limit: int | None = None) -> str:
 
 
 def _returns_twice(text: str) -> re.Pattern[str]:
-    """What stands in the line of a call that returns twice: the attribute, a group of attributes with it, or the name of
-    a function that has it."""
+    """What stands in the line of a call that returns twice: the attribute, a group of attributes with it, or the name
+    of a function that has it."""
     groups = _TWICE_GROUP.findall(text)
     marks = [r"\breturns_twice\b", *(rf"{group}\b" for group in groups)]
     said = re.compile("|".join(marks))
