@@ -16,9 +16,10 @@ from irgrad.engine.signature.prototype import Prototype, quoted
 from irgrad.interop.loaders.compiler import Compilation, Options, cached_compilation, packed, run_compiler
 from irgrad.interop.loaders.fortran_runtime import complete
 from irgrad.interop.loaders.rust_panics import Panics
+from irgrad.rules.blas.spelling import spelled
 from irgrad.rules.errors import CompileError
 
-__all__ = ["compile_fortran", "draft", "passing", "plain_names", "report_stops"]
+__all__ = ["compile_fortran", "draft", "passing", "plain_blas", "plain_names", "report_stops"]
 
 _WORDS = ("-S", "-emit-llvm", "-g1", "-ffp-contract=off")
 _DEFINED = re.compile(r"^define (?!internal|private)[^@\n]*@(_QM(\w+?)P(\w+)|_QP(\w+)|([a-z]\w*)_)\(", re.M)
@@ -30,6 +31,7 @@ _TEXT = re.compile(r'^@(_QQ\w+) = [^\n]*?constant \[\d+ x i8\] c"([^"\n]*)"', re
 _NODE = re.compile(r"^(!\d+) = (?:distinct )?(.*)$", re.M)
 _LINE = re.compile(r"^!DILocation\(line: (\d+)")
 _DECLARED = re.compile(r"^declare [^@\n]*@(_FortranA(?:StopStatement\w*|ReportFatalUserError))\([^\n]*\n", re.M)
+_EXTERNAL = re.compile(r"^declare [^@\n]*@(?P<name>\w+)\((?P<types>[^()\n]*)\)", re.M)
 _OTHER_FILES = re.compile(r"^\s*(?:#\s*)?include\b", re.M | re.I)
 _DEFAULT = {"real": "f32", "integer": "i32", "logical": "i32", "double precision": "f64"}
 _KINDS = {"real": "f", "integer": "i", "logical": "i"}
@@ -48,7 +50,7 @@ def compile_fortran(path: Path, options: Options, tool: tuple[str, str], display
              *(f"-I{folder}" for folder in options.include),
              *(f"-D{name}={value}" for name, value in options.define), *options.flags]  # fmt: skip
     source = path.read_bytes()
-    key = fingerprint("fortran-ir-3", version, shown, str(path.resolve()), source, *words)
+    key = fingerprint("fortran-ir-4", version, shown, str(path.resolve()), source, *words)
     store = default_cache()
     hit = cached_compilation(store.get("ir", key))
     if hit is not None:
@@ -67,7 +69,7 @@ def compile_fortran(path: Path, options: Options, tool: tuple[str, str], display
         text = output.read_text("utf-8", "surrogateescape")
     name = re.escape(path.resolve().name)
     text = re.sub(rf'(!DIFile\(filename: )"[^"\n]*{name}", directory: "[^"]*"', rf'\1"{shown}", directory: "."', text)
-    result = Compilation(report_stops(complete(plain_names(text)), shown), messages, (), cached=False)
+    result = Compilation(report_stops(complete(plain_blas(plain_names(text))), shown), messages, (), cached=False)
     if not options.include and not _OTHER_FILES.search(source.decode("utf-8", "replace")):
         store.put("ir", key, packed(result))  # of other files nothing says when they change
     return result
@@ -82,6 +84,22 @@ def plain_names(text: str) -> str:
             continue
         taken.add(name)
         text = re.sub(rf"@{symbol}(?![\w.$])", f"@{quoted(name)}", text)
+    return text
+
+
+def plain_blas(text: str) -> str:
+    """The module in which routines of BLAS and LAPACK are called as C calls them: the lengths of letters, which Fortran
+    passes behind the other arguments, are left out (the rules of these routines have no place for them)."""
+    extra: dict[str, int] = {}
+    for row in _EXTERNAL.finditer(text):
+        known, types = spelled(row["name"]), [word for word in row["types"].split(",") if word.strip()]
+        more = [word.split()[0] for word in types[len(known.names) :]] if known is not None else []
+        if more and set(more) == {"i64"}:
+            extra[row["name"]] = len(more)
+    for name, count in extra.items():
+        head = rf"^((?:declare|  (?:%[\w.]+ = )?(?:tail )?call) [^@\n]*@{name}\([^\n]*?)"
+        lengths = rf"(?:, i64(?: [^,()\n]+)?){{{count}}}\)"
+        text = re.sub(rf"{head}{lengths}(?=[^()\n]*(?:\n|!|#))", r"\1)", text, flags=re.M)
     return text
 
 

@@ -95,8 +95,9 @@ def call_types(
 ) -> tuple[Kind, ...]:
     """(mode, result, *arguments) of a call."""
     kinds = [mode_type(unit.mode, unit.width), _result(unit, call)]
-    for i, arg in enumerate(call.args):
-        kinds.append(_argument(unit, arg, prototype.params[i] if prototype is not None else None, literals))
+    for i, arg in enumerate(call.args):  # a call may have more arguments than the prototype
+        known = prototype.params[i] if prototype is not None and i < len(prototype.params) else None
+        kinds.append(_argument(unit, arg, known, literals))
     return tuple(kinds)
 
 

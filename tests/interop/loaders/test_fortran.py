@@ -134,6 +134,61 @@ def test_what_flang_says_has_the_name_of_the_source() -> None:
         irgrad.load("function f(x)\nimplicit none\nreal(8) :: x, f\nf = x * y\nend function\n", language="fortran")
 
 
+LINEAR = """
+module linear
+  implicit none
+  interface
+    subroutine dgemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc) bind(c, name="scipy_dgemm_")
+      character :: ta, tb
+      integer :: m, n, k, lda, ldb, ldc
+      real(8) :: alpha, beta, a(lda, *), b(ldb, *), c(ldc, *)
+    end subroutine
+    subroutine dgesv(n, nrhs, a, lda, pivots, b, ldb, info) bind(c, name="scipy_dgesv_")
+      integer :: n, nrhs, lda, ldb, info, pivots(*)
+      real(8) :: a(lda, *), b(ldb, *)
+    end subroutine
+  end interface
+contains
+  function f(a, b, n) result(s)
+    integer, intent(in) :: n
+    real(8), intent(in) :: a(n, n), b(n)
+    real(8) :: s, c(n, n), x(n), lu(n, n)
+    integer :: pivots(n), info
+    call dgemm('N', 'T', n, n, n, 1.0_8, a, n, a, n, 0.0_8, c, n)
+    lu = c
+    x = b
+    call dgesv(n, 1, lu, n, pivots, x, n, info)
+    if (info /= 0) error stop "singular"
+    s = dot_product(x, b)
+  end function
+end module
+"""
+
+
+@needs_flang
+def test_blas_and_lapack() -> None:
+    library = next(iter(Path(np.__file__).parents[1].glob("scipy.libs/*openblas*")), None)
+    if library is None:
+        pytest.skip("SciPy brings no OpenBLAS here")
+    kernel = irgrad.load(LINEAR, language="fortran", link=[library]).kernel("f", "f64(f64[n,n] a, f64[n] b, i32 n)")
+    a, b = np.random.default_rng(0).normal(size=(4, 4)), np.ones(4)
+    np.testing.assert_allclose(kernel(a, b), b @ np.linalg.solve(a.T @ a, b), rtol=1e-12)
+    np.testing.assert_allclose(engine.grad(kernel, wrt="b")(a, b), 2 * np.linalg.solve(a.T @ a, b), rtol=1e-11)
+    assert engine.check(kernel, a, b).ok
+    with pytest.raises(irgrad.KernelError, match="singular at <string>:25"):
+        kernel(0 * a, b)
+
+
+def test_lengths_of_letters_are_left_out_of_blas() -> None:
+    given = ", ".join(f"ptr %{n}" for n in range(1, 9))
+    text = (f"  call void @dtrsv_({given}, i64 1, i64 1, i64 1), !dbg !9\n"
+            "  call void @mine_(ptr %1, i64 1)\n"
+            "declare void @dtrsv_(ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, i64, i64, i64) #1\n"
+            "declare void @mine_(ptr, i64)\n")  # fmt: skip
+    made = fortran.plain_blas(text)
+    assert "ptr %7, ptr %8), !dbg !9\n" in made and "ptr, ptr) #1\n" in made and "@mine_(ptr %1, i64 1)" in made
+
+
 def test_a_compiler_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("IRGRAD_FC", str(tmp_path / "flang"))
     with pytest.raises(irgrad.LoadError, match=r"(?s)flang` was not found.*IRGRAD_FC.*apt install flang-22"):
