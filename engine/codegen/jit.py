@@ -9,6 +9,7 @@ rest. So nothing here imports LLVM before it has something to do.
 from __future__ import annotations
 
 import ctypes
+import re
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -215,7 +216,9 @@ def compile_object(
 
 def _plain(name: str) -> str:
     """The user's name of an entry."""
-    return name.removeprefix("irgrad.entry.").partition(".normal")[0]
+    plain = name.removeprefix("irgrad.entry.").partition(".normal")[0]
+    handler = re.fullmatch(r"irgrad\.(.+?)(?:\.batch)?\.[0-9a-f]{32}", plain)  # of XLA's
+    return handler[1] if handler else plain
 
 
 def _check_bodies(module: Any, entries: Sequence[str]) -> None:

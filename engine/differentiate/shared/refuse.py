@@ -47,12 +47,26 @@ def refuse_bits(unit: Unit, instr: Instruction, what: str) -> Unsupported:
     )  # fmt: skip
 
 
+def _why(unit: Unit, call: Instruction) -> str:
+    """Why a call needs a derivative: its result is active, a number that it takes is, or memory is that it is given."""
+    activity = unit.activity
+    if not activity.value(call):
+        numbers = [arg for arg in call.args if activity.value(arg)]
+        given = [str(n) for n, arg in enumerate(call.args) if activity.pointer(arg)]
+        if given and not numbers:
+            many = len(given) > 1
+            return f"argument{'s' * many} {', '.join(given)} point{'s' * (not many)} to active memory"
+        if numbers:
+            return activity.why(numbers[0])
+    return activity.why(call) or "an active value flows through it"
+
+
 def missing(unit: Unit, instr: Instruction) -> MissingRuleError:
     """An active call to a function with neither body nor rule."""
     from irgrad.engine.ir.printer import instruction_to_text
     callee = instr.callee
     name = callee.name if isinstance(callee, Function) else None
-    because = unit.activity.why(instr) or "an active value flows through it"
+    because = _why(unit, instr)
     if isinstance(callee, InlineAsm):
         return MissingRuleError(
             "inline assembly that active values go through",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from handwritten.made import make
 
@@ -122,3 +123,14 @@ def test_a_missing_rule_says_what_fits_almost_and_what_to_write(tmp_path: Path) 
     assert "the nearest rule is outside(a: Active[f32], b: Activity, n: Activity) at test_refuse.py:" in text
     assert "a is Active[f64], the rule wants Active[f32]" in text
     assert '@rule("outside")\n          def _(a0, a1, a2): return ..., ...' in text
+
+
+def test_memory_that_is_handed_on_is_named() -> None:
+    """A call whose result is a handle says which of its arguments are active memory."""
+    source = """void *open_(int n, const double *t, const double *r);
+double at(const void *c, double t);
+double f(const double *t, const double *r, int n) { return at(open_(n, t, r), 2.0); }
+"""
+    kernel = irgrad.load(source).kernel("f", "f64(f64[n] t, f64[n] r, i32 n)")
+    with pytest.raises(irgrad.MissingRuleError, match=r"because arguments 1, 2 point to active memory, and `open_`"):
+        irgrad.grad(kernel, wrt=("t", "r"))(np.ones(3), np.ones(3))
