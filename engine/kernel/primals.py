@@ -32,7 +32,7 @@ def primal(name: str, given: str | Signature | Any) -> Any:
 
     A function of Python gets numbers, and arrays that show the memory of the call: it writes into those that are `out`
     or `inout`, and returns the number that the signature says. Its exceptions are raised by the kernel. It takes the
-    GIL for each call, and it is not called from JAX. Derivatives come from a rule for `name`, as for any function
+    GIL for each call, and JAX and batches refuse it. Derivatives come from a rule for `name`, as for any function
     without a body. Kernels made before keep what they have.
 
     Raises LoadError where the name has a body already, SignatureError for what is no function of ctypes and no
