@@ -99,7 +99,7 @@ BAD: dict[str, tuple[Callable[[], Any], type[irgrad.IRGradError], list[str]]] = 
             "@f (<string>:2:", "depends on argument `x` and reaches the result", "neither a body nor a rule", "link=[",
         ],
     ),
-    "no such file, a near one": (_near, irgrad.LoadError, ["nbdy.c", "nearest names", "`nbody.c`"]),
+    "no such file, a near one": (_near, irgrad.LoadError, ["nbdy.c", "nearest name ", "`nbody.c`"]),
     "loaded twice": (_twice, irgrad.LoadError, ["a.c` is loaded twice", "'energy': symbol", "name each source once"]),
     "bitcode": (_damaged, irgrad.LoadError, ["a.bc", "because", "to fix"]),
     "NUL": (lambda: _ll("ret double %x\n;\0"), irgrad.LoadError, ["NUL"]),
