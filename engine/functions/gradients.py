@@ -207,6 +207,15 @@ def _over_trees(
     return TreeGradient(kernel, make, wrt, argnums) if isinstance(kernel, TreeKernel) else None
 
 
+def _tree(kernel: Any) -> Any:
+    """The kernel, where it is one over trees; None for every other, which then imports nothing about them."""
+    if isinstance(kernel, Kernel):
+        return None
+    from irgrad.engine.kernel.trees import TreeKernel
+
+    return kernel if isinstance(kernel, TreeKernel) else None
+
+
 @overload
 def jvp(kernel: Kernel) -> Callable[[Sequence[Any], Sequence[Any]], tuple[Any, Any]]: ...
 
@@ -220,6 +229,7 @@ def jvp(kernel: Kernel, primals: Sequence[Any] | None = None, tangents: Sequence
 
     primals:  the kernel's arguments
     tangents: one per argument, of its shape and dtype; None (or anything, for integer arguments) for no perturbation
+              (of a kernel over trees, or structs: a tree like the argument, in which leaves may be None)
 
     `jvp(kernel)` is the function of `(primals, tangents)`.
 
@@ -234,10 +244,13 @@ def jvp(kernel: Kernel, primals: Sequence[Any] | None = None, tangents: Sequence
     if primals is not None and tangents is not None:
         kernel, given = at_types(kernel, primals)
         primals, tangents = given, [*tangents, *([None] * (len(given) - len(primals)))]
-    kernel = plain_kernel(kernel)
+    tree = _tree(kernel)
+    kernel = plain_kernel(kernel) if tree is None else kernel
     if primals is None or tangents is None:
         _both_or_none(primals, tangents, f"`{kernel.signature}`")
         return partial(jvp, kernel)
+    if tree is not None:
+        return tree.jvp(jvp, primals, tangents)
     bound = kernel.bind(tuple(primals), {})
     arguments = kernel.signature.arguments
     if len(tangents) != len(arguments):
@@ -277,6 +290,9 @@ def vjp(kernel: Kernel, *primals: Any, wrt: Wrt = None) -> Any:
     if not primals and hasattr(kernel, "kernel_for"):
         return partial(vjp, kernel, wrt=wrt)
     kernel, primals = at_types(kernel, primals)
+    tree = _tree(kernel)
+    if tree is not None:
+        return tree.vjp(vjp, primals, wrt) if primals else partial(vjp, kernel, wrt=wrt)
     kernel = plain_kernel(kernel)
     if len(primals) == 1 and isinstance(primals[0], tuple) and len(kernel.signature.arguments) != 1:
         primals = primals[0]
@@ -352,8 +368,11 @@ def hvp(
         kernel, primals = at_types(kernel, primals)
     elif hasattr(kernel, "kernel_for") and tangents is None:
         return partial(hvp, kernel, wrt=wrt, argnums=argnums)
-    kernel = plain_kernel(kernel)
-    positions, single = selected(kernel, wrt, argnums)
+    tree = _tree(kernel)
+    if tree is not None and primals is not None and tangents is not None:
+        return tree.hvp(hvp, primals, tangents, wrt if wrt is not None else argnums)
+    kernel = plain_kernel(kernel) if tree is None else kernel
+    positions, single = selected(kernel, wrt, argnums) if tree is None else ((), True)
     if primals is None or tangents is None:
         _both_or_none(primals, tangents, f"`{kernel.signature}`")
         return partial(hvp, kernel, wrt=wrt, argnums=argnums)

@@ -20,7 +20,7 @@ def plain_kernel(kernel: Any) -> Kernel:
     from irgrad.engine.kernel.trees import TreeKernel
 
     if isinstance(kernel, TreeKernel):
-        raise SignatureError("a kernel over trees, where only `grad`, `value_and_grad` and `check` take one",
+        raise SignatureError("a kernel over trees, where the leaves are wanted",
                              because=f"got {kernel!r}", fix="its attribute `kernel` takes the leaves as arguments")
     if hasattr(kernel, "kernel_for"):
         raise SignatureError("a function whose types are those of each call", because=f"got {kernel!r}",

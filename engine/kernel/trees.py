@@ -107,11 +107,71 @@ class TreeKernel(Generic[K]):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the kernel returns, in the shape of `returns`. Raises as the kernel does, and SignatureError for a tree
         that is not shaped as its template."""
-        out = self.kernel(**self.named(args, kwargs))
-        if self.returns is None:
-            return out
+        return self._shaped(self.kernel(**self.named(args, kwargs)))
+
+    def _shaped(self, out: Any) -> Any:
+        """Outputs, or their tangents, in the shape of `returns`."""
         names = self.kernel.output_names
+        if self.returns is None or not names:
+            return out
         return _built(self.returns, dict(zip(names, [out] if len(names) == 1 else out, strict=True)))
+
+    def _leaves(self, trees: Sequence[Any], templates: Sequence[Any], what: str) -> dict[str, Any]:
+        """Tangents by the names of leaves; None for a tree, or a leaf, without any."""
+        if len(trees) != len(templates):
+            raise SignatureError(f"got {len(trees)} {what} for {len(templates)} arguments", where=repr(self),
+                                 because="the arguments are " + ", ".join(self.labels),
+                                 fix="one tree per template, None for no perturbation")
+        found: dict[str, Any] = {}
+        for template, tree in zip(templates, trees, strict=True):
+            if tree is not None:
+                _collect(template, tree, what, found)
+        return found
+
+    def _given(self, primals: Sequence[Any]) -> list[Any]:
+        values = self.named(primals, {})
+        return [values[p.name] for p in self.kernel.signature.arguments]
+
+    def jvp(self, function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        """`function`, which is `irgrad.jvp`, of trees: outputs and tangents in the shape of `returns`."""
+        moved = self._leaves(tangents, self.templates, "tangents")
+        rows = [moved.get(p.name) for p in self.kernel.signature.arguments]
+        out, tangent = function(self.kernel, self._given(primals), rows)
+        return self._shaped(out), self._shaped(tangent)
+
+    def vjp(self, function: Callable[..., Any], primals: Sequence[Any], wrt: Wrt) -> tuple[Any, Callable[[Any], Any]]:
+        """`function`, which is `irgrad.vjp`, of trees: the pullback takes a cotangent in the shape of `returns`, and
+        gives a tree for each argument, or one where `wrt` is one."""
+        rows = range(len(self.templates)) if wrt is None else [wrt] if isinstance(wrt, str | int) else wrt
+        chosen, names = [_chosen(self, row) for row in rows], self.float_leaves(wrt)
+        out, pull = function(self.kernel, *self._given(primals), wrt=names)
+
+        def pullback(cotangent: Any) -> Any:
+            if self.returns is not None:
+                leaves: dict[str, Any] = {}
+                _collect(self.returns, cotangent, "the cotangent", leaves)
+                found = [leaves.get(name) for name in self.kernel.output_names]
+                cotangent = found[0] if len(found) == 1 else tuple(found)
+            values = dict(zip(names, pull(cotangent), strict=True))
+            trees = [_built(template, values) for template in chosen]
+            return trees[0] if isinstance(wrt, str | int) else tuple(trees)
+
+        return self._shaped(out), pullback
+
+    def hvp(self, function: Callable[..., Any], primals: Sequence[Any], tangents: Any, wrt: Wrt) -> Any:
+        """`function`, which is `irgrad.hvp`, of trees: `tangents` is a tree like the argument, or a tuple of them where
+        `wrt` is one, and so is the result."""
+        single = wrt is None or isinstance(wrt, str | int)
+        rows = [0] if wrt is None else [wrt] if isinstance(wrt, str | int) else list(wrt)
+        chosen, names = [_chosen(self, row) for row in rows], self.float_leaves(rows)
+        moved = self._leaves([tangents] if single else tangents, chosen, "tangents")
+        missing = [name for name in names if moved.get(name) is None]
+        if missing:
+            raise SignatureError(f"the tangent of `{missing[0]}` is missing", where=repr(self),
+                                 because="the vector has an entry for each floating-point leaf", fix="zeros there")
+        out = function(self.kernel, self._given(primals), tuple(moved[name] for name in names), wrt=names)
+        trees = [_built(template, dict(zip(names, out, strict=True))) for template in chosen]
+        return trees[0] if single else tuple(trees)
 
     def float_leaves(self, wrt: Wrt) -> tuple[str, ...]:
         """The kernel's arguments in these trees (by position, by name, or by the name of a leaf), in all by default."""

@@ -120,4 +120,63 @@ def test_bad_requests_for_gradients_are_refused() -> None:
     with pytest.raises(irgrad.SignatureError, match="both `wrt` and `argnums`"):
         engine.grad(tree, wrt=0, argnums=1)
     with pytest.raises(irgrad.SignatureError, match="a kernel over trees"):
-        engine.jvp(tree, (), ())
+        engine.jacrev(tree)
+
+
+STRUCTS = """struct body { double pos[3]; double mass; };
+double energy(const struct body *b, double soft, long n) {
+  double s = 0;
+  for (long i = 0; i < n; i++) for (long j = 0; j < i; j++) {
+    double d = soft;
+    for (int k = 0; k < 3; k++) { double t = b[i].pos[k] - b[j].pos[k]; d += t * t; }
+    s += b[i].mass * b[j].mass / d;
+  }
+  return s;
+}"""
+BODIES = "struct body { f64[3] pos; f64 mass; }; f64(body[n] bodies, f64 soft, i64 n)"
+
+
+def test_all_derivatives_of_trees() -> None:
+    """Of structs: forward, reverse, second order, against the kernel of leaves; leaves without a tangent are fixed."""
+    kernel = irgrad.load(STRUCTS).kernel("energy", BODIES)
+    rng = np.random.default_rng(0)
+    bodies, v = ({"pos": rng.normal(size=(4, 3)), "mass": rng.uniform(1, 2, 4)} for _ in range(2))
+    names = [p.name for p in kernel.kernel.signature.arguments]
+    plain = {"bodies_pos": bodies["pos"], "bodies_mass": bodies["mass"], "soft": 0.3}
+    leaves = [plain[name] for name in names]
+    gradient = irgrad.grad(kernel)(bodies, 0.3)
+    along = sum((gradient[key] * v[key]).sum() for key in v)
+
+    out, tangent = irgrad.jvp(kernel, (bodies, 0.3), (v, None))
+    assert out == kernel(bodies, 0.3)
+    assert tangent == pytest.approx(along)
+    assert irgrad.jvp(kernel)((bodies, 0.3), ({"pos": v["pos"], "mass": None}, None))[1] == pytest.approx(
+        (gradient["pos"] * v["pos"]).sum())
+    out, pullback = irgrad.vjp(kernel, bodies, 0.3)
+    first, soft = pullback(2.0)
+    np.testing.assert_allclose(first["mass"], 2 * gradient["mass"])
+    np.testing.assert_allclose(soft, 2 * irgrad.grad(kernel, wrt="soft")(bodies, 0.3))
+    np.testing.assert_allclose(irgrad.vjp(kernel, wrt="bodies")(bodies, 0.3)[1](1.0)["pos"], gradient["pos"])
+    second = irgrad.hvp(kernel, (bodies, 0.3), v)
+    want = irgrad.hvp(kernel.kernel, leaves, (v["pos"], v["mass"]), wrt=("bodies_pos", "bodies_mass"))
+    np.testing.assert_allclose(second["pos"], want[0])
+    np.testing.assert_allclose(second["mass"], want[1])
+    assert irgrad.check(kernel, bodies, 0.3).ok
+    for bad in ([v], [v, None, None], [{"pos": v["pos"]}, None]):
+        with pytest.raises(irgrad.IRGradError):
+            irgrad.jvp(kernel, (bodies, 0.3), bad)
+    with pytest.raises(irgrad.IRGradError, match="the tangent of `bodies_mass` is missing"):
+        irgrad.hvp(kernel, (bodies, 0.3), {"pos": v["pos"], "mass": None})
+
+
+def test_the_shape_of_results_holds_for_tangents_and_cotangents() -> None:
+    source = "void f(const double *x, double *y, double *z) { y[0] = x[0] * x[1]; " \
+             "z[0] = x[0] + x[1]; z[1] = x[0] * x[0]; }"
+    kernel = irgrad.load(source).kernel("f", "void(f64[2] x, out f64[1] y, out f64[2] z)")
+    tree = kernel.tree({"in": "x"}, returns={"a": "y", "b": ["z"]})
+    x = np.array([2.0, 3.0])
+    out, tangent = irgrad.jvp(tree, ({"in": x},), ({"in": np.array([1.0, 10.0])},))
+    assert out["a"] == 6 and tangent["a"] == 23 and list(tangent["b"][0]) == [11, 4]
+    _, pullback = irgrad.vjp(tree, {"in": x})
+    (found,) = pullback({"a": np.array([1.0]), "b": [np.array([10.0, 100.0])]})
+    np.testing.assert_allclose(found["in"], [3 + 10 + 400, 2 + 10])
