@@ -242,8 +242,8 @@ class Kernel:
             state = advance(state)
 
         Works on NumPy arrays, and under `jax.jit`, `jax.grad`, `jax.vmap`, ... as a function of pytrees;
-        `engine.grad` and `value_and_grad` of it give trees. Raises SignatureError for names that the kernel does not
-        have, and for arguments without a leaf.
+        `grad`, `value_and_grad`, `jvp`, `vjp` and `hvp` of it give trees. Raises SignatureError for names
+        that the kernel does not have, and for arguments without a leaf.
         """
         from irgrad.engine.kernel.trees import TreeKernel
 
