@@ -332,18 +332,28 @@ def _device_vmap(v: Visit) -> Iterator[Row]:
 
 
 def _command_grad(v: Visit) -> Iterator[Row]:
-    """A library that C calls: each argument, after an active one its gradient."""
+    """A library that C calls: each argument, after an active one its gradient; of odd kernels behind a size."""
     from irgrad.interop.cli import main
 
+    name, signature, text = v.k.name, v.k.signature, v.source
+    sized: list[Any] = []
+    array = next((a for a in v.k.arguments if a.extent), None)
+    if v.k.seed % 2 and array is not None:
+        name, sized = f"{v.k.name}_sized", [ctypes.c_int64(array.extent)]
+        returned, call = ("double", "return ") if v.k.returns else ("void", "")
+        text += f"{returned} {name}(long n_, {', '.join(a.c for a in v.k.arguments)}) {{ {call}{v.k.name}"
+        text += f"({', '.join(a.name for a in v.k.arguments)}); }}\n"
+        with_size = array.text.replace(f"[{array.extent}]", "[n_]")
+        signature = signature.replace("(", "(i64 n_, ", 1).replace(array.text, with_size, 1)
     with tempfile.TemporaryDirectory(prefix="irgrad-fuzz-") as folder:
         source, output = Path(folder) / "k.c", Path(folder) / "k.so"
-        source.write_text(v.source)
-        words = [str(source), v.k.name, "--sig", v.k.signature, "--wrt", ",".join(v.wrt), "-o", str(output)]
+        source.write_text(text)
+        words = [str(source), name, "--sig", signature, "--wrt", ",".join(v.wrt), "-o", str(output)]
         with contextlib.redirect_stdout(io.StringIO()):
             assert main(["grad", *words]) == 0
         library = ctypes.CDLL(str(output))
         kinds = {"f64": ctypes.c_double, "f32": ctypes.c_float, "i64": ctypes.c_int64, "i32": ctypes.c_int32}
-        given, kept, found = [], [], []
+        given, kept, found = list(sized), [], []
         for a in v.k.arguments:
             value = np.array(v.named[a.name])
             kept.append(value)
@@ -351,7 +361,7 @@ def _command_grad(v: Visit) -> Iterator[Row]:
             if a.name in v.wrt:
                 found.append(np.zeros_like(np.atleast_1d(value)))
                 given.append(ctypes.c_void_p(found[-1].ctypes.data))
-        getattr(library, f"{v.k.name}_grad")(*given)
+        getattr(library, f"{name}_grad")(*given)
     for g, w in zip(found, v.gradient, strict=True):
         yield "irgrad grad", g, w
 
