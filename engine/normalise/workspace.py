@@ -8,7 +8,7 @@
 One object to all analyses, of which each piece seems to be written where another one is read: nothing of it is read
 again in reverse, sums in it stay in memory, and no loop over it becomes a vector loop. It is cut where every access
 through a piece is proved to stay in front of the next piece, by the greatest offset over the loops around it; the last
-piece ends where the allocation does. No pointer to the memory is kept, compared, or given away.
+piece ends where the allocation does. No pointer to the memory is kept or given away, or compared but with null.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.analyses.evolution.regions import Regions
 from irgrad.engine.analyses.evolution.trips import Expr, signed
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.builder import Builder
-from irgrad.engine.ir.model import Block, CallInfo, ConstInt, Function, Instruction, Value
+from irgrad.engine.ir.builder import Builder, zero
+from irgrad.engine.ir.model import Block, CallInfo, ConstInt, Function, Instruction, Value, is_zero
 from irgrad.engine.ir.opcodes import SPECULATABLE
 from irgrad.engine.ir.rewrite import copied, replace_uses
 from irgrad.engine.ir.uses import uses_of
@@ -97,6 +97,7 @@ class _Cutter:
         self.induction = Induction(fn)
         self.regions: dict[Loop, Regions] = {}
         self.releases: list[Instruction] = []
+        self.tests: list[Instruction] = []  # whether there was memory
         self.pieces: list[_Piece] = [_Piece(call, {})]
 
     def collect(self) -> bool:
@@ -133,6 +134,9 @@ class _Cutter:
             if value is address or (use.opcode == "store" and use.operands[0] is address):
                 return False
             piece.accesses.append((use, address, ConstInt(ty.I64, ty.store_size(value.type))))
+            return True
+        if use.opcode == "icmp" and address is self.call and is_zero(use.operands[1]):
+            self.tests.append(use)
             return True
         if use.opcode != "call":
             return False
@@ -279,6 +283,12 @@ class _Cutter:
             replaced[piece.start] = new = copied(self.call, [size, self.call.callee])
             new.name = piece.start.name
             b.insert(new)
+        if self.tests:
+            there: Value = self.call
+            for memory in replaced.values():
+                there = b.select(b.icmp("eq", memory, zero(ty.PTR)), memory, there)
+            for test in self.tests:
+                test.operands[0] = there
         for release in self.releases:
             self._release(release, list(replaced.values()), sizes)
         replace_uses(self.fn, replaced)
@@ -287,14 +297,12 @@ class _Cutter:
             piece.start.block.instructions.remove(piece.start)
         return len(replaced)
 
-    @staticmethod
-    def _size(b: Builder, start: Value, end: Value) -> Value:
-        """Bytes between two places; none where they come in another order, as they do where nothing is accessed."""
-        if isinstance(start, ConstInt) and start.value == 0 and not isinstance(end, ConstInt):
-            return b.select(b.icmp("slt", end, start), start, end)
-        zero = ConstInt(ty.I64, 0)
-        whole = b.sub(end, start, ())
-        return b.select(b.icmp("slt", whole, zero), zero, whole)
+    def _size(self, b: Builder, start: Value, end: Value) -> Value:
+        """Bytes between two places; none where they come in another order, as they do where nothing is accessed, and
+        one where the program asks whether there is memory."""
+        least = ConstInt(ty.I64, 1 if self.tests else 0)
+        whole = end if is_zero(start) else b.sub(end, start, ())
+        return b.select(b.icmp("slt", whole, least), least, whole)
 
     def _release(self, release: Instruction, pieces: list[Value], sizes: list[Value]) -> None:
         assert release.block is not None and release.call is not None

@@ -33,6 +33,7 @@ CUT = {
     "cleared first": (LOOP, f"memset(a, 0, d * sizeof(double)); memset(b, 0, d * sizeof(double)); {LOOP}"),
     "copied": ("b[i] = a[i] * a[i];", "b[i] = a[i] * a[i]; memcpy(a, b, d * sizeof(double));"),
     "in another order": ("*a = w, *b = w + d", "*b = w, *a = w + d"),
+    "asked whether there is memory": ("s = 0;\n", "s = 0;\n    if (!w) return -1;\n"),
     "in front of nothing": ("for (int l = i + 1;", "for (int l = i;"),
 }
 WHOLE = {
