@@ -32,6 +32,7 @@ _OF_RUNTIME = re.compile(
 )  # fmt: skip
 _LISTS = re.compile(r"^declare [^\n]*@NRT_MemInfo_(?:new_varsize|varsize_)\w*\([^\n]*\n", re.M)
 _OF_PYTHON = re.compile(r"^define [^\n]*@(?:_ZN7cpython|cfunc\.)[^\n]*\{\n.*?^\}\n", re.M | re.S)
+_ADDRESS = re.compile(r"\binttoptr \(i64 \d{5,}")
 _RUNTIME = """
 define internal noalias ptr @NRT_MemInfo_alloc(i64 %size) alwaysinline {
   %info = call ptr @malloc(i64 40)
@@ -168,6 +169,25 @@ def _plain(function: Any) -> str:
 
 def _compiled(function: Any, signature: Signature, *, settled: bool) -> tuple[str, str, Signature]:
     """The symbol that Numba gives the function for these types, the module, the signature with its result."""
+    from irgrad.engine.codegen.cache import default_cache
+    from irgrad.interop.loaders.numba_cache import key_of
+
+    key = key_of(function, ", ".join(map(str, signature.parameters)))
+    store = default_cache()
+    kept = store.get("numba", key) if key is not None else None
+    if kept is not None:
+        name, returned, text = kept.decode("utf-8").split("\0", 2)
+    else:
+        name, returned, text, movable = _by_numba(function, signature)
+        if key is not None and movable:
+            store.put("numba", key, "\0".join((name, returned, text)).encode("utf-8"))
+    signature = signature if settled else _returning(signature, returned)
+    _check_result(returned, signature)
+    return name, text, signature
+
+
+def _by_numba(function: Any, signature: Signature) -> tuple[str, str, str, bool]:
+    """The symbol, the type of the result, the module, and whether that means the same in another process."""
     try:
         import numba
         from numba.core import config as settings
@@ -191,17 +211,17 @@ def _compiled(function: Any, signature: Signature, *, settled: bool) -> tuple[st
         finally:
             config.OPT = level
     made = dispatcher.overloads[types]
-    signature = signature if settled else _returning(signature, made.signature.return_type)
-    _check_result(numba.types, made.signature.return_type, signature)
-    return made.fndesc.llvm_func_name, dispatcher.inspect_llvm(types), signature
+    text = dispatcher.inspect_llvm(types)
+    movable = not made.library.has_dynamic_globals and _ADDRESS.search(text) is None
+    return made.fndesc.llvm_func_name, str(made.signature.return_type), text, movable
 
 
-def _returning(signature: Signature, returned: Any) -> Signature:
+def _returning(signature: Signature, returned: str) -> Signature:
     """The signature with what Numba says of the result, where a signature has that."""
     from irgrad.engine.signature.dtypes import DTYPES
     from irgrad.engine.signature.signature import Signature
 
-    found = next((dtype for dtype in DTYPES.values() if dtype.numpy_name == str(returned)), None)
+    found = next((dtype for dtype in DTYPES.values() if dtype.numpy_name == returned), None)
     return Signature(signature.parameters, found)
 
 
@@ -220,8 +240,8 @@ def _type(types: Any, p: Parameter) -> Any:
     return types.Array(scalar, len(p.shape), "C", readonly=not p.is_output)
 
 
-def _check_result(types: Any, returned: Any, signature: Signature) -> None:
-    wanted = types.none if signature.returns is None else getattr(types, signature.returns.numpy_name, None)
+def _check_result(returned: str, signature: Signature) -> None:
+    wanted = "none" if signature.returns is None else signature.returns.numpy_name
     if returned != wanted:
         raise SignatureError(f"the function returns `{returned}`", where=f"`{signature}`",
                              because=f"the signature says `{signature.returns or 'void'}`",
