@@ -229,8 +229,9 @@ class Dependence:
             trips, bound = self.induction.trip_count(symbol), self.induction.max_trip_count(symbol)
             if bound is not None and bound.certain and bound.const is not None:
                 trips = bound  # (as a sum of values only the count itself is known to be a number that loops reach)
-            entered = self._positive(loop, symbol)
-            most = None if trips is None or not trips.certain else _form_of(_known(trips.expr, entered))
+            most = None
+            if trips is not None and trips.certain:
+                most = _form_of(_known(trips.expr, self._entered(loop, symbol)))
             if most is None or not _steady(loop, most):
                 return None
             if coefficient > 0:
@@ -240,17 +241,17 @@ class Dependence:
         return low, high
 
 
-    def _positive(self, loop: Loop, inner: Loop) -> set[Value]:
-        """Values that are 1 or more where an iteration of the loop comes to the inner one: by the conditions there."""
-        found: set[Value] = set()
+    def _entered(self, loop: Loop, inner: Loop) -> dict[Value, int]:
+        """The least values where an iteration of the loop comes to the inner one: by the conditions there."""
+        found: dict[Value, int] = {}
         for compare, holds in conditions(get(Cfg, self.fn), self.induction.loops.dom, loop, inner) or ():
             a, b = compare.operands
             pred = (compare.pred or "") if holds else _NOT.get(compare.pred or "", "")
             if isinstance(a, ConstInt):
                 a, b, pred = b, a, _TURNED.get(pred, "")
-            least = signed(b.value, b.type.bits) if isinstance(b, ConstInt) and isinstance(b.type, ty.IntType) else -1
-            if least >= (1 if pred == "sge" else 0) and pred in ("sge", "sgt"):
-                found.add(a)
+            if isinstance(b, ConstInt) and isinstance(b.type, ty.IntType) and pred in ("sge", "sgt"):
+                least = signed(b.value, b.type.bits) + (pred == "sgt")
+                found[a] = max(found.get(a, least), least)
         return found
 
 
@@ -258,12 +259,12 @@ _NOT = {"slt": "sge", "sle": "sgt", "sgt": "sle", "sge": "slt"}
 _TURNED = {"slt": "sgt", "sle": "sge", "sgt": "slt", "sge": "sle"}
 
 
-def _known(expr: Expr, positive: set[Value]) -> Expr:
-    """A trip count where some values are 1 or more."""
-    if expr[0] == "smax" and expr[2] == ("const", 1) and expr[1][0] == "value" and expr[1][1] in positive:
-        return expr[1]  # type: ignore[no-any-return]
+def _known(expr: Expr, least: dict[Value, int]) -> Expr:
+    """A trip count where some values are not less than others."""
+    if expr[0] == "smax" and expr[2][0] == "const" and expr[1][0] == "value" and expr[1][1] in least:
+        return expr[1] if least[expr[1][1]] >= signed(expr[2][1]) else expr
     if expr[0] in ("add", "sub"):
-        return (expr[0], _known(expr[1], positive), _known(expr[2], positive))
+        return (expr[0], _known(expr[1], least), _known(expr[2], least))
     return expr
 
 

@@ -1,0 +1,119 @@
+"""Programs with jobs under the thread sanitiser: machine code of their IR with its instrumentation, on four threads.
+
+    python tests/fuzz/sanitised.py [NAME ...]        the cases of `team_cases.py` that are named, or all
+
+clang (of the ziglang wheel) writes the instrumented code, gcc's libtsan is its runtime.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+_HEAD = re.compile(r"^(define [^\n]*?\)[^\n{]*?)( personality [^\n{]*| !dbg [^\n{]*)?\{$", re.M)
+_CLANG = [sys.executable, "-m", "ziglang", "cc", "-target", "x86_64-linux-gnu", "-fsanitize=thread",
+          "-fno-sanitize=undefined", "-O1", "-w", "-c"]  # fmt: skip
+MAIN = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+void *__tsan_memset(void *to, int byte, size_t size) { return memset(to, byte, size); }
+void *__tsan_memcpy(void *to, const void *from, size_t size) { return memcpy(to, from, size); }
+void *__tsan_memmove(void *to, const void *from, size_t size) { return memmove(to, from, size); }
+void *program(void **frame);
+void irgrad_team_threads(long threads);
+int main(int count, char **files) {
+    void *frame[64];
+    for (int k = 1; k < count; k++) {
+        FILE *file = fopen(files[k], "rb");
+        fseek(file, 0, SEEK_END);
+        long size = ftell(file);
+        rewind(file);
+        frame[k - 1] = aligned_alloc(64, (size + 64) / 64 * 64);
+        if (fread(frame[k - 1], 1, size, file) != (size_t)size) return 2;
+        fclose(file);
+    }
+    irgrad_team_threads(4);
+    for (int k = 0; k < 400; k++)
+        if (program(frame)) return 3;
+    return 0;
+}
+"""
+
+
+def available() -> bool:
+    """Whether gcc and its sanitiser are there."""
+    if shutil.which("gcc") is None:
+        return False
+    found = subprocess.run(["gcc", "-print-file-name=libtsan.so"], capture_output=True, text=True, check=False)
+    return found.returncode == 0 and "/" in found.stdout
+
+
+def instrumented(text: str) -> str:
+    """A module whose functions ask for instrumentation."""
+    return _HEAD.sub(r"\1 sanitize_thread\2 {", text)
+
+
+def race(program: Any, buffers: list[np.ndarray[Any, Any]], change: Callable[[str], str] = str) -> str:
+    """What the sanitiser says of some calls of a program; "" where it says nothing. change: of the text before."""
+    from irgrad.engine.codegen.team import team_text
+
+    entry = program.entry_symbol
+    text = change(program.ir).replace(f"@{entry}", "@program").replace(f'@"{entry}"', "@program")
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        (place / "program.ll").write_text(instrumented(text), encoding="utf-8")
+        (place / "team.ll").write_text(instrumented(team_text()), encoding="utf-8")
+        (place / "main.c").write_text(MAIN, encoding="utf-8")
+        for name in ("program", "team"):
+            _run([*_CLANG, f"{name}.ll", "-o", f"{name}.o"], folder)
+        _run(["gcc", "-fsanitize=thread", "-O1", "main.c", "program.o", "team.o", "-lm", "-o", "main"], folder)
+        files = []
+        for number, array in enumerate(buffers):
+            (place / str(number)).write_bytes(np.ascontiguousarray(array).tobytes() or b"\0")
+            files.append(str(number))
+        command = ["setarch", "-R", "./main"] if shutil.which("setarch") else ["./main"]  # it wants a known layout
+        done = subprocess.run([*command, *files], cwd=folder, capture_output=True, text=True, check=False,
+                              env={"TSAN_OPTIONS": "exitcode=66"})  # fmt: skip
+        return "" if done.returncode == 0 else f"{done.returncode}: {done.stderr[:3000]}"
+
+
+def _run(command: list[str], folder: str) -> None:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[:3000]
+
+
+def check(name: str, change: Callable[[str], str] = str) -> str:
+    """The value, the gradient and the tangents of a case."""
+    import irgrad
+    from fuzz.team_cases import CASES, SOURCE
+
+    signature, args, _ = CASES[name]
+    kernel = irgrad.load(SOURCE, flags=["-fopenmp"]).kernel(name, signature, threads=4)
+    bound = kernel.bind(tuple(args), {})
+    said = ""
+    active = [n for n, slot in enumerate(kernel.primal.slots) if slot.differentiable]
+    for program in (kernel.primal, kernel.primal.vjp(active), kernel.primal.jvp(active)):
+        given = {slot.index: array for slot, array in zip(kernel.primal.slots, bound.buffers, strict=False)}
+        buffers = []
+        for slot, shape in zip(program.slots, program.shapes(bound.sizes), strict=True):
+            array = None if slot.steps else given.get(slot.index)
+            buffers.append(np.full(shape, 0.25, slot.dtype.numpy) if array is None else array)
+        said += race(program, buffers, change)
+    return said
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    from fuzz.team_cases import CASES
+
+    for case in sys.argv[1:] or CASES:
+        print(case, check(case) or "no race", flush=True)
