@@ -216,7 +216,7 @@ def compile_source(path: Path, language: str, options: Options, *, display: str 
     compiler = find_compiler()
     command = _command(compiler, language, options)
     store = default_cache()
-    key = fingerprint("ir-3", compiler.identity, display or str(path.resolve()), str(Path.cwd()), path.read_bytes(),
+    key = fingerprint("ir-4", compiler.identity, display or str(path.resolve()), str(Path.cwd()), path.read_bytes(),
                       language, *command, *_environment())
     hit = cached_compilation(store.get("ir", key))
     if hit is not None:
@@ -248,6 +248,8 @@ def compile_source(path: Path, language: str, options: Options, *, display: str 
                 fix="mend the source   or   pass include=[...], define={...}, flags=[...] to load()",
             )
         text = read_bitcode(output) if compiler.bitcode else output.read_text("utf-8", "surrogateescape")
+        if "@llvm.coro." in text and run_compiler([*_with_passes(command), *words], scratch).returncode == 0:
+            text = read_bitcode(output) if compiler.bitcode else output.read_text("utf-8", "surrogateescape")
         text = text.replace(unit, display or str(path))
         if language == "c" and _unoptimised(options):  # without optimisation, C lets integers and floats share memory
             from irgrad.engine.analyses.memory.tbaa import TYPE_TAG
@@ -367,6 +369,13 @@ def _optimisation(options: Options) -> list[str]:
     if any(re.fullmatch(r"-O(|[0-3]|s|z|fast|g)", flag) for flag in options.flags):
         return []
     return ["-O2", "-Xclang", "-disable-llvm-passes"]
+
+
+def _with_passes(command: Sequence[str]) -> list[str]:
+    """The command with which the compiler makes functions of coroutines, which takes its passes."""
+    at = command.index("-disable-llvm-passes") if "-disable-llvm-passes" in command else 0
+    words = [*command[: at - 1], *command[at + 1 :]] if at else list(command)
+    return [*words, "-fno-vectorize", "-fno-slp-vectorize"]
 
 
 def _with_suffix(path: Path, language: str, scratch: Path) -> Path:

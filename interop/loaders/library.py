@@ -26,20 +26,22 @@ class Library:
     `text` is the module's IR, `digest` its SHA-256, `source_names` what it was loaded from, `warnings` what the
     compiler said, `debug` whether it carries source lines, `preopt` whether its kernels are optimised before they are
     differentiated, `cpu` what machine code is made for (see `load`), `code` the sources that were given as strings, by
-    their names in debug locations, `described` gives the IR with types in its debug information, `fails` whether
-    functions may fail as a whole (Rust panics): kernels of them have a status and write what the function returns.
+    their names in debug locations, `described` gives the IR with types in its debug information, `entire` with the
+    functions that nothing calls, `fails` whether functions may fail as a whole (Rust panics): kernels of them have a
+    status and write what the function returns.
 
         >>> lib = irgrad.load("double f(double x) { return x; } double g(double x) { return 2 * x; }")
         >>> lib
         <irgrad.Library <string>: 2 functions>
     """
 
-    __slots__ = ("_functions", "code", "cpu", "described", "digest", "fails", "preopt", "source_names", "text",
-                 "warnings")  # fmt: skip
+    __slots__ = ("_functions", "code", "cpu", "described", "digest", "entire", "fails", "preopt", "source_names",
+                 "text", "warnings")  # fmt: skip
 
     def __init__(self, text: str, source_names: Sequence[str], warnings: str = "", *, preopt: bool = True,
                  cpu: str = "native", code: Sequence[tuple[str, str]] = (),
-                 described: Callable[[], str] | None = None, fails: bool = False) -> None:  # fmt: skip
+                 described: Callable[[], str] | None = None, entire: Callable[[], str] | None = None,
+                 fails: bool = False) -> None:  # fmt: skip
         self.text = text
         self.source_names = tuple(source_names)
         self.warnings = warnings
@@ -47,6 +49,7 @@ class Library:
         self.cpu = cpu
         self.code = tuple(code)
         self.described = described
+        self.entire = entire
         self.fails = fails
         self.digest = fingerprint(text)
         self._functions: tuple[str, ...] | None = None
@@ -82,7 +85,20 @@ class Library:
                             because="C++ functions share names: " + ", ".join(f"`{row}`" for row in mangled[:6]),
                             fix='use one of these symbols   or   declare the function extern "C"')
         raise LoadError(f"there is no function `{name}`", where=where, because=self._nearest(name),
-                        fix=f"{self._hint(name)}; a `static` or `inline` function must be made external")
+                        fix=self._hint(name))
+
+    def _found(self, name: str) -> tuple[str, str]:
+        """The symbol and the module's text in which it is visible: `static` and `inline` functions become so."""
+        try:
+            return self.resolve(name), self.text
+        except LoadError:
+            for text in (lambda: self.text), self.entire:
+                made = text() if text is not None else ""
+                rows = [row for row in _DEFINE.finditer(made) if name in (row["name"], _plain_name(row["name"]))]
+                if len(rows) == 1:
+                    head = _LOCAL.sub("", rows[0]["head"])
+                    return rows[0]["name"], f"{made[: rows[0].start('head')]}{head}{made[rows[0].end('head') :]}"
+            raise
 
     def _nearest(self, name: str) -> str:
         names = self.functions()
@@ -174,7 +190,7 @@ class Library:
                           device_tape=device_tape, device_block=device_block, cpu=self.cpu,
                           keep_on=device, checkpoint=said, bounded=tape_memory == "auto" and not said,
                           threads=team_size(threads))  # fmt: skip
-        symbol, text = self.resolve(name), self.text
+        symbol, text = self._found(name)
         if self.fails:
             from irgrad.interop.loaders.checked import checked_kernel
 

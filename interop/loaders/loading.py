@@ -116,8 +116,16 @@ def load(
             return load(sources, include=options.include, define=define, flags=words, opt=opt, language=language).text
         return text
 
+    def entire() -> str:
+        more = ["-femit-all-decls"]
+        if any(found.name in ("c", "c++") for found in spoken) and not set(more) <= set(options.flags):
+            words = [*options.flags, *more]
+            return load(sources, include=options.include, define=define, flags=words, opt=opt, language=language).text
+        return text
+
+    fails = any(found.fails for found in spoken) or "call void @irgrad.panic(" in text
     return Library(text, names, "\n".join(warnings), preopt=preopt, cpu=cpu, code=code, described=described,
-                   fails=any(found.fails for found in spoken) or "call void @irgrad.panic(" in text)  # fmt: skip
+                   entire=entire, fails=fails)
 
 
 def _several(given: Source | Iterable[Source]) -> list[Source]:

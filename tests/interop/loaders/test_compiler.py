@@ -7,8 +7,10 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import irgrad
 from irgrad.interop.loaders import compiler
 from irgrad.interop.loaders.compiler import Options, compile_source, find_compiler
 from irgrad.rules.errors import CompileError, LoadError
@@ -115,3 +117,42 @@ def test_names_of_std_by_way_of_other_headers(tmp_path: Path) -> None:
     with pytest.raises(CompileError) as caught:
         compile_source(source, "c++", Options())
     assert "no member named 'maximum'" in caught.value.because
+
+
+COROUTINE = """
+#include <coroutine>
+struct products {
+  struct promise_type {
+    double value;
+    products get_return_object() { return {std::coroutine_handle<promise_type>::from_promise(*this)}; }
+    std::suspend_always initial_suspend() { return {}; }
+    std::suspend_always final_suspend() noexcept { return {}; }
+    std::suspend_always yield_value(double v) { value = v; return {}; }
+    void return_void() {}
+    void unhandled_exception() {}
+  };
+  std::coroutine_handle<promise_type> handle;
+};
+static products of(const double *x, long n) {
+  double a = 1;
+  for (long i = 0; i < n; i++) { a *= x[i]; co_yield a; }
+}
+extern "C" double f(const double *x, long n) {
+  auto row = of(x, n);
+  double s = 0;
+  for (row.handle.resume(); !row.handle.done(); row.handle.resume()) s += row.handle.promise().value;
+  row.handle.destroy();
+  return s;
+}
+"""
+
+
+@pytest.mark.parametrize("level", [None, "O0", "O2"])
+def test_coroutines(level: str | None) -> None:
+    """The compiler makes functions of them; what it leaves to its passes is nothing to differentiate."""
+    library = irgrad.load(COROUTINE, language="c++", opt=level, flags=["-std=c++20"])
+    x = np.array([0.5, 2.0, 3.0])
+    kernel = library.kernel("f", "f64(f64[n] x, i64 n)")
+    assert kernel(x) == 4.5
+    np.testing.assert_allclose(irgrad.grad(kernel)(x), [9.0, 2.0, 1.0])
+    np.testing.assert_allclose(irgrad.jvp(kernel, (x,), (x,))[1], 0.5 + 2 * 1 + 3 * 3)

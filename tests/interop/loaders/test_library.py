@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import irgrad
 from irgrad.interop.loaders import load
 from irgrad.interop.loaders.library import Library
 from irgrad.rules.errors import LoadError
@@ -81,3 +82,25 @@ def test_options_of_derivatives_reach_the_engine() -> None:
         assert ("reassoc" in kernel.primal.pullback((0, 2)).stage.text) is not strict
         assert kernel.options.strict_fp is strict
     assert library.kernel("f", "f64(f64[n] x, i64 n)", strong_zero=True).options.strong_zero
+
+
+@pytest.mark.parametrize(("source", "language"), [
+    ("static double f(double x) { return x * x; }\nint g(void) { return 0; }", "c"),
+    ("static double f(double x) { return x * x; }\ndouble g(double x) { return 2 * f(x); }", "c"),
+    ("inline double f(double x) { return x * x; }\ndouble g(double x) { return 2 * f(x); }", "c"),
+    ("static inline double f(double x) { return x * x; }", "c++"),
+    ("namespace { double f(double x) { return x * x; } }\ndouble g(double x) { return 2 * f(x); }", "c++"),
+])  # fmt: skip
+def test_functions_of_one_file_are_kernels(source: str, language: str) -> None:
+    """`static` and `inline` functions, called by others or not."""
+    kernel = irgrad.load(source, language=language).kernel("f", "f64(f64 x)")
+    assert kernel(3.0) == 9
+    assert irgrad.grad(kernel)(3.0) == 6
+
+
+def test_functions_of_one_file_have_a_signature_too() -> None:
+    library = irgrad.load("static double f(double x) { return x * x; }\nint g(void) { return 0; }")
+    assert library.functions() == ("g",)
+    assert irgrad.grad(library.kernel("f"))(3.0) == 6
+    with pytest.raises(irgrad.LoadError, match="there is no function `h`"):
+        library.kernel("h")
