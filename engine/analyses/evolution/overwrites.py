@@ -4,8 +4,9 @@ Both stand in loops, so the question is asked of iterations: of all runs of the 
 are, for each loop around both, those in a later iteration of it (and the same iterations of the loops around it), and
 those in the same iterations of all such loops, where the store can be reached from the load. In each of these cases the
 difference of the two addresses is a polynomial over counters and sizes (`affine.py`); what bounds the counters, that is
-their loops' counts, which may hold outer counters (triangles), says whether it can be small (`inequalities.py`). So an
-in-place factorisation overwrites no element of its finished rows, and a triangular solution none of what it has found.
+their loops' counts, which may hold outer counters (triangles), and comparisons on the way, says whether it can be small
+(`inequalities.py`). So an in-place factorisation overwrites no element of its finished rows, and a triangular solution
+none of what it has found.
 
 Addresses are computed modulo 2**64. The difference is that of integers where both are exact, or where nothing in it can
 get so large: counters of loops that end, times small numbers; and counter times size, where some access goes through
@@ -51,7 +52,7 @@ class Overwrites:
         if base is not other or load.block is None or store.block is None or not self._fixed(base):
             return False
         around = [loop for loop in self.loops.all if loop.contains(load.block) or loop.contains(store.block)]
-        if self._left <= 0 or self.loops.irreducible or not all(self._whole(f, around) for f in (read, written)):
+        if self._left <= 0 or self.loops.irreducible or not all(self.whole(f, around) for f in (read, written)):
             return False
         self._left -= 1
         sizes = ty.store_size(load.type), ty.store_size(store.operands[0].type)
@@ -121,7 +122,7 @@ class Overwrites:
 
     # -- numbers that stay small ---------------------------------------------------------------------------------------
 
-    def _whole(self, form: Affine, around: list[Loop]) -> bool:
+    def whole(self, form: Affine, around: list[Loop]) -> bool:
         """Whether a form holds over the integers, apart from a base, where these loops run."""
         return form.exact or all(self._stays_small(symbol, signed(c), around) for symbol, c in form.terms.items())
 
@@ -198,6 +199,7 @@ class _Case:
         self.owner = owner
         self.later = later
         self.same = common if later is None else common[: common.index(later)]
+        self.around = [loop for loop in owner.loops.all if any(loop.contains(i.block) for i in (load, store))]
         around = [self._around(instr, form) for instr, form in zip((load, store), forms, strict=True)]
         self.order: dict[_Variable, int] = {}
         self._number(around)
@@ -205,6 +207,7 @@ class _Case:
         if later is not None:
             facts.append(added(variable(self._of((later, "later"))), constant(-1)))
         self.facts = [fact for n, fact in enumerate(facts) if fact not in facts[:n]]
+        self.instrs = (load, store)
 
     def apart(self, read: Affine, written: Affine, read_size: int, written_size: int) -> bool:
         """Whether the store writes behind what the load reads, or before it, in all of these runs; where they go
@@ -216,7 +219,49 @@ class _Case:
             system = System([*self.facts, *facts])
             return system.never_negative(behind) or system.never_negative(before)
 
-        return known() or any(known(ahead) and known(added(constant(-1), ahead, -1)) for ahead in _rows(difference))
+        def decided(*facts: Polynomial) -> bool:
+            rows = _rows(difference)
+            return known(*facts) or any(known(*facts, a) and known(*facts, added(constant(-1), a, -1)) for a in rows)
+
+        if decided():
+            return True
+        guards = [fact for side, instr in zip("rw", self.instrs, strict=True) for fact in self._guards(instr, side)]
+        return bool(guards) and decided(*guards)
+
+    def _guards(self, instr: Instruction, side: str) -> Iterable[Polynomial]:
+        """What the comparisons that an instruction runs behind, in the same iterations, say of counters."""
+        owner, block = self.owner, instr.block
+        system = System(self.facts)
+        while block is not None and (above := owner.loops.dom.idom(block)) is not None:
+            outer, end = owner.loops.of(above), above.terminator
+            before = [p for p in owner.cfg.preds(block) if not owner.loops.dom.dominates(block, p)]
+            same = outer is None or outer.contains(instr.block)
+            if same and before == [above] and end.opcode == "br" and len(set(end.blocks)) > 1:
+                for value, outcome in parts(end.operands[0], end.blocks[0] is block):
+                    if isinstance(value, Instruction) and value.opcode == "icmp":
+                        yield from self._compared(value, outcome, side, system)
+            block = above
+
+    def _compared(self, value: Instruction, outcome: bool, side: str, system: System) -> Iterable[Polynomial]:
+        if not all(isinstance(operand.type, ty.IntType) for operand in value.operands):
+            return
+        forms = [self.owner.induction.form(operand) for operand in value.operands]
+        if not all(form.exact or (form.bits == 64 and self.owner.whole(form, self.around)) for form in forms):
+            return
+        left, right = (self._polynomial(form, side) for form in forms)
+        pred = value.pred or ""
+        if pred[0] == "u" and not (system.never_negative(left) and system.never_negative(right)):
+            return
+        up = added(right, left, -1)  # right - left
+        order = pred[1:] if pred[0] in "us" else pred
+        if not outcome:
+            order = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "eq"}[order]
+        if order == "ne":  # with what is known, more or less
+            order = "lt" if system.never_negative(up) else "gt" if system.never_negative(added({}, up, -1)) else ""
+        if order in ("lt", "le", "eq"):
+            yield added(up, constant(-1 if order == "lt" else 0))
+        if order in ("gt", "ge", "eq"):
+            yield added(constant(-1 if order == "gt" else 0), up, -1)
 
     def _around(self, instr: Instruction, form: Affine) -> list[Loop]:
         """The loops whose counters matter: those around, and those around of which the address is one of the last."""

@@ -97,7 +97,7 @@ void f(double *x, long *size) {
 }"""
 
 
-@pytest.mark.parametrize(("source", "stay"), [(CHOLESKY, 2), (SOLVE, 1), (BACKWARD, 1)])
+@pytest.mark.parametrize(("source", "stay"), [(CHOLESKY, 3), (SOLVE, 1), (BACKWARD, 1)])
 def test_factors_and_solutions_stay(source: str, stay: int) -> None:
     """All but the element that is computed: it is read before it is written."""
     module, found = answers(source)
