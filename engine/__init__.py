@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def __getattr__(name: str) -> Any:
     """Import the home of `name` on first use. Raises AttributeError for a name that is not handed on."""
     home = _HOMES.get(name)
     if home is None:
-        raise AttributeError(f"module 'irgrad.engine' has no attribute {name!r}")
+        raise AttributeError(f"module 'irgrad.engine' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
     value = getattr(importlib.import_module(home), name)
     globals()[name] = value
     return value

@@ -11,7 +11,7 @@ from irgrad.engine.functions.jacobians import lane_bytes
 from irgrad.engine.functions.strips import Strips, Width, choose_width, lanes_first, lanes_last
 from irgrad.engine.kernel.binding import Bound
 from irgrad.engine.kernel.kernel import Kernel
-from irgrad.engine.kernel.select import active_outputs, at_types, selected, structured
+from irgrad.engine.kernel.select import active_outputs, at_types, in_tuple, selected, structured
 from irgrad.engine.signature.parameter import Wrt
 from irgrad.rules.errors import DTypeError, ShapeError, SignatureError
 
@@ -39,6 +39,7 @@ def multi_jvp(
                [0., 4.]])
     """
     last = _last(layout)
+    in_tuple(kernel, primals, "multi_jvp(kernel, (x,), (t,))")
     kernel, given = at_types(kernel, primals)
     primals, tangents = given, [*tangents, *([None] * (len(given) - len(primals)))]
     arguments = kernel.signature.arguments

@@ -17,6 +17,7 @@ from irgrad.engine.kernel.select import (
     active_outputs,
     at_types,
     by_types,
+    in_tuple,
     plain_kernel,
     scalar_output,
     selected,
@@ -242,6 +243,8 @@ def jvp(kernel: Kernel, primals: Sequence[Any] | None = None, tangents: Sequence
     if primals is None and tangents is None and hasattr(kernel, "kernel_for"):
         return partial(jvp, kernel)
     if primals is not None and tangents is not None:
+        in_tuple(kernel, primals, "jvp(kernel, (x,), (t,))")
+        in_tuple(kernel, tangents, "jvp(kernel, (x,), (t,))")
         kernel, given = at_types(kernel, primals)
         primals, tangents = given, [*tangents, *([None] * (len(given) - len(primals)))]
     tree = _tree(kernel)
@@ -365,6 +368,7 @@ def hvp(
         np.float64(4.0)
     """
     if primals is not None:
+        in_tuple(kernel, primals, "hvp(kernel, (x,), t)")
         kernel, primals = at_types(kernel, primals)
     elif hasattr(kernel, "kernel_for") and tangents is None:
         return partial(hvp, kernel, wrt=wrt, argnums=argnums)

@@ -11,7 +11,10 @@ from irgrad.engine.kernel.kernel import Kernel
 from irgrad.engine.signature.parameter import Parameter, Wrt
 from irgrad.rules.errors import ActivityError, SignatureError
 
-__all__ = ["active_outputs", "at_types", "by_types", "plain_kernel", "scalar_output", "selected", "structured"]
+__all__ = [
+    "active_outputs", "at_types", "by_types", "in_tuple", "plain_kernel", "scalar_output", "selected", "structured",
+]  # fmt: skip
+
 
 def plain_kernel(kernel: Any) -> Kernel:
     """The kernel. Raises SignatureError for anything else, one over trees included."""
@@ -25,8 +28,10 @@ def plain_kernel(kernel: Any) -> Kernel:
     if hasattr(kernel, "kernel_for"):
         raise SignatureError("a function whose types are those of each call", because=f"got {kernel!r}",
                              fix="f.kernel_for(*arguments) is the kernel for the types of these arguments")
+    value = isinstance(kernel, (float, int)) or hasattr(kernel, "dtype")
     raise SignatureError("not a kernel", because=f"got {type(kernel).__name__}",
-                         fix='lib.kernel("name", "f64(f64[n] x, i64 n)") makes one')
+                         fix="grad(kernel)(*arguments), not grad(kernel(*arguments))" if value
+                         else 'lib.kernel("name", "f64(f64[n] x, i64 n)") makes one')  # fmt: skip
 
 
 def by_types(kernel: Any, make: Callable[[Kernel], Callable[..., Any]]) -> Any:
@@ -86,6 +91,15 @@ def selected(kernel: Kernel, wrt: Wrt, argnums: Wrt, *, all_floats: bool = False
     return out, single
 
 
+def in_tuple(kernel: Any, values: Any, call: str) -> None:
+    """Raise SignatureError for an array or a number in place of the arguments of a call, which are a tuple."""
+    alone = isinstance(values, (str, float, int)) or hasattr(values, "dtype")
+    count = len(kernel.signature.arguments) if isinstance(kernel, Kernel) else -1
+    if alone and getattr(values, "shape", ())[:1] != (count,):
+        raise SignatureError("the arguments are no tuple", because=f"got a {type(values).__name__} in their place",
+                             fix=f"{call}, of a function of one argument too")  # fmt: skip
+
+
 def _argument(arguments: tuple[Parameter, ...], row: str | int, kernel: Kernel) -> Parameter:
     where = f"`{kernel.signature}`"
     names = [p.name for p in arguments]
@@ -93,6 +107,10 @@ def _argument(arguments: tuple[Parameter, ...], row: str | int, kernel: Kernel) 
         if row not in names:
             raise unknown_name(row, names, where, kernel.signature)
         p = arguments[names.index(row)]
+    elif not hasattr(row, "__index__"):
+        raise SignatureError(f"a {type(row).__name__} is no argument to differentiate by", where=where,
+                             because="names and positions are wanted; the values go to the function that is returned",
+                             fix="grad(kernel)(*arguments)   or   grad(kernel, wrt=\"" + names[0] + "\")(*arguments)")
     elif not -len(arguments) <= row < len(arguments):
         raise SignatureError(f"there is no argument {row}", where=where,
                              because=f"the call has {len(arguments)} arguments: {', '.join(names)}",

@@ -141,6 +141,7 @@ class Parser:
         return Parameter(word, dtype, shape, intent)
 
     def shape(self) -> tuple[Extent, ...]:
+        start = self.peek()[2]
         self.expect("[")
         extents: list[Extent] = []
         if self.peek()[1] != "]":
@@ -149,6 +150,9 @@ class Parser:
                 self.take()
                 extents.append(self.sum())
         self.expect("]")
+        for extent in extents:
+            if not extent.names() and not {"/", "%"} & {*str(extent)} and extent.value({}) < 0:
+                raise self.error("an extent below 0", start, "a name for a size that calls give: `f64[n] x`")
         return tuple(extents)
 
     def sum(self) -> Extent:

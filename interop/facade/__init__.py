@@ -12,6 +12,7 @@ when the first name that needs them is asked for.
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -198,7 +199,7 @@ def __getattr__(name: str) -> Any:
     """Import the home of `name` on first use. Raises AttributeError for a name that is not handed on."""
     home = _HOMES.get(name)
     if home is None:
-        raise AttributeError(f"module 'irgrad' has no attribute {name!r}")
+        raise AttributeError(f"module 'irgrad' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
     module = importlib.import_module(home[0])
     value = getattr(module, home[1]) if home[1] else module
     globals()[name] = value

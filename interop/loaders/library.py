@@ -61,6 +61,13 @@ class Library:
 
         return "llvm.dbg.cu" in outline(self.text).metadata
 
+    def __getattr__(self, name: str) -> Any:
+        """Raises AttributeError, which for the name of a function says how it is called."""
+        said = f"'Library' object has no attribute {name!r}"
+        if not name.startswith("_") and name in self.functions():
+            said += f": lib.kernel({name!r}) makes a function of it"
+        raise AttributeError(said, name=name, obj=self)
+
     def functions(self) -> tuple[str, ...]:
         """Names of the functions that are defined and visible from outside, in the order of the module."""
         if self._functions is None:

@@ -170,4 +170,9 @@ TABLE = [
           'ig.jacrev(lib.kernel("solve", "i32(f64[n] a, out f64[n] x, i64 n)"))(x)'),
     Wrong('ig.grad(ig.load("int f(double x) { return x > 0; }").kernel("f"))', "ActivityError", "return a floating-point number",
           'ig.grad(ig.load("double f(double x) { return x > 0; }").kernel("f"))(1.0)'),
+    Wrong("ig.jvp(sq, x, x)", "SignatureError", "jvp(kernel, (x,), (t,))", "ig.jvp(sq, (np.ones(4),), (np.ones(4),))"),
+    Wrong("ig.hvp(sq, np.ones(4), np.ones(4))", "SignatureError", "hvp(kernel, (x,), t)", "ig.hvp(sq, (np.ones(4),), np.ones(4))"),
+    Wrong("ig.grad(sq, x)", "SignatureError", "grad(kernel)(*arguments)", "ig.grad(sq)(x)"),
+    Wrong("ig.grad(sq(x))", "SignatureError", "not grad(kernel(*arguments))", "ig.grad(sq)(x)[:]"),
+    Wrong('lib.kernel("sq", "f64(f64[-1] x, i64 n)")', "SignatureError", "`f64[n] x`", 'lib.kernel("sq", SQ)(x)'),
 ]  # fmt: skip
