@@ -10,7 +10,9 @@ it is differentiated as well.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import CellType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from irgrad.interop.loaders.library import Library
@@ -200,7 +202,7 @@ def _by_numba(function: Any, signature: Signature) -> tuple[str, str, str, bool]
     dispatcher: Any = numba.jit(**options)(getattr(function, "py_func", function))
     types = tuple(_type(numba.types, p) for p in signature.parameters)
     config: Any = settings
-    with global_compiler_lock:
+    with global_compiler_lock, _kept_apart(function):
         level, config.OPT = config.OPT, 0
         try:
             dispatcher.compile(types)
@@ -214,6 +216,41 @@ def _by_numba(function: Any, signature: Signature) -> tuple[str, str, str, bool]
     text = dispatcher.inspect_llvm(types)
     movable = not made.library.has_dynamic_globals and _ADDRESS.search(text) is None
     return made.fndesc.llvm_func_name, str(made.signature.return_type), text, movable
+
+
+@contextmanager
+def _kept_apart(function: Any) -> Iterator[None]:
+    """Compiled functions that the function calls keep nothing of what is compiled meanwhile, in memory and in Numba's
+    own cache: it is not optimised."""
+    from numba.core.caching import NullCache
+
+    before = [(called, called._cache, dict(called.overloads)) for called in _called(function, set())]
+    for called, _, _ in before:
+        called._cache = NullCache()
+    try:
+        yield
+    finally:
+        for called, cache, known in before:
+            called._cache = cache
+            if set(called.overloads) != set(known):
+                called._reset_overloads()
+                for made in known.values():
+                    called.add_overload(made)
+
+
+def _called(function: Any, seen: set[int]) -> Iterator[Any]:
+    """The compiled functions of Numba that a function reads from globals and closures, and those that these read."""
+    python = getattr(function, "py_func", function)
+    code = getattr(python, "__code__", None)
+    if code is None or id(python) in seen:
+        return
+    seen.add(id(python))
+    cells = [cell.cell_contents for cell in python.__closure__ or () if cell != CellType()]
+    for value in [*(python.__globals__.get(name) for name in code.co_names), *cells]:
+        if hasattr(value, "py_func") and hasattr(value, "overloads"):
+            yield value
+        if hasattr(value, "py_func") or isinstance(value, FunctionType):
+            yield from _called(value, seen)
 
 
 def _returning(signature: Signature, returned: str) -> Signature:

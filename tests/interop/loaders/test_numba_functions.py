@@ -167,6 +167,23 @@ def test_options_of_the_decorator_hold_and_loops_run_on_one_thread() -> None:
     np.testing.assert_allclose(engine.grad(kernel)(np.array([2.0, 4])), [-0.25, -0.0625])
 
 
+def test_functions_that_are_called_keep_their_own_code() -> None:
+    """What is compiled for irgrad is not optimised, and stays out of Numba's functions and its cache."""
+
+    @numba.njit
+    def inner(x: Any) -> Any:
+        return x * x
+
+    def outer(x: Any) -> Any:
+        return inner(x) + _square(x)[0]
+
+    inner(2)
+    before = list(inner.overloads), list(_square.overloads)
+    kernel = irgrad.from_numba(outer, "f64(f64 x)")
+    assert engine.grad(kernel)(3.0) == 12
+    assert (list(inner.overloads), list(_square.overloads)) == before and inner(2) == 4 and inner(1.5) == 2.25
+
+
 def test_single_precision() -> None:
     kernel = irgrad.from_numba(nested, "f64(f32[n] x)")
     x = np.array([0.5, -1.5], np.float32)
