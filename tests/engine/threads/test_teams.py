@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import warnings
 from typing import Any
@@ -93,6 +95,57 @@ def test_many_callers_at_once(lib: Any) -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+LONG = r"""
+#include <math.h>
+double f(const double *x, long n, long m, long steps) {
+    double s = 0;
+    for (long t = 0; t < steps; t++)
+        #pragma omp parallel for reduction(+:s)
+        for (long i = 0; i < n; i++) {
+            double a = x[i];
+            for (long j = 0; j < m; j++) a = sin(a) + 0.1 * a * a;
+            s += a;
+        }
+    return s;
+}
+"""
+NO_MEMORY = """
+import resource, sys
+import numpy as np
+import irgrad
+f = irgrad.load(sys.stdin.read(), flags=["-fopenmp"]).kernel("f", "f64(f64[n] x, i64 n, i64 m, i64 steps)", threads=4)
+gradient, x = irgrad.grad(f), np.linspace(0, 1, 64)
+wanted = gradient(x, 1000, 1)
+used = int(open("/proc/self/statm").read().split()[0]) * 4096
+resource.setrlimit(resource.RLIMIT_AS, (used + (200 << 20),) * 2)
+try:
+    gradient(x, 40_000_000, 1)
+except irgrad.TapeMemoryError as error:
+    assert "160,000,000 iterations of the loop at <string>:7:" in str(error), error
+    print(np.array_equal(gradient(x, 1000, 1), wanted))
+"""
+STOPPED = """
+import os, signal, sys, threading
+import numpy as np
+import irgrad
+f = irgrad.load(sys.stdin.read(), flags=["-fopenmp"]).kernel("f", "f64(f64[n] x, i64 n, i64 m, i64 steps)", threads=3)
+x = np.linspace(0, 1, 64)
+wanted = f(x, 10, 2)
+threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    f(x, 1000, 1_000_000)
+except KeyboardInterrupt:
+    print(f(x, 10, 2) == wanted)
+"""
+
+
+@pytest.mark.parametrize("program", [NO_MEMORY, STOPPED], ids=["no memory", "stopped"])
+def test_a_call_that_ends_early(program: str) -> None:
+    """A thread of the team that finds no memory for its chunk's tape, and a signal: the next call is right."""
+    done = subprocess.run([sys.executable, "-c", program], input=LONG, capture_output=True, text=True, check=False)
+    assert done.stdout == "True\n", done.stderr
 
 
 def test_under_jax(lib: Any) -> None:
