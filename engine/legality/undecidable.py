@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.memory.byte_kinds import ACCESS, CONFLICT, PTR
@@ -31,6 +32,8 @@ def refuse_undecidable(unit: Unit) -> None:
             raise refuse_bits(unit, instr, "integer arithmetic on the bits of an active float makes a float again")
         for instr in fn.instructions():
             if instr.opcode == "inttoptr" and unit.pointers.of(instr) & 1 and _of_float_bits(instr.operands[0]):
+                raise _travels(unit, instr)
+            if instr.opcode == "bitcast" and instr.type.is_fp and unit.activity.useful(instr) and _of_address(instr):
                 raise _travels(unit, instr)
         if unit.activity.function(fn):
             _refuse_in(unit, fn, vectors)
@@ -143,12 +146,21 @@ def _filled_by_vectors(unit: Unit) -> int:
 
 def _of_float_bits(value: Value) -> bool:
     """Whether an integer may be made of the bits of a float by moves alone."""
+    return _made_of(value, lambda v: v.opcode == "bitcast" and v.operands[0].type.is_fp)
+
+
+def _of_address(cast: Instruction) -> bool:
+    """Whether a float is made of the bits of an address: of a float that travels as one, which nothing follows."""
+    return _made_of(cast.operands[0], lambda v: v.opcode == "ptrtoint")
+
+
+def _made_of(value: Value, wanted: Callable[[Instruction], bool]) -> bool:
     seen, work = {value}, [value]
     while work:
         value = work.pop()
         if not isinstance(value, Instruction):
             continue
-        if value.opcode == "bitcast" and value.operands[0].type.is_fp:
+        if wanted(value):
             return True
         if value.opcode in _MOVES:
             new = [operand for operand in value.operands if operand not in seen]

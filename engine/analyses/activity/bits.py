@@ -26,6 +26,7 @@ HELD, MOVED, COMPUTED = 1, 2, 4
 
 _MOVES = having("moves_bits")
 _POINTERS = having("pointer_cast")
+_CUT_OUT = having("takes_part") | {"extractelement", "shufflevector", "freeze"}
 _CUTS = (SHIFTS - {"shl"}) | {"and"}
 _DISPLACES = having("displaces")
 _ROUNDED = _DISPLACES | RESIZES | {"mul", "freeze"}  # a rounded float is still one behind these
@@ -144,12 +145,26 @@ class Bits:
     def _store(self, instr: Instruction) -> None:
         value, address = instr.operands
         state = self._state.get(value, 0)
+        if state and self._part_of_float(value) and not self._into_float(instr):
+            state |= COMPUTED  # memory of integers, from which nobody follows it back into a float
         if state & COMPUTED or (state and ty.store_size(value.type) == 1):
             for obj in self._objects(address):
                 before = self._memory.get(obj, 0)
                 if before | state != before:
                     self._memory[obj] = before | state
                     self._again = True
+
+    def _part_of_float(self, value: Value) -> bool:
+        """An integer that is cut out of the bits of a larger float."""
+        size, whole = ty.store_size(value.type.scalar), value
+        if any(isinstance(kind, ty.FloatType) for _, kind in self._activity.types.carriers.layout(value)):
+            return False
+        for _ in range(_MAX_CHAIN):
+            if not isinstance(whole, Instruction) or whole.opcode not in _CUT_OUT:
+                break
+            whole = whole.operands[0]
+        wide = whole.type.scalar if whole.type.is_fp or self._state.get(whole, 0) else value.type.scalar
+        return ty.store_size(wide) > size
 
     def _objects(self, address: Value) -> Iterator[int]:
         from irgrad.engine.analyses.memory.objects import bits_of

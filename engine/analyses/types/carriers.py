@@ -64,6 +64,7 @@ class Carriers:
         self._floats: dict[Value, set[Type]] = {}
         self._integer: set[Value] = set()
         self._said: dict[Value, set[tuple[int, Kind]]] = {}
+        self._either: set[tuple[Value, int]] = set()
         self._parts: list[Instruction] = []
         self._returns: dict[Function, Value] = {}
         self._users: dict[Function, Uses] = {}
@@ -91,6 +92,10 @@ class Carriers:
             parts = (self._part(value, path, leaf) for path, leaf in integers_in(value.type))
             return frozenset(kind for part in parts for kind in self.floats(part))
         return frozenset(self._floats.get(self.find(value), ()))
+
+    def either(self, value: Value, at: int) -> bool:
+        """The program says that the word in this byte of the value is a float on one path and a pointer on another."""
+        return (self.find(value), at) in self._either
 
     def used_as_integer(self, value: Value) -> bool:
         """Some arithmetic treats the value as a number."""
@@ -221,11 +226,34 @@ class Carriers:
             self._said.setdefault(self.find(value), set()).update(layout)
 
     def settle(self) -> None:
-        """A float on one path and a pointer on another, the program says, are both."""
+        """A float on one path and a pointer on another, the program says, are both: also where it says so of a part."""
+        changed = any(kind is ty.PTR for said in self._said.values() for _, kind in said)
+        while changed:
+            changed = False
+            for instr in self._parts:
+                for source, result, shift, first, end in self._links(instr):
+                    changed |= self._say(source, result, -shift, first, end)
+                    changed |= self._say(result, source, shift, first + shift, end + shift)
         for root, said in self._said.items():
             for at in {at for at, kind in said if kind is ty.PTR}:
-                if any(other == at and isinstance(kind, ty.FloatType) for other, kind in said):
+                if any(at <= other < at + kind_size(ty.PTR) and isinstance(kind, ty.FloatType) for other, kind in said):
                     self._layout.setdefault(root, {})[at] = CONFLICT
+                    self._either.add((root, at))
+                    self._floats.setdefault(root, set()).update(
+                        kind for _, kind in said if isinstance(kind, ty.FloatType))  # fmt: skip
+
+    def _say(self, source: Value, target: Value, shift: int, first: int, end: int) -> bool:
+        """Hand on what the program says of the bytes [first, end) of the target."""
+        if not (_tracked(source) and _tracked(target)):
+            return False
+        moved = {(at + shift, kind) for at, kind in self._said.get(self.find(source), ())
+                 if first <= at + shift and at + shift + kind_size(kind) <= end}  # fmt: skip
+        if not moved:
+            return False
+        known = self._said.setdefault(self.find(target), set())
+        fresh = not moved <= known
+        known |= moved
+        return fresh
 
     def _number(self, *values: Value) -> None:
         for value in values:

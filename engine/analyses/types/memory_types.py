@@ -391,7 +391,8 @@ class MemoryTypes:
         """Memory holds what the integer that is loaded from it or stored to it carries."""
         changed = False
         for at, kind in self.carriers.layout(value):
-            kinds = [*self.carriers.floats(value), PTR] if kind is CONFLICT else [kind]
+            both = kind is CONFLICT and self.carriers.either(value, at)
+            kinds = [*self.carriers.floats(value), PTR] if both else [kind]
             for one in kinds:
                 if isinstance(one, Type):
                     changed |= self._see(pointer, at, one, kind_size(one), ACCESS)

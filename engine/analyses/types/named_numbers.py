@@ -12,7 +12,7 @@ from __future__ import annotations
 from irgrad.engine.analyses.memory.byte_kinds import INT
 from irgrad.engine.analyses.memory.tbaa import Tbaa
 from irgrad.engine.analyses.memory.value_ranges import Ranges
-from irgrad.engine.ir.model import Instruction, Value
+from irgrad.engine.ir.model import Argument, Instruction, Value
 
 __all__ = ["NamedNumbers"]
 
@@ -46,12 +46,15 @@ class NamedNumbers:
 
 
 def _from_memory(value: Value) -> bool:
-    """Whether loads or calls are among what an integer is computed of."""
+    """Whether loads, calls, arguments or the bits of floats are among what an integer is computed of."""
     seen, work = {value}, [value]
     while work:
         value = work.pop()
+        if isinstance(value, Argument):
+            return True
         if isinstance(value, Instruction):
-            if value.opcode == "load" or value.is_call or len(seen) > _MOST:
+            bits = value.opcode == "bitcast" and value.operands[0].type.is_fp
+            if bits or value.opcode == "load" or value.is_call or len(seen) > _MOST:
                 return True
             fresh = [operand for operand in value.operands if operand not in seen]
             seen.update(fresh)

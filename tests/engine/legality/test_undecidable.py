@@ -225,3 +225,45 @@ def test_tagged_values_by_value(level: str | None) -> None:
     step = 1e-4
     want = (8 * (kernel(x + step * v) - kernel(x - step * v)) - kernel(x + 2 * step * v) + kernel(x - 2 * step * v))
     np.testing.assert_allclose(engine.jvp(kernel, (x,), (v,))[1], want / (12 * step), rtol=1e-8)
+
+
+HIDDEN = """
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#define N __attribute__((noinline)) static
+typedef struct { union { struct { float a, b; } f; void *p; } u; } pair;
+N void putp(pair *a, long i, pair p) { a[i] = p; }
+N float sump(pair p) { return p.u.f.a * p.u.f.b; }
+double pairs(const double *x, long n) {
+  pair *a = malloc(8 * sizeof *a);
+  for (long i = 0; i < n; i++) { pair p; p.u.f.a = (float)x[i]; p.u.f.b = (float)(x[i] * x[0]); putp(a, i, p); }
+  pair q; q.u.p = a; putp(a, n, q);
+  double r = 0;
+  for (long i = 0; i < n; i++) r += sump(a[i]);
+  r += a[n].u.p == a;
+  free(a);
+  return r;
+}
+N void split(double d, unsigned *lo, unsigned *hi) { unsigned w[2]; memcpy(w, &d, 8); *lo = w[0]; *hi = w[1]; }
+N double join(unsigned lo, unsigned hi) { unsigned w[2] = {lo, hi}; double d; memcpy(&d, w, 8); return d; }
+double halves(const double *x, long n) {
+  unsigned *lo = malloc(4 * n), *hi = malloc(4 * n);
+  for (long i = 0; i < n; i++) split(cos(x[i]), &lo[i], &hi[i]);
+  double r = 0;
+  for (long i = 0; i < n; i++) r += join(lo[i], hi[i]) * (double)(i + 1);
+  free(lo); free(hi);
+  return r;
+}
+"""
+
+
+@pytest.mark.parametrize("level", [None, "O0", "O1", "O2", "O3"])
+@pytest.mark.parametrize("name", ["pairs", "halves"])
+def test_floats_that_hide(name: str, level: str | None) -> None:
+    """Two floats in what the compiler passes as a pointer; the halves of a double in two arrays of integers."""
+    kernel = irgrad.load(HIDDEN, language="c", opt=level).kernel(name, "f64(f64[n] x, i64 n)")
+    x = np.array([0.5, 0.3, 1.2, 0.7])
+    for derivative in (lambda: engine.grad(kernel)(x), lambda: engine.jvp(kernel, (x,), (x,))):
+        with pytest.raises(Unsupported, match=r"a pointer travels as a float|makes a float again"):
+            derivative()
