@@ -23,7 +23,7 @@ from irgrad.engine.ir.quoting import bare_name, quoted_name
 from irgrad.engine.ir.text.entities import restrict
 from irgrad.engine.ir.text.load_time import ABI_WORDS
 
-__all__ = ["ADDRESS", "addresses", "dispatched"]
+__all__ = ["ADDRESS", "addresses", "dispatched", "taken"]
 
 ADDRESS = "irgrad.address."
 """Variables that hold the addresses of functions: a derivative has copies of them, which lie elsewhere."""
@@ -33,9 +33,17 @@ _LIBRARY = re.compile(r"_ZNKSt\d+\w+4whatEv")
 _TOLD = "irgrad: a pointer leads to a function that this program does not contain"
 
 
-def dispatched(outside: str, prepared: str, roots: list[str], body: str = "") -> tuple[str, list[str]] | None:
+def taken(text: str) -> list[str]:
+    """The functions of which a program takes the address, in its code or in what its variables begin with."""
+    return list(dict.fromkeys(map(bare_name, _TAKEN.findall(text))))
+
+
+def dispatched(
+    outside: str, prepared: str, roots: list[str], body: str = "", held: Iterable[str] = ()
+) -> tuple[str, list[str]] | None:
     """The functions of `roots`, `body`, and what they need, with such calls resolved, and the functions that these may
-    reach; None where there is no such call. `prepared`: the same functions, optimised."""
+    reach; None where there is no such call. `prepared`: the same functions, optimised. `held`: functions that the
+    program's variables hold."""
     from irgrad.engine.ir.printer import to_text
     from irgrad.engine.ir.text.reader import read
 
@@ -43,8 +51,8 @@ def dispatched(outside: str, prepared: str, roots: list[str], body: str = "") ->
     if not wanted:
         return None
     program = read(outside, [])
-    taken = dict.fromkeys(bare_name(name) for name in _TAKEN.findall(outside))
-    addressed = [fn for name in taken if (fn := program.functions.get(name)) is not None
+    every = dict.fromkeys([*taken(outside), *held])
+    addressed = [fn for name in every if (fn := program.functions.get(name)) is not None
                  and PREFIX not in (fn.lazy or "") and not name.startswith(("llvm.", "irgrad."))]  # fmt: skip
     found = [fn for fn in addressed if str(fn.ftype) in wanted]
     if not found or len(found) > _MOST:

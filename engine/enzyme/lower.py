@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from irgrad.engine.enzyme.apart import own_memory
 from irgrad.engine.enzyme.calls import PREFIX, DerivativeCall, find, parse
-from irgrad.engine.enzyme.dispatch import ADDRESS, addresses, dispatched
+from irgrad.engine.enzyme.dispatch import ADDRESS, addresses, dispatched, taken
 from irgrad.engine.enzyme.interposable import interposable, refuse_interposable, replaceable
 from irgrad.engine.enzyme.leaving import Thrown, ends, may_leave, named, thrower_text
 from irgrad.engine.enzyme.names import PLAIN, family, spelled_out
@@ -214,7 +214,7 @@ class _Program:
                 call.mode = "record"
 
     def _lower(
-        self, module: Module, outside: tuple[str, set[str | None]], caller: Function, call: DerivativeCall
+        self, module: Module, outside: tuple[str, set[str | None], list[str]], caller: Function, call: DerivativeCall
     ) -> list[str]:
         """Point the call to its thunk; the text of the thunk, and of the derivative if it is a new one."""
         self.count += 1
@@ -260,9 +260,9 @@ class _Program:
         return result
 
 
-def _outside(text: str) -> tuple[str, set[str | None]]:
+def _outside(text: str) -> tuple[str, set[str | None], list[str]]:
     """The program with its variables as declarations, and without lists of what runs at its start; the names of the
-    variables that it defines."""
+    variables that it defines; the functions of which it takes the address."""
     from irgrad.engine.ir.printer import to_text
     from irgrad.engine.ir.text.reader import read
 
@@ -276,14 +276,16 @@ def _outside(text: str) -> tuple[str, set[str | None]]:
             var.init, var.constant = None, var.constant and not replaceable(var.head.split())
             var.head = " ".join(["external", *(word for word in var.head.split() if word not in _LINKAGE)])
             var.tail = _COMDAT.sub("", var.tail)
-    return to_text(module), defined
+    return to_text(module), defined, taken(text)
 
 
 def _derivative(
-    outside: str, defined: Container[str | None], call: DerivativeCall, body: str, name: str, said: Said, preopt: bool,
+    outside: str, defined: Container[str | None], held: list[str], call: DerivativeCall,
+    body: str, name: str, said: Said, preopt: bool,
     whole: bool = True, checkpoint: tuple[tuple[str, Choice], ...] = (),
 ) -> _Made:
-    """The derivative of one root; `defined`: the variables that the program defines."""
+    """The derivative of one root; `defined`: the variables that the program defines, `held`: functions whose address it
+    takes."""
     apart = said.kept_apart(outside)
     roots = [call.function.name or "", *_functions(call)]
     prepared = ""
@@ -309,7 +311,7 @@ def _derivative(
     try:
         return attempt(one_more(restrict(outside, roots)) + body)
     except IRGradError:
-        again = dispatched(outside, prepared, roots, body) if prepared else None
+        again = dispatched(outside, prepared, roots, body, held) if prepared else None
         if again is None:
             raise
     return replace(attempt(one_more(again[0])), reached=tuple(again[1]))
