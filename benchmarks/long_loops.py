@@ -59,7 +59,7 @@ void swapped(double *u, double *w, long n, long steps, double k) {
 }
 """
 CHOICES: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("a tape of all", {}), ("256 MB", {"tape_memory": "256MB"}), ("16 MB", {"tape_memory": "16MB"}),
+    ("a tape of all", {"tape_memory": None}), ("256 MB", {"tape_memory": "256MB"}), ("16 MB", {"tape_memory": "16MB"}),
     ("2 MB", {"tape_memory": "2MB"}), ("each 8", {"checkpoint": {"*": 8}}),
     ("8 states", {"checkpoint": {"*": "binomial:8"}}),
 )  # fmt: skip
