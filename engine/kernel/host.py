@@ -87,11 +87,13 @@ def guarded(entry: Callable[[int], Any], text: str) -> Callable[[int], Any]:
 def refuse_hosted(text: str, who: str, where: str) -> None:
     """Raise Unsupported where callbacks into Python cannot hand their exceptions on."""
     if hosted(text):
-        what = "a host rule" if outline(text).has_prefix("irgrad.host.") else "a function of Python"
-        raise Unsupported(f"{what} in {where}", which=who,
+        if not outline(text).has_prefix("irgrad.host."):
+            raise Unsupported(f"a function of Python in {where}", which=who,
+                              because="its exceptions cannot leave it, and each of its calls would wait for the GIL",
+                              fix="a function of C, or of ctypes, in place of a primal of Python")  # fmt: skip
+        raise Unsupported(f"a host rule in {where}", which=who,
                           because="exceptions of Python cannot leave it, and each of its calls would wait for the GIL",
-                          fix="partials or a rule with `ctx` instead of host=True, a function of C in place of a "
-                          "primal of Python")  # fmt: skip
+                          fix="partials or a rule with `ctx` instead of host=True")  # fmt: skip
 
 
 def _entrance(rule: Rule) -> Callable[[int, int], None]:

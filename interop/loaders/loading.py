@@ -236,8 +236,8 @@ def missing(path: Path) -> LoadError:
     import difflib
 
     if special(path):
-        kind = "a pipe" if path.is_fifo() else "a socket" if path.is_socket() else "a device"
-        return LoadError(f"`{path}` is {kind}", because="a source is read more than once, as a file can be",
+        kind = "pipe" if path.is_fifo() else "socket" if path.is_socket() else "device"
+        return LoadError(f"`{path}` is a {kind} and no file", because="a source is read more than once",
                          fix='load(text, language="c") with what was read from it')
     if path.is_dir():
         return LoadError(f"`{path}` is a folder", because="a source file is wanted",
