@@ -89,6 +89,7 @@ It is now:
 
 _LEFT_OUT = [  # what a function is shown without
     (r", !\w+(?:\.\w+)* !\d+", ""),  # metadata
+    (r"(?m)^ *(?:tail )?call void @llvm\.experimental\.noalias\.scope\.decl\(metadata !\d+\)\n", ""),
     (r"[ \t]*; preds = .*", ""),
     (r' "irgrad-[\w-]+"', ""),
     (r" #\d+", ""),
