@@ -201,4 +201,13 @@ SHIFTS: Final = having("shift")
 BITWISE: Final = having("bitwise")
 ACCESSES: Final = frozenset(row.name for row in _TABLE if row.address >= 0)
 """Access memory at an address that is one of the operands."""
-
+PARITY: Final = RESIZES | {"add", "sub", "xor", "mul"}
+"""Their lowest bit follows from the lowest bits of what they take."""
+LANES_OUT: Final = frozenset(("extractelement", "shufflevector", "freeze"))
+"""They hand bits of a vector on as they are."""
+COMPARED_OR_ROUNDED: Final = frozenset(("fcmp", "fptrunc", "fpext"))
+"""Of a float: its comparison, and its casts to other formats."""
+POINTER_SOURCES: Final = frozenset(("load", "select", "getelementptr"))
+"""What a pointer comes from inside of a loop."""
+PASSES_ON: Final = frozenset(("ptrtoint", "phi", "select", "insertvalue", "ret"))
+"""They hand an operand on to where it is not followed."""

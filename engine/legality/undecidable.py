@@ -10,7 +10,7 @@ from irgrad.engine.differentiate.shadow.tagged_words import Either
 from irgrad.engine.differentiate.shared.refuse import refuse, refuse_bits
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Function, Instruction, Value
-from irgrad.engine.ir.opcodes import having, of_kind
+from irgrad.engine.ir.opcodes import COMPARED_OR_ROUNDED, having, of_kind
 from irgrad.engine.ir.types import may_hold_pointer
 from irgrad.engine.ir.uses import Uses, uses_of
 from irgrad.engine.normalise.reinterpret.mixed import lanes_read
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _MOVES = (having("moves_bits") | having("combines_bits")) - of_kind("aggregate")
 _UNWINDING = having("unwinds")
-_COMPUTES = having("float_arithmetic") | having("about_numbers") | {"fcmp", "fptrunc", "fpext"}
+_COMPUTES = having("float_arithmetic") | having("about_numbers") | COMPARED_OR_ROUNDED
 
 
 def refuse_undecidable(unit: Unit) -> None:

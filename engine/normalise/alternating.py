@@ -21,14 +21,13 @@ from irgrad.engine.analyses.memory.points_to import Pointers
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import ConstInt, Function, Instruction, Module, Value
-from irgrad.engine.ir.opcodes import SPECULATABLE
+from irgrad.engine.ir.opcodes import PARITY, POINTER_SOURCES, RESIZES, SPECULATABLE
 from irgrad.engine.ir.rewrite import copied, replace_uses
 from irgrad.engine.normalise.scratch import normal_form
 
 __all__ = ["swap_alternating"]
 
 _MOST = 64  # operations that one value hangs on
-_PARITY = frozenset(("add", "sub", "xor", "mul", "trunc", "zext", "sext"))  # lowest bit: of the lowest bits
 _FOLDED = {
     "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "and": lambda a, b: a & b,
     "or": lambda a, b: a | b, "xor": lambda a, b: a ^ b,
@@ -126,7 +125,7 @@ class _Alternation:
             return []
         found = []
         for instr in self._instructions():
-            fits = instr.type is ty.PTR and instr.opcode in ("load", "select", "getelementptr")
+            fits = instr.type is ty.PTR and instr.opcode in POINTER_SOURCES
             if fits and self._alternates(instr) and self._hangs(instr):
                 found.append(instr)
         users = [i for i in self._instructions() if not self._alternates(i)] if found else []
@@ -174,7 +173,7 @@ class _Alternation:
         """Whether the lowest bit of a number alternates."""
         if value in self.counters[0] or self._alternates(value):
             return True
-        if not isinstance(value, Instruction) or value.opcode not in _PARITY or not depth:
+        if not isinstance(value, Instruction) or value.opcode not in PARITY or not depth:
             return False
         return all(self._even_or_odd(operand, depth - 1) for operand in value.operands)
 
@@ -310,7 +309,7 @@ def _number(value: Value, known: Mapping[Value, int], depth: int = 8) -> int | N
     if not isinstance(value, Instruction) or not depth:
         return None
     op = value.opcode
-    if op not in _FOLDED and op not in ("zext", "sext", "trunc"):
+    if op not in _FOLDED and op not in RESIZES:
         return None
     parts = [_number(operand, known, depth - 1) for operand in value.operands]
     if any(part is None for part in parts):

@@ -22,6 +22,7 @@ from irgrad.engine.codegen.passes import Code, Settings, llvm_pass, run_passes
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.locations import locate
 from irgrad.engine.ir.model import Argument, Block, Function, Instruction, Module, Value, is_zero
+from irgrad.engine.ir.opcodes import PASSES_ON
 from irgrad.engine.ir.uses import Uses, uses_of
 from irgrad.engine.normalise.iterations import ITERATION, LOOP, OWN_PLACES
 from irgrad.engine.threads.chunks import never_unrolled
@@ -150,7 +151,7 @@ def _access(
         other(instr.operands[0], writes=True)
     elif instr.is_call:
         _call(module, found, instr, own, known, added, other)
-    elif instr.opcode in ("ptrtoint", "phi", "select", "insertvalue", "ret"):
+    elif instr.opcode in PASSES_ON:
         for operand in instr.operands:
             _escapes(found, operand)
 

@@ -16,7 +16,7 @@ from irgrad.engine.analyses.memory.byte_kinds import ACCESS, CONFLICT
 from irgrad.engine.analyses.memory.strided_sets import meets
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Constant, ConstFloat, ConstInt, ConstZero, Function, Instruction, Value
-from irgrad.engine.ir.opcodes import CHOICES, INT_BINARY, RESIZES, SHIFTS, having
+from irgrad.engine.ir.opcodes import CHOICES, INT_BINARY, LANES_OUT, RESIZES, SHIFTS, having
 
 if TYPE_CHECKING:
     from irgrad.engine.analyses.activity.activity import Activity
@@ -26,7 +26,7 @@ HELD, MOVED, COMPUTED = 1, 2, 4
 
 _MOVES = having("moves_bits")
 _POINTERS = having("pointer_cast")
-_CUT_OUT = having("takes_part") | {"extractelement", "shufflevector", "freeze"}
+_CUT_OUT = having("takes_part") | LANES_OUT
 _CUTS = (SHIFTS - {"shl"}) | {"and"}
 _DISPLACES = having("displaces")
 _ROUNDED = _DISPLACES | RESIZES | {"mul", "freeze"}  # a rounded float is still one behind these
