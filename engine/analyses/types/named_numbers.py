@@ -9,13 +9,18 @@ memory: a constant, a counter, something computed.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from irgrad.engine.analyses.memory.byte_kinds import INT
 from irgrad.engine.analyses.memory.tbaa import Tbaa
 from irgrad.engine.analyses.memory.value_ranges import Ranges
-from irgrad.engine.ir.model import Argument, Instruction, Value
+from irgrad.engine.ir.model import Argument, Function, Instruction, Value
+from irgrad.engine.ir.uses import uses_of
 
 __all__ = ["NamedNumbers"]
 
+_SAME = {"phi", "select", "freeze", "bitcast", "insertelement", "extractelement", "shufflevector", "insertvalue",
+         "extractvalue"}  # fmt: skip
 _MOST = 64  # values that an integer is made of
 
 
@@ -26,6 +31,8 @@ class NamedNumbers:
         self._tbaa = tbaa
         self._ranges = ranges
         self._given: set[int] = set()
+        self._moving: dict[Instruction, bool] = {}
+        self._of: dict[Function, dict[Value, list[Instruction]]] = {}
 
     def stored(self, store: Instruction) -> None:
         """A store of an integer."""
@@ -34,15 +41,57 @@ class NamedNumbers:
             self._given.update(self._ranges.places(pointer))
 
     def are(self, access: Instruction) -> bool:
-        """The source calls what is loaded or stored an integer, and all memory that it may be was given such."""
-        if not self._given or not self._named(access):
+        """The source calls what is loaded or stored an integer, all memory that it may be was given such, and it is not
+        just moved: what copies words may copy those of floats."""
+        if not self._given or not self._named(access) or self._moves(access):
             return False
         spots = self._ranges.places(access.operands[access.opcode == "store"])
         return any(not places.exact for places in spots.values()) and all(bit in self._given for bit in spots)
 
+    def _moves(self, access: Instruction) -> bool:
+        """Whether what is loaded is stored, handed on or returned as it is, or what is stored came from there so."""
+        if access not in self._moving:
+            if access.opcode == "store":
+                rows = {access.operands[0], *_followed(access.operands[0], _made_of)}
+                moves = any(isinstance(v, Argument) or (
+                    isinstance(v, Instruction) and (v.opcode == "load" or v.is_call)) for v in rows)  # fmt: skip
+            else:
+                users = self._users(access)
+                rows = _followed(access, lambda value: users.get(value, ()))
+                moves = any(isinstance(v, Instruction) and (
+                    v.opcode in ("store", "ret") or (v.is_call and not (v.callee_name or "").startswith("llvm.")))
+                    for v in rows)  # fmt: skip
+            self._moving[access] = moves
+        return self._moving[access]
+
+    def _users(self, access: Instruction) -> dict[Value, list[Instruction]]:
+        """The users of the values of the function of an access."""
+        fn = access.block.function if access.block is not None else None
+        assert fn is not None
+        if fn not in self._of:
+            self._of[fn] = uses_of(fn.blocks)
+        return self._of[fn]
+
     def _named(self, access: Instruction) -> bool:
         tag = access.metadata.get("tbaa")
         return bool(tag) and self._tbaa.kind(tag or "") is INT
+
+
+def _made_of(value: Value) -> Iterable[Value]:
+    return value.operands if isinstance(value, Instruction) and value.opcode in _SAME else ()
+
+
+def _followed(start: Value, following: Callable[[Value], Iterable[Value]]) -> set[Value]:
+    """Where a value goes, or comes from, through operations that hand it on as it is: those and what is behind them."""
+    found: set[Value] = set()
+    work = [start]
+    while work:
+        for value in following(work.pop()):
+            if value not in found:
+                found.add(value)
+                if isinstance(value, Instruction) and value.opcode in _SAME:
+                    work.append(value)
+    return found
 
 
 def _from_memory(value: Value) -> bool:
