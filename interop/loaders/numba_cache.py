@@ -40,12 +40,12 @@ def key_of(function: Any, parameters: str) -> str | None:
 
 def _facts(value: Any, seen: set[int]) -> Iterator[str]:
     """What a value is, in words."""
-    if id(value) in seen:
-        return
     inner = getattr(value, "py_func", None)
     if isinstance(inner, FunctionType):
         yield repr(sorted(getattr(value, "targetoptions", {}).items(), key=str))
         value = inner
+    if id(value) in seen:  # it calls itself
+        return
     if isinstance(value, FunctionType):
         seen |= {id(value)}
         yield from _of_function(value, seen)
