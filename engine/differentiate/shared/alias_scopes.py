@@ -9,7 +9,8 @@ go to, and that it is apart from the others.
 Each function has scopes of its own, and declares them where it begins: a copy of it that is inlined has others, in each
 iteration of a loop around it, so that one derivative may read what another one wrote. A pointer to inactive memory is
 its own shadow, so an access to pointers of shadow memory may go to the primal's. Under run-time activity every access
-to shadows may, and nothing is said.
+to shadows may, and nothing is said. Nor is it of iterations that run on many threads: their sums to memory have to stay
+loads, additions and stores in a row.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Function, Instruction, MetadataValue
 from irgrad.engine.ir.types import Type
+from irgrad.engine.normalise.iterations import ITERATION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +55,7 @@ def shadow_scope(unit: Unit, instr: Instruction, type_: Type) -> dict[str, str]:
 
 def tape_scope(unit: Unit, fn: Function, array: object) -> dict[str, str]:
     """The metadata of an access to an array of the tape of a function."""
-    return {} if unit.runtime_activity else unit.get(_Functions).of(fn).tape(array)
+    return {} if unit.runtime_activity or ITERATION in (fn.name or "") else unit.get(_Functions).of(fn).tape(array)
 
 
 def declare_scopes(unit: Unit) -> None:
@@ -75,7 +77,7 @@ def _scopes(unit: Unit, instr: Instruction) -> _Scopes | None:
     if instr.opcode not in ("load", "store") or unit.runtime_activity or instr.block is None:
         return None
     fn = instr.block.function
-    return None if fn is None else unit.get(_Functions).of(fn)
+    return None if fn is None or ITERATION in (fn.name or "") else unit.get(_Functions).of(fn)
 
 
 def _mask(unit: Unit, instr: Instruction) -> int:
