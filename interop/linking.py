@@ -114,6 +114,7 @@ def absent(names: Collection[str], words: Sequence[str]) -> list[str]:
     known."""
     from irgrad.engine.codegen.symbols import resolve
 
+    words = _linkers_own(words)
     folders = [Path(word[2:]) for word in words if word.startswith("-L")]
     static, shared = [], []
     for word in words:
@@ -124,7 +125,7 @@ def absent(names: Collection[str], words: Sequence[str]) -> list[str]:
                 return []
             shared += [str(path) for path in found[:1] if path.suffix == ".so"]
             static += [str(path) for path in found[:1] if path.suffix == ".a"]
-        elif not word.startswith("-"):
+        elif not word.startswith("-") and Path(word).is_file():  # other words belong to the one before
             (shared if ".so" in Path(word).name else static).append(word)
     known = [defined(files, *more) for files, more in ((static, ()), (shared, ("-D",))) if files]
     if None in known:
@@ -132,11 +133,17 @@ def absent(names: Collection[str], words: Sequence[str]) -> list[str]:
     return [name for name in names if not resolve(name) and not any(name in one for one in known if one)]
 
 
-def wraps(words: Sequence[str]) -> list[str]:
-    """The symbols of `--wrap` among the linker's words."""
+def _linkers_own(words: Sequence[str]) -> list[str]:
+    """The words as the linker gets them."""
     flat: list[str] = []
     for word in words:
         flat += word[4:].split(",") if word.startswith("-Wl,") else [] if word == "-Xlinker" else [word]
+    return flat
+
+
+def wraps(words: Sequence[str]) -> list[str]:
+    """The symbols of `--wrap` among the linker's words."""
+    flat = _linkers_own(words)
     pairs = zip(flat, [*flat, ""][1:], strict=True)
     found = [after if word in ("--wrap", "-wrap") else word.partition("=")[2] for word, after in pairs
              if re.fullmatch(r"--?wrap(=.+)?", word)]  # fmt: skip
