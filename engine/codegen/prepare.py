@@ -201,10 +201,14 @@ def _optimise(module: Any, machine: Any) -> None:
     options.loop_interleaving = False
     options.loop_unrolling = True
     builder = llvm.create_pass_builder(machine, options)
-    first = llvm.create_new_module_pass_manager()  # what only its wrapper calls has one caller less from then on, so
-    first.add_always_inliner_pass()  # that functions which it alone calls are inlined as in a program of the user's
-    first.add_global_dead_code_eliminate_pass()
-    first.run(module, builder)
+    # What only its wrapper calls has one caller less from then on, so that functions which it alone calls are inlined
+    # as in a program of the user's. Not of C++: its library's small functions would be inlined before they are
+    # simplified, and what they move stays words of unknown contents.
+    if not any(function.name.startswith("_Z") for function in module.functions if not function.is_declaration):
+        first = llvm.create_new_module_pass_manager()
+        first.add_always_inliner_pass()
+        first.add_global_dead_code_eliminate_pass()
+        first.run(module, builder)
     builder.getModulePassManager().run(module, builder)
 
 
