@@ -15,12 +15,14 @@ from irgrad.engine.analyses.memory.byte_kinds import INT
 from irgrad.engine.analyses.memory.tbaa import Tbaa
 from irgrad.engine.analyses.memory.value_ranges import Ranges
 from irgrad.engine.ir.model import Argument, Function, Instruction, Value
+from irgrad.engine.ir.opcodes import CHOICES
 from irgrad.engine.ir.uses import uses_of
 
 __all__ = ["NamedNumbers"]
 
-_SAME = {"phi", "select", "freeze", "bitcast", "insertelement", "extractelement", "shufflevector", "insertvalue",
-         "extractvalue"}  # fmt: skip
+_SAME = CHOICES | {"freeze", "bitcast"}
+_SAME |= {"insertelement", "extractelement"}
+_SAME |= {"shufflevector", "insertvalue", "extractvalue"}
 _MOST = 64  # values that an integer is made of
 
 
