@@ -22,7 +22,8 @@ __all__ = ["NamedNumbers"]
 
 _SAME = CHOICES | {"freeze", "bitcast"}
 _SAME |= {"insertelement", "extractelement"}
-_SAME |= {"shufflevector", "insertvalue", "extractvalue"}
+_SAME |= {"insertvalue", "extractvalue"}
+_SAME |= {"shufflevector"}
 _MOST = 64  # values that an integer is made of
 
 
