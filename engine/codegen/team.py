@@ -10,10 +10,13 @@ from typing import Any
 from irgrad.engine.codegen import symbols
 from irgrad.engine.codegen.jit import compile_module
 
-__all__ = ["RUN", "provide", "team_text"]
+__all__ = ["RUN", "THREADS", "provide", "team_text"]
 
 RUN = "irgrad_team_run"
 """The entry: `void *(void *(*part)(void *, i64), void *context, i64 count, i64 threads)`."""
+THREADS = "irgrad_team_threads"
+"""The entry of a module with jobs that takes how many threads are to share one at most, 0 for as many as there are
+cores."""
 _LOCK = threading.Lock()
 _UNIT: list[Any] = []  # it stays as long as the process: its threads never end
 

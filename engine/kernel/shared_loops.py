@@ -17,10 +17,9 @@ from irgrad.engine.runtime.arena import WANTED
 from irgrad.engine.signature.slots import Slot, Step
 from irgrad.engine.threads.chunks import SharedLoops, share_loops
 from irgrad.engine.threads.shadows import mark_shadows
-from irgrad.engine.threads.team_text import THREADS
 from irgrad.engine.threads.teams import Teams, with_teams
 
-__all__ = ["OneThread", "Sharing", "compiled_with_threads", "shared_loops", "teams_of"]
+__all__ = ["OneThread", "Sharing", "compiled_with_threads", "shared_loops", "teams_of", "warn_of_one_thread"]
 
 
 class OneThread(RuntimeWarning):
@@ -88,17 +87,22 @@ def _left(program: Sharing) -> tuple[str, ...]:
     return share_loops(module, module.functions[stage.name]).others
 
 
+def warn_of_one_thread(program: Sharing) -> None:
+    """Warn where no loop of a program that was given threads is shared."""
+    if not _known(program)[0]:
+        because = "; ".join(shared_loops(program).others[:3]) or "it has no loop"
+        warnings.warn(f"`{program.source.name}` runs on one thread, whatever `threads` says: {because}", OneThread,
+                      stacklevel=5)  # fmt: skip
+
+
 def compiled_with_threads(program: Sharing) -> Compiled:
     """The machine code of a program, which knows the team and how many of its threads share a loop. Warns where no loop
     of the program is shared."""
     team.provide()
-    if not _known(program)[0]:
-        because = "; ".join(shared_loops(program).others[:3]) or "it has no loop"
-        warnings.warn(f"`{program.source.name}` runs on one thread, whatever `threads` says: {because}", OneThread,
-                      stacklevel=4)  # fmt: skip
-    options = program.source.options
-    unit = compile_known(program.key, lambda: program.ir, [program.entry_symbol], (*WANTED, THREADS), options.strict_fp,
+    warn_of_one_thread(program)
+    options, optional = program.source.options, (*WANTED, team.THREADS)
+    unit = compile_known(program.key, lambda: program.ir, [program.entry_symbol], optional, options.strict_fp,
                          options.cpu)  # fmt: skip
-    if unit.has(THREADS):
-        ctypes.CFUNCTYPE(None, ctypes.c_int64)(unit.address(THREADS))(max(options.threads, 0))
+    if unit.has(team.THREADS):
+        ctypes.CFUNCTYPE(None, ctypes.c_int64)(unit.address(team.THREADS))(max(options.threads, 0))
     return unit

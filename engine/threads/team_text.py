@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from irgrad.engine.codegen.team import RUN, THREADS
 from irgrad.engine.ir import types as ty
 from irgrad.engine.runtime.arena import guarded_text
 
-__all__ = ["RUN", "THREADS", "THREADS_TEXT", "Job", "Room", "job_text"]
+__all__ = ["THREADS_TEXT", "Job", "Room", "job_text"]
 
-RUN = "irgrad_team_run"
-"""The entry of the team (`codegen/team.ll`)."""
-THREADS = "irgrad_team_threads"
-"""The entry of a module with jobs that takes how many threads are to share one at most, 0 for as many as there are
-cores."""
 THREADS_TEXT = f"""
 @irgrad.team.threads = internal global i64 1
 define void @{THREADS}(i64 %threads) {{

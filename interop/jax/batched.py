@@ -114,7 +114,8 @@ def register_batched(program: Program, strategy: Strategy, uses: Uses) -> str:
     if name not in TARGETS:
         leave = scan_call(program, _FRONT + len(program.slots) * (_BESIDE + len(FIELDS)))[1]
         text = batched_text(name, block_ir(program, strategy, words), leave, reports)
-        register_text(name, in_turn(program, name, text), program.source.options.strict_fp, ASKS)
+        options = program.source.options
+        register_text(name, in_turn(program, name, text), options.strict_fp, ASKS, options.threads)
     return name
 
 

@@ -88,7 +88,7 @@ def serialize(exported: jax.export.Exported, *, vjp_order: int = 0) -> bytes:
             raise LoadError(f"the kernel behind `{name}` is not in this process",
                             because="its IR is not known here", fix="serialize it where it was exported")
         target = TARGETS[name]
-        head = {"name": name, "strict_fp": target.strict_fp, "transfer": name in ON_DEVICE}
+        head = {"name": name, "strict_fp": target.strict_fp, "transfer": name in ON_DEVICE, "threads": target.threads}
         members[f"{number}.json"] = json.dumps(head).encode()
         members[f"{number}.ll"] = target.text.encode()
     packed = io.BytesIO()
@@ -121,7 +121,8 @@ def deserialize(data: bytes) -> jax.export.Exported:
     for name in sorted(name for name in members if name.endswith(".json")):
         head = json.loads(members[name])
         text = members[name[:-4] + "ll"].decode()
-        register_text(head["name"], text, head["strict_fp"], ASKS if f"@{WANTED}(" in text else HANDLER)
+        kind = ASKS if f"@{WANTED}(" in text else HANDLER
+        register_text(head["name"], text, head["strict_fp"], kind, head["threads"])
         if head["transfer"]:
             register_transfer(head["name"])
     try:

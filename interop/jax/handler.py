@@ -247,11 +247,13 @@ def in_turn(program: Program, name: str, text: str) -> str:
 
 
 class Target(NamedTuple):
-    """A registered handler: its IR, the option it was compiled with, its machine code."""
+    """A registered handler: its IR, the option it was compiled with, its machine code, and how many threads share a
+    loop at most (0: as many as there are cores)."""
 
     text: str
     strict_fp: bool
     compiled: Any
+    threads: int = 0
 
 
 def register(program: Program) -> str:
@@ -270,18 +272,35 @@ def register(program: Program) -> str:
         refuse_hosted(program.stage.text, repr(program), "JAX")
         handler = handler_text(name, program.entry_symbol, len(program.slots), checked_text(program))
         text = joined(program.ir, handler + reports)
-        register_text(name, in_turn(program, name, text), program.source.options.strict_fp, HANDLER)
+        options = program.source.options
+        if options.threads:
+            from irgrad.engine.kernel.shared_loops import warn_of_one_thread
+
+            warn_of_one_thread(program)
+        register_text(name, in_turn(program, name, text), options.strict_fp, HANDLER, options.threads)
     return name
 
 
-def register_text(name: str, text: str, strict_fp: bool, stoppable: bool | str = False) -> None:
-    """Compile a handler's module and register it under its name, once in a process. stoppable: see `compile_module`."""
+def register_text(
+    name: str, text: str, strict_fp: bool, stoppable: bool | str = False, threads: int = 0
+) -> None:
+    """Compile a handler's module and register it under its name, once in a process. stoppable: see `compile_module`;
+    threads: how many share one of its loops at most, of a module that has shared loops."""
+    import ctypes
+
     import jax
 
+    from irgrad.engine.codegen import team
     from irgrad.engine.codegen.jit import compile_module
 
     with _LOCK:
         if name not in TARGETS:
-            compiled = compile_module(text, [name], strict_fp=strict_fp, stoppable=stoppable)
+            entries, hands = [name], max(threads, 0)
+            if f"@{team.RUN}(" in text:
+                team.provide()
+                entries.append(team.THREADS)
+            compiled = compile_module(text, entries, strict_fp=strict_fp, stoppable=stoppable)
+            if len(entries) > 1:
+                compiled.function(team.THREADS, None, ctypes.c_int64)(hands)
             jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(compiled.address(name)), platform="cpu")
-            TARGETS[name] = Target(text, strict_fp, compiled)
+            TARGETS[name] = Target(text, strict_fp, compiled, hands)

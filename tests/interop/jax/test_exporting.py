@@ -61,6 +61,40 @@ def test_another_process_with_an_open_batch_size(tmp_path: Path) -> None:
     assert done.stdout.split() == ["True"] * 3, done.stderr
 
 
+SHARED = """
+import sys, warnings, jax, jax.numpy as jnp
+jax.config.update("jax_enable_x64", True)
+import irgrad
+from irgrad.interop.jax import export, serialize
+
+warnings.simplefilter("error")  # one that says that one thread runs it
+kernel = irgrad.load(sys.argv[2]).kernel("waves", "f64(f64[n] x, f64 a, i64 n)", threads=2)
+program = jax.jit(jax.grad(kernel))
+x = jnp.ones(4)
+print(bool(jnp.allclose(program(x, 1.5), 1.5 * jnp.cos(1.5))))
+open(sys.argv[1], "wb").write(serialize(export(program)(x, 1.5)))
+"""
+READ_SHARED = """
+import sys, jax
+jax.config.update("jax_enable_x64", True)
+import jax.numpy as jnp
+from irgrad.interop.jax import deserialize
+from irgrad.interop.jax.handler import TARGETS
+program = deserialize(open(sys.argv[1], "rb").read())
+print(bool(jnp.allclose(program.call(jnp.ones(4), 1.5), 1.5 * jnp.cos(1.5))), [t.threads for t in TARGETS.values()])
+"""
+
+
+@pytest.mark.long
+def test_shared_loops_of_a_process_without_numpy_calls_and_of_another_one(tmp_path: Path) -> None:
+    written, source = tmp_path / "shared.bin", tmp_path / "waves.c"
+    source.write_text(SOURCE)
+    for script, words, said in ((SHARED, [str(source)], ["True"]), (READ_SHARED, [], ["True", "[2]"])):
+        command = [sys.executable, "-c", script, str(written), *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+        assert done.stdout.split() == said, done.stderr
+
+
 def _program() -> tuple[bytes, np.ndarray]:
     kernel = irgrad.load(SOURCE).kernel("waves", "f64(f64[n] x, f64 a, i64 n)")
     return serialize(export(jax.jit(jax.grad(kernel)))(jnp.ones(3), 1.5)), 1.5 * np.cos(1.5) * np.ones(3)
