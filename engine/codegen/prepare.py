@@ -202,8 +202,8 @@ def _optimise(module: Any, machine: Any) -> None:
     options.loop_unrolling = True
     builder = llvm.create_pass_builder(machine, options)
     # What only its wrapper calls has one caller less from then on, so that functions which it alone calls are inlined
-    # as in a program of the user's. Not of C++: its library's small functions would be inlined before they are
-    # simplified, and what they move stays words of unknown contents.
+    # as in a program of the user's. Not of C++ so far: inlined that far, a vector of vectors is refused, since the
+    # types of memory do not tell the pointers to its rows from their elements (tests/cpp_programs.py).
     if not any(function.name.startswith("_Z") for function in module.functions if not function.is_declaration):
         first = llvm.create_new_module_pass_manager()
         first.add_always_inliner_pass()
