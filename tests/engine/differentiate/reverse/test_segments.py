@@ -312,7 +312,7 @@ def test_memory_is_bounded() -> None:
 
 
 def test_under_jax() -> None:
-    jax = pytest.importorskip("jax")
+    import jax
     with jax.enable_x64(True):
         plain, kernel = made("buffers that change places"), made("buffers that change places", checkpoint={"*": 4})
         points = np.stack([X, 0.9 * X, 1.1 * X])
@@ -332,6 +332,6 @@ def test_another_way_is_no_gradient(monkeypatch: pytest.MonkeyPatch, tmp_path: A
     kernel = made("convergence", checkpoint={"*": 2})
     with pytest.raises(ig.KernelError, match="ended in another way when its iterations ran again"):
         ig.grad(kernel)(X, STEPS)
-    jax = pytest.importorskip("jax")
+    import jax
     with jax.enable_x64(True), pytest.raises(jax.errors.JaxRuntimeError, match="ended in another way"):
         jax.jit(jax.grad(lambda x: kernel(x, STEPS)))(X)
