@@ -133,6 +133,7 @@ import irgrad
 f = irgrad.load(sys.stdin.read(), flags=["-fopenmp"]).kernel("f", "f64(f64[n] x, i64 n, i64 m, i64 steps)", threads=3)
 x = np.linspace(0, 1, 64)
 wanted = f(x, 10, 2)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 try:
     f(x, 1000, 1_000_000)
