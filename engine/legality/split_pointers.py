@@ -51,9 +51,10 @@ def _complete(unit: Unit, store: Instruction, tbaa: Tbaa, covered: dict[tuple[in
     """Whether a store completes a pointer in memory that was stored in pieces."""
     value, address = store.operands
     size = ty.store_size(value.type)
-    if not (value.type.scalar.is_int or value.type.is_fp) or size > _SIZE or _is_number(store, tbaa):
+    if not (value.type.scalar.is_int or value.type.is_fp) or _is_number(store, tbaa):
         return False
-    goals = list(_pointers_at(unit, address, size, store.align))
+    goals = [goal for goal in _pointers_at(unit, address, size, store.align)
+             if size <= _SIZE or not 0 <= goal[2] <= size - _SIZE]  # fmt: skip
     if not goals or not _in_pieces(unit, value, tbaa):
         return False
     for bit, where, distance in goals:

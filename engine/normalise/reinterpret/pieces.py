@@ -16,18 +16,17 @@ word, or lie side by side in memory that nothing changed meanwhile. What the sou
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import gcd
 
 from irgrad.engine.analyses.memory.byte_kinds import INT
 from irgrad.engine.analyses.memory.tbaa import Tbaa, type_tag
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.builder import Builder, mask_lanes
+from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import (
     Block,
     ConstInt,
-    ConstUndef,
-    ConstZero,
     Function,
     GlobalVariable,
     Instruction,
@@ -37,26 +36,29 @@ from irgrad.engine.ir.model import (
 from irgrad.engine.ir.opcodes import having
 from irgrad.engine.ir.rewrite import replace_uses
 from irgrad.engine.ir.uses import uses_of
+from irgrad.engine.normalise.reinterpret.value_bytes import (
+    LONGEST,
+    PLACES,
+    Byte,
+    Loaded,
+    ValueBytes,
+    place,
+    plain_size,
+)
 
 __all__ = ["join_pieces"]
 
 _WORD = 8
-_LONGEST = 64  # bytes of a value that is looked at byte by byte
-_PLACES = having("places_bytes")
+_LISTED = 4096  # bytes of a copy, the same
 _TOUCHES = having("reads") | having("writes")
 _WRITES = having("writes")
-
-_Byte = tuple[Value | None, int] | None
-"""(value, which of its bytes); (None, b): the constant b; None: undefined."""
-_Place = tuple[Value, int]
-"""(base address, distance from it)."""
 
 
 def join_pieces(module: Module, fn: Function) -> bool:
     """Floats and pointers that are copied in pieces are copied whole. Returns whether anything changed."""
     if not any(_is_joined(i) or (i.opcode == "store" and _comes_in_pieces(i.operands[0])) for i in fn.instructions()):
         return False
-    bytes_of, tbaa, replaced = _Bytes(), Tbaa(module), dict[Value, Value]()
+    bytes_of, tbaa, replaced = ValueBytes(), Tbaa(module), dict[Value, Value]()
     changed = False
     for block in fn.blocks:
         joins = _Joins(block, bytes_of, tbaa)
@@ -71,59 +73,21 @@ def join_pieces(module: Module, fn: Function) -> bool:
 
 def _is_piece(type_: ty.Type) -> bool:
     """An integer shorter than a word, or a vector of such."""
-    return type_.scalar.is_int and 0 < _size(type_.scalar) < _WORD
+    return type_.scalar.is_int and 0 < plain_size(type_.scalar) < _WORD
 
 
 def _comes_in_pieces(value: Value) -> bool:
-    moved = isinstance(value, Instruction) and (value.opcode == "load" or value.opcode in _PLACES)
+    moved = isinstance(value, Instruction) and (value.opcode == "load" or value.opcode in PLACES)
     return moved and _is_piece(value.type)
 
 
 def _is_joined(instr: Instruction) -> bool:
-    """The bits of an integer that was put together become a float or a pointer."""
+    """The bits of an integer that was put together become a float or a pointer, or what is taken out of many."""
     source = instr.operands[0] if instr.operands else None
+    if instr.opcode == "trunc" and source is not None and isinstance(source.type, ty.IntType):
+        return source.type.bits > 8 * _WORD >= 8 * plain_size(instr.type) > 0
     casts = instr.opcode == "inttoptr" or (instr.opcode == "bitcast" and instr.type.is_float)
-    return casts and isinstance(source, Instruction) and source.opcode in _PLACES and source.opcode != "bitcast"
-
-
-def _size(type_: ty.Type) -> int:
-    """Bytes of a number, pointer or vector without padding; 0 for anything else."""
-    scalar = type_.scalar
-    if isinstance(scalar, ty.IntType):
-        each = scalar.bits // 8 if scalar.bits % 8 == 0 else 0
-    elif scalar is ty.F80 or not (scalar.is_float or scalar.is_ptr):
-        each = 0
-    else:
-        each = ty.store_size(scalar)
-    return each * type_.count if isinstance(type_, ty.VectorType) else each
-
-
-def _place(address: Value) -> _Place:
-    at = 0
-    while isinstance(address, Instruction) and address.opcode == "getelementptr" and address.elem is not None:
-        by = _distance(address.elem, address.operands[1:])
-        if by is None:
-            break
-        at += by
-        address = address.operands[0]
-    return address, at
-
-
-def _distance(elem: ty.Type, indices: list[Value]) -> int | None:
-    total, type_ = 0, elem
-    for n, index in enumerate(indices):
-        if not isinstance(index, ConstInt):
-            return None
-        if n and isinstance(type_, ty.StructType):
-            total += ty.field_offsets(type_)[index.value]
-            type_ = (type_.fields or ())[index.value]
-            continue
-        if n:
-            if not isinstance(type_, ty.ArrayType | ty.VectorType):
-                return None
-            type_ = type_.elem
-        total += index.value * ty.size_of(type_)
-    return total
+    return casts and isinstance(source, Instruction) and source.opcode in PLACES and source.opcode != "bitcast"
 
 
 def _apart(a: Value, b: Value) -> bool:
@@ -132,94 +96,10 @@ def _apart(a: Value, b: Value) -> bool:
 
 
 def _is_variable(value: Value) -> bool:
-    return isinstance(value, GlobalVariable) or (isinstance(value, Instruction) and value.opcode == "alloca")
-
-
-@dataclass(slots=True)
-class _Loaded:
-    """Where and when a load reads, and when each of its bytes was written before."""
-
-    place: _Place
-    block: Block
-    when: int
-    since: list[int]
-
-
-class _Bytes:
-    """The bytes of the values of one function."""
-
-    def __init__(self) -> None:
-        self._known: dict[Value, list[_Byte]] = {}
-        self.loads: dict[Value, _Loaded] = {}
-
-    def of(self, value: Value) -> list[_Byte]:
-        """What each byte of a value is part of; as often as not, the value itself."""
-        if isinstance(value, ConstInt):
-            return [(None, value.value >> 8 * i & 255) for i in range(_size(value.type))]
-        if isinstance(value, ConstZero):
-            return [(None, 0)] * _size(value.type)
-        if isinstance(value, ConstUndef):
-            return [None] * _size(value.type)
-        if value not in self._known:
-            found = self._found(value) if isinstance(value, Instruction) and value.opcode in _PLACES else None
-            self._known[value] = found or [(value, i) for i in range(_size(value.type))]
-        return self._known[value]
-
-    def loaded(self, load: Instruction, found: list[_Byte]) -> None:
-        """What the bytes of a load were found to be."""
-        self._known[load] = found
-
-    def _found(self, value: Instruction) -> list[_Byte] | None:
-        size = _size(value.type)
-        if not 0 < size <= _LONGEST or any(not _size(o.type) for o in value.operands[:1]):
-            return None
-        op, first = value.opcode, value.operands[0]
-        if op in ("bitcast", "trunc"):
-            return self.of(first)[:size] if op == "bitcast" or not value.type.is_vector else None
-        if op == "zext" and not value.type.is_vector:
-            return [*self.of(first), *[(None, 0)] * (size - _size(first.type))]
-        if op in ("shl", "lshr") and not value.type.is_vector:
-            by = value.operands[1]
-            if not isinstance(by, ConstInt) or by.value % 8 or by.value // 8 > size:
-                return None
-            zeros: list[_Byte] = [(None, 0)] * (by.value // 8)
-            whole = self.of(first)
-            return [*whole[len(zeros):], *zeros] if op == "lshr" else [*zeros, *whole[: size - len(zeros)]]
-        if op == "or" and not value.type.is_vector:
-            pairs = list(zip(self.of(first), self.of(value.operands[1]), strict=True))
-            if any((None, 0) not in pair for pair in pairs):
-                return None
-            return [a if b == (None, 0) else b for a, b in pairs]
-        if op == "shufflevector":
-            return self._shuffled(value)
-        if op in ("insertelement", "extractelement"):
-            return self._element(value)
-        return None
-
-    def _shuffled(self, value: Instruction) -> list[_Byte]:
-        first, second, mask = value.operands
-        each, found = _size(value.type.scalar), list[_Byte]()
-        assert isinstance(value.type, ty.VectorType) and isinstance(first.type, ty.VectorType)
-        for lane in mask_lanes(mask, value.type.count):
-            if lane is None:
-                found += [None] * each
-            else:
-                source = first if lane < first.type.count else second
-                start = lane % first.type.count * each
-                found += self.of(source)[start : start + each]
-        return found
-
-    def _element(self, value: Instruction) -> list[_Byte] | None:
-        whole, where = value.operands[0], value.operands[-1]
-        if not isinstance(where, ConstInt):
-            return None
-        each = _size(whole.type.scalar)
-        start = where.value * each
-        found = list(self.of(whole))
-        if value.opcode == "extractelement":
-            return found[start : start + each]
-        found[start : start + each] = self.of(value.operands[1])
-        return found
+    """A variable, or fresh memory."""
+    if not isinstance(value, Instruction):
+        return isinstance(value, GlobalVariable)
+    return value.opcode == "alloca" or (value.call is not None and "noalias" in value.call.ret_attrs.split())
 
 
 @dataclass(slots=True, eq=False)
@@ -229,24 +109,25 @@ class _Word:
     base: Value
     start: int
     stores: list[tuple[Instruction, int]] = field(default_factory=list)  # (store, its distance from the base)
-    content: dict[int, _Byte] = field(default_factory=dict)
+    content: dict[int, Byte] = field(default_factory=dict)
     in_pieces: bool = False
 
 
 class _Joins:
     """One block."""
 
-    def __init__(self, block: Block, bytes_of: _Bytes, tbaa: Tbaa) -> None:
+    def __init__(self, block: Block, bytes_of: ValueBytes, tbaa: Tbaa) -> None:
         self.replaced: dict[Value, Value] = {}
         self._block = block
         self._bytes = bytes_of
         self._tbaa = tbaa
-        self._memory: dict[Value, dict[int, _Byte]] = {}
+        self._memory: dict[Value, dict[int, Byte]] = {}
         self._written: dict[Value, dict[int, int]] = {}
         self._last: dict[Value, int] = {}
         self._everything = 0  # when something was done that may have written anywhere
         self._open: dict[tuple[Value, int], _Word] = {}
         self._left: dict[Instruction, int] = {}  # a store -> words of it that stay as they are
+        self._joined: dict[Instruction, set[int]] = {}  # a store -> the words of it that are stored at once
         self._wide: dict[tuple[Value, int, ty.Type], Value] = {}
         self._before: dict[Instruction, list[Instruction]] = {}
         self._after: dict[Instruction, list[Instruction]] = {}
@@ -255,15 +136,19 @@ class _Joins:
         """Rewrite the block. Returns whether anything changed."""
         for now, instr in enumerate(self._block.instructions, 1):
             plain = not instr.volatile and not instr.ordering
-            if instr.opcode == "load" and plain and _size(instr.type):
+            if instr.opcode == "load" and plain and plain_size(instr.type):
                 self._load(instr, now)
-            elif instr.opcode == "store" and plain and _size(instr.operands[0].type):
+            elif instr.opcode == "store" and plain and plain_size(instr.operands[0].type):
                 self._store(instr, now)
             elif instr.opcode in _TOUCHES and not _only_computes(instr):
-                self._touch(instr, now)
+                if not (_moves_bytes(instr) and self._move(instr, now)):
+                    self._touch(instr, now)
             elif _is_joined(instr):
                 self._cast(instr)
         self._close(list(self._open.values()))
+        for store, left in self._left.items():
+            if 0 < left < len(self._joined.get(store, ())) + left:
+                self._keep_rest(store)
         gone = {store for store, left in self._left.items() if not left}
         if not (self._before or self._after or self.replaced):
             return False
@@ -278,16 +163,16 @@ class _Joins:
     # -- memory ------------------------------------------------------------------------------------------------------
 
     def _load(self, load: Instruction, now: int) -> None:
-        (base, at), size = _place(load.operands[0]), _size(load.type)
+        (base, at), size = place(load.operands[0]), plain_size(load.type)
         self._close(self._touched(base, at, size))
-        if size > _LONGEST:
+        if size > LONGEST:
             return
         others = [when for other, when in self._last.items() if other is not base and not _apart(other, base)]
         elsewhere, written = max([self._everything, *others]), self._written.get(base, {})
         since = [max(elsewhere, written.get(at + i, 0)) for i in range(size)]
-        self._bytes.loads[load] = _Loaded((base, at), self._block, now, since)
+        self._bytes.loads[load] = Loaded((base, at), self._block, now, since)
         memory = self._memory.setdefault(base, {})
-        own: list[_Byte] = [(load, i) for i in range(size)]
+        own: list[Byte] = [(load, i) for i in range(size)]
         if self._is_number(load):
             self._bytes.loaded(load, own)
         elif _is_piece(load.type) or all(at + i in memory for i in range(size)):
@@ -296,20 +181,46 @@ class _Joins:
             memory.update({at + i: byte for i, byte in enumerate(own)})
 
     def _store(self, store: Instruction, now: int) -> None:
-        value, (base, at) = store.operands[0], _place(store.operands[1])
-        size = _size(value.type)
+        value, (base, at) = store.operands[0], place(store.operands[1])
+        size = plain_size(value.type)
         self._close(self._touched(base, at, size))
-        for other in [other for other in self._memory if other is not base and not _apart(other, base)]:
-            del self._memory[other]
-        content = self._bytes.of(value) if size <= _LONGEST else [(value, i) for i in range(size)]
+        content = self._bytes.of(value) if size <= LONGEST else [(value, i) for i in range(size)]
         placed = {at + i: byte for i, byte in enumerate(content)}
-        self._memory.setdefault(base, {}).update(placed)
-        self._written.setdefault(base, {}).update(dict.fromkeys(placed, now))
-        self._last[base] = now
-        if size <= _LONGEST and (_is_piece(value.type) or size < _WORD or at % _WORD):
+        self._write(base, placed, placed, now)
+        if size <= LONGEST and (_is_piece(value.type) or size < _WORD or at % _WORD):
             self._add(store, base, placed)
 
-    def _add(self, store: Instruction, base: Value, placed: dict[int, _Byte]) -> None:
+    def _move(self, call: Instruction, now: int) -> bool:
+        """A memcpy or memset of known length: the target holds what the source held."""
+        target, value, length = call.args[:3]
+        if not isinstance(length, ConstInt) or length.value > _LISTED:
+            return False
+        (base, at), size = place(target), length.value
+        if isinstance(value, ConstInt):
+            written: dict[int, Byte] = dict.fromkeys(range(at, at + size), (None, value.value & 255))
+        elif value.type.is_ptr:
+            source, start = place(value)
+            self._close(self._touched(source, start, size))
+            held = self._memory.get(source, {})
+            written = {at + i: held[start + i] for i in range(size) if start + i in held}
+        else:
+            return False
+        self._close(self._touched(base, at, size))
+        self._write(base, range(at, at + size), written, now)
+        return True
+
+    def _write(self, base: Value, places: Iterable[int], content: dict[int, Byte], now: int) -> None:
+        """Bytes of memory are written; of those that `content` lacks it is not known with what."""
+        for other in [other for other in self._memory if other is not base and not _apart(other, base)]:
+            del self._memory[other]
+        memory = self._memory.setdefault(base, {})
+        for byte in places:
+            memory.pop(byte, None)
+        memory.update(content)
+        self._written.setdefault(base, {}).update(dict.fromkeys(places, now))
+        self._last[base] = now
+
+    def _add(self, store: Instruction, base: Value, placed: dict[int, Byte]) -> None:
         starts = sorted({at - at % _WORD for at in placed})
         self._left[store] = len(starts)
         for start in starts:
@@ -356,19 +267,38 @@ class _Joins:
             self._after.setdefault(last, []).extend(b.block.instructions)
             for store, _ in word.stores:
                 self._left[store] -= 1
+                self._joined.setdefault(store, set()).add(word.start)
+
+    def _keep_rest(self, store: Instruction) -> None:
+        """What a store writes of words that are not complete is stored by itself, where it is of numbers."""
+        value, (base, at) = store.operands[0], place(store.operands[1])
+        content, b = self._bytes.of(value), self._builder(store)
+        rest = [i for i in range(len(content)) if (at + i) - (at + i) % _WORD not in self._joined[store]]
+        while rest:
+            first = rest[0]
+            size = next(n for n in (4, 2, 1) if (at + first) % n == 0 and set(range(first, first + n)) <= set(rest))
+            part = self._whole(content[first : first + size], ty.int_(8 * size), b)
+            if part is None or not part.type.is_int:
+                return
+            b.store(part, b.gep(ty.I8, base, at + first, flags=()), gcd(store.align or 1, first))
+            rest = rest[size:]
+        self._before.setdefault(store, []).extend(b.block.instructions)
+        self._left[store] = 0
 
     def _cast(self, cast: Instruction) -> None:
         """A float or pointer that is put together of pieces."""
         source = cast.operands[0]
         found = self._bytes.of(source)
-        if len(found) != _size(cast.type) or all(byte and byte[0] is source for byte in found):
+        if len(found) != plain_size(cast.type) or all(byte and byte[0] is source for byte in found):
             return
         b = self._builder(cast)
         whole = self._whole(found, cast.type, b)
         if whole is None or whole is source:
             return
         if whole.type is not cast.type:
-            whole = b.insert(Instruction(cast.opcode, cast.type, [whole])) if whole.type.is_int else None
+            opcode = "ptrtoint" if whole.type.is_ptr else "inttoptr" if cast.type.is_ptr else "bitcast"
+            pointer, number = (whole.type.is_ptr or cast.type.is_ptr), (whole.type.is_fp or cast.type.is_fp)
+            whole = None if pointer and number else b.insert(Instruction(opcode, cast.type, [whole]))
         if whole is not None:
             self._before.setdefault(cast, []).extend(b.block.instructions)
             self.replaced[cast] = whole
@@ -379,7 +309,7 @@ class _Joins:
         b.metadata = {"dbg": at.metadata["dbg"]} if "dbg" in at.metadata else {}
         return b
 
-    def _word(self, found: list[_Byte], b: Builder) -> list[Value]:
+    def _word(self, found: list[Byte], b: Builder) -> list[Value]:
         """The word with these bytes, or its halves, one of which is a float; none where they are of more things."""
         whole = self._whole(found, ty.I64, b)
         if whole is not None:
@@ -389,7 +319,7 @@ class _Joins:
         parts = [part for part in halves if part is not None]
         return parts if len(parts) == 2 and any(part.type.is_float for part in parts) else []
 
-    def _whole(self, found: list[_Byte], type_: ty.Type, b: Builder) -> Value | None:
+    def _whole(self, found: list[Byte], type_: ty.Type, b: Builder) -> Value | None:
         """The value with these bytes, of this type where it is loaded."""
         known = [byte for byte in found if byte is not None]
         if len(known) < len(found):
@@ -404,13 +334,13 @@ class _Joins:
 
     def _part(self, value: Value, start: int, type_: ty.Type, b: Builder) -> Value | None:
         """Some bytes of one value."""
-        lane, size = _size(value.type.scalar), _size(type_)
+        lane, size = plain_size(value.type.scalar), plain_size(type_)
         if lane == size and start % size == 0:
             return b.extractelement(value, start // size) if value.type.is_vector else value
         if isinstance(value, Instruction) and value in self._bytes.loads:
             return self._loaded(value, start, type_)
-        if value.type.scalar.is_int and start % size == 0 and _size(value.type) % size == 0:
-            count = _size(value.type) // size
+        if value.type.scalar.is_int and start % size == 0 and plain_size(value.type) % size == 0:
+            count = plain_size(value.type) // size
             whole = ty.int_(8 * size)
             bits = b.cast("bitcast", value, whole if count == 1 else ty.vector(count, whole))
             return bits if count == 1 else b.extractelement(bits, start // size)
@@ -453,6 +383,10 @@ class _Joins:
         return self._wide[key]
 
 
+def _moves_bytes(instr: Instruction) -> bool:
+    return instr.is_call and (instr.callee_name or "").startswith(("llvm.memcpy.", "llvm.memset."))
+
+
 def _only_computes(instr: Instruction) -> bool:
     """A call of an intrinsic of numbers."""
     name = instr.callee_name if instr.is_call else None
@@ -474,4 +408,4 @@ def _drop_unused(fn: Function) -> None:
 
 def _is_moved(instr: Instruction) -> bool:
     load = instr.opcode == "load" and not instr.volatile and not instr.ordering
-    return (load or instr.opcode in _PLACES) and instr.type.scalar.is_int
+    return (load or instr.opcode in PLACES) and instr.type.scalar.is_int

@@ -210,3 +210,66 @@ def test_structs_by_bytes(level: str | None) -> None:
     np.testing.assert_allclose(found, want, rtol=1e-3, atol=1e-4)  # a member is single
     tangent = engine.jvp(kernel, (x,), (np.ones(3),))[1]
     np.testing.assert_allclose(tangent, found.sum(), rtol=1e-6)
+
+
+MADE = "%m = call noalias ptr @malloc(i64 16)\n%n = call noalias ptr @malloc(i64 16)\n"
+DECLARED = "declare noalias ptr @malloc(i64)\ndeclare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\n"
+FORWARDED = """%w = ptrtoint ptr %p to i64
+store ptr %p, ptr %m
+#call
+""" + each("%s# = lshr i64 %w, <8 * #>\n%t# = trunc i64 %s# to i8\n%a# = getelementptr i8, ptr %n, i64 #\n"
+           "store i8 %t#, ptr %a#\n", range(7)) + """%l = getelementptr i8, ptr %m, i64 7
+%e = load i8, ptr %l
+%o = getelementptr i8, ptr %n, i64 7
+store i8 %e, ptr %o
+%r = load ptr, ptr %n
+ret void"""  # fmt: skip
+
+
+def _forwarded(call: str = "") -> list[str]:
+    body = FORWARDED.replace("#call", call)
+    for i in range(7):
+        body = body.replace(f"<8 * {i}>", str(8 * i))
+    module = read(DECLARED + HEAD.format("void", "ptr %p", MADE + body), roots=["f"])
+    join_pieces(module, module.functions["f"])
+    return stored(module.functions["f"])
+
+
+def test_an_address_that_is_in_fresh_memory_and_known() -> None:
+    """Seven bytes are of the address, one of the memory that it was stored in: other memory is written meanwhile."""
+    assert _forwarded() == ["ptr", "ptr"]
+
+
+@pytest.mark.parametrize(("call", "wanted"), [
+    ("call void @llvm.memcpy.p0.p0.i64(ptr %n, ptr %m, i64 16, i1 false)", ["ptr", "ptr"]),
+    ("call void @llvm.memcpy.p0.p0.i64(ptr %m, ptr %n, i64 8, i1 false)", ["ptr", *["i8"] * 8]),
+    ("call ptr @malloc(i64 1)", ["ptr", *["i8"] * 8]),
+])  # fmt: skip
+def test_copies_of_known_length(call: str, wanted: list[str]) -> None:
+    assert _forwarded(call) == wanted
+
+
+def test_the_rest_of_a_vector() -> None:
+    """Of sixteen bytes, one word is a float, seven bytes are of another word: numbers."""
+    fn = joined("""%a = getelementptr i8, ptr %p, i64 1
+      %v = load <14 x i8>, ptr %a
+      %k = load i8, ptr %p
+      store i8 %k, ptr %q
+      %b = getelementptr i8, ptr %q, i64 1
+      store <14 x i8> %v, ptr %b
+      ret void""")  # fmt: skip
+    assert stored(fn) == ["i32", "i16", "i8", "i64"]
+
+
+def test_a_float_taken_out_of_many_bytes() -> None:
+    fn = joined("""%s = alloca [24 x i8]
+      %a = getelementptr i8, ptr %s, i64 8
+      store double %x, ptr %a
+      %b = getelementptr i8, ptr %s, i64 7
+      %v = load <16 x i8>, ptr %b
+      %w = bitcast <16 x i8> %v to i128
+      %h = lshr i128 %w, 8
+      %t = trunc i128 %h to i64
+      %r = bitcast i64 %t to double
+      ret double %r""", result="double")  # fmt: skip
+    assert next(i for i in fn.instructions() if i.opcode == "ret").operands[0] is fn.args[0]
