@@ -102,8 +102,10 @@ class ValueBytes:
         if not 0 < size <= LONGEST or any(not plain_size(o.type) for o in value.operands[:1]):
             return None
         op, first = value.opcode, value.operands[0]
-        if op in ("bitcast", "ptrtoint", "trunc"):
-            return self.of(first)[:size] if op == "bitcast" or not value.type.is_vector else None
+        if op == "bitcast":
+            return self.of(first)
+        if op in ("ptrtoint", "trunc"):
+            return None if value.type.is_vector else self.of(first)[:size]
         if op == "zext" and not value.type.is_vector:
             return [*self.of(first), *[(None, 0)] * (size - plain_size(first.type))]
         if op in ("shl", "lshr") and not value.type.is_vector:

@@ -161,8 +161,8 @@ define double @f(ptr %x, i64 %n) {
 more:
   %a4 = getelementptr i8, ptr %a, i64 4
   %b4 = getelementptr i8, ptr %b, i64 4
-  %m = load <16 x i8>, ptr %a4
-  store <16 x i8> %m, ptr %b4
+  %m = load <16 x i8>, ptr %a4, align 1
+  store <16 x i8> %m, ptr %b4, align 1
   br label %out
 out:
   %p = load ptr, ptr %b
