@@ -75,7 +75,7 @@ def _pointers_at(unit: Unit, address: Value, size: int, align: int) -> Iterator[
     """(object, places, distance) of the pointers that an access may touch; one that may be anywhere is aligned."""
     ranges = unit.types.ranges
     for bit, anywhere in ranges.places(address).items():
-        places = ranges.spots.aligned(bit, anywhere, align)
+        places = ranges.spots.held.aligned(bit, anywhere, align)
         if places is None:
             continue
         for distance, (where, kind, _, strength) in unit.types.record(bit).near(places, size):

@@ -76,7 +76,9 @@ _Entry = tuple[int, Kind, tuple[int, int], tuple[int, int]]
 class Record:
     """Everything seen in one object."""
 
-    __slots__ = ("_by_period", "_cache", "_exact", "_seen", "_starts", "_strided", "concluded", "version", "wide")
+    __slots__ = (
+        "_by_period", "_cache", "_exact", "_listeners", "_seen", "_starts", "_strided", "concluded", "version", "wide",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self._exact: dict[int, list[Evidence]] = {}
@@ -85,10 +87,17 @@ class Record:
         self._by_period: dict[int, dict[int, list[Evidence]]] = {}
         self._starts: dict[tuple[int, Kind, int, int], dict[int, int]] = {}
         self._cache: dict[tuple[Offsets, int], Layout] = {}
+        self._listeners: list[Record] = []
         self.wide: dict[Evidence, int] = {}  # a part of an array of which all is seen: the array's stride
         self.concluded: set[Evidence] = set()
         """Arrays of which nothing but the parts was seen: their strides say nothing of the memory around them."""
         self.version = 0
+
+    def heard_by(self, other: Record) -> None:
+        """All that is known here is known to another record, of several objects, from now on."""
+        self._listeners.append(other)
+        for item in self._seen:
+            other.add(*item, item in self.concluded)
 
     def add(self, places: Offsets, kind: Kind, size: int, strength: int, concluded: bool = False) -> bool:
         """Add one piece of evidence; False when it was there."""
@@ -97,6 +106,8 @@ class Record:
             if not concluded and item in self.concluded:
                 self.concluded.discard(item)
                 self.version += 1
+                for other in self._listeners:
+                    other.add(places, kind, size, strength)
             return False
         self._seen[item] = None
         if concluded:
@@ -114,6 +125,8 @@ class Record:
                 if part[1:] == item[1:] and part[0] != whole and contains(whole, part[0]):
                     self.wide[part] = min(whole.stride, self.wide.get(part, whole.stride))
             self.add(whole, kind, size, strength, concluded=True)
+        for other in self._listeners:
+            other.add(places, kind, size, strength, concluded)
         return True
 
     def _dense(self, places: Offsets, kind: Kind, size: int, strength: int) -> Offsets | None:

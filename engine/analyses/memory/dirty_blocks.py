@@ -83,6 +83,14 @@ class DirtyBlocks:
         """More is known of what an object holds."""
         self._mark(self._readers.get(container, ()))
 
+    def readers(self, container: int) -> dict[Block, None]:
+        """The blocks that read what an object holds."""
+        return self._readers.get(container, {})
+
+    def changed(self, blocks: Iterable[Block]) -> None:
+        """More is known of what these blocks read."""
+        self._mark(blocks)
+
     def _mark(self, blocks: Iterable[Block]) -> None:
         for block in blocks:
             self._changed[block] = self._clock

@@ -14,7 +14,20 @@ from typing import Any
 from irgrad.engine.analyses.memory import strided_sets as off
 from irgrad.engine.analyses.memory.byte_kinds import Kind
 from irgrad.engine.analyses.memory.dirty_blocks import DirtyBlocks
-from irgrad.engine.analyses.memory.objects import Object, PointsTo, alignment, bits_of, pointer_places
+from irgrad.engine.analyses.memory.held_pointers import HeldPointers
+from irgrad.engine.analyses.memory.objects import PointsTo, bits_of, pointer_places
+from irgrad.engine.analyses.memory.spots import (
+    ANY,
+    MOST,
+    Place,
+    Spots,
+    collapsed,
+    include,
+    join_all,
+    moved,
+    settled,
+    union,
+)
 from irgrad.engine.analyses.memory.strided_sets import TOP, ZERO, Offsets
 from irgrad.engine.analyses.memory.tbaa import Tbaa
 from irgrad.engine.ir import types as ty
@@ -30,20 +43,9 @@ from irgrad.engine.ir.model import (
     Value,
 )
 from irgrad.engine.ir.opcodes import having, of_kind
-from irgrad.engine.ir.types import may_hold_pointer
 
-ANY = -1
-"""The key that stands for every object, used where there are many."""
-_MOST = 24
-_MOST_PLACES = 256
 _WORD = 8  # bytes of a pointer
 _LISTED = 4096  # bytes of a copy that is looked at place by place
-
-Spots = dict[int, Offsets]
-"""Object number -> offsets in that object."""
-
-Place = tuple[Offsets, Kind | None]
-"""Where in a container something is stored, and as what the source calls it."""
 
 PASSES = having("same_number")
 _PARTS = of_kind("vector", "aggregate")
@@ -64,24 +66,21 @@ class PointerSpots:
         self._displacement = displacement  # how far a getelementptr moves its pointer
         self._state: dict[Value, Spots] = {}
         self._tbaa = Tbaa(pointers.module)
-        self._content: dict[int, dict[Place, Spots]] = {}  # container -> place -> the pointers stored there
-        self._stores: dict[int, int] = {}  # container -> how often what is stored there changed
         self._loaded: dict[Instruction, tuple[Spots | None, int, Spots | None]] = {}  # what each load saw, and found
         # what each copy saw: the places of its ends, how much was stored in its sources, what it moved
         self._copied: dict[tuple[Value, Value, int | None], tuple[object, int, dict[Place, Spots]]] = {}
         self._listed: dict[int, dict[int, None]] = {}
         self._returns: dict[Function, Spots] = {}
         self.dirty = DirtyBlocks(pointers)
+        self.held = HeldPointers(pointers, self.dirty, self._merge, self.get)
         self.changed = False
-        self.coarse = False  # no new places in memory are told apart any more
-        self._alignments: dict[int, int] = {}
         for arg in pointers.root.args:
             self._state[arg] = dict.fromkeys(bits_of(pointers.of(arg)), ZERO)
 
     def begin(self, coarse: bool) -> None:
         """Another sweep over the program: nothing has changed in it yet."""
         self.changed = False
-        self.coarse = coarse
+        self.held.settle_for(coarse)
 
     def tracked(self, value: Value) -> bool:
         """A value of a function that carries a pointer to some object."""
@@ -119,10 +118,20 @@ class PointerSpots:
     def known(self, value: Value) -> Spots:
         """The objects that a pointer may point to, and its offsets in each."""
         if self.get(value):
-            return dict(self._now(value))
+            return dict(self._each(value))
         return dict.fromkeys(self._numbers(self._pointers.of(value)), TOP)
 
     def _now(self, value: Value) -> Iterator[tuple[int, Offsets]]:
+        """(region, offsets) of a pointer as far as they are known: memory that it leads to, as it is kept."""
+        spots = self.get(value)
+        places = spots.get(ANY) if spots else None
+        if places is None:
+            yield from self._each(value)
+        else:
+            for region in self.held.regions(self._pointers.of(value)):
+                yield region, places
+
+    def _each(self, value: Value) -> Iterator[tuple[int, Offsets]]:
         """(object, offsets) of a pointer as far as they are known."""
         spots = self.get(value)
         if spots:
@@ -176,7 +185,7 @@ class PointerSpots:
         return changed
 
     def _grown(self, old: Spots, new: Spots, key: object, container: int) -> Spots:
-        if ANY in old or ANY in new or len(old.keys() | new.keys()) > _MOST:
+        if ANY in old or ANY in new or len(old.keys() | new.keys()) > MOST:
             before = join_all(old)
             after = self._join((key, container, ANY), before, join_all(new))
             return old if ANY in old and after == before else {ANY: after}
@@ -201,9 +210,9 @@ class PointerSpots:
                 if part is None:
                     continue
                 for bit, places in self._now(address):
-                    where = self.aligned(bit, places, access.align)
+                    where = self.held.aligned(bit, places, access.align)
                     if where is not None:
-                        self._keep_at(bit, (where.shift(at), tag), part)
+                        self.held.keep(bit, (where.shift(at), tag), part)
 
     def _part(self, value: Value, at: int) -> Spots | None:
         """Where the pointer leads that a wide value carries this many bytes from its start."""
@@ -220,41 +229,21 @@ class PointerSpots:
             value, at = origin[0], at + (origin[1] - origin[2]) * origin[3]
         return self.get(value)
 
-    def aligned(self, bit: int, places: Offsets, align: int) -> Offsets | None:
-        """Those of the places in an object that an access of this alignment may have; None where none is."""
-        if align <= 1 or bit == ANY:
-            return places
-        if bit not in self._alignments:
-            self._alignments[bit] = alignment(self._pointers.objects[bit])
-        return off.multiples(places, min(align, self._alignments[bit]))
-
     def _tag(self, access: Instruction) -> Kind | None:
         """Whether the source calls an access one of a pointer or of an integer: by C's rules they never overlap."""
         tag = access.metadata.get("tbaa")
         return self._tbaa.kind(tag) if tag else None
 
-    def _keep_at(self, container: int, place: Place, spots: Spots) -> None:
-        table, (where, tag) = self._content.setdefault(container, {}), place
-        if where.below:  # both ways from any of them is the same
-            place = (Offsets(where.start % where.stride, where.terms, True), tag)
-        if place not in table and (self.coarse or len(table) >= _MOST_PLACES):
-            place = (TOP, None)
-        before = table.get(place)
-        self._merge(table, place, spots, container)
-        if table[place] is not before:
-            self._stores[container] = self._stores.get(container, 0) + 1
-            self.dirty.stored(container)
-
     def clear(self, address: Value) -> None:
         """Memory is filled with zeros: the pointers in it are null."""
         for bit, _ in self._now(address):
-            self._keep_at(bit, (TOP, None), {})
+            self.held.keep(bit, (TOP, None), {})
 
     def copy(self, target: Value, source: Value, size: int | None) -> None:
         """The contents of memory are copied. Nothing is done where all is as it was the last time."""
         sources, targets = tuple(self._now(source)), tuple(self._now(target))
-        stores = sum([self._stores.get(bit, 0) for bit, _ in sources])
-        seen = sources, targets, self.coarse
+        stores = sum([self.held.version(bit) for bit, _ in sources])
+        seen = sources, targets, self.held.coarse
         last, before, moved = self._copied.get((target, source, size), (None, -1, {}))
         if last != seen:
             moved = {}
@@ -263,7 +252,7 @@ class PointerSpots:
         found: dict[Place, Spots] = {}  # by the distance from the start of the copy
         merged: dict[Place, dict[int, Spots]] = {}  # by identity: many objects hold the same
         for origin, start in sources:
-            for (places, tag), spots in tuple(self._stored(origin)):
+            for (places, tag), spots in self.held.stored(origin):
                 for distance in _distances(start, places, size):
                     once = merged.setdefault((distance, tag), {})
                     if id(spots) in once:
@@ -271,23 +260,23 @@ class PointerSpots:
                     once[id(spots)] = spots
                     total = found.setdefault((distance, tag), {})
                     for bit, held in spots.items():
-                        _include(total, bit, held)
-        found = {place: _settled(spots) for place, spots in found.items()}
+                        include(total, bit, held)
+        found = {place: settled(spots) for place, spots in found.items()}
         self._copied[target, source, size] = seen, stores, found
         for (distance, tag), spots in found.items():
             for goal, there in targets if moved.get((distance, tag)) != spots else ():
                 where = off.add(there, distance)
                 place = (where, tag) if off.multiples(where, _WORD) == where else (TOP, None)  # bytes, perhaps
-                self._keep_at(goal, place, spots)
+                self.held.keep(goal, place, spots)
 
     def classes(self, value: Value) -> Spots | None:
         """Where in the objects of a pointer those of classes with virtual functions begin, one inside of another: where
         addresses of tables of such functions are kept."""
         spots: Spots | None = None
-        for bit, _ in self._now(value):
+        for bit, _ in self._each(value):
             obj = self._pointers.objects[bit]
             places = None if obj.kind in ("alloca", "heap", "global") else TOP
-            for (where, _), held in self._stored(bit):
+            for (where, _), held in self.held.stored(bit):
                 if any(self._is_table(other) for other in held):
                     places = where if places is None else off.join(places, where)
             if places is not None:
@@ -356,7 +345,7 @@ class PointerSpots:
         """What is stored where a load may read; from the last time where neither the places nor what they hold is
         another."""
         address = self.get(instr.operands[0])
-        stores = sum([self._stores.get(bit, 0) for bit in self._numbers(self._pointers.of(instr.operands[0]))])
+        stores = sum([self.held.version(region) for region, _ in self._now(instr.operands[0])])
         last = self._loaded.get(instr)
         if last is not None and last[1] == stores and (last[0] is address or last[0] == address):
             return last[2]
@@ -370,11 +359,11 @@ class PointerSpots:
         out: Spots | None = None
         merged: dict[int, Spots] = {}  # by identity: many objects hold the same
         for bit, start in self._now(address):
-            where = self.aligned(bit, start, instr.align)
+            where = self.held.aligned(bit, start, instr.align)
             if where is None:
                 continue
             here = where.shift(at)
-            for (places, stored_as), held in self._stored(bit):
+            for (places, stored_as), held in self.held.stored(bit):
                 if tag is not None and stored_as is not None and tag is not stored_as:
                     continue
                 if id(held) not in merged and off.touches(here, places, -7, size):
@@ -382,30 +371,8 @@ class PointerSpots:
                     out = {} if out is None else out
                     for other, spots in held.items():
                         if other == ANY or other in wanted:
-                            _include(out, other, spots)
-        return out and _settled(out)
-
-    def _stored(self, bit: int) -> Iterator[tuple[Place, Spots]]:
-        """The pointers in an object: what was stored, and what was there from the start."""
-        anywhere: Place = (TOP, None)
-        yield from self._content.get(bit, {}).items()
-        escaped = self._numbers(self._pointers.escaped_mask)
-        if bit in escaped:  # outsiders may store there what they know
-            yield anywhere, {ANY: TOP} if len(escaped) > _MOST else dict.fromkeys(escaped, TOP)
-        inner = self._pointers.pointee_of.get(bit)
-        if inner is not None:
-            yield anywhere, {inner: ZERO}
-        obj = self._pointers.objects[bit]
-        if obj.kind == "global":
-            initial = self._initial(obj)
-            if initial is not None:
-                yield anywhere, initial
-
-    def _initial(self, obj: Object) -> Spots | None:
-        var = obj.site
-        if not isinstance(var, GlobalVariable) or var.init is None or not may_hold_pointer(var.value_type):
-            return None
-        return self.get(var.init)
+                            include(out, other, spots)
+        return out and settled(out)
 
 
 def _distances(start: Offsets, places: Offsets, size: int | None) -> list[Offsets]:
@@ -419,49 +386,3 @@ def _distances(start: Offsets, places: Offsets, size: int | None) -> list[Offset
         return [] if apart.exact and apart.start < 0 else [apart]
     step = gcd(*(stride for stride, _ in (*start.terms, *places.terms)))
     return [off.make((places.start - start.start) % step, [(step, None)], False)]
-
-
-def collapsed(spots: Spots) -> Spots:
-    """The same, as one set where there are many objects."""
-    return {ANY: join_all(spots)} if len(spots) > _MOST else spots
-
-
-def join_all(spots: Spots) -> Offsets:
-    """One set for all objects."""
-    out: Offsets | None = None
-    for places in spots.values():
-        out = places if out is None else off.join(out, places)
-    return TOP if out is None else out
-
-
-def union(a: Spots | None, b: Spots | None) -> Spots | None:
-    """Either of two; None is a value that nothing is known of yet."""
-    if not a:
-        return a if b is None else b
-    if not b or a is b:
-        return a
-    if ANY in a or ANY in b:
-        return {ANY: off.join(join_all(a), join_all(b))}
-    out = dict(a)
-    for bit, places in b.items():
-        before = out.get(bit)
-        out[bit] = places if before is None else off.join(before, places)
-    return collapsed(out)
-
-
-def _include(total: Spots, bit: int, places: Offsets) -> None:
-    """`union`, of one object, into a set that is being made."""
-    before = total.get(bit)
-    total[bit] = places if before is None or before is places else off.join(before, places)
-
-
-def _settled(spots: Spots) -> Spots:
-    """A set that was made of many, as `union` leaves it."""
-    return {ANY: join_all(spots)} if ANY in spots else collapsed(spots)
-
-
-def moved(spots: Spots | None, by: Offsets | None) -> Spots | None:
-    """All spots displaced by the same set."""
-    if spots is None or by is None:
-        return None
-    return {bit: off.add(places, by) for bit, places in spots.items()}

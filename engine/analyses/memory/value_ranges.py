@@ -15,7 +15,8 @@ from irgrad.engine.analyses.memory.call_effects import Effect
 from irgrad.engine.analyses.memory.counters import Counters
 from irgrad.engine.analyses.memory.objects import PointsTo
 from irgrad.engine.analyses.memory.offset_arithmetic import at_most, binary, destination, natural, rounded_to
-from irgrad.engine.analyses.memory.pointer_offsets import ANY, PASSES, PointerSpots, Spots, moved, union
+from irgrad.engine.analyses.memory.pointer_offsets import PASSES, PointerSpots
+from irgrad.engine.analyses.memory.spots import ANY, Spots, moved, union
 from irgrad.engine.analyses.memory.strided_sets import NATURAL, TOP, ZERO, Offsets
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
@@ -127,7 +128,7 @@ class Ranges:
         if old == new or off.contains(old, new):
             return old
         count = self._changes[key] = self._changes.get(key, 0) + 1
-        if count > 8 * _WIDEN_AFTER or self.spots.coarse:
+        if count > 8 * _WIDEN_AFTER or self.spots.held.coarse:
             return TOP
         return off.join(old, new, count > _WIDEN_AFTER)
 

@@ -19,23 +19,23 @@ from irgrad.engine.analyses.memory.byte_kinds import (
     INT,
     PTR,
     USED,
-    Evidence,
     Kind,
     Layout,
     Record,
     kind_size,
     leaves,
-    merge,
 )
 from irgrad.engine.analyses.memory.objects import Object
-from irgrad.engine.analyses.memory.pointer_offsets import Spots
 from irgrad.engine.analyses.memory.points_to import Pointers
+from irgrad.engine.analyses.memory.spots import Spots
 from irgrad.engine.analyses.memory.strided_sets import Offsets, add, touches
 from irgrad.engine.analyses.memory.tbaa import Tbaa, type_tag
 from irgrad.engine.analyses.memory.value_ranges import Ranges
 from irgrad.engine.analyses.types.carriers import Carriers
 from irgrad.engine.analyses.types.contents import Contents
+from irgrad.engine.analyses.types.copied_evidence import Copy
 from irgrad.engine.analyses.types.named_numbers import NamedNumbers
+from irgrad.engine.analyses.types.records import Records
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import ConstInt, GlobalVariable, Instruction, Value
 from irgrad.engine.ir.types import Type
@@ -43,7 +43,6 @@ from irgrad.engine.ir.types import Type
 FLOATS: dict[str, Type] = {str(t): t for t in (ty.HALF, ty.BFLOAT, ty.F32, ty.F64, ty.F80)}
 _MAX_ROUNDS = 16
 _MAX_PERIOD = 4096
-_MAX_COPIED = 20_000
 _MOST_TAGGED = 256
 
 
@@ -71,18 +70,6 @@ class Pattern:
         return kind if full or kind is INT else None
 
 
-class Copy:
-    """One memcpy or memmove between objects."""
-
-    __slots__ = ("call", "size", "source", "target")
-
-    def __init__(self, call: Instruction, target: Value, source: Value, size: int | None) -> None:
-        self.call = call
-        self.target = target
-        self.source = source
-        self.size = size
-
-
 class MemoryTypes:
     """Types of the memory and of the integers of everything reachable from the root of `pointers`."""
 
@@ -90,10 +77,10 @@ class MemoryTypes:
         self.pointers = pointers
         self.ranges = Ranges(pointers)
         self._tbaa = Tbaa(pointers.module)
-        self._records: dict[int, Record] = {}
+        self._records = Records()
+        self._told: set[tuple[Value, int, Kind, int, int, int]] = set()
         self._copies: list[Copy] = []
-        # what was asked before of several objects, of memory of unknown length: the versions then, the answer
-        self._layouts: dict[tuple[tuple[tuple[int, Offsets], ...], int], tuple[int, Layout]] = {}
+        # what was asked before of memory of unknown length: the versions then, the answer
         self._patterns: dict[tuple[tuple[int, Offsets], ...], tuple[int, Pattern]] = {}
         self._first: dict[tuple[int, Kind], Instruction] = {}  # (object, kind) -> an access
         self._tagged: dict[int, dict[tuple[Offsets, int], set[str]]] = {}  # object -> (places, bytes) -> type tags
@@ -115,7 +102,7 @@ class MemoryTypes:
 
     def access(self, pointer: Value, size: int) -> Layout:
         """What the `size` bytes at `pointer` hold, as ((offset, kind), ...)."""
-        return self._query(self._places(pointer), size)
+        return self._records.layout(self._places(pointer), size)
 
     def uses(self, pointer: Value) -> dict[Kind, Instruction]:
         """As what the memory behind a pointer is used anywhere, and where it is."""
@@ -139,7 +126,7 @@ class MemoryTypes:
     def _places(self, pointer: Value) -> Spots:
         """Where a pointer leads to, as far as fields of other kinds let it."""
         spots = self.ranges.places(pointer)
-        if not any(places.below for places in spots.values()):
+        if self._records.alike(spots) or not any(places.below for places in spots.values()):
             return spots
         return {bit: self.record(bit).reach(places) for bit, places in spots.items()}
 
@@ -169,7 +156,7 @@ class MemoryTypes:
         return self._region(self._places(pointer))
 
     def _region(self, spots: Spots) -> Pattern:
-        key, versions = tuple(spots.items()), self._versions(spots)
+        key, versions = tuple(spots.items()), self._records.versions(spots)
         last = self._patterns.get(key)
         if last is None or last[0] != versions:
             last = self._patterns[key] = versions, self._repeating(spots)
@@ -193,7 +180,8 @@ class MemoryTypes:
             widest = max([widest, *(e[2] for e in self.record(bit).evidence)])
         period = -(-widest // period) * period
         repeat = Offsets(0, ((period, None),))
-        return shortest(period, self._query({bit: add(places, repeat) for bit, places in spots.items()}, period))
+        rows = {bit: add(places, repeat) for bit, places in spots.items()}
+        return shortest(period, self._records.layout(rows, period))
 
     def object_layout(self, obj: Object) -> Pattern | Layout:
         """What a whole object holds: its fields when it is one small record, else the pattern that repeats."""
@@ -201,7 +189,7 @@ class MemoryTypes:
         if all(not where.stride for where, *_ in evidence):
             size = max([1, *(off_end(where) + length for where, _, length, _ in evidence)])
             if size <= 256:
-                fields = self._query({obj.index: Offsets(0)}, size)
+                fields = self._records.layout({obj.index: Offsets(0)}, size)
                 repeated = shortest(size, fields)
                 return repeated if repeated.period < size else fields
         return self._region({obj.index: Offsets(0)})
@@ -225,9 +213,7 @@ class MemoryTypes:
 
     def record(self, bit: int) -> Record:
         """Everything known of one object."""
-        if bit not in self._records:
-            self._records[bit] = Record()
-        return self._records[bit]
+        return self._records.of(bit)
 
     def holds(self, obj: Object) -> frozenset[Kind]:
         """Every kind seen anywhere in an object."""
@@ -305,9 +291,13 @@ class MemoryTypes:
                 self.numbers.stored(instr)
 
     def _see(self, pointer: Value, at: int, kind: Kind, size: int, strength: int, align: int = 0) -> bool:
+        key = (pointer, at, kind, size, strength, align)
+        if key in self._told:
+            return False
+        self._told.add(key)
         changed = False
         for bit, anywhere in self.ranges.places(pointer).items():
-            places = self.ranges.spots.aligned(bit, anywhere, align)
+            places = self.ranges.spots.held.aligned(bit, anywhere, align)
             if places is not None and not self._outside(bit, places.shift(at), size):
                 changed |= self.record(bit).add(places.shift(at), kind, size, strength)
         return changed
@@ -367,8 +357,8 @@ class MemoryTypes:
             for value, pointer, _ in self.carriers.accesses:
                 changed |= self._teach(value, pointer)
             for copy in self._copies:
-                changed |= self._transfer(copy.source, copy.target, copy.size)
-                changed |= self._transfer(copy.target, copy.source, copy.size)
+                changed |= self._transfer(copy, backwards=False)
+                changed |= self._transfer(copy, backwards=True)
             if not changed:
                 return
 
@@ -400,63 +390,12 @@ class MemoryTypes:
             changed |= self._see(pointer, 0, INT, ty.store_size(value.type), USED)
         return changed
 
-    def _transfer(self, source: Value, target: Value, size: int | None) -> bool:
+    def _transfer(self, copy: Copy, backwards: bool) -> bool:
         """What is known of the source of a copy is known of its target."""
-        goals = self._places(target)
-        changed = False
-        for bit, origin in self._places(source).items():
-            record = self.record(bit)
-            if size is None or size > 4096:
-                self._transfer_region(record, origin, goals)
-                continue
-            for distance, (where, kind, length, strength) in record.near(origin, size):
-                if strength == DECLARED or distance < 0 or distance + length > size:
-                    continue
-                if not where.exact and origin.exact and record.contradicts(origin.start + distance, kind):
-                    continue  # an index without bounds claims too many places, which are exact ones in the target
-                for other, goal in goals.items():
-                    changed |= self.record(other).add(goal.shift(distance), kind, length, strength)
-        return changed
-
-    def _transfer_region(self, record: Record, origin: Offsets, goals: Spots) -> bool:
-        changed = False
-        for item in tuple(record.evidence):
-            where, kind, length, strength = item
-            if strength == DECLARED or len(record) > _MAX_COPIED:
-                continue
-            relative = Offsets(where.start - origin.start, where.terms, where.below)
-            if not origin.exact:
-                if where.exact and not origin.below and where.start < origin.start:
-                    continue
-                relative = add(relative, Offsets(0, origin.terms, True))
-            if relative.exact and relative.start < 0:
-                continue
-            for other, goal in goals.items():
-                there = add(goal, relative)
-                if there.below:  # both ways from any of them is the same; where the target begins tells `reach`
-                    begin = goal.start + relative.start % there.stride
-                    there = Offsets(begin, there.terms, True)
-                changed |= self.record(other).add(there, kind, length, strength, item in record.concluded)
-        return changed
-
-    def _query(self, spots: Spots, size: int) -> Layout:
-        """One layout for several objects: what any of them knows, conflicts where two differ."""
-        known = [bit for bit in spots if bit in self._records]
-        if len(known) == 1:
-            return self._records[known[0]].layout(spots[known[0]], size)
-        key, versions = (tuple(spots.items()), size), self._versions(known)
-        last = self._layouts.get(key)
-        if last is None or last[0] != versions:
-            found = dict.fromkeys(hit for bit in known for hit in self._records[bit].near(spots[bit], size))
-            wide: dict[Evidence, int] = {}
-            for bit in reversed(known):
-                wide |= self._records[bit].wide
-            last = self._layouts[key] = versions, merge(list(found), size, wide)
-        return last[1]
-
-    def _versions(self, objects: Iterable[int]) -> int:
-        """Another number whenever more is known of one of the objects: their versions only grow."""
-        return sum([self._records[bit].version for bit in objects if bit in self._records])
+        source, target = (copy.target, copy.source) if backwards else (copy.source, copy.target)
+        origins, goals = self._places(source), self._places(target)
+        known = copy.as_before(backwards, (origins, goals, self._records.versions(origins)))
+        return not known and copy.transfer(origins, goals, self._records)
 
     def _longest(self, objects: Iterable[int]) -> int:
         """The extent of exact evidence, when nothing repeats: the whole object is one record."""

@@ -7,7 +7,8 @@ from analysed import all_of, facts_of, facts_of_c, named
 
 from irgrad.engine.analyses.activity.facts import Facts
 from irgrad.engine.analyses.memory.objects import Object
-from irgrad.engine.analyses.memory.pointer_offsets import ANY, PointerSpots, Spots, join_all, moved, union
+from irgrad.engine.analyses.memory.pointer_offsets import PointerSpots
+from irgrad.engine.analyses.memory.spots import Spots
 from irgrad.engine.analyses.memory.strided_sets import TOP, ZERO, Offsets
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Instruction
@@ -111,18 +112,6 @@ def test_copies_carry_what_memory_holds_to_its_new_place() -> None:
     heap = _heap(facts).index
     places = {i.name: facts.types.ranges.places(i) for i in all_of(facts, "load") if i.type.is_ptr}
     assert places == {"p": {heap: Offsets(8)}, "q": {heap: ZERO}}
-
-
-def test_sets_of_spots() -> None:
-    assert union(None, {1: ZERO}) == {1: ZERO}
-    assert union({}, None) == {}
-    assert union({1: ZERO}, {1: Offsets(8), 2: ZERO}) == {1: Offsets(0, ((8, 1),)), 2: ZERO}
-    assert union({ANY: TOP}, {1: ZERO}) == {ANY: TOP}
-    assert moved({1: ZERO, 2: Offsets(4)}, Offsets(8)) == {1: Offsets(8), 2: Offsets(12)}
-    assert moved(None, ZERO) is None
-    many = union(dict.fromkeys(range(20), ZERO), dict.fromkeys(range(20, 40), Offsets(16)))
-    assert many == {ANY: Offsets(0, ((16, 1),))}
-    assert join_all({}) == TOP
 
 
 CAST = """
@@ -285,8 +274,8 @@ def test_pointers_lie_at_multiples_of_the_alignment_of_their_accesses(align: int
     facts = facts_of(UNKNOWN_INDEX.replace("ALIGN", str(align)), "f", {0})
     spots = facts.types.ranges.spots
     (first, second) = (facts.pointers.object_of[named(facts.root, name)].index for name in "tu")
-    assert {str(where.stride) for where, _ in spots._content[first]} == places
-    assert {where for where, _ in spots._content[second]} == {TOP}  # bytes, perhaps
+    assert {str(where.stride) for (where, _), _ in spots.held.stored(first)} == places
+    assert {where for (where, _), _ in spots.held.stored(second)} == {TOP}  # bytes, perhaps
     heap = _heap(facts).index
     for name in "ab":  # both find what may be there
         assert facts.types.ranges.places(named(facts.root, name))[heap] == Offsets(16)

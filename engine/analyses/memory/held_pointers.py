@@ -1,0 +1,211 @@
+"""Which pointers memory holds, and where in it.
+
+What is stored to an object is kept by place. A pointer that may lead to very many objects stores to all of them, and a
+load through it reads all: what such pointers store is kept once for each set of objects (there are few of them), and
+so is what a load from such a set finds, so that neither goes through the objects one by one. Where there are very many
+sets as well, one of all objects takes their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from irgrad.engine.analyses.memory import strided_sets as off
+from irgrad.engine.analyses.memory.dirty_blocks import DirtyBlocks
+from irgrad.engine.analyses.memory.objects import PointsTo, alignment, bits_of
+from irgrad.engine.analyses.memory.spots import ANY, MOST, Place, Spots, include, union
+from irgrad.engine.analyses.memory.strided_sets import TOP, ZERO, Offsets
+from irgrad.engine.ir.model import Block, GlobalVariable, Value
+from irgrad.engine.ir.types import may_hold_pointer
+
+_MOST_PLACES = 256
+_MOST_SEEN = 1024
+_MOST_SETS = 96
+_WIDEST = 16  # bytes of the largest alignment that sets are told apart by
+
+
+class Merge(Protocol):
+    """Joins spots into a table, with widening; the last argument tells tables apart."""
+
+    def __call__(self, table: dict[Place, Spots], key: Place, new: Spots, region: int, /) -> bool: ...
+
+
+class _Set:
+    """Objects that pointers lead to together."""
+
+    __slots__ = ("align", "mask", "near", "number", "readers", "seen", "version")
+
+    def __init__(self, number: int, mask: int, align: int) -> None:
+        self.number = number
+        self.mask = mask
+        self.align = align
+        self.near: list[_Set] = [self]  # those that share objects with it
+        self.readers: dict[Block, None] = {}
+        self.seen: dict[Place, Spots] = {}  # what a load from any of its objects may find
+        self.version = 0
+
+    def meet(self, other: _Set) -> None:
+        """Another set, with which it shares objects."""
+        self.near.append(other)
+        other.near.append(self)
+
+    def read_by(self, blocks: dict[Block, None]) -> None:
+        """These blocks read one of its objects."""
+        self.readers.update(blocks)
+
+    def find(self, place: Place, spots: Spots) -> None:
+        """More is stored in one of its objects."""
+        if place not in self.seen and len(self.seen) >= _MOST_SEEN:
+            place = (TOP, None)
+        before = self.seen.get(place)
+        after = union(before, spots)
+        if after is not None and after != before:
+            self.seen[place] = after
+            self.version += 1
+
+
+class HeldPointers:
+    """By region: an object, by its number, or a set of them, by a number below `ANY`."""
+
+    def __init__(
+        self, pointers: PointsTo, dirty: DirtyBlocks, merge: Merge, constant: Callable[[Value], Spots | None]
+    ) -> None:
+        self._pointers = pointers
+        self._dirty = dirty
+        self._merge = merge
+        self._constant = constant  # where a constant leads
+        self._own: dict[int, dict[Place, Spots]] = {}  # region -> what was stored to all of it
+        self._stores: dict[int, int] = {}  # region -> how often that changed
+        self._sets: list[_Set] = []
+        self._around: dict[int, list[_Set]] = {}  # object -> the sets that it is in
+        self._regions: dict[int, tuple[int, ...]] = {}
+        self._from_start: dict[int, tuple[Spots, ...]] = {}
+        self._alignments: dict[int, int] = {}
+        self.coarse = False  # no new places are told apart any more
+
+    def settle_for(self, coarse: bool) -> None:
+        """Whether no new places are told apart from now on."""
+        self.coarse = coarse
+
+    # -- regions ------------------------------------------------------------------------------------------------------
+
+    def regions(self, mask: int) -> tuple[int, ...]:
+        """The regions that a pointer to these objects leads to: sets where they are many."""
+        found = self._regions.get(mask)
+        if found is None:
+            found = tuple(bits_of(mask)) if mask.bit_count() <= MOST else self._made(mask)
+            self._regions[mask] = found
+        return found
+
+    def _made(self, mask: int) -> tuple[int, ...]:
+        if len(self._sets) >= _MOST_SETS:
+            mask = (1 << len(self._pointers.objects)) - 1
+            if mask in self._regions:
+                return self._regions[mask]
+        parts: dict[int, int] = {}
+        for bit in bits_of(mask):
+            align = min(self._alignment(bit), _WIDEST)
+            parts[align] = parts.get(align, 0) | 1 << bit
+        found = self._regions[mask] = tuple(self._set(part, align) for align, part in parts.items())
+        return found
+
+    def _set(self, mask: int, align: int) -> int:
+        fresh = _Set(ANY - 1 - len(self._sets), mask, align)
+        for other in self._sets:
+            if other.mask & mask:
+                fresh.meet(other)
+                for place, spots in self._own.get(other.number, {}).items():
+                    fresh.find(place, spots)
+        for bit in bits_of(mask):
+            self._around.setdefault(bit, []).append(fresh)
+            fresh.read_by(self._dirty.readers(bit))
+            for place, spots in self._own.get(bit, {}).items():
+                fresh.find(place, spots)
+        self._sets.append(fresh)
+        return fresh.number
+
+    def _numbered(self, region: int) -> _Set:
+        return self._sets[ANY - 1 - region]
+
+    def _alignment(self, bit: int) -> int:
+        found = self._alignments.get(bit)
+        if found is None:
+            found = self._alignments[bit] = alignment(self._pointers.objects[bit])
+        return found
+
+    def aligned(self, region: int, places: Offsets, align: int) -> Offsets | None:
+        """Those of the places in a region that an access of this alignment may have; None where none is."""
+        if align <= 1 or region == ANY:
+            return places
+        known = self._alignment(region) if region >= 0 else self._numbered(region).align
+        return off.multiples(places, min(align, known))
+
+    # -- what they hold -----------------------------------------------------------------------------------------------
+
+    def keep(self, region: int, place: Place, spots: Spots) -> None:
+        """A pointer is stored at a place."""
+        table, (where, tag) = self._own.setdefault(region, {}), place
+        if where.below:  # both ways from any of them is the same
+            place = (Offsets(where.start % where.stride, where.terms, True), tag)
+        if place not in table and (self.coarse or len(table) >= _MOST_PLACES):
+            place = (TOP, None)
+        before = table.get(place)
+        self._merge(table, place, spots, region)
+        now = table[place]
+        if now is before:
+            return
+        self._stores[region] = self._stores.get(region, 0) + 1
+        if region >= 0:
+            self._dirty.stored(region)
+            near = self._around.get(region, ())
+        else:
+            self._dirty.changed(self._numbered(region).readers)
+            near = self._numbered(region).near
+        for one in near:
+            one.find(place, now)
+
+    def version(self, region: int) -> int:
+        """Another number whenever more is stored in a region."""
+        if region < 0:
+            return self._numbered(region).version
+        around = self._around.get(region, ())
+        return self._stores.get(region, 0) + sum([self._stores.get(one.number, 0) for one in around])
+
+    def stored(self, region: int) -> Iterator[tuple[Place, Spots]]:
+        """The pointers in a region: what was stored, and what was there from the start."""
+        if region < 0:
+            yield from tuple(self._numbered(region).seen.items())
+        else:
+            yield from tuple(self._own.get(region, {}).items())
+            for one in self._around.get(region, ()):
+                yield from tuple(self._own.get(one.number, {}).items())
+        first = self._from_start.get(region)
+        if first is None:
+            first = self._from_start[region] = tuple(self._first(region))
+        for spots in first:
+            yield (TOP, None), spots
+
+    def _first(self, region: int) -> Iterator[Spots]:
+        mask = 1 << region if region >= 0 else self._numbered(region).mask
+        escaped = self._pointers.escaped_mask
+        if mask & escaped:  # outsiders may store there what they know
+            yield {ANY: TOP} if escaped.bit_count() > MOST else dict.fromkeys(bits_of(escaped), TOP)
+        inner = {self._pointers.pointee_of[bit]: ZERO for bit in bits_of(mask) if bit in self._pointers.pointee_of}
+        if inner:
+            yield inner
+        total: Spots = {}
+        initials = [self._initial(bit) for bit in bits_of(mask)]
+        for spots in initials:
+            for bit, places in (spots or {}).items():
+                include(total, bit, places)
+        if total or any(spots is not None for spots in initials):
+            yield total
+
+    def _initial(self, bit: int) -> Spots | None:
+        """Where the initial value of a variable leads."""
+        obj = self._pointers.objects[bit]
+        var = obj.site if obj.kind == "global" else None
+        if not isinstance(var, GlobalVariable) or var.init is None or not may_hold_pointer(var.value_type):
+            return None
+        return self._constant(var.init)

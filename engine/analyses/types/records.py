@@ -1,0 +1,87 @@
+"""What was seen in each object, and in many objects together.
+
+A pointer that may lead to very many objects is asked about all of them at once: such objects have one record more, of
+what any of them knows, which is kept as theirs grow. Where there are very many such sets, one of all objects takes
+their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from irgrad.engine.analyses.memory.byte_kinds import Evidence, Layout, Record, merge
+from irgrad.engine.analyses.memory.spots import MOST, Spots
+from irgrad.engine.analyses.memory.strided_sets import Offsets
+
+_MOST_SETS = 96
+
+
+class Records:
+    """The records of the objects of a program, by number."""
+
+    def __init__(self) -> None:
+        self._of: dict[int, Record] = {}
+        self._together: dict[frozenset[int], Record] = {}
+        self._all: Record | None = None
+        self._alike: dict[int, tuple[Spots, tuple[Record, Offsets] | None]] = {}  # by identity of the spots
+        # what was asked before of several objects: the versions then, the answer
+        self._layouts: dict[tuple[tuple[tuple[int, Offsets], ...], int], tuple[int, Layout]] = {}
+
+    def of(self, bit: int) -> Record:
+        """Everything known of one object."""
+        found = self._of.get(bit)
+        if found is None:
+            found = self._of[bit] = Record()
+            if self._all is not None:
+                found.heard_by(self._all)
+        return found
+
+    def alike(self, spots: Spots) -> tuple[Record, Offsets] | None:
+        """One record, and the places in it, for a pointer to very many objects that is at the same places in each."""
+        if len(spots) <= MOST:
+            return None
+        known = self._alike.get(id(spots))
+        if known is None or known[0] is not spots:
+            places = next(iter(spots.values()))
+            same = all(other is places or other == places for other in spots.values())
+            known = self._alike[id(spots)] = spots, (self._record(frozenset(spots)), places) if same else None
+        return known[1]
+
+    def _record(self, objects: frozenset[int]) -> Record:
+        found = self._together.get(objects)
+        if found is None and len(self._together) < _MOST_SETS:
+            found = self._together[objects] = Record()
+            for bit in sorted(objects):
+                self.of(bit).heard_by(found)
+        if found is None:
+            if self._all is None:
+                self._all = Record()
+                for record in self._of.values():
+                    record.heard_by(self._all)
+            found = self._all
+        return found
+
+    def layout(self, spots: Spots, size: int) -> Layout:
+        """One layout for several objects: what any of them knows, conflicts where two differ."""
+        alike = self.alike(spots)
+        if alike is not None:
+            return alike[0].layout(alike[1], size)
+        known = [bit for bit in spots if bit in self._of]
+        if len(known) == 1:
+            return self._of[known[0]].layout(spots[known[0]], size)
+        key, versions = (tuple(spots.items()), size), self.versions(known)
+        last = self._layouts.get(key)
+        if last is None or last[0] != versions:
+            found = dict.fromkeys(hit for bit in known for hit in self._of[bit].near(spots[bit], size))
+            wide: dict[Evidence, int] = {}
+            for bit in reversed(known):
+                wide |= self._of[bit].wide
+            last = self._layouts[key] = versions, merge(list(found), size, wide)
+        return last[1]
+
+    def versions(self, spots: Spots | Iterable[int]) -> int:
+        """Another number whenever more is known of one of the objects: their versions only grow."""
+        alike = self.alike(spots) if isinstance(spots, dict) else None
+        if alike is not None:
+            return alike[0].version
+        return sum([self._of[bit].version for bit in spots if bit in self._of])

@@ -1,0 +1,44 @@
+"""Records of objects, and of very many of them together."""
+
+from __future__ import annotations
+
+import pytest
+
+from irgrad.engine.analyses.memory.byte_kinds import ACCESS, PTR
+from irgrad.engine.analyses.memory.strided_sets import ZERO, Offsets
+from irgrad.engine.analyses.types.records import Records
+from irgrad.engine.ir import types as ty
+
+MANY = dict.fromkeys(range(100), ZERO)
+
+
+def test_very_many_objects_are_asked_at_once() -> None:
+    records = Records()
+    records.of(3).add(ZERO, ty.F64, 8, ACCESS)
+    found = records.alike(MANY)
+    assert found is not None
+    assert records.alike(MANY) == found
+    records.of(7).add(Offsets(8), PTR, 8, ACCESS)
+    before = records.versions(MANY)
+    assert records.layout(MANY, 16) == ((0, ty.F64), (8, PTR))
+    assert records.layout(dict.fromkeys((3, 5), ZERO), 16) == ((0, ty.F64),)
+    records.of(90).add(Offsets(16), ty.F64, 8, ACCESS)
+    assert records.versions(MANY) > before
+    assert records.layout(MANY, 24) == ((0, ty.F64), (8, PTR), (16, ty.F64))
+
+
+def test_objects_at_several_places_are_asked_one_by_one() -> None:
+    records = Records()
+    assert records.alike({**MANY, 5: Offsets(8)}) is None
+    assert records.alike({1: ZERO, 2: ZERO}) is None
+
+
+def test_beyond_a_number_of_sets_all_objects_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("irgrad.engine.analyses.types.records._MOST_SETS", 1)
+    records = Records()
+    records.of(1).add(ZERO, ty.F64, 8, ACCESS)
+    first, second, third = (records.alike(dict.fromkeys(range(k, k + 50), ZERO)) for k in range(3))
+    assert first is not None and second is not None and third is not None
+    assert first[0] is not second[0] and second[0] is third[0]
+    records.of(300).add(Offsets(8), ty.F64, 8, ACCESS)
+    assert third[0].layout(ZERO, 16) == ((0, ty.F64), (8, ty.F64))
