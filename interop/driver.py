@@ -83,16 +83,21 @@ def _without_absent(command: Command, text: str, *, whole: bool) -> str:
     return drop_weak(text, absent(weak_symbols(text), command.link))
 
 
-def _lowered(text: str, *, whole: bool, cpp: bool, command: Command, settled: frozenset[str]) -> str:
+def _lowered(
+    text: str, *, whole: bool, cpp: bool, command: Command, settled: frozenset[str], form: str = "",
+) -> str:  # fmt: skip
     from irgrad.engine.enzyme.lower import lower
     from irgrad.engine.kernel.checkpoints import checkpoints, chosen
     from irgrad.engine.pipeline.derivatives import link_runtime
     from irgrad.engine.support.progress import Progress
+    from irgrad.engine.threads.programs import linked_team, program_on_threads, worksharing_functions
 
     with Progress("differentiating"), _told():
         states = chosen(checkpoints(dict(command.checkpoint), command.tape_memory or None))
-        lowered = lower(text, whole=whole, preopt=command.preopt, settled=settled, checkpoint=states)
-        text = link_runtime(lowered, whole=True)
+        team = form not in (".ll", ".bc")  # which may be differentiated elsewhere
+        shared = worksharing_functions(text) if team else []
+        lowered = lower(text, whole=whole, preopt=command.preopt, settled=settled, checkpoint=states, team=team)
+        text = link_runtime(linked_team(program_on_threads(lowered, shared)), whole=True)
     # Functions of the C++ library that the loader compiled for the program are the program's own.
     return _LIBRARY_ALIAS.sub(r"\1internal \2", text) if cpp else text
 
@@ -310,7 +315,7 @@ def _image(command: Command, sources: Sequence[Source], form: str, output: Path,
                       *sorted(settled))
     known = disk.get("image", key)
     if known is None:
-        lowered = _lowered(text, whole=whole, cpp=cpp, command=command, settled=settled)
+        lowered = _lowered(text, whole=whole, cpp=cpp, command=command, settled=settled, form=form)
         known = emit(lowered, None, form, cpu=cpu, features=features, approximate=vectors)
         disk.put("image", key, known)
     return known

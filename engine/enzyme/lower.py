@@ -32,6 +32,7 @@ from irgrad.engine.ir.quoting import bare_name
 from irgrad.engine.ir.text.entities import cut, reachable, restrict
 from irgrad.engine.ir.text.load_time import call_resolvers, indirect_functions
 from irgrad.engine.ir.text.outline import outline
+from irgrad.engine.threads.programs import chunked, derivative_on_threads
 from irgrad.rules.errors import PARTS, IRGradError, MissingRuleError, Unsupported
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ _COMDAT = re.compile(r",? comdat(?:\([^)]*\))?")
 
 
 def lower(text: str, *, whole: bool = False, preopt: bool = True, settled: Container[str] = (),
-          checkpoint: tuple[tuple[str, Choice], ...] = ()) -> str:  # fmt: skip
+          checkpoint: tuple[tuple[str, Choice], ...] = (), team: bool = True) -> str:  # fmt: skip
     """The program without calls of the notation. Text without any comes back as it is.
 
     whole: nothing outside of the text calls its functions, so that those which differentiate a function that they are
@@ -59,6 +60,7 @@ def lower(text: str, *, whole: bool = False, preopt: bool = True, settled: Conta
     preopt: False to differentiate what the compiler wrote as it is; only the functions with calls are simplified.
     settled: functions that might be replaced when the program is linked (see interposable.py), and are not.
     checkpoint: loops that keep states in place of a tape, as a `Request` says it.
+    team: whether threads share worksharing loops of OpenMP.
 
     Raises Unsupported, with the source line, for what is not supported, and whatever differentiation raises.
     """
@@ -70,7 +72,7 @@ def lower(text: str, *, whole: bool = False, preopt: bool = True, settled: Conta
     said = said_about(text)
     with said.in_force():
         program = _Program(simplified(said.untouched(text), whole, preopt), said, preopt, whole)
-        program.checkpoint = checkpoint
+        program.checkpoint, program.team = checkpoint, team
         program.open = [name for name in interposable(text) if name not in settled]
         return program.run()
 
@@ -106,6 +108,7 @@ class _Program:
         self.statics: set[str] = set()
         self.whole = whole
         self.checkpoint: tuple[tuple[str, Choice], ...] = ()
+        self.team = True
         self.open: list[str] = []  # functions that another definition may replace
         self.takers: dict[str, set[str]] = {}
 
@@ -177,10 +180,12 @@ class _Program:
                     and (found := _SYMBOL.search(self.text, entity.start, entity.end))}  # fmt: skip
         waiting = {fn.name for fn, _ in calls}
         ready = []
+        inner: set[str | None] = set()  # functions that are differentiated with the calls in them
         for fn, call in calls:
             reached = reachable(self.text, entities, [call.function.name or ""])
             refuse_interposable(call, reached, self.open)
             refuse_inside(call, reached)
+            inner |= waiting & reached
             if not waiting & reached:
                 ready.append((fn, call))
         if not ready:
@@ -191,7 +196,8 @@ class _Program:
         outside = _outside(self.text)
         parts, before = [], list(self.reached)
         for fn, call in ready:
-            parts += self._lower(module, outside, fn, call)
+            shared = self.team and fn.name not in inner and may_be_shared(call)
+            parts += self._lower(module, outside, fn, call, shared)
         self._own_functions(module)
         fresh = addresses(name for name in self.reached if name not in before)
         self.text = _linked("\n".join([to_text(module), fresh, *self.throwers]), parts)
@@ -214,19 +220,21 @@ class _Program:
                 call.mode = "record"
 
     def _lower(
-        self, module: Module, outside: tuple[str, set[str | None], list[str]], caller: Function, call: DerivativeCall
-    ) -> list[str]:
-        """Point the call to its thunk; the text of the thunk, and of the derivative if it is a new one."""
+        self, module: Module, outside: tuple[str, set[str | None], list[str]], caller: Function, call: DerivativeCall,
+        shared: bool,
+    ) -> list[str]:  # fmt: skip
+        """Point the call to its thunk; the text of the thunk, and of the derivative if it is a new one. shared: whether
+        threads may share its worksharing loops."""
         self.count += 1
         thunk, root = f"irgrad.call.{self.count}", "irgrad.root"
         key = (root_text(call, root), call.derivation, call.untaped, tuple(active(call)), call.width, kept(call),
-               strong(call), loose(call), rounding(call), unasked(call))  # fmt: skip
+               strong(call), loose(call), rounding(call), unasked(call), shared)  # fmt: skip
         parts = []
         if key not in self.known:
             name = f"irgrad.root.{self.count}"
             try:
                 made = _derivative(*outside, call, root_text(call, name), name, self.said, self.preopt, self.whole,
-                                   self.checkpoint)
+                                   self.checkpoint, shared=shared)
             except IRGradError as error:
                 raise _placed(error, call, name) from None
             self.reached.update(dict.fromkeys(made.reached))
@@ -282,7 +290,7 @@ def _outside(text: str) -> tuple[str, set[str | None], list[str]]:
 def _derivative(
     outside: str, defined: Container[str | None], held: list[str], call: DerivativeCall,
     body: str, name: str, said: Said, preopt: bool,
-    whole: bool = True, checkpoint: tuple[tuple[str, Choice], ...] = (),
+    whole: bool = True, checkpoint: tuple[tuple[str, Choice], ...] = (), *, shared: bool = False,
 ) -> _Made:
     """The derivative of one root; `defined`: the variables that the program defines, `held`: functions whose address it
     takes."""
@@ -292,10 +300,11 @@ def _derivative(
 
     def once(text: str, leaving: bool) -> _Made:
         nonlocal prepared
+        text = chunked(text, name, apart.__contains__ if apart else None) if shared else text
         prepared, thrown = _ready(text, name, apart, preopt, leaving)
         call.throw(name.replace("root", "throw") if thrown else "")
         number = number_of(call, prepared, name) if call.split else 0
-        made = _differentiated(outside, defined, call, prepared, name, said, checkpoint)
+        made = _differentiated(outside, defined, call, prepared, name, said, checkpoint, shared=shared)
         return replace(made, thrown=thrown, number=number)
 
     def attempt(text: str) -> _Made:
@@ -325,6 +334,11 @@ def _ready(text: str, name: str, apart: frozenset[str], preopt: bool, leaving: b
     return text, named(thrown)
 
 
+def may_be_shared(call: DerivativeCall) -> bool:
+    """Whether worksharing loops of a derivative may be shared by a team."""
+    return not (call.split or call.width > 1 or loose(call) or rounding(call) or call.derivation == "tangent")
+
+
 def _derivative_of(call: DerivativeCall) -> Derivative:
     if call.derivation == "tangent":
         return "split_forward"
@@ -333,7 +347,7 @@ def _derivative_of(call: DerivativeCall) -> Derivative:
 
 def _differentiated(
     outside: str, defined: Container[str | None], call: DerivativeCall, text: str, name: str, said: Said,
-    checkpoint: tuple[tuple[str, Choice], ...],
+    checkpoint: tuple[tuple[str, Choice], ...], *, shared: bool,
 ) -> _Made:
     """The same of a root that is ready."""
     from irgrad.engine.differentiate.layout.shadow_types import Apart
@@ -378,7 +392,10 @@ def _differentiated(
     for made in names:
         for arg in module.functions[made].args:
             arg.attrs = ""  # pointers of a program may overlap
-    return _Made(derived.name, _private(to_text(module), names), derived.scratch, replace(found, given=tuple(given)))
+    made_text = to_text(module)
+    if shared:
+        made_text = derivative_on_threads(made_text, names, call.function.name or "")
+    return _Made(derived.name, _private(made_text, names), derived.scratch, replace(found, given=tuple(given)))
 
 
 def unasked(call: DerivativeCall) -> tuple[int, ...]:

@@ -175,7 +175,7 @@ class _Outlined:
         return ""
 
     def _adds(self, phi: Instruction, after: Value) -> bool:
-        """Whether an iteration does nothing with a value but adding to it."""
+        """Whether an iteration does nothing with a value but adding to it: on no way another one takes its place."""
         uses = uses_of(self.loop.blocks)
         work, seen = [phi], {phi}
         while work:
@@ -188,6 +188,9 @@ class _Outlined:
                 if user not in seen:
                     seen.add(user)
                     work.append(user)
+        ways = [i.operands[i.opcode == "select" :] for i in seen if i is not phi and i.opcode in ("phi", "select")]
+        if any(value not in seen for values in ways for value in values):
+            return False
         outer = (o for i in self.fn.instructions() if not self.loop.contains(i.block) for o in i.operands)
         return after in seen and not any(o in seen and o is not after for o in outer)
 

@@ -24,7 +24,7 @@ from typing import TypeAlias
 
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.loops import Loop, Loops
-from irgrad.engine.analyses.control.promises import not_promised
+from irgrad.engine.analyses.control.promises import is_worksharing, not_promised
 from irgrad.engine.analyses.evolution.dependence import Access, Dependence
 from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.analyses.memory.points_to import Pointers
@@ -52,18 +52,21 @@ class SharedLoops:
     others: tuple[str, ...]
 
 
-def with_chunks(text: str, root: str) -> str:
-    """A module with the independent loops of a function in chunks; the text as it is where there is none."""
+def with_chunks(text: str, root: str, *, promised: bool = False) -> str:
+    """A module with the independent loops of a function in chunks; the text as it is where there is none.
+
+    promised: only loops of which the source says that they are independent
+    """
     from irgrad.engine.ir.printer import to_text
     from irgrad.engine.ir.text.reader import read
 
     module = read(text, roots=[root])
-    found = share_loops(module, module.functions[root])
+    found = share_loops(module, module.functions[root], promised=promised)
     return to_text(module) if found.shared else text
 
 
-def share_loops(module: Module, fn: Function) -> SharedLoops:
-    """Bring the outermost independent loops of a function into chunks."""
+def share_loops(module: Module, fn: Function, *, promised: bool = False) -> SharedLoops:
+    """Bring the outermost independent loops of a function into chunks; promised: see `with_chunks`."""
     shared: list[str] = []
     others: list[str] = []
     work = list(get(Loops, fn).top)
@@ -72,8 +75,9 @@ def share_loops(module: Module, fn: Function) -> SharedLoops:
         place = _place(module, loop)
         dependence = Dependence(fn, Pointers(module, fn), Induction(fn))
         why = _short(dependence.induction, loop)
-        why = why or (not_promised(module, loop) and _carried(module, dependence, loop))
-        own: set[Value] = set() if why else _own_places(dependence, loop)
+        unsaid = "" if why else not_promised(module, loop)
+        why = why or (unsaid if promised else unsaid and _carried(module, dependence, loop))
+        own: set[Value] = set() if why else _own_places(dependence, loop, promised=is_worksharing(module, loop))
         number = len(shared)
         names = f"{fn.name}.turn.{number}", f"{fn.name}.turns.{number}"
         why = why or outline_loop(module, fn, loop, *names)
@@ -123,7 +127,7 @@ def _carried(module: Module, dependence: Dependence, loop: Loop) -> str:
 # -- whose memory -----------------------------------------------------------------------------------------------------
 
 
-def _own_places(dependence: Dependence, loop: Loop) -> set[Value]:
+def _own_places(dependence: Dependence, loop: Loop, *, promised: bool) -> set[Value]:
     """The addresses from outside through which different iterations touch different places only."""
     pointers, every = dependence.pointers, dependence.accesses(loop)
     outside = dict.fromkeys(
@@ -135,14 +139,17 @@ def _own_places(dependence: Dependence, loop: Loop) -> set[Value]:
     found: set[Value] = set()
     for value in outside:
         objects = pointers.expand(pointers.of(value))
-        if objects and _apart(dependence, loop, [a for a in every if a.objects & objects]):
+        if objects and _apart(dependence, loop, [a for a in every if a.objects & objects], promised=promised):
             found.add(value)
     return found
 
 
-def _apart(dependence: Dependence, loop: Loop, rows: Sequence[Access]) -> bool:
-    """Whether no two of some accesses, reads among them, meet in two iterations."""
-    return not any(dependence.relation(loop, a, b).carried for n, a in enumerate(rows) for b in rows[n:])
+def _apart(dependence: Dependence, loop: Loop, rows: Sequence[Access], *, promised: bool) -> bool:
+    """Whether no two of some accesses, reads among them, meet in two iterations. promised: none meets a write there (a
+    call that writes may read as well, which others may do at the same place)."""
+    known = [promised and a.instr.opcode == "store" for a in rows]
+    pairs = ((a, b) for n, a in enumerate(rows) for k, b in enumerate(rows[n:], n) if not (known[n] or known[k]))
+    return not any(dependence.relation(loop, a, b).carried for a, b in pairs)
 
 
 # -- the functions ----------------------------------------------------------------------------------------------------

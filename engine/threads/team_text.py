@@ -9,7 +9,7 @@ from irgrad.engine.codegen.team import RUN, THREADS
 from irgrad.engine.ir import types as ty
 from irgrad.engine.runtime.arena import guarded_text
 
-__all__ = ["THREADS_TEXT", "Job", "Room", "job_text"]
+__all__ = ["AUTOMATIC_TEXT", "THREADS_TEXT", "Job", "Room", "job_text"]
 
 THREADS_TEXT = f"""
 @irgrad.team.threads = internal global i64 1
@@ -18,6 +18,8 @@ define void @{THREADS}(i64 %threads) {{
   ret void
 }}
 """
+AUTOMATIC_TEXT = "\n@irgrad.team.threads = internal constant i64 0\n"
+"""In place of it: as many threads as `team.ll` chooses."""
 _CHUNKS = 16
 _BLOCK = 512  # elements that are added up for all chunks before the next ones are
 _LARGE = 65536  # bytes that are worth threads

@@ -28,7 +28,7 @@ from irgrad.engine.normalise.repeatable import Bytes, emit_bytes
 from irgrad.engine.runtime.helpers import uses_tape
 from irgrad.engine.threads.ownership import UNKNOWN, made_of, root_of
 from irgrad.engine.threads.shadows import ADDED, MIXED, REFUSED, WRITTEN, added_type
-from irgrad.engine.threads.team_text import THREADS_TEXT, Job, Room, job_text
+from irgrad.engine.threads.team_text import AUTOMATIC_TEXT, THREADS_TEXT, Job, Room, job_text
 from irgrad.rules.effects import facts
 
 __all__ = ["Teams", "with_teams"]
@@ -46,15 +46,18 @@ class Teams:
     others: list[str] = field(default_factory=list)
 
 
-def with_teams(text: str, root: str, bytes_of: Sequence[Bytes | None]) -> Teams:
+def with_teams(
+    text: str, root: str, bytes_of: Sequence[Bytes | None], *, roots: Sequence[str] = (), automatic: bool = False,
+) -> Teams:  # fmt: skip
     """The module of a program, marked by `mark_shadows`, with its loops of chunks as jobs.
 
     bytes_of: of each argument of the root, the bytes behind it, None where that is not known
+    roots: other functions that stay visible; automatic: nobody says how many threads there are to be
     """
     from irgrad.engine.ir.printer import to_text
     from irgrad.engine.ir.text.reader import read
 
-    module = read(prepare(text, [root]), roots=[root])
+    module = read(prepare(text, [root, *roots]), roots=[root, *roots])
     made = Teams("")
     jobs: list[Job] = []
     seen_names: list[str] = []
@@ -76,7 +79,7 @@ def with_teams(text: str, root: str, bytes_of: Sequence[Bytes | None]) -> Teams:
                 continue
             jobs.append(job)
             made.shared.append(place)
-    more = THREADS_TEXT + "".join(job_text(job) for job in jobs)
+    more = (AUTOMATIC_TEXT if automatic else THREADS_TEXT) + "".join(job_text(job) for job in jobs)
     for job in jobs:
         runner = module.functions[job.name]
         runner.blocks = []

@@ -161,3 +161,28 @@ def test_under_jax(lib: Any) -> None:
         np.testing.assert_allclose(loss(f)(x), loss(plain)(x), rtol=1e-12)
         batch = np.stack([x, x + 0.1, x - 0.1])
         np.testing.assert_allclose(jax.vmap(loss(f))(batch), jax.vmap(loss(plain))(batch), rtol=1e-12)
+
+
+def test_what_takes_the_place_of_a_value_is_no_sum() -> None:
+    lib = irgrad.load(r"""
+    #include <math.h>
+    double f(const double *x, long n) {
+        double s = 0.5, last = 0.3, q[3] = {1, 2, 3};
+        #pragma omp parallel sections lastprivate(last)
+        {
+            #pragma omp section
+            { q[0] = x[0] * x[1]; last = q[0]; }
+            #pragma omp section
+            { q[1] = sin(x[1]); last = q[1]; }
+            #pragma omp section
+            { q[2] = x[2] * x[2]; last = 0.5 * q[2]; }
+        }
+        #pragma omp parallel for reduction(+ : s)
+        for (long i = 0; i < n; i++) s += x[i] * last;
+        return s + q[0] * q[1] + q[2];
+    }""", flags=["-fopenmp"])
+    signature, x = "f64(f64[n] x, i64 n)", np.linspace(0.2, 0.9, 40)
+    shared = lib.kernel("f", signature, threads=2)
+    value = 0.5 + x.sum() * 0.5 * x[2] ** 2 + x[0] * x[1] * np.sin(x[1]) + x[2] ** 2
+    assert shared(x) == pytest.approx(value, rel=1e-13)
+    np.testing.assert_allclose(irgrad.grad(shared)(x), irgrad.grad(lib.kernel("f", signature))(x), rtol=1e-12)
