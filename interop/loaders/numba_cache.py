@@ -33,7 +33,7 @@ def key_of(function: Any, parameters: str) -> str | None:
     try:
         known = [version(name) for name in ("numba", "llvmlite", "numpy")]
         settings = sorted(row for row in os.environ.items() if row[0].startswith("NUMBA_"))
-        return fingerprint("numba-ir-1", *known, repr(settings), parameters, *_facts(function, set()))
+        return fingerprint("numba-ir-2", *known, repr(settings), parameters, *_facts(function, set()))
     except (_Unknown, PackageNotFoundError):
         return None
 

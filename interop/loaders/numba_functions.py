@@ -16,6 +16,9 @@ from types import CellType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from irgrad.interop.loaders.library import Library
+from irgrad.interop.loaders.numba_exceptions import buffers, with_constant_texts
+from irgrad.interop.loaders.numba_members import typed_members
+from irgrad.interop.loaders.numba_results import OTHER_SHAPE, Result, fitting, split, written
 from irgrad.interop.loaders.numba_runtime import complete
 from irgrad.rules.errors import CompileError, LoadError, SignatureError
 
@@ -26,14 +29,14 @@ if TYPE_CHECKING:
 
 __all__ = ["from_numba", "from_types", "jit"]
 
-_OTHER, _FIRST = 1, 2  # statuses: an exception that is made when it is raised; the first that is known beforehand
+_OTHER, _FIRST = 1, 3  # statuses: an exception that is made when it is raised; the first that is known beforehand
 _RESULT = "result"
-_BUFFER = re.compile(r"^@(\.const\.picklebuf\.\w+) = [^\n]*?\{ ptr @(\.const\.pickledata\.\w+), i32", re.M)
 _OF_RUNTIME = re.compile(
     r"^(?:define|declare) [^\n]*@(?:NRT_\w+|nrt_atomic_\w+)\((?:[^\n]*\{\n.*?^\}|[^\n]*)\n", re.M | re.S,
 )  # fmt: skip
 _LISTS = re.compile(r"^declare [^\n]*@NRT_MemInfo_(?:new_varsize|varsize_)\w*\([^\n]*\n", re.M)
 _OF_PYTHON = re.compile(r"^define [^\n]*@(?:_ZN7cpython|cfunc\.)[^\n]*\{\n.*?^\}\n", re.M | re.S)
+_CALLS_PYTHON = re.compile(r"^  call [^\n]*@numba_gil_ensure\(", re.M)
 _ADDRESS = re.compile(r"\binttoptr \(i64 \d{5,}")
 _RUNTIME = """
 define internal noalias ptr @NRT_MemInfo_alloc(i64 %size) alwaysinline {
@@ -106,7 +109,8 @@ def from_numba(function: Any, signature: str | Signature, **options: Any) -> Ker
 
     function:  a function, or what `numba.njit` made of one (its `fastmath`, `error_model` and `boundscheck` hold)
     signature: its parameters in their order, as `"f64(f64[n,3] pos, f64[n] mass, f64 dt)"`; arrays are C-contiguous,
-               `inout` and `out` ones are written; `void` where it returns nothing
+               `inout` and `out` ones are written; `void` where it returns nothing. An array that it returns, or a
+               tuple, is written to `out` parameters in front of its own: `"void(out f64[n] y, f64[n] x)"`
     options:   of `Library.kernel`
 
     An exception of the function is a `KernelError` with its message. Raises LoadError where numba is not installed,
@@ -131,15 +135,25 @@ def from_types(function: Any, parameters: Sequence[Parameter]) -> Kernel:
 
 def _kernel(function: Any, given: Signature, options: dict[str, Any], *, settled: bool) -> Kernel:
     """settled: the signature says what the function returns."""
-    name, text, given = _compiled(function, given, settled=settled)
+    results, own = split(function, given) if settled else ([], list(given.parameters))
+    name, text, given, returned = _compiled(function, given, own, results, settled=settled)
     prototype = _prototype(given)
     inner = _inner(text, name)
-    exceptions = _exceptions(text)
-    wrapper = _wrapper(given, prototype, _plain(function), inner, [buffer for buffer, _ in exceptions])
+    exceptions = buffers(text)
+    handed = list(zip(returned, results, strict=True))
+    wrapper = _wrapper(given.returns is not None, own, handed, prototype, _plain(function), inner,
+                       [buffer for buffer, _ in exceptions])
     listed = "".join(row for row in _LISTS.findall(text))
-    text = _OF_PYTHON.sub("", _OF_RUNTIME.sub("", text)) + listed + _RUNTIME + _allocation(text) + wrapper
+    text = _OF_PYTHON.sub("", _OF_RUNTIME.sub("", text))
+    if _CALLS_PYTHON.search(text):
+        raise CompileError(f"`{_plain(function)}` calls Python while it runs",
+                           because="it has a `print` or an `objmode` block, and kernels run without the interpreter",
+                           fix="leave it out of the function, or under `if False:`, or return what it shows")
+    text = with_constant_texts(text) + listed + _RUNTIME + _allocation(text) + wrapper
     text = complete(text)
-    messages = {_OTHER: "an exception of the Python function", **{_FIRST + n: m for n, (_, m) in enumerate(exceptions)}}
+    messages = {_OTHER: "an exception of the Python function",
+                OTHER_SHAPE: "the function returns an array of another shape than its signature says",
+                **{_FIRST + n: m for n, (_, m) in enumerate(exceptions)}}  # fmt: skip
     library = Library(text, [f"{_plain(function)} by numba"])
     kernel: Kernel = library.kernel(_plain(function), prototype, errors=messages, **options)
     return kernel
@@ -169,26 +183,28 @@ def _plain(function: Any) -> str:
     return name if re.fullmatch(r"\w+", name) else "function"  # `<lambda>`
 
 
-def _compiled(function: Any, signature: Signature, *, settled: bool) -> tuple[str, str, Signature]:
-    """The symbol that Numba gives the function for these types, the module, the signature with its result."""
+def _compiled(
+    function: Any, signature: Signature, own: Sequence[Parameter], results: Sequence[Parameter], *, settled: bool,
+) -> tuple[str, str, Signature, list[Result]]:  # fmt: skip
+    """The symbol that Numba gives the function for these types, the module, the signature with its result, and what
+    parameters take of it."""
     from irgrad.engine.codegen.cache import default_cache
     from irgrad.interop.loaders.numba_cache import key_of
 
-    key = key_of(function, ", ".join(map(str, signature.parameters)))
+    key = key_of(function, ", ".join(map(str, own)))
     store = default_cache()
     kept = store.get("numba", key) if key is not None else None
     if kept is not None:
         name, returned, text = kept.decode("utf-8").split("\0", 2)
     else:
-        name, returned, text, movable = _by_numba(function, signature)
+        name, returned, text, movable = _by_numba(function, own)
         if key is not None and movable:
             store.put("numba", key, "\0".join((name, returned, text)).encode("utf-8"))
     signature = signature if settled else _returning(signature, returned)
-    _check_result(returned, signature)
-    return name, text, signature
+    return name, text, signature, fitting(returned, signature, results)
 
 
-def _by_numba(function: Any, signature: Signature) -> tuple[str, str, str, bool]:
+def _by_numba(function: Any, parameters: Sequence[Parameter]) -> tuple[str, str, str, bool]:
     """The symbol, the type of the result, the module, and whether that means the same in another process."""
     try:
         import numba
@@ -200,9 +216,9 @@ def _by_numba(function: Any, signature: Signature) -> tuple[str, str, str, bool]
 
     options = {"nopython": True, **getattr(function, "targetoptions", {}), "parallel": False}
     dispatcher: Any = numba.jit(**options)(getattr(function, "py_func", function))
-    types = tuple(_type(numba.types, p) for p in signature.parameters)
+    types = tuple(_type(numba.types, p) for p in parameters)
     config: Any = settings
-    with global_compiler_lock, _kept_apart(function):
+    with global_compiler_lock, _kept_apart(function), typed_members():
         level, config.OPT = config.OPT, 0
         try:
             dispatcher.compile(types)
@@ -277,15 +293,6 @@ def _type(types: Any, p: Parameter) -> Any:
     return types.Array(scalar, len(p.shape), "C", readonly=not p.is_output)
 
 
-def _check_result(returned: str, signature: Signature) -> None:
-    wanted = "none" if signature.returns is None else signature.returns.numpy_name
-    if returned != wanted:
-        raise SignatureError(f"the function returns `{returned}`", where=f"`{signature}`",
-                             because=f"the signature says `{signature.returns or 'void'}`",
-                             fix='numbers are returned, arrays are written: "void(f64[n] x, out f64[n] y)", with '
-                                 "`y[:] = ...` in the function")
-
-
 def _prototype(given: Signature) -> Signature:
     """The C prototype: extents that are no parameters are handed on too, and the result is written."""
     from irgrad.engine.signature.dtypes import DTYPES
@@ -306,47 +313,37 @@ def _inner(text: str, name: str) -> str:
     return f"@{found[1]}{name}{found[1]}"
 
 
-def _exceptions(text: str) -> list[tuple[str, str]]:
-    """The exceptions that the module holds: the name of the variable, and what it says."""
-    return [(buffer, _message(text, data)) for buffer, data in _BUFFER.findall(text)]
-
-
-def _message(text: str, data: str) -> str:
-    import pickle
-
-    found = re.search(rf'^@{re.escape(data)} = [^\n]*?\bc"([^\n]*)"', text, re.M)
-    raw = re.sub(rb"\\([0-9A-Fa-f]{2})", lambda m: bytes([int(m[1], 16)]), found[1].encode("latin-1")) if found else b""
-    try:
-        kind, arguments = pickle.loads(raw)[:2]  # written by Numba in this process
-    except Exception:  # an exception of a class that cannot be imported again
-        return "an exception of the Python function"
-    said = ", ".join(map(str, arguments or ()))
-    return f"{kind.__name__}: {said}".split("\0")[0].strip() if said else kind.__name__
-
-
 def _allocation(text: str) -> str:
-    rows = {"malloc": "declare noalias ptr @malloc(i64)\n", "free": "declare void @free(ptr)\n"}
-    return "".join(row for name, row in rows.items() if not re.search(rf"^declare [^\n]*@{name}\(", text, re.M))
+    rows = {"malloc": "declare noalias ptr @malloc(i64)\n", "free": "declare void @free(ptr)\n",
+            "llvm.memcpy.p0.p0.i64": "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\n"}  # fmt: skip
+    known = {name for name in rows if re.search(rf"^declare [^\n]*@{re.escape(name)}\(", text, re.M)}
+    return "".join(row for name, row in rows.items() if name not in known)
 
 
-def _wrapper(given: Signature, prototype: Signature, name: str, inner: str, exceptions: Sequence[str]) -> str:
+def _wrapper(
+    returns: bool, own: Sequence[Parameter], results: Sequence[tuple[Result, Parameter]], prototype: Signature,
+    name: str, inner: str, exceptions: Sequence[str],
+) -> str:  # fmt: skip
     """The function with the C prototype."""
     parameters = ", ".join(f"{'ptr' if p.is_array else p.dtype.ir} %a.{p.name}" for p in prototype.parameters)
+    type_, behind, shaped = written([row for row, _ in results], [p for _, p in results], _extents) if results else (
+        "ptr", [], False)  # fmt: skip
     rows = ["  %exception = alloca ptr, align 8", "  store ptr null, ptr %exception, align 8"]
-    result = f"%a.{_RESULT}" if given.returns is not None else "%nothing"
-    if given.returns is None:
-        rows.append("  %nothing = alloca ptr, align 8")
+    result = f"%a.{_RESULT}" if returns else "%returned"
+    if not returns:
+        rows.append(f"  %returned = alloca {type_}, align 8")
     widths = {p.name: p.dtype for p in prototype.parameters if p.shape is None and p.dtype.kind in "iu"}
     for size, dtype in widths.items():
         wide = "zext" if dtype.kind == "u" else "sext"
         same = f"add i64 %a.{size}, 0"
         rows.append(f"  %n.{size} = {same if dtype.size == 8 else f'{wide} {dtype.ir} %a.{size} to i64'}")
     arguments = []
-    for p in given.parameters:
+    for p in own:
         arguments += _parts(p, rows.append) if p.is_array else [f"{p.dtype.ir} %a.{p.name}"]
-    rows.append(f"  %status = call i32 {inner}(ptr {result}, ptr %exception, {', '.join(arguments)})")
+    rows.append(f"  %status = call i32 {inner}(ptr {result}, ptr %exception{''.join(f', {row}' for row in arguments)})")
     rows += ["  %good = icmp eq i32 %status, 0", "  %none = icmp eq i32 %status, -2", "  %fine = or i1 %good, %none",
-             "  br i1 %fine, label %done, label %raised", "done:", "  ret i32 0", "raised:",
+             "  br i1 %fine, label %done, label %raised", "done:", *behind, "  ret i32 0",
+             *(["other.shape:", f"  ret i32 {OTHER_SHAPE}"] if shaped else []), "raised:",
              "  %which = load ptr, ptr %exception, align 8"]  # fmt: skip
     last = str(_OTHER)
     for n, buffer in enumerate(exceptions):
@@ -356,8 +353,8 @@ def _wrapper(given: Signature, prototype: Signature, name: str, inner: str, exce
     return "\n".join(["", f"define i32 @{name}({parameters}) {{", *rows, f"  ret i32 {last}", "}", ""])
 
 
-def _parts(p: Parameter, write: Callable[[str], None]) -> list[str]:
-    """The parts of an array that Numba's functions take."""
+def _extents(p: Parameter) -> list[str]:
+    """The extents of an array, as values of the wrapper."""
     from irgrad.engine.signature.extents import ConstExtent, NameExtent
 
     extents = []
@@ -369,6 +366,12 @@ def _parts(p: Parameter, write: Callable[[str], None]) -> list[str]:
         else:
             raise SignatureError(f"the extent `{extent}` is a product or a sum", where=f"`{p}`",
                                  because="Numba is handed each extent", fix="a name or a number")
+    return extents
+
+
+def _parts(p: Parameter, write: Callable[[str], None]) -> list[str]:
+    """The parts of an array that Numba's functions take."""
+    extents = _extents(p)
     stride, strides = str(p.dtype.size), list[str]()
     for axis in reversed(range(len(extents))):
         strides.insert(0, f"i64 {stride}")

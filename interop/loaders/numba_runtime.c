@@ -75,3 +75,39 @@ int numba_xxgemm(char kind, char ta, char tb, i64 m, i64 n, i64 k, const void *a
                  const void *b, i64 ldb, const void *beta, void *c, i64 ldc) {
   FOR_KIND(kind, gemm, ta != 'n' && ta != 'N', tb != 'n' && tb != 'N', m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
 }
+
+// Strides under which an array has another shape without being copied: 1, or 0 where there are none. Extents of 1 do not
+// matter. Axes are gone through from the one that varies fastest: `at` steps from there, in the old shape and the new.
+INLINE i64 axis(i64 rank, i64 at, int by_columns) { return by_columns ? at : rank - 1 - at; }
+
+int numba_attempt_nocopy_reshape(i64 rank, const i64 *dims, const i64 *strides, i64 new_rank, const i64 *new_dims,
+                                 i64 *new_strides, i64 itemsize, int by_columns) {
+  i64 count = 1, new_count = 1;
+  for (i64 k = 0; k < rank; k++) count *= dims[k];
+  for (i64 k = 0; k < new_rank; k++) new_count *= new_dims[k];
+  if (count != new_count) return 0;
+  i64 stride = itemsize, done = 0, left = 1, next = 0;
+  for (i64 at = 0; at < new_rank; at++) {
+    i64 j = axis(new_rank, at, by_columns), wanted = new_dims[j];
+    if (count == 0 || wanted == 1) { new_strides[j] = stride; continue; }
+    if (left == 1) {  // a run of old axes begins
+      while (done < rank && dims[axis(rank, done, by_columns)] == 1) done++;
+      i64 k = axis(rank, done++, by_columns);
+      stride = strides[k];
+      left = dims[k];
+      next = stride * left;
+    }
+    while (left % wanted != 0) {  // the new axis reaches into the next old one, which has to follow in memory
+      while (done < rank && dims[axis(rank, done, by_columns)] == 1) done++;
+      if (done == rank) return 0;
+      i64 k = axis(rank, done++, by_columns);
+      if (strides[k] != next) return 0;
+      left *= dims[k];
+      next *= dims[k];
+    }
+    new_strides[j] = stride;
+    stride *= wanted;
+    left /= wanted;
+  }
+  return 1;
+}

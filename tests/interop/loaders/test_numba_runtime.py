@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
 import pytest
+from numba_arrays import ARRAYS
+from numba_idioms import LINALG
 from shares import fast
 
 import irgrad
 from irgrad import engine
+from irgrad.interop.loaders import numba_runtime
 from irgrad.interop.loaders.numba_runtime import complete
 
 RNG = np.random.default_rng(5)
@@ -168,6 +173,47 @@ def test_programs(function: Callable[..., Any], signature: str, args: tuple[Any,
         expected = function(*args)
     np.testing.assert_allclose(value, expected, rtol=1e-12)
     assert engine.check(kernel, *args).ok
+
+
+@pytest.mark.parametrize(("function", "signature", "args"), [*fast(2, LINALG), *fast(1, ARRAYS, most=40)])
+def test_what_numpy_has(function: Callable[..., Any], signature: str, args: tuple[Any, ...]) -> None:
+    kernel = irgrad.from_numba(function, signature)
+    np.testing.assert_allclose(kernel(*args), function(*args), rtol=1e-11)
+    assert engine.check(kernel, *args).ok
+
+
+def test_linear_algebra_in_single_precision() -> None:
+    def solved(a: Any, b: Any) -> Any:
+        return np.linalg.solve(a, b).sum()
+
+    a, b = RNG.normal(size=(3, 3)) + 3 * np.eye(3), RNG.normal(size=3)
+    single = irgrad.from_numba(solved, "f32(f32[n,n] a, f32[n] b)")
+    g = engine.grad(single, wrt="b")(a.astype(np.float32), b.astype(np.float32))
+    np.testing.assert_allclose(g, np.linalg.solve(a.T, np.ones(3)), rtol=1e-4)
+    kernel = irgrad.from_numba(solved, "f64(f64[n,n] a, f64[n] b)")
+    np.testing.assert_allclose(kernel(a, b), np.linalg.solve(a, b).sum(), rtol=1e-13)
+    with pytest.raises(irgrad.KernelError, match="Matrix is singular"):
+        kernel(np.zeros((3, 3)), b)
+
+
+def test_shapes_without_a_copy() -> None:
+    """Strides of another shape, against NumPy's, where it does not copy."""
+    library = irgrad.load(Path(numba_runtime.__file__).with_suffix(".c"), flags=["-w"])
+    name = "numba_attempt_nocopy_reshape"
+    arrays = "i64 r, i64[r] dims, i64[r] strides, i64 q, i64[q] wanted, out i64[q] made"
+    attempt = library.kernel(name, f"i32({arrays}, i64 size, i32 columns)")
+    shapes = [(24,), (2, 12), (2, 3, 4), (4, 6), (1, 24), (2, 1, 12), (3, 1, 8, 1), (2, 2, 2, 3)]
+    views: list[Callable[[Any], Any]] = [
+        lambda a: a, np.asfortranarray, lambda a: a.T, lambda a: a[::-1], lambda a: np.moveaxis(a, 0, -1),
+        lambda a: np.repeat(a, 2, -1)[..., ::2],
+    ]  # fmt: skip
+    for shape, wanted, view, order in itertools.product(shapes, shapes, views, (0, 1)):
+        array = view(np.arange(24.0).reshape(shape))
+        fine, strides = attempt(np.array(array.shape), np.array(array.strides), np.array(wanted), 8, order)
+        expected = array.reshape(wanted, order="CF"[order])
+        assert bool(fine) == np.shares_memory(expected, array)
+        if fine:
+            np.testing.assert_array_equal(np.lib.stride_tricks.as_strided(array, wanted, strides), expected)
 
 
 def test_modules_that_need_nothing_stay() -> None:
