@@ -36,6 +36,7 @@ _OF_RUNTIME = re.compile(
 )  # fmt: skip
 _LISTS = re.compile(r"^declare [^\n]*@NRT_MemInfo_(?:new_varsize|varsize_)\w*\([^\n]*\n", re.M)
 _OF_PYTHON = re.compile(r"^define [^\n]*@(?:_ZN7cpython|cfunc\.)[^\n]*\{\n.*?^\}\n", re.M | re.S)
+_CONTAINERS = re.compile(r"^declare [^\n]*@numba_(?:list|dict)_", re.M)
 _CALLS_PYTHON = re.compile(r"^  call [^\n]*@numba_gil_ensure\(", re.M)
 _ADDRESS = re.compile(r"\binttoptr \(i64 \d{5,}")
 _RUNTIME = """
@@ -145,6 +146,10 @@ def _kernel(function: Any, given: Signature, options: dict[str, Any], *, settled
                        [buffer for buffer, _ in exceptions])
     listed = "".join(row for row in _LISTS.findall(text))
     text = _OF_PYTHON.sub("", _OF_RUNTIME.sub("", text))
+    if _CONTAINERS.search(text):
+        raise CompileError(f"`{_plain(function)}` keeps a typed list or a dictionary",
+                           because="their memory is managed by functions of Numba that have no derivative",
+                           fix="a list, `[...]`, or an array with an index in place of a key")
     if _CALLS_PYTHON.search(text):
         raise CompileError(f"`{_plain(function)}` calls Python while it runs",
                            because="it has a `print` or an `objmode` block, and kernels run without the interpreter",

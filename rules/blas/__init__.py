@@ -24,7 +24,7 @@ _FAMILIES = {
     "blas.level3": "gemm symm syrk syr2k trmm trsm",
     "lapack.cholesky": "potrf potrs",
     "lapack.triangular": "trtrs trtri",
-    "lapack.lu": "getrf getrs getri gesv",
+    "lapack.lu": "laswp getrf getrs getri gesv",
     "lapack.qr": "geqrf",
     "lapack.eigen": "syev",
 }

@@ -49,6 +49,25 @@ def _copy(c: Call, a: Matrix, m: Any, n: Any) -> Matrix:
     return made
 
 
+# -- laswp -------------------------------------------------------------------------------------------------------------
+
+
+def laswp_forward(c: Call) -> None:
+    """Exchanges are linear: the same ones of A'."""
+    if c.a.active:
+        out = c.shadow("a")
+        c.emit("laswp", c.n, out.p, out.ld, c.k1, c.k2, c.ipiv, c.incx)
+
+
+def laswp_reverse(c: Call) -> None:
+    """The last exchange of A^ first."""
+    if c.a.active:
+        g = c.shadow("a")
+        steps = c.where(c.incx < 0, 0 - c.incx, c.incx)
+        pivots = c.ipiv.saved(c.k1 + (c.k2 - c.k1) * steps)
+        c.emit("laswp", c.n, g.p, g.ld, c.k1, c.k2, pivots, 0 - c.incx)
+
+
 # -- getrf -------------------------------------------------------------------------------------------------------------
 
 

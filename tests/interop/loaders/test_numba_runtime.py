@@ -182,7 +182,8 @@ def test_what_numpy_has(function: Callable[..., Any], signature: str, args: tupl
     assert engine.check(kernel, *args).ok
 
 
-def test_linear_algebra_in_single_precision() -> None:
+@pytest.mark.filterwarnings("ignore:OneLane")
+def test_linear_algebra_in_single_precision_and_twice() -> None:
     def solved(a: Any, b: Any) -> Any:
         return np.linalg.solve(a, b).sum()
 
@@ -191,7 +192,12 @@ def test_linear_algebra_in_single_precision() -> None:
     g = engine.grad(single, wrt="b")(a.astype(np.float32), b.astype(np.float32))
     np.testing.assert_allclose(g, np.linalg.solve(a.T, np.ones(3)), rtol=1e-4)
     kernel = irgrad.from_numba(solved, "f64(f64[n,n] a, f64[n] b)")
-    np.testing.assert_allclose(kernel(a, b), np.linalg.solve(a, b).sum(), rtol=1e-13)
+    x, inverse = np.linalg.solve(a, b), np.linalg.inv(a)
+    np.testing.assert_allclose(kernel(a, b), x.sum(), rtol=1e-13)
+    y = inverse.T @ np.ones(3)  # the gradient is -y x^T, x = A^-1 b
+    exact = np.einsum("i,jk,l->ijkl", y, inverse, x)
+    hessian = engine.hessian(kernel, wrt="a")(a, b)
+    np.testing.assert_allclose(hessian, exact + exact.transpose(2, 3, 0, 1), rtol=1e-9, atol=1e-11)
     with pytest.raises(irgrad.KernelError, match="Matrix is singular"):
         kernel(np.zeros((3, 3)), b)
 

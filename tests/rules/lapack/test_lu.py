@@ -41,3 +41,13 @@ def test_solves_and_shapes(routine: str) -> None:
     single = spelled(f"s{routine}_")
     assert single is not None
     check_single(single, _case(single, flag_cases(single)[-1], rng, 3, 3, 2), rng)
+
+
+@pytest.mark.parametrize("incx", [1, -1])
+def test_exchanges_of_rows(incx: int) -> None:
+    spelling = spelled("dlaswp_")
+    assert spelling is not None
+    rng = np.random.default_rng(1)
+    made = {"n": 2, "lda": 5, "k1": 1, "k2": 3, "incx": incx, "a": rng.normal(size=10),
+            "ipiv": np.array([3, 4, 3], np.int32)}  # fmt: skip
+    check(spelling, arguments(spelling, made), rng)
