@@ -10,7 +10,7 @@ from typing import Any
 from irgrad.engine.codegen import symbols
 from irgrad.engine.codegen.jit import compile_module
 
-__all__ = ["RUN", "THREADS", "provide", "team_text"]
+__all__ = ["RUN", "THREADS", "pages_text", "provide", "team_text"]
 
 RUN = "irgrad_team_run"
 """The entry: `void *(void *(*part)(void *, i64), void *context, i64 count, i64 threads)`."""
@@ -25,6 +25,12 @@ _UNIT: list[Any] = []  # it stays as long as the process: its threads never end
 def team_text() -> str:
     """The module of the team."""
     return Path(__file__).with_name("team.ll").read_text(encoding="utf-8")
+
+
+@cache
+def pages_text() -> str:
+    """The module of copies of memory whose size nobody knows."""
+    return Path(__file__).with_name("pages.ll").read_text(encoding="utf-8")
 
 
 def provide() -> None:

@@ -39,14 +39,17 @@ from irgrad.engine.ir.uses import Uses, uses_of
 from irgrad.rules.effects import facts
 
 __all__ = [
-    "ITERATION", "LOOP", "OWN_PLACES", "apart", "outline_iterations", "outline_loop", "promises", "scalar_loops",
-    "with_iterations",
+    "ITERATION", "LOOP", "OWN_PLACES", "READ_FIRST", "apart", "outline_iterations", "outline_loop", "promises",
+    "scalar_loops", "with_iterations",
 ]  # fmt: skip
 
 ITERATION, LOOP = ".iteration.", ".loop."
 """What the names of the two functions have in the middle; the names of their derivatives have it as well."""
 OWN_PLACES = '"irgrad-own-places"'
 """Of an argument of an iteration, and of its shadow: no other iteration touches the same place through it."""
+READ_FIRST = '"irgrad-read-first"'
+"""Of an argument of an iteration, and of its shadow: what is read through it no iteration has written before, through
+whatever address."""
 _ADDITIVE = {"fadd": (0, 1), "fsub": (0,), "llvm.fmuladd": (2,), "llvm.fma": (2,)}
 """Where a sum so far may stand in what adds to it."""
 

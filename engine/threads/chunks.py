@@ -18,7 +18,7 @@ argument of the chunk: its shadow is then of one chunk at each place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -33,7 +33,8 @@ from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.locations import locate
 from irgrad.engine.ir.model import Block, ConstInt, Function, Instruction, Module, Value, const_float
 from irgrad.engine.ir.rewrite import declare
-from irgrad.engine.normalise.iterations import ITERATION, LOOP, OWN_PLACES, outline_loop
+from irgrad.engine.normalise.iterations import ITERATION, LOOP, OWN_PLACES, READ_FIRST, outline_loop
+from irgrad.engine.threads.ownership import made_of
 
 __all__ = ["CHUNKS", "SharedLoops", "never_unrolled", "share_loops", "with_chunks"]
 
@@ -77,7 +78,7 @@ def share_loops(module: Module, fn: Function, *, promised: bool = False) -> Shar
         why = _short(dependence.induction, loop)
         unsaid = "" if why else not_promised(module, loop)
         why = why or (unsaid if promised else unsaid and _carried(module, dependence, loop))
-        own: set[Value] = set() if why else _own_places(dependence, loop, promised=is_worksharing(module, loop))
+        said: dict[Value, str] = {} if why else _said(dependence, loop, promised=is_worksharing(module, loop))
         number = len(shared)
         names = f"{fn.name}.turn.{number}", f"{fn.name}.turns.{number}"
         why = why or outline_loop(module, fn, loop, *names)
@@ -85,7 +86,7 @@ def share_loops(module: Module, fn: Function, *, promised: bool = False) -> Shar
             others.append(f"{place}: {why}")
             work = [*loop.children, *work]
             continue
-        _chunked(module, fn, number, own)
+        _chunked(module, fn, number, said)
         shared.append(place)
         left = {id(loop.header) for loop in work}  # the analyses are those of the function before
         work = [other for other in get(Loops, fn).all if id(other.header) in left]
@@ -127,20 +128,56 @@ def _carried(module: Module, dependence: Dependence, loop: Loop) -> str:
 # -- whose memory -----------------------------------------------------------------------------------------------------
 
 
-def _own_places(dependence: Dependence, loop: Loop, *, promised: bool) -> set[Value]:
-    """The addresses from outside through which different iterations touch different places only."""
+def _said(dependence: Dependence, loop: Loop, *, promised: bool) -> dict[Value, str]:
+    """What is to be said of addresses from outside: that different iterations touch different places through them, that
+    none reads through them what it has written."""
     pointers, every = dependence.pointers, dependence.accesses(loop)
     outside = dict.fromkeys(
         value for block in loop.blocks for instr in block.instructions for value in instr.operands
         if value.type.is_ptr and not (isinstance(value, Instruction) and loop.contains(value.block))
     )  # fmt: skip
     if len(every) > _COMPARED:
-        return set()
-    found: set[Value] = set()
+        return {}
+    found: dict[Value, str] = {}
     for value in outside:
         objects = pointers.expand(pointers.of(value))
-        if objects and _apart(dependence, loop, [a for a in every if a.objects & objects], promised=promised):
-            found.add(value)
+        rows = [a for a in every if a.objects & objects]
+        words = [OWN_PLACES] if objects and _apart(dependence, loop, rows, promised=promised) else []
+        words += [READ_FIRST] if objects and _read_first(dependence, loop, value, every) else []
+        if words:
+            found[value] = " ".join(words)
+    return found
+
+
+def _read_first(dependence: Dependence, loop: Loop, value: Value, every: Sequence[Access]) -> bool:
+    """Whether nothing that is read through an address may have been written before in the same iteration."""
+    reads = [a for a in every if a.pointer is None or (not a.writes and made_of(a.pointer) is value)]
+    stores = [a for a in every if a.writes]
+    for store in stores:
+        behind: set[Block] | None = None
+        for read in reads:
+            if dependence.relation(loop, store, read).never:
+                continue
+            behind = _behind(loop, store.instr) if behind is None else behind
+            first, second = store.instr, read.instr
+            block = first.block
+            assert block is not None and second.block is not None
+            later = second.block is block and block.instructions.index(second) >= block.instructions.index(first)
+            if later or second.block in behind:
+                return False
+    return True
+
+
+def _behind(loop: Loop, instr: Instruction) -> set[Block]:
+    """The blocks that an iteration may come to after that of an instruction."""
+    assert instr.block is not None
+    found: set[Block] = set()
+    work = [instr.block]
+    while work:
+        for block in work.pop().successors:
+            if loop.contains(block) and block is not loop.header and block not in found:
+                found.add(block)
+                work.append(block)
     return found
 
 
@@ -155,7 +192,7 @@ def _apart(dependence: Dependence, loop: Loop, rows: Sequence[Access], *, promis
 # -- the functions ----------------------------------------------------------------------------------------------------
 
 
-def _chunked(module: Module, fn: Function, number: int, own: set[Value]) -> None:
+def _chunked(module: Module, fn: Function, number: int, said: Mapping[Value, str]) -> None:
     """The loop that calls iterations becomes one that calls chunks."""
     turn, turns = (module.functions.pop(f"{fn.name}.{word}.{number}") for word in ("turn", "turns"))
     count = len(turn.args)
@@ -172,8 +209,8 @@ def _chunked(module: Module, fn: Function, number: int, own: set[Value]) -> None
     for call in [i for i in fn.instructions() if i.is_call and i.callee is turns]:
         call.operands = [runner if o is turns else o for o in call.operands]
         for argument, value in zip(chunk.args[1:], call.args, strict=False):
-            if value in own:
-                argument.attrs = OWN_PLACES
+            if value in said:
+                argument.attrs = said[value]
 
 
 def _function(module: Module, name: str, ret: ty.Type, params: Sequence[ty.Type]) -> Function:

@@ -3,21 +3,24 @@
 Memory may be an iteration's own across its two sweeps. The primal sweep, `X.aug.NAME`, keeps what the reverse sweep,
 `X.rev.NAME`, reads in records: it allocates and returns them, and the other gets them as its last arguments. Addresses
 in a record that lead to memory which the first sweep has allocated, and which it stores nowhere but in records, are
-known to that iteration alone: what its reverse sweep writes there meets no other iteration.
+known to that iteration alone: what its reverse sweep writes there meets no other iteration. Addresses in a record that
+lead to memory behind an argument become distances from it (`keep_distances`), so that they are known to lead there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Argument, ConstInt, ConstUndef, Function, Instruction, Module, Value
 from irgrad.engine.ir.opcodes import having, of_kind
+from irgrad.engine.ir.rewrite import replace_uses
 from irgrad.engine.ir.uses import Uses, uses_of
 from irgrad.engine.normalise.iterations import ITERATION
 from irgrad.rules.effects import facts
 
-__all__ = ["UNKNOWN", "base_of", "made_of", "own_addresses", "root_of"]
+__all__ = ["UNKNOWN", "base_of", "keep_distances", "made_of", "own_addresses", "root_of"]
 
 _SAME = having("same_memory")
 _PRIMAL, _REVERSE = ".aug.", ".rev."
@@ -59,6 +62,13 @@ def _allocates(instr: Instruction) -> bool:
 def own_addresses(module: Module) -> set[Value]:
     """Addresses that reverse sweeps of iterations load from their records and that lead to memory of their own."""
     found: set[Value] = set()
+    for fn, primal, calls in _sweeps(module):
+        found |= _from_records(fn, primal, calls)
+    return found
+
+
+def _sweeps(module: Module) -> Iterator[tuple[Function, Function, list[Instruction]]]:
+    """The reverse sweeps of iterations, each with its primal sweep and its calls."""
     calls: dict[str, list[Instruction]] = {}
     for fn in module.functions.values():
         for instr in fn.instructions():
@@ -69,22 +79,78 @@ def own_addresses(module: Module) -> set[Value]:
         while mark:  # of a derivative of a derivative either one may be the iteration's
             primal = module.functions.get(f"{before}{_PRIMAL}{behind}")
             if ITERATION in behind and primal is not None and primal.blocks:
-                found |= _from_records(fn, primal, calls.get(name, []))
+                yield fn, primal, calls.get(name, [])
             before, mark, more = before.rpartition(_REVERSE)
             behind = f"{more}{_REVERSE}{behind}"
-    return found
 
 
 def _from_records(fn: Function, primal: Function, calls: list[Instruction]) -> set[Value]:
     records = _records(primal)
+    given = _given(fn, records, calls)
+    own = _own_offsets(primal, records) if given else set()
+    loads = (i for i in fn.instructions() if i.opcode == "load" and i.type.is_ptr)
+    return {i for i in loads if (place := _place(i.operands[0])) is not None and place[0] in given and place[1] in own}
+
+
+def _given(fn: Function, records: list[Value], calls: list[Instruction]) -> set[Value]:
+    """The arguments of a reverse sweep that are the records of its primal sweep."""
     first = len(fn.args) - len(records)
-    given = set(fn.args[first:])
     kept = [value for call in calls for value in call.args[first:]]  # what the loop has kept of the primal sweep
     if not kept or not all(isinstance(v, Instruction) and v.opcode == "load" and v.type.is_ptr for v in kept):
         return set()
-    own = _own_offsets(primal, records)
-    loads = (i for i in fn.instructions() if i.opcode == "load" and i.type.is_ptr)
-    return {i for i in loads if (place := _place(i.operands[0])) is not None and place[0] in given and place[1] in own}
+    return set(fn.args[first:])
+
+
+def keep_distances(module: Module) -> None:
+    """Addresses in memory behind an argument that a primal sweep keeps for its reverse sweep are kept as distances from
+    that argument: the reverse sweep is known to go to the same memory then, wherever that is."""
+    for fn, primal, calls in _sweeps(module):
+        records = _records(primal)
+        given = _given(fn, records, calls)
+        own = _own_addresses_of(fn, given, _own_offsets(primal, records)) if given else {}
+        for offset, loads in own.items():
+            places = {(record, offset) for record in records}
+            memory = {source for store in primal.instructions()
+                      if store.opcode == "store" and _place(store.operands[1]) in places
+                      for source in _sources(store.operands[0])}  # fmt: skip
+            stores = [i for i in primal.instructions() if i.opcode == "store" and made_of(i.operands[1]) in memory]
+            read = [i for i in fn.instructions() if i.opcode == "load" and made_of(i.operands[0]) in loads]
+            if any(i.opcode == "load" and made_of(i.operands[0]) in memory for i in primal.instructions()):
+                continue
+            _as_distances(fn, stores, read)
+
+
+def _own_addresses_of(fn: Function, given: Collection[Value], own: Collection[int]) -> dict[int, set[Value]]:
+    """What a reverse sweep loads from its records where they have addresses of its own memory, by offset."""
+    found: dict[int, set[Value]] = {}
+    for load in fn.instructions():
+        place = _place(load.operands[0]) if load.opcode == "load" and load.type.is_ptr else None
+        if place is not None and place[0] in given and place[1] in own:
+            found.setdefault(place[1], set()).add(load)
+    return found
+
+
+def _as_distances(fn: Function, stores: list[Instruction], loads: list[Instruction]) -> None:
+    """Store distances in place of addresses that are all made of one argument."""
+    roots = {made_of(store.operands[0]) if store.operands[0].type.is_ptr else None for store in stores}
+    root = next(iter(roots)) if len(roots) == 1 else None
+    if not isinstance(root, Argument) or root.index >= len(fn.args) or not all(load.type.is_ptr for load in loads):
+        return
+    twin = fn.args[root.index]
+    if not twin.type.is_ptr:
+        return
+    for store in stores:
+        assert store.block is not None
+        at = Builder(store.block, store.block.instructions.index(store))
+        both = [at.cast("ptrtoint", value, ty.I64) for value in (store.operands[0], root)]
+        store.operands[0] = at.sub(both[0], both[1], ())
+    for load in loads:
+        assert load.block is not None
+        at = Builder(load.block, load.block.instructions.index(load))
+        distance = at.load(ty.I64, load.operands[0], load.align)
+        address = at.gep(ty.I8, twin, distance, flags=())
+        load.block.instructions.remove(load)
+        replace_uses(fn, {load: address})
 
 
 def _records(primal: Function) -> list[Value]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from irgrad.engine.analyses.control.promises import WORKSHARING, worksharing_loops
-from irgrad.engine.codegen.team import RUN, team_text
+from irgrad.engine.codegen.team import RUN, pages_text, team_text
 from irgrad.engine.ir.model import Function, GlobalVariable
 from irgrad.engine.ir.text.entities import restrict
 from irgrad.engine.ir.text.outline import calls_of, function_bodies, outline
@@ -173,6 +173,8 @@ def linked_team(text: str) -> str:
     """The program with the team that its jobs ask for; one for all objects of a program."""
     if f"@{RUN}(" not in text or _OWN.search(text):
         return text
+    if "@irgrad_team_extent(" in text:
+        text = str(_together(text, pages_text()))
     module = _together(text, _OWN.sub(f"define linkonce_odr hidden ptr @{RUN}(", team_text()))
     result = str(module)
     module.close()

@@ -24,9 +24,9 @@ from irgrad.engine.ir.locations import locate
 from irgrad.engine.ir.model import Argument, Block, Function, Instruction, Module, Value, is_zero
 from irgrad.engine.ir.opcodes import PASSES_ON
 from irgrad.engine.ir.uses import Uses, uses_of
-from irgrad.engine.normalise.iterations import ITERATION, LOOP, OWN_PLACES
+from irgrad.engine.normalise.iterations import ITERATION, LOOP, OWN_PLACES, READ_FIRST
 from irgrad.engine.threads.chunks import never_unrolled
-from irgrad.engine.threads.ownership import made_of, own_addresses, root_of
+from irgrad.engine.threads.ownership import keep_distances, made_of, own_addresses, root_of
 from irgrad.rules.effects import facts
 
 __all__ = ["ADDED", "INLINED", "MIXED", "REFUSED", "WRITTEN", "added_type", "mark_shadows"]
@@ -63,6 +63,7 @@ def mark_shadows(text: str, root: str) -> str:
     code = Code(text, roots=[root])
     run_passes(PROMOTE, code, Settings((root,)))
     module = code.model
+    keep_distances(module)
     own = own_addresses(module)
     known: dict[Function, _Found] = {}
     for name, fn in module.functions.items():
@@ -91,10 +92,11 @@ def _mark(module: Module, fn: Function, found: _Found) -> None:
         kinds = found.added.get(n, set())
         if not kinds or OWN_PLACES in argument.attrs:
             continue
+        first = f" {READ_FIRST}" if READ_FIRST in argument.attrs else ""
         if n in found.other or len(kinds) > 1:
             argument.attrs = MIXED
         else:
-            argument.attrs = f'{ADDED}"="{next(iter(kinds))}"'
+            argument.attrs = f'{ADDED}"="{next(iter(kinds))}"{first}'
     for n in found.written - found.added.keys():
         fn.args[n].attrs = f"{fn.args[n].attrs} {WRITTEN}".strip()
     fn.tail = "noinline nounwind"
@@ -138,7 +140,9 @@ def _access(
 
     if instr.opcode == "store":
         _escapes(found, instr.operands[0])
-        if _old_of(block, instr, uses) is not None:
+        kind = instr.operands[0].type.scalar
+        even = not instr.align or instr.align >= ty.size_of(kind)  # other numbers lie across its bounds
+        if even and _old_of(block, instr, uses) is not None:
             added(instr.operands[1], str(instr.operands[0].type.scalar))
         else:
             other(instr.operands[1], writes=True)

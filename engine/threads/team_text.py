@@ -38,7 +38,8 @@ class Job:
     """A loop of chunks.
 
     given: types of what each chunk gets behind its number; sums: of what chunks add up; rooms: see there; arena: which
-    argument of a chunk is the call's arena, -1 for none; guarded: chunks may fail
+    argument of a chunk is the call's arena, -1 for none; guarded: chunks may fail; pages: how many bytes lie behind the
+    addresses of rooms is asked for when the job runs, and the memory of chunks is that of `pages.ll`
     """
 
     name: str
@@ -47,6 +48,7 @@ class Job:
     rooms: list[Room]
     arena: int = -1
     guarded: bool = False
+    pages: bool = False
 
 
 def job_text(job: Job) -> str:
@@ -54,8 +56,9 @@ def job_text(job: Job) -> str:
     context = _Context(job)
     texts = [_runner(job, context), _part(job, context)]
     if job.rooms:
-        texts.append(_fold(job, context))
-    return "".join(texts) + _DECLARATIONS + (_OF_TAPES if job.guarded else "")
+        texts.append(_fold_pages(job, context) if job.pages else _fold(job, context))
+    more = (_OF_TAPES if job.guarded else "") + (_OF_PAGES if job.pages else "")
+    return "".join(texts) + _DECLARATIONS + more
 
 
 _DECLARATIONS = f"""
@@ -63,6 +66,13 @@ declare ptr @{RUN}(ptr, ptr, i64, i64)
 declare noalias ptr @malloc(i64)
 declare void @free(ptr)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+"""
+_OF_PAGES = """
+declare i64 @irgrad_team_extent(ptr, ptr)
+declare ptr @irgrad_team_pages(i64)
+declare ptr @irgrad_team_touched(ptr, i64)
+declare void @irgrad_team_pages_free(ptr, i64, ptr)
+declare void @irgrad_team_add(ptr, ptr, i64, i64, i64, i64, i64, ptr, i64)
 """
 _OF_TAPES = """
 declare ptr @irgrad.tape.child(ptr, i64)
@@ -106,12 +116,19 @@ entry:
 """]  # fmt: skip
     for n, kind in enumerate(job.given):
         rows.append(context.at(f"gp{n}", n) + f"  store {kind} %g{n}, ptr %gp{n}\n")
-    rows.append(_prepared(job, context) if job.rooms else "  br label %prepared\nprepared:\n")
+    prepared = _prepared_pages if job.pages else _prepared
+    rows.append(prepared(job, context) if job.rooms else "  br label %prepared\nprepared:\n")
     rows.append(_arenas(job, context))
-    rows.append("  %threads = load i64, ptr @irgrad.team.threads\n")
+    if job.rooms and job.pages:  # without memory of their own, one chunk after the other adds to the arrays
+        rows.append("  %wanted = load i64, ptr @irgrad.team.threads\n"
+                    "  %threads = select i1 %alone, i64 1, i64 %wanted\n")  # fmt: skip
+    else:
+        rows.append("  %threads = load i64, ptr @irgrad.team.threads\n")
     rows.append(f"  %failure = call ptr @{RUN}(ptr @{job.name}.part, ptr %context, i64 %count, i64 %threads)\n")
     rows.append(_failed(job) if job.guarded else "  br label %through\nthrough:\n")
-    if job.rooms:
+    if job.rooms and job.pages:
+        rows.append(_added_pages(job, context))
+    elif job.rooms:
         rows.append(f"""
   %small = icmp ult i64 %total{len(job.rooms) - 1}, {_LARGE}
   %hands = select i1 %small, i64 1, i64 %threads
@@ -123,7 +140,7 @@ entry:
   call void @free(ptr %memory)
 """)
     rows.append(_summed(job, context))
-    if job.rooms and not job.guarded:
+    if job.rooms and not job.guarded and not job.pages:
         rows.append("declare void @llvm.trap() noreturn\n")
     return "".join(rows)
 
@@ -161,6 +178,87 @@ prepared:
     return "".join(rows)
 
 
+def _prepared_pages(job: Job, context: _Context) -> str:
+    """The same where nobody knows how much lies behind the addresses: as much as can be written to, for each chunk."""
+    rows, total, good = ["  %lows = alloca ptr\n"], "0", "true"
+    for room in job.rooms:
+        n, mask = room.number, 7 if room.kind == "double" else 3
+        rows.append(f"""
+  store ptr %base{n}, ptr %lows
+  %extent{n} = call i64 @irgrad_team_extent(ptr %base{n}, ptr %lows)
+  %low{n} = load ptr, ptr %lows
+{context.at(f"r{n}.0", context.room + 3 * n)}  store ptr %low{n}, ptr %r{n}.0
+{context.at(f"r{n}.1", context.room + 3 * n + 1)}  store i64 %extent{n}, ptr %r{n}.1
+{context.at(f"r{n}.2", context.room + 3 * n + 2)}  store i64 {total}, ptr %r{n}.2
+  %total{n} = add i64 {total}, %extent{n}
+  %at{n} = ptrtoint ptr %base{n} to i64
+  %beside{n} = and i64 %at{n}, {mask}
+  %even{n} = icmp eq i64 %beside{n}, 0
+  %known{n} = icmp ne i64 %extent{n}, 0
+  %both{n} = and i1 %even{n}, %known{n}
+  %good{n} = and i1 {good}, %both{n}
+""")
+        total, good = f"%total{n}", f"%good{n}"
+    rows.append(f"""
+{context.at("bp", context.bytes)}  store i64 {total}, ptr %bp
+  %together = mul i64 {total}, %count
+  %all = select i1 {good}, i64 %together, i64 0
+  %memory = call ptr @irgrad_team_pages(i64 %all)
+{context.at("mp", context.memory)}  store ptr %memory, ptr %mp
+  %alone = icmp eq ptr %memory, null
+  br label %prepared
+prepared:
+""")
+    return "".join(rows)
+
+
+def _added_pages(job: Job, context: _Context) -> str:
+    """What the chunks have added in their own memory is added to the arrays."""
+    return f"""
+  br i1 %alone, label %added, label %own
+own:
+  %touched = call ptr @irgrad_team_touched(ptr %memory, i64 %all)
+{context.at("ap", context.arenas)}  store ptr %touched, ptr %ap
+{context.at("cp", context.arenas, "1")}  %copies = inttoptr i64 %count to ptr
+  store ptr %copies, ptr %cp
+  %unused = call ptr @{RUN}(ptr @{job.name}.fold, ptr %context, i64 {_CHUNKS}, i64 %threads)
+  call void @irgrad_team_pages_free(ptr %memory, i64 %all, ptr %touched)
+  br label %added
+added:
+"""
+
+
+def _fold_pages(job: Job, context: _Context) -> str:
+    """Piece p of the pages behind each address."""
+    rows = [f"""
+define internal ptr @{job.name}.fold(ptr %context, i64 %p) noinline nounwind {{
+entry:
+{context.at("ap", context.arenas)}  %touched = load ptr, ptr %ap
+{context.at("cp", context.arenas, "1")}  %copies = load ptr, ptr %cp
+  %count = ptrtoint ptr %copies to i64
+{context.at("bp", context.bytes)}  %bytes = load i64, ptr %bp
+{context.at("mp", context.memory)}  %memory = load ptr, ptr %mp
+  %p1 = add i64 %p, 1
+"""]
+    for room in job.rooms:
+        n, single = room.number, int(room.kind == "float")
+        pages = f"i64 %low{n}, i64 %high{n}, ptr %touched, i64 %offset{n}"
+        rows.append(f"""
+{context.at(f"rb{n}", context.room + 3 * n)}  %base{n} = load ptr, ptr %rb{n}
+{context.at(f"re{n}", context.room + 3 * n + 1)}  %extent{n} = load i64, ptr %re{n}
+{context.at(f"ro{n}", context.room + 3 * n + 2)}  %offset{n} = load i64, ptr %ro{n}
+  %pages{n} = lshr i64 %extent{n}, 12
+  %l{n} = mul i64 %pages{n}, %p
+  %low{n} = udiv i64 %l{n}, {_CHUNKS}
+  %h{n} = mul i64 %pages{n}, %p1
+  %high{n} = udiv i64 %h{n}, {_CHUNKS}
+  %own{n} = getelementptr i8, ptr %memory, i64 %offset{n}
+  call void @irgrad_team_add(ptr %base{n}, ptr %own{n}, i64 %bytes, i64 %count, i64 {single}, {pages})
+""")
+    rows.append("  ret ptr null\n}\n")
+    return "".join(rows)
+
+
 def _arenas(job: Job, context: _Context) -> str:
     """An arena for each chunk."""
     if job.arena < 0:
@@ -182,6 +280,8 @@ def _failed(job: Job) -> str:
     places = "".join(f"  %fp{n} = getelementptr i64, ptr %failure, i64 {n}\n" for n in range(5))
     words = "".join(f"  %f{n} = load i64, ptr %fp{n}\n" for n in range(5))
     free = "  call void @free(ptr %memory)\n" if job.rooms else ""
+    if job.rooms and job.pages:  # of no bytes it does nothing
+        free = "  call void @irgrad_team_pages_free(ptr %memory, i64 %all, ptr null)\n"
     return f"""  %well = icmp eq ptr %failure, null
   br i1 %well, label %through, label %failed
 failed:
@@ -203,9 +303,10 @@ def _summed(job: Job, context: _Context) -> str:
     if not job.sums:
         return "  ret void\n}\n"
     whole = len(job.sums) == 1
-    rows = ["  br label %sum\nsum:\n  %k = phi i64 [ 0, %through ], [ %knext, %sum ]\n"]
+    before = "added" if job.rooms and job.pages else "through"
+    rows = [f"  br label %sum\nsum:\n  %k = phi i64 [ 0, %{before} ], [ %knext, %sum ]\n"]
     for n, kind in enumerate(job.sums):
-        rows.append(f"  %t{n} = phi {kind} [ %s{n}, %through ], [ %n{n}, %sum ]\n")
+        rows.append(f"  %t{n} = phi {kind} [ %s{n}, %{before} ], [ %n{n}, %sum ]\n")
     rows.append(context.at("rp", context.results, "%k") + f"  %got = load {context.result}, ptr %rp\n")
     for n, kind in enumerate(job.sums):
         part = "%got" if whole else f"%p{n}"
@@ -236,18 +337,22 @@ def _part(job: Job, context: _Context) -> str:
         rows.append(f"  %g{n} = load {kind}, ptr %p{n}\n")
         values.append(f"{kind} %g{n}")
     if job.rooms:
+        clear = "" if job.pages else "  call void @llvm.memset.p0.i64(ptr %own, i8 0, i64 %bytes, i1 false)\n"
         rows.append(f"""{context.at("bp", context.bytes)}  %bytes = load i64, ptr %bp
 {context.at("mp", context.memory)}  %memory = load ptr, ptr %mp
   %skip = mul i64 %c, %bytes
   %own = getelementptr i8, ptr %memory, i64 %skip
-  call void @llvm.memset.p0.i64(ptr %own, i8 0, i64 %bytes, i1 false)
-""")
+{clear}""")
+        if job.pages:
+            rows.append("  %alone = icmp eq ptr %memory, null\n")
     for room in job.rooms:
         n = room.number
         rows.append(f"""{context.at(f"rb{n}", context.room + 3 * n)}  %base{n} = load ptr, ptr %rb{n}
 {context.at(f"ro{n}", context.room + 3 * n + 2)}  %offset{n} = load i64, ptr %ro{n}
-  %own{n} = getelementptr i8, ptr %own, i64 %offset{n}
+  %{"its" if job.pages else "own"}{n} = getelementptr i8, ptr %own, i64 %offset{n}
 """)
+        if job.pages:
+            rows.append(f"  %own{n} = select i1 %alone, ptr %base{n}, ptr %its{n}\n")
         values += [f"ptr %base{n}", f"ptr %own{n}"]
     call = f"call {context.result} @{job.name}.chunk({', '.join(values)})\n"
     if job.sums:

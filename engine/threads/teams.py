@@ -23,7 +23,7 @@ from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.locations import locate
 from irgrad.engine.ir.model import Argument, ConstInt, Function, Instruction, Module, Value
 from irgrad.engine.ir.text.entities import joined
-from irgrad.engine.normalise.iterations import ITERATION, outline_loop
+from irgrad.engine.normalise.iterations import ITERATION, READ_FIRST, outline_loop
 from irgrad.engine.normalise.repeatable import Bytes, emit_bytes
 from irgrad.engine.runtime.helpers import uses_tape
 from irgrad.engine.threads.ownership import UNKNOWN, made_of, root_of
@@ -73,7 +73,7 @@ def with_teams(
             if why:
                 made.others.append(f"{place}: {why}")
                 continue
-            job = _job(module, fn, module.functions[root], number, bytes_of, guarded=uses_tape(text))
+            job = _job(module, fn, module.functions[root], number, bytes_of, guarded=uses_tape(text), pages=automatic)
             if isinstance(job, str):  # the loop stays, as a function
                 made.others.append(f"{place}: {job}")
                 continue
@@ -131,8 +131,9 @@ def _unnumbered(fn: Function, loop: Loop) -> str:
 
 
 def _job(
-    module: Module, fn: Function, root: Function, number: int, bytes_of: Sequence[Bytes | None], *, guarded: bool
-) -> Job | str:
+    module: Module, fn: Function, root: Function, number: int, bytes_of: Sequence[Bytes | None], *, guarded: bool,
+    pages: bool,
+) -> Job | str:  # fmt: skip
     """The job of a loop that was outlined; or why it cannot be one."""
     name = f"{TEAM}{number}"
     runner, chunk = module.functions[name], module.functions[f"{name}.chunk"]
@@ -143,14 +144,19 @@ def _job(
         return shared
     rooms: dict[Value, Room] = {}
     sizes: list[tuple[Value, Value]] = []
+    by_pages = False
     for argument, kind in shared:
         memory = root_of(call.args[argument.index])
         if memory not in rooms:
             size = _bytes(fn, root, memory, bytes_of)
-            if size is None:
+            if size is None and not pages:
                 return "the bytes of an array that its reverse sweep adds to are not known"
+            if size is None and (memory is UNKNOWN or not _read_first(chunk, argument)):
+                return ("an array that its reverse sweep adds to may be one that an iteration writes to before it "
+                        "reads it; read it into variables first")
+            by_pages = by_pages or size is None
             rooms[memory] = Room(kind, len(rooms))
-            sizes.append((memory, size(call)))
+            sizes.append((memory, size(call) if size is not None else ConstInt(ty.I64, 0)))
         elif rooms[memory].kind != kind:
             return "its reverse sweep adds floats of two types to one array"
     why = _conflict(call, chunk, rooms)
@@ -162,7 +168,7 @@ def _job(
     _redirect(chunk, call, shared, rooms, arena)
     sums = [a.type for a in runner.args[count:]]
     _extend(runner, call, sizes)
-    return Job(name, [a.type for a in chunk.args[1:count]], sums, list(rooms.values()), arena, guarded=guarded)
+    return Job(name, [a.type for a in chunk.args[1:count]], sums, list(rooms.values()), arena, guarded, by_pages)
 
 
 def _shared(chunk: Function) -> list[tuple[Argument, str]] | str:
@@ -181,6 +187,14 @@ def _shared(chunk: Function) -> list[tuple[Argument, str]] | str:
             if found.setdefault(base, kind) != kind:
                 return "its reverse sweep adds floats of two types to one array"
     return list(found.items())
+
+
+def _read_first(chunk: Function, argument: Argument) -> bool:
+    """Whether iterations read what is behind an argument of a job's chunk, if they write it, before that."""
+    rows = [(operand, inner) for call, callee in _calls(chunk)
+            for operand, inner in zip(call.args, callee.args, strict=False)]  # fmt: skip
+    return all(READ_FIRST in inner.attrs for operand, inner in rows
+               if ADDED in inner.attrs and made_of(operand) is argument)  # fmt: skip
 
 
 def _calls(chunk: Function) -> list[tuple[Instruction, Function]]:

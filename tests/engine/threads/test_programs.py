@@ -84,24 +84,53 @@ def test_the_same_bits_on_any_number_of_threads(tmp_path: Path, level: str) -> N
     assert results[4][1] == "1\n"  # iterations ran on other threads than the one that called
 
 
-def test_a_loop_that_stays_with_one_thread_is_told(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    body = """
-      #pragma omp parallel for
-      for (long i = 0; i < n; i++) y[i] = x[at[i]] * x[at[i]];
-    """
-    source = f"""{HEAD}
-    void f(const double *x, const long *at, double *y, long n) {{ {body} }}
-    int main(void) {{
-      double x[3] = {{1, 2, 3}}, dx[3] = {{0}}, y[40], dy[40];
-      long at[40];
-      for (int i = 0; i < 40; i++) at[i] = i % 3, dy[i] = 1;
-      __enzyme_autodiff((void *)f, enzyme_dup, x, dx, enzyme_const, at, enzyme_dup, y, dy, 40L);
-      printf("%g %g %g", dx[0], dx[1], dx[2]);
-    }}
-    """
-    program = _built(tmp_path, source, "-fopenmp")
-    assert _run(program, 4)[0] == "28 52 78"
-    assert "a loop of a derivative of `f` runs on one thread" in capfd.readouterr().err
+GATHERS = HEAD + r"""
+void f(const double *x, const float *w, const long *at, double *y, long n) {
+  #pragma omp parallel for
+  for (long i = 0; i < n; i++) y[i] = x[at[i]] * x[at[i] / 2] * w[i % 3] + sin(x[i % 5]);
+}
+double inside(const double *p, double *q, long n) {
+  double s = 0;
+  #pragma omp parallel for reduction(+ : s)
+  for (long i = 0; i < n; i++) { for (int k = 0; k < 2; k++) q[i] = sin(p[i]) * (k + 1); s += q[i] * p[i]; }
+  return s;
+}
+int main(int argc, char **argv) {
+  long n = 30000;
+  double *x = malloc(n * 8), *dx = calloc(n, 8), *y = malloc(n * 8), *dy = malloc(n * 8);
+  float w[3] = {1, 2, 3}, dw[3] = {0};
+  long *at = malloc(n * sizeof *at);
+  for (long i = 0; i < n; i++) x[i] = sin(i), at[i] = i * i % 1000, dy[i] = 1;
+  __enzyme_autodiff((void *)f, enzyme_dup, x, dx, enzyme_dup, w, dw, enzyme_const, at, enzyme_dup, y, dy, n);
+  show(dx, n);
+  double total = 0;
+  for (long i = 0; i < n; i++) total += dx[i] * cos(i);
+  double *q = argc > 1 ? x : y, *dq = argc > 1 ? dx : dy;
+  for (long i = 0; i < n; i++) dx[i] = dy[i] = 0;
+  __enzyme_autodiff((void *)inside, enzyme_dup, x, dx, enzyme_dup, q, dq, n);
+  show(dx, n);
+  printf("\n");
+  for (long i = 0; i < n; i++) total += dx[i] * sin(2 * i);
+  printf("%.9g %.5g %.5g %.5g", total, dw[0], dw[1], dw[2]);
+}
+"""
+
+
+def test_what_several_chunks_add_to_behind_pointers(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    plain = _built(tmp_path, GATHERS)
+    expected = [subprocess.run([plain, *more], capture_output=True, text=True, check=True).stdout.splitlines()[1]
+                for more in ([], ["same"])]  # fmt: skip
+    capfd.readouterr()
+    program = _built(tmp_path, GATHERS, "-fopenmp")
+    said = capfd.readouterr().err
+    # q may be p: then an iteration reads what it has written, and its adjoint may not be added elsewhere
+    assert "of `f`" not in said
+    assert "a loop of a derivative of `inside` runs on one thread" in said
+    assert "read it into variables first" in said
+    for number, more in enumerate(([], ["same"])):
+        found = {subprocess.run([program, *more], env={**os.environ, "OMP_NUM_THREADS": threads}, capture_output=True,
+                                text=True, check=True).stdout for threads in ("1", "2", "16")}  # fmt: skip
+        assert [row.splitlines()[1] for row in found] == [expected[number]]
 
 
 def test_programs_without_openmp_are_left_as_they_are() -> None:

@@ -1,0 +1,266 @@
+; Copies of memory whose size nobody knows, for the adjoints that chunks of a loop add to it.
+;
+;     i64 irgrad_team_extent(ptr address, ptr low)   bytes around an address that can be written to, without a gap, and
+;                                                    where they begin; 0 where the system does not say
+;     ptr irgrad_team_pages(i64 bytes)               zeros, which take room where they are written to; null: there are none
+;     ptr irgrad_team_touched(ptr memory, i64 bytes) a byte for each of its pages: bit 0, it has been written to. Null: all
+;     void irgrad_team_pages_free(ptr memory, i64 bytes, ptr touched)
+;     void irgrad_team_add(ptr low, ptr own, i64 stride, i64 copies, i64 single, i64 first, i64 last, ptr touched,
+;                          i64 offset)               to each number of some pages what the copies have for it is added, in
+;                                                    their order, where that is not zero: the rest may be no number
+;
+; Copy c of what lies from `low` on begins at own + c stride, a multiple of pages, which is offset + c stride of all that
+; `touched` tells of. single: the numbers are floats, not doubles. Pages and flags are those of Linux on x86-64.
+
+@irgrad.team.maps = private constant [16 x i8] c"/proc/self/maps\00", align 1
+
+define linkonce_odr hidden i64 @irgrad_team_extent(ptr %v0, ptr writeonly %v1) {
+v2:
+  %v3 = alloca [4096 x i8], align 16
+  %v4 = tail call i32 (ptr, i32, ...) @open(ptr nonnull @irgrad.team.maps, i32 524288)
+  %v5 = icmp slt i32 %v4, 0
+  br i1 %v5, label %v94, label %v6
+v6:
+  call void @llvm.lifetime.start.p0(ptr nonnull %v3)
+  %v7 = ptrtoint ptr %v0 to i64
+  %v8 = call i64 @read(i32 %v4, ptr nonnull %v3, i64 4096)
+  %v9 = icmp sgt i64 %v8, 0
+  br i1 %v9, label %v10, label %v82
+v10:
+  %v11 = phi i64 [ %v80, %v79 ], [ %v8, %v6 ]
+  %v12 = phi i64 [ %v71, %v79 ], [ 0, %v6 ]
+  %v13 = phi i64 [ %v72, %v79 ], [ 0, %v6 ]
+  %v14 = phi i64 [ %v73, %v79 ], [ 0, %v6 ]
+  %v15 = phi i64 [ %v74, %v79 ], [ 0, %v6 ]
+  %v16 = phi i64 [ %v75, %v79 ], [ 0, %v6 ]
+  %v17 = phi i32 [ %v76, %v79 ], [ 0, %v6 ]
+  br label %v18
+v18:
+  %v19 = phi i64 [ %v77, %v70 ], [ 0, %v10 ]
+  %v20 = phi i32 [ %v76, %v70 ], [ %v17, %v10 ]
+  %v21 = phi i64 [ %v75, %v70 ], [ %v16, %v10 ]
+  %v22 = phi i64 [ %v74, %v70 ], [ %v15, %v10 ]
+  %v23 = phi i64 [ %v73, %v70 ], [ %v14, %v10 ]
+  %v24 = phi i64 [ %v72, %v70 ], [ %v13, %v10 ]
+  %v25 = phi i64 [ %v71, %v70 ], [ %v12, %v10 ]
+  %v26 = getelementptr inbounds nuw i8, ptr %v3, i64 %v19
+  %v27 = load i8, ptr %v26, align 1
+  %v28 = icmp eq i8 %v27, 10
+  br i1 %v28, label %v70, label %v29
+v29:
+  %v30 = icmp sgt i32 %v20, 3
+  br i1 %v30, label %v70, label %v31
+v31:
+  %v32 = icmp eq i32 %v20, 0
+  %v33 = icmp eq i8 %v27, 45
+  %v34 = and i1 %v32, %v33
+  br i1 %v34, label %v70, label %v35
+v35:
+  %v36 = icmp eq i32 %v20, 1
+  %v37 = icmp eq i8 %v27, 32
+  %v38 = and i1 %v36, %v37
+  br i1 %v38, label %v70, label %v39
+v39:
+  %v40 = icmp slt i32 %v20, 2
+  br i1 %v40, label %v41, label %v56
+v41:
+  %v42 = shl i64 %v25, 4
+  %v43 = sext i8 %v27 to i64
+  %v44 = add i8 %v27, -48
+  %v45 = icmp ult i8 %v44, 10
+  br i1 %v45, label %v46, label %v48
+v46:
+  %v47 = add nsw i64 %v43, -48
+  br label %v53
+v48:
+  %v49 = add i8 %v27, -97
+  %v50 = icmp ult i8 %v49, 6
+  %v51 = add nsw i64 %v43, -87
+  %v52 = select i1 %v50, i64 %v51, i64 -1
+  br label %v53
+v53:
+  %v54 = phi i64 [ %v47, %v46 ], [ %v52, %v48 ]
+  %v55 = add i64 %v54, %v42
+  br label %v70
+v56:
+  %v57 = icmp eq i32 %v20, 2
+  br i1 %v57, label %v70, label %v58
+v58:
+  %v59 = icmp eq i8 %v27, 119
+  br i1 %v59, label %v60, label %v66
+v60:
+  %v61 = icmp eq i64 %v24, %v21
+  br i1 %v61, label %v70, label %v62
+v62:
+  %v63 = icmp ule i64 %v22, %v7
+  %v64 = icmp ugt i64 %v21, %v7
+  %v65 = select i1 %v63, i1 %v64, i1 false
+  br i1 %v65, label %v82, label %v70
+v66:
+  %v67 = icmp ule i64 %v22, %v7
+  %v68 = icmp ugt i64 %v21, %v7
+  %v69 = select i1 %v67, i1 %v68, i1 false
+  br i1 %v69, label %v82, label %v70
+v70:
+  %v71 = phi i64 [ 0, %v18 ], [ %v25, %v56 ], [ %v25, %v35 ], [ %v55, %v53 ], [ 0, %v31 ], [ %v25, %v29 ], [ %v25, %v66 ], [ %v25, %v60 ], [ %v25, %v62 ]
+  %v72 = phi i64 [ %v24, %v18 ], [ %v24, %v56 ], [ %v24, %v35 ], [ %v24, %v53 ], [ %v25, %v31 ], [ %v24, %v29 ], [ %v24, %v66 ], [ %v21, %v60 ], [ %v24, %v62 ]
+  %v73 = phi i64 [ %v23, %v18 ], [ %v23, %v56 ], [ %v25, %v35 ], [ %v23, %v53 ], [ %v23, %v31 ], [ %v23, %v29 ], [ %v23, %v66 ], [ %v23, %v60 ], [ %v23, %v62 ]
+  %v74 = phi i64 [ %v22, %v18 ], [ %v22, %v56 ], [ %v22, %v35 ], [ %v22, %v53 ], [ %v22, %v31 ], [ %v22, %v29 ], [ 0, %v66 ], [ %v22, %v60 ], [ %v24, %v62 ]
+  %v75 = phi i64 [ %v21, %v18 ], [ %v21, %v56 ], [ %v21, %v35 ], [ %v21, %v53 ], [ %v21, %v31 ], [ %v21, %v29 ], [ 0, %v66 ], [ %v23, %v60 ], [ %v23, %v62 ]
+  %v76 = phi i32 [ 0, %v18 ], [ 3, %v56 ], [ 2, %v35 ], [ %v20, %v53 ], [ 1, %v31 ], [ %v20, %v29 ], [ 4, %v66 ], [ 4, %v60 ], [ 4, %v62 ]
+  %v77 = add nuw nsw i64 %v19, 1
+  %v78 = icmp eq i64 %v77, %v11
+  br i1 %v78, label %v79, label %v18
+v79:
+  %v80 = call i64 @read(i32 %v4, ptr nonnull %v3, i64 4096)
+  %v81 = icmp sgt i64 %v80, 0
+  br i1 %v81, label %v10, label %v82
+v82:
+  %v83 = phi i64 [ 0, %v6 ], [ %v22, %v66 ], [ %v22, %v62 ], [ %v74, %v79 ]
+  %v84 = phi i64 [ 0, %v6 ], [ %v21, %v66 ], [ %v21, %v62 ], [ %v75, %v79 ]
+  %v85 = tail call i32 @close(i32 %v4)
+  %v86 = icmp ule i64 %v83, %v7
+  %v87 = icmp ugt i64 %v84, %v7
+  %v88 = select i1 %v86, i1 %v87, i1 false
+  br i1 %v88, label %v89, label %v92
+v89:
+  %v90 = inttoptr i64 %v83 to ptr
+  store ptr %v90, ptr %v1, align 8
+  %v91 = sub i64 %v84, %v83
+  br label %v92
+v92:
+  %v93 = phi i64 [ %v91, %v89 ], [ 0, %v82 ]
+  call void @llvm.lifetime.end.p0(ptr nonnull %v3)
+  br label %v94
+v94:
+  %v95 = phi i64 [ %v93, %v92 ], [ 0, %v2 ]
+  ret i64 %v95
+}
+declare void @llvm.lifetime.start.p0(ptr)
+declare i32 @open(ptr readonly, i32, ...)
+declare i64 @read(i32, ptr, i64)
+declare void @llvm.lifetime.end.p0(ptr)
+declare i32 @close(i32)
+
+define linkonce_odr hidden ptr @irgrad_team_pages(i64 %v0) {
+entry:
+  %v2 = tail call ptr @mmap(ptr null, i64 %v0, i32 3, i32 16418, i32 -1, i64 0)
+  %v3 = icmp eq ptr %v2, inttoptr (i64 -1 to ptr)
+  %v4 = select i1 %v3, ptr null, ptr %v2
+  ret ptr %v4
+}
+declare ptr @mmap(ptr, i64, i32, i32, i32, i64)
+
+define linkonce_odr hidden ptr @irgrad_team_touched(ptr %v0, i64 %v1) {
+entry:
+  %v3 = sdiv i64 %v1, 4096
+  %v4 = add nsw i64 %v3, 1
+  %v5 = tail call noalias ptr @malloc(i64 %v4)
+  %v6 = icmp eq ptr %v5, null
+  br i1 %v6, label %v11, label %v7
+v7:
+  %v8 = tail call i32 @mincore(ptr %v0, i64 %v1, ptr nonnull %v5)
+  %v9 = icmp eq i32 %v8, 0
+  br i1 %v9, label %v11, label %v10
+v10:
+  tail call void @llvm.memset.p0.i64(ptr nonnull align 1 %v5, i8 1, i64 %v3, i1 false)
+  br label %v11
+v11:
+  ret ptr %v5
+}
+declare noalias ptr @malloc(i64)
+declare i32 @mincore(ptr, i64, ptr)
+declare void @llvm.memset.p0.i64(ptr writeonly, i8, i64, i1 immarg)
+
+define linkonce_odr hidden void @irgrad_team_pages_free(ptr %memory, i64 %bytes, ptr %touched) {
+entry:
+  %none = icmp eq ptr %memory, null
+  br i1 %none, label %done, label %some
+some:
+  %unused = tail call i32 @munmap(ptr %memory, i64 %bytes)
+  tail call void @free(ptr %touched)
+  br label %done
+done:
+  ret void
+}
+declare i32 @munmap(ptr, i64)
+declare void @free(ptr allocptr)
+
+define linkonce_odr hidden void @irgrad_team_add(ptr %v0, ptr readonly %v1, i64 %v2, i64 %v3, i64 %v4, i64 %v6, i64 %v7, ptr readonly %v8, i64 %v9) {
+entry:
+  %v12 = icmp slt i64 %v6, %v7
+  br i1 %v12, label %v13, label %v25
+v13:
+  %v15 = icmp sgt i64 %v3, 0
+  %v16 = icmp eq ptr %v8, null
+  %v17 = icmp eq i64 %v4, 0
+  br label %v18
+v18:
+  %v19 = phi i64 [ %v6, %v13 ], [ %v27, %v26 ]
+  %v20 = getelementptr i8, ptr %v8, i64 %v19
+  br i1 %v15, label %v21, label %v26
+v21:
+  %v22 = shl nsw i64 %v19, 12
+  %v23 = getelementptr i8, ptr %v0, i64 %v22
+  %v24 = getelementptr i8, ptr %v1, i64 %v22
+  br label %v29
+v25:
+  ret void
+v26:
+  %v27 = add nsw i64 %v19, 1
+  %v28 = icmp eq i64 %v27, %v7
+  br i1 %v28, label %v25, label %v18
+v29:
+  %v30 = phi i64 [ 0, %v21 ], [ %v68, %v67 ]
+  %v31 = mul nsw i64 %v30, %v2
+  br i1 %v16, label %v39, label %v32
+v32:
+  %v33 = add nsw i64 %v31, %v9
+  %v34 = sdiv i64 %v33, 4096
+  %v35 = getelementptr i8, ptr %v20, i64 %v34
+  %v36 = load i8, ptr %v35, align 1
+  %v37 = and i8 %v36, 1
+  %v38 = icmp eq i8 %v37, 0
+  br i1 %v38, label %v67, label %v39
+v39:
+  %v40 = getelementptr i8, ptr %v24, i64 %v31
+  br i1 %v17, label %v54, label %v41
+v41:
+  %v42 = phi i64 [ %v52, %v51 ], [ 0, %v39 ]
+  %v43 = getelementptr inbounds nuw i32, ptr %v40, i64 %v42
+  %v44 = load i32, ptr %v43, align 4
+  %v45 = icmp eq i32 %v44, 0
+  br i1 %v45, label %v51, label %v46
+v46:
+  %v47 = bitcast i32 %v44 to float
+  %v48 = getelementptr inbounds nuw float, ptr %v23, i64 %v42
+  %v49 = load float, ptr %v48, align 4
+  %v50 = fadd float %v49, %v47
+  store float %v50, ptr %v48, align 4
+  br label %v51
+v51:
+  %v52 = add nuw nsw i64 %v42, 1
+  %v53 = icmp eq i64 %v52, 1024
+  br i1 %v53, label %v67, label %v41
+v54:
+  %v55 = phi i64 [ %v65, %v64 ], [ 0, %v39 ]
+  %v56 = getelementptr inbounds nuw i64, ptr %v40, i64 %v55
+  %v57 = load i64, ptr %v56, align 8
+  %v58 = icmp eq i64 %v57, 0
+  br i1 %v58, label %v64, label %v59
+v59:
+  %v60 = bitcast i64 %v57 to double
+  %v61 = getelementptr inbounds nuw double, ptr %v23, i64 %v55
+  %v62 = load double, ptr %v61, align 8
+  %v63 = fadd double %v62, %v60
+  store double %v63, ptr %v61, align 8
+  br label %v64
+v64:
+  %v65 = add nuw nsw i64 %v55, 1
+  %v66 = icmp eq i64 %v65, 512
+  br i1 %v66, label %v67, label %v54
+v67:
+  %v68 = add nuw nsw i64 %v30, 1
+  %v69 = icmp eq i64 %v68, %v3
+  br i1 %v69, label %v26, label %v29
+}
