@@ -77,7 +77,8 @@ class Record:
     """Everything seen in one object."""
 
     __slots__ = (
-        "_by_period", "_cache", "_exact", "_listeners", "_seen", "_starts", "_strided", "concluded", "version", "wide",
+        "_by_period", "_cache", "_exact", "_listeners", "_lowest", "_seen", "_starts", "_strided", "concluded",
+        "version", "wide",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -85,6 +86,7 @@ class Record:
         self._strided: list[Evidence] = []
         self._seen: dict[Evidence, None] = {}
         self._by_period: dict[int, dict[int, list[Evidence]]] = {}
+        self._lowest: dict[object, Evidence] = {}  # of those that differ by multiples of their stride
         self._starts: dict[tuple[int, Kind, int, int], dict[int, int]] = {}
         self._cache: dict[tuple[Offsets, int], Layout] = {}
         self._listeners: list[Record] = []
@@ -102,12 +104,14 @@ class Record:
     def add(self, places: Offsets, kind: Kind, size: int, strength: int, concluded: bool = False) -> bool:
         """Add one piece of evidence; False when it was there."""
         item = (places, kind, size, strength)
+        if item not in self._seen:
+            item = self._covering(item)
         if item in self._seen:
             if not concluded and item in self.concluded:
                 self.concluded.discard(item)
                 self.version += 1
                 for other in self._listeners:
-                    other.add(places, kind, size, strength)
+                    other.add(*item)
             return False
         self._seen[item] = None
         if concluded:
@@ -128,6 +132,18 @@ class Record:
         for other in self._listeners:
             other.add(places, kind, size, strength, concluded)
         return True
+
+    def _covering(self, item: Evidence) -> Evidence:
+        """What claims the same at the same steps from an earlier start on, if there is any, else the same."""
+        places, *rest = item
+        if not places.stride:
+            return item
+        key = (places.start % places.stride, places.terms, places.below, *rest)
+        lowest = self._lowest.get(key)
+        if lowest is not None and lowest[0].start <= places.start:
+            return lowest
+        self._lowest[key] = item
+        return item
 
     def _dense(self, places: Offsets, kind: Kind, size: int, strength: int) -> Offsets | None:
         """All elements of an array, if with these places each was seen: by the lanes of vectors, by the copies of an

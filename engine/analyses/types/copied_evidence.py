@@ -24,7 +24,7 @@ Moved = tuple[int | Offsets, Kind, int, int, bool]
 class Copy:
     """One memcpy or memmove between objects."""
 
-    __slots__ = ("_seen", "call", "size", "source", "target")
+    __slots__ = ("_seen", "_told", "call", "size", "source", "target")
 
     def __init__(self, call: Instruction, target: Value, source: Value, size: int | None) -> None:
         self.call = call
@@ -32,6 +32,7 @@ class Copy:
         self.source = source
         self.size = size
         self._seen: dict[bool, object] = {}
+        self._told: dict[bool, tuple[Spots, set[Moved]]] = {}  # the targets, and what they were told
 
     def as_before(self, backwards: bool, state: object) -> bool:
         """Whether all was the same the last time; from now on this is the last time."""
@@ -39,17 +40,20 @@ class Copy:
         self._seen[backwards] = state
         return same
 
-    def transfer(self, origins: Spots, goals: Spots, records: Records) -> bool:
+    def transfer(self, backwards: bool, origins: Spots, goals: Spots, records: Records) -> bool:
         """Tell the goals what the origins know; False where nothing was news."""
         found: dict[Moved, None] = {}
         alike = records.alike(origins)
         for record, origin in [alike] if alike else [(records.of(bit), places) for bit, places in origins.items()]:
             found.update(dict.fromkeys(self._known(record, origin)))
+        before, told = self._told.get(backwards, (None, set[Moved]()))
+        told = told if before == goals else set()
+        self._told[backwards] = goals, told | found.keys()
         together: dict[Offsets, list[Record]] = {}
         for bit, goal in goals.items():
             together.setdefault(goal, []).append(records.of(bit))
         changed = False
-        for distance, kind, length, strength, concluded in found:
+        for distance, kind, length, strength, concluded in (item for item in found if item not in told):
             for goal, held in together.items():
                 there = _there(goal, distance)
                 for one in held:

@@ -395,7 +395,7 @@ class MemoryTypes:
         source, target = (copy.target, copy.source) if backwards else (copy.source, copy.target)
         origins, goals = self._places(source), self._places(target)
         known = copy.as_before(backwards, (origins, goals, self._records.versions(origins)))
-        return not known and copy.transfer(origins, goals, self._records)
+        return not known and copy.transfer(backwards, origins, goals, self._records)
 
     def _longest(self, objects: Iterable[int]) -> int:
         """The extent of exact evidence, when nothing repeats: the whole object is one record."""

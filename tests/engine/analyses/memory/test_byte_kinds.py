@@ -127,3 +127,14 @@ def test_an_array_of_parts_is_concluded_until_it_is_seen_itself() -> None:
     record.add(*whole)
     assert not record.concluded
     assert record.version > before
+
+
+def test_claims_from_a_later_start_on_are_no_news() -> None:
+    record = Record()
+    assert record.add(Offsets(8, ((8, None),)), ty.F64, 8, ACCESS)
+    assert not record.add(Offsets(24, ((8, None),)), ty.F64, 8, ACCESS)
+    assert record.add(Offsets(0, ((8, None),)), ty.F64, 8, ACCESS)
+    assert record.add(Offsets(28, ((8, None),)), ty.F64, 8, ACCESS)
+    assert record.add(Offsets(24, ((8, None),), True), ty.F64, 8, ACCESS)
+    assert record.add(Offsets(24, ((8, None),)), ty.F64, 8, USED)
+    assert len(record) == 5
