@@ -40,6 +40,7 @@ from irgrad.engine.normalise.reinterpret.pieces import join_pieces
 from irgrad.engine.normalise.reinterpret.unions import move_unions
 from irgrad.engine.normalise.scratch import reuse_scratch
 from irgrad.engine.normalise.split_ranges import split_ranges
+from irgrad.engine.normalise.stride_versions import version_strides
 from irgrad.engine.normalise.unify_returns import unify_returns
 from irgrad.engine.normalise.workspace import cut_workspaces
 from irgrad.engine.runtime.approximations import link_approximations
@@ -105,6 +106,7 @@ NORMALISE = (
     function_pass("unify-returns", _alone(unify_returns)),
     function_pass("make-reducible", _alone(make_reducible)),
     function_pass("canonical-loops", _alone(canonicalise)),
+    function_pass("version-strides", _alone(version_strides)),
     function_pass("split-ranges", _alone(split_ranges)),
     function_pass("settle-distances", _alone(settle_distances)),
     function_pass("cut-workspaces", _alone(cut_workspaces)),

@@ -55,6 +55,11 @@ class TripCount:
                 stack.extend(e for e in reversed(expr[1:]) if isinstance(e, tuple))
         return list(out)
 
+    @property
+    def divides(self) -> bool:
+        """Whether the count is a quotient by what may be zero where the loop never runs."""
+        return _divides(self.expr)
+
     def emit(self, builder: Builder) -> Value:
         """The count as an i64, computed at the builder's position, where all of `uses` must be available."""
         return _emit(builder, self.expr)
@@ -67,6 +72,11 @@ class TripCount:
         return show(self.expr) + ("" if self.certain else " (if it ends there)")
 
     __repr__ = __str__
+
+
+def _divides(expr: Expr) -> bool:
+    zero = expr[0].startswith("udiv") and expr[2][0] != "const"
+    return zero or any(_divides(e) for e in expr[1:] if isinstance(e, tuple))
 
 
 def const(n: int) -> Expr:

@@ -1,0 +1,241 @@
+"""A loop as several, one behind the other, each with what is known in it.
+
+    loop k < n: ...      ->      if 0 < p:  loop 0 <= k < p: ...      ; with what is known in the first part
+                                 if p < n:  loop p <= k < n: ...
+
+Iterations and their order stay. What passes from one iteration to the next passes from part to part, and what the loop
+hands on is that of the last part that ran. What is known decides branches and choices, and what is never reached then
+is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from irgrad.engine.analyses.control.cache import get
+from irgrad.engine.analyses.control.cfg import Cfg
+from irgrad.engine.analyses.control.loops import Loop, Loops
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.builder import Builder
+from irgrad.engine.ir.model import Block, Constant, ConstInt, ConstZero, Function, Instruction, Value
+from irgrad.engine.ir.opcodes import BITWISE
+from irgrad.engine.ir.rewrite import copied
+from irgrad.engine.ir.uses import uses_of
+
+__all__ = ["Part", "cut", "may_be_cut", "place_before"]
+
+
+@dataclass(slots=True)
+class Part:
+    """Iterations low to high (both of 64 bits), with what some values are known to be in them.
+
+    once: it is just one iteration; runs: it has one, whatever the numbers are; whole: it has all iterations or none
+    """
+
+    low: Value
+    high: Value
+    known: dict[Value, Value]
+    once: bool = False
+    runs: bool = False
+    whole: bool = False
+
+
+def may_be_cut(fn: Function, loop: Loop, loops: Loops, longest: int) -> bool:
+    """Whether a loop has one way in, one end, at the end of an iteration, at most so many instructions, and hands on
+    values through the phis of its exit alone."""
+    if loop.preheader is None or loop.latch is None or loop.exiting != [loop.latch] or len(loop.exits) != 1:
+        return False
+    last = loop.latch.terminator
+    if last.opcode != "br" or len(set(last.blocks)) != 2 or loops.cfg.preds(loop.exits[0]) != [loop.latch]:
+        return False
+    rows = [i for block in loop.blocks for i in block.instructions]
+    plain = all(block.terminator.opcode in ("br", "switch") for block in loop.blocks)
+    if not plain or len(rows) > longest or any(i.call is not None and i.call.bundles for i in rows):
+        return False
+    exits = loop.exits[0].phis
+    outside = uses_of(block for block in fn.blocks if not loop.contains(block))
+    return all(all(user in exits for user in outside.get(i, ())) for i in rows)
+
+
+def place_before(fn: Function, loop: Loop, values: Sequence[Value], divides: bool) -> Builder:
+    """As far in front of a loop as all these values are known: what runs around it may be counted there as well.
+    divides: whether by what may be zero where the loop never runs."""
+    assert loop.preheader is not None
+    place, around = loop.preheader, loop.parent
+    known = [v for v in values if isinstance(v, Instruction)]
+    if not divides:
+        while around is not None and around.preheader and not any(around.contains(v.block) for v in known):
+            place, around = around.preheader, around.parent
+        if around is None and all(v.block is fn.entry for v in known):
+            place = fn.entry
+    return Builder(place, len(place.instructions) - 1)
+
+
+def cut(fn: Function, loop: Loop, parts: Sequence[Part]) -> list[Block]:
+    """Have a loop of which `may_be_cut` holds in parts. Returns the headers of the loops that there are now."""
+    assert loop.preheader is not None
+    preheader, leave = loop.preheader, loop.exits[0]
+    preheader.instructions.pop()
+    now: dict[Instruction, Value] = {p: p.operands[p.blocks.index(preheader)] for p in loop.header.phis}
+    outs: dict[Instruction, Value] = {phi: _nothing(phi.type) for phi in leave.phis}
+    block, copies = preheader, []
+    for number, part in enumerate(parts):
+        copies.append(_Copy(fn, loop, part, last=number == len(parts) - 1))
+        block = copies[-1].chain(block, now, outs)
+    Builder(block).br(leave)
+    for phi in leave.phis:
+        phi.operands, phi.blocks = [outs[phi]], [block]
+    _fold(fn, [block for copy in copies for block in copy.blocks.values()])
+    return [copy.blocks[loop.header] for copy in copies if not copy.part.once]
+
+
+def _nothing(kind: ty.Type) -> Constant:
+    return ConstInt(kind, 0) if isinstance(kind, ty.IntType) else ConstZero(kind)
+
+
+class _Copy:
+    """The loop's blocks for one part: copies, or for the last part themselves."""
+
+    def __init__(self, fn: Function, loop: Loop, part: Part, *, last: bool) -> None:
+        self.fn, self.loop, self.part, self.last = fn, loop, part, last
+        self.values: dict[Value, Value] = {}
+        self.blocks = {b: b if last else Block(b.name) for b in loop.blocks}
+        for block in () if last else loop.blocks:
+            for instr in block.instructions:
+                new = copied(instr, instr.operands)
+                new.blocks = [self.blocks.get(b, b) for b in instr.blocks]
+                new.volatile, new.ordering, new.name = instr.volatile, instr.ordering, instr.name
+                new.block = self.blocks[block]
+                new.block.instructions.append(new)
+                self.values[instr] = new
+        replaced = {**self.values, **part.known}
+        for block in self.blocks.values():
+            for instr in block.instructions:
+                instr.operands = [replaced.get(o, o) for o in instr.operands]
+
+    def chain(self, block: Block, now: dict[Instruction, Value], outs: dict[Instruction, Value]) -> Block:
+        """Put the part behind a block; `now` and `outs` are what header and exit have from then on. Returns where
+        control goes on."""
+        loop, part = self.loop, self.part
+        assert loop.preheader is not None and loop.latch is not None
+        header, latch = self.blocks[loop.header], self.blocks[loop.latch]
+        enter, leave, behind = Block(), Block(), Block()
+        at = Builder(block)
+        if part.runs:
+            at.br(enter)
+        else:
+            at.cond_br(at.icmp("ult", part.low, part.high), enter, behind)
+        Builder(enter).br(header)
+        ends: dict[Instruction, Value] = {p: p.operands[p.blocks.index(loop.latch)] for p in loop.header.phis}
+        ends |= {phi: phi.operands[phi.blocks.index(loop.latch)] for phi in outs}
+        ends = {phi: self.values.get(value, value) for phi, value in ends.items()}
+        if part.once:
+            gone = {self.values.get(phi, phi): now[phi] for phi in now}
+            header.instructions = header.instructions[len(header.phis) :]
+            for copy in self.blocks.values():
+                for instr in copy.instructions:
+                    instr.operands = [gone.get(o, o) for o in instr.operands]
+            ends = {phi: gone.get(value, value) for phi, value in ends.items()}
+            latch.instructions.pop()
+            Builder(latch).br(leave)
+        else:
+            for phi, value in now.items():
+                own = self.values.get(phi, phi)
+                assert isinstance(own, Instruction)
+                own.operands, own.blocks = [value, ends[phi]], [enter, latch]
+            self._turn(header, latch, enter, leave)
+        at, on = Builder(leave), Builder(behind)
+        for row in (now, outs):
+            for phi in row:
+                value = at.phi(phi.type, [(ends[phi], latch)])
+                row[phi] = value if part.runs else on.phi(phi.type, [(row[phi], block), (value, leave)])
+        at.br(behind)
+        added = [enter, leave, behind, *(() if self.last else self.blocks.values())]
+        place = self.fn.blocks.index(loop.header)
+        self.fn.blocks[place:place] = added
+        for one in added:
+            one.function = self.fn
+        return behind
+
+    def _turn(self, header: Block, latch: Block, enter: Block, leave: Block) -> None:
+        """When the part ends: as the loop did, or in an iteration of its own number."""
+        last = latch.terminator
+        if self.last or self.part.whole:
+            last.blocks = [b if b is header else leave for b in last.blocks]
+            return
+        latch.instructions.pop()
+        number = Builder(header, 0).phi(ty.I64, [(self.part.low, enter)])
+        at = Builder(latch)
+        at.metadata = {key: value for key, value in last.metadata.items() if key == "dbg"}
+        after = at.add(number, ConstInt(ty.I64, 1), ("nuw", "nsw"))
+        at.cond_br(at.icmp("eq", after, self.part.high), leave, header).metadata = dict(last.metadata)
+        number.operands.append(after)
+        number.blocks.append(latch)
+
+
+def _fold(fn: Function, blocks: list[Block]) -> None:
+    """Leave out what a condition that is known now never reaches or chooses."""
+    replaced: dict[Value, Value] = {}
+
+    def final(value: Value) -> Value:
+        while value in replaced:
+            value = replaced[value]
+        return value
+
+    changed = True
+    while changed:
+        changed = False
+        for block in blocks:
+            for instr in block.instructions:
+                instr.operands = [final(o) for o in instr.operands]
+                value = _folded(instr)
+                if value is not None and instr not in replaced:
+                    replaced[instr] = value
+                    changed = True
+    for block in blocks:
+        last = block.terminator
+        if last.opcode == "br" and last.operands and isinstance(last.operands[0], ConstInt):
+            taken = last.blocks[0] if last.operands[0].value else last.blocks[1]
+            for other in last.blocks:
+                if other is not taken:
+                    _forget(other, block)
+            last.operands, last.blocks = [], [taken]
+    reachable = get(Cfg, fn).reachable
+    for block in fn.blocks:
+        if block not in reachable:
+            for after in dict.fromkeys(block.successors):
+                if after in reachable:
+                    _forget(after, block)
+    fn.blocks = [block for block in fn.blocks if block in reachable]
+    for block in blocks:
+        for instr in block.instructions:
+            if instr.opcode == "phi" and len(instr.operands) == 1:
+                replaced[instr] = instr.operands[0]
+    for instr in fn.instructions():
+        instr.operands = [final(o) for o in instr.operands]
+    for block in blocks:
+        block.instructions = [i for i in block.instructions if i not in replaced]
+
+
+def _folded(instr: Instruction) -> Value | None:
+    """What an operation on truth values comes to."""
+    op, rest = instr.opcode, instr.operands
+    if op == "select" and isinstance(rest[0], ConstInt):
+        return rest[1] if rest[0].value else rest[2]
+    if op not in BITWISE or instr.type is not ty.I1:
+        return None
+    for this, other in ((rest[0], rest[1]), (rest[1], rest[0])):
+        if isinstance(this, ConstInt):
+            if op == "xor":
+                return other if not this.value else None
+            return other if bool(this.value) is (op == "and") else this
+    return None
+
+
+def _forget(block: Block, source: Block) -> None:
+    """Control does not come to a block from there any longer."""
+    for phi in block.phis:
+        if source in phi.blocks:
+            at = phi.blocks.index(source)
+            del phi.operands[at], phi.blocks[at]
