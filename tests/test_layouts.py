@@ -20,7 +20,7 @@ PROGRAMS = sorted(Path(__file__).with_name("layouts").iterdir())
 X = np.array([0.5, 0.3, 1.2, 0.7, 0.9, 0.4])
 V = np.array([0.3, -0.2, 0.5, 0.1, -0.4, 0.6])
 STEP = 1e-4
-SINGLES = ("copies.c", "soa.c", "words_of_floats.c")
+SINGLES = ("copies.c", "soa.c", "words_of_floats.c", "words_of_two_sizes.c")
 """Those that compute with f32 too: differences are no better than that."""
 KEPT = ("constructed_globals.cpp", "global_arena.c", "growing_workspace.c", "thread_locals.cpp")
 """Those whose memory other functions of a program may have allocated: refused there, not in a kernel of its own."""

@@ -26,7 +26,7 @@ from irgrad.engine.ir.model import Function, Module, Value
 from irgrad.engine.ir.text.outline import outline
 from irgrad.engine.legality.checks import CHECKS
 from irgrad.engine.normalise.exceptions.unwinding import has_exceptions, lower_exceptions
-from irgrad.engine.normalise.reinterpret.retype import retype
+from irgrad.engine.normalise.reinterpret.retype import loosen, retype
 from irgrad.engine.normalise.segments import Choice, Segments, outline_segments
 from irgrad.engine.pipeline import stages
 from irgrad.engine.runtime.helpers import link_arena
@@ -116,6 +116,8 @@ def analysed(
     dup = set(request.active)
     while True:
         facts = Facts(module, root, dup, request.elements)
+        if loosen(facts):
+            facts = Facts(module, root, dup, request.elements)
         if retype(facts):
             facts = Facts(module, root, dup, request.elements)
         unit = Unit(module, root, facts, request, segments, left)

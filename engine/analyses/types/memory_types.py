@@ -28,7 +28,7 @@ from irgrad.engine.analyses.memory.byte_kinds import (
 from irgrad.engine.analyses.memory.objects import Object
 from irgrad.engine.analyses.memory.points_to import Pointers
 from irgrad.engine.analyses.memory.spots import Spots
-from irgrad.engine.analyses.memory.strided_sets import Offsets, add, touches
+from irgrad.engine.analyses.memory.strided_sets import Offsets, add, meets, touches
 from irgrad.engine.analyses.memory.tbaa import Tbaa, type_tag
 from irgrad.engine.analyses.memory.value_ranges import Ranges
 from irgrad.engine.analyses.types.carriers import Carriers
@@ -44,6 +44,7 @@ FLOATS: dict[str, Type] = {str(t): t for t in (ty.HALF, ty.BFLOAT, ty.F32, ty.F6
 _MAX_ROUNDS = 16
 _MAX_PERIOD = 4096
 _MOST_TAGGED = 256
+_LISTED = 4096  # bytes of an access that is looked at place by place
 
 
 class Pattern:
@@ -225,6 +226,18 @@ class MemoryTypes:
         kinds = self.holds(obj)
         return not kinds or any(k is not INT and k is not ty.PTR for k in kinds)
 
+    def floats_at(self, pointer: Value, size: int) -> set[Type]:
+        """The types of the floats that lie whole in the `size` bytes at a pointer."""
+        found: set[Type] = set()
+        for bit, places in self.ranges.places(pointer).items():
+            for where, kind, length, strength in self.record(bit).evidence:
+                if strength == ACCESS and isinstance(kind, ty.FloatType) and kind not in found and (
+                    touches(places, where, 1 - length, size) if size > _LISTED
+                    else any(at % length == 0 for at in meets(places, where, 1 - length, size))
+                ):  # fmt: skip
+                    found.add(kind)
+        return found
+
     # -- evidence -----------------------------------------------------------------------------------------------------
 
     def _declare(self, obj: Object) -> None:
@@ -350,8 +363,11 @@ class MemoryTypes:
             for value, pointer, named in self.carriers.accesses:
                 size = ty.store_size(value.type)
                 seen = self.access(pointer, size)
-                if named is not None:
+                if named is not None and not self.numbers.moves(named):
                     seen = ((0, INT),) if self.numbers.are(named) else self._number(pointer, seen)
+                if any(kind is CONFLICT for _, kind in seen) and not self.carriers.used_as_integer(value):
+                    for kind in self.floats_at(pointer, size):
+                        self.carriers.may_be(value, kind)
                 changed |= self.carriers.learn(value, tuple(e for e in seen if e[1] is not INT or len(seen) == 1))
             changed |= self.carriers.propagate()
             for value, pointer, _ in self.carriers.accesses:

@@ -46,12 +46,12 @@ class NamedNumbers:
     def are(self, access: Instruction) -> bool:
         """The source calls what is loaded or stored an integer, all memory that it may be was given such, and it is not
         just moved: what copies words may copy those of floats."""
-        if not self._given or not self._named(access) or self._moves(access):
+        if not self._given or not self._named(access) or self.moves(access):
             return False
         spots = self._ranges.places(access.operands[access.opcode == "store"])
         return any(not places.exact for places in spots.values()) and all(bit in self._given for bit in spots)
 
-    def _moves(self, access: Instruction) -> bool:
+    def moves(self, access: Instruction) -> bool:
         """Whether what is loaded is stored, handed on or returned as it is, or what is stored came from there so."""
         if access not in self._moving:
             if access.opcode == "store":

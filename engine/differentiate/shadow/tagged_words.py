@@ -20,9 +20,8 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from irgrad.engine.analyses.memory.byte_kinds import ACCESS, CONFLICT, INT, kind_size, leaves
+from irgrad.engine.analyses.memory.byte_kinds import CONFLICT, INT, kind_size, leaves
 from irgrad.engine.analyses.memory.objects import Object, describes_types
-from irgrad.engine.analyses.memory.strided_sets import meets, touches
 from irgrad.engine.differentiate.layout import lanes
 from irgrad.engine.differentiate.layout.leaves import has_pointer, zero_of
 from irgrad.engine.differentiate.shadow.carried import add_bits
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from irgrad.engine.differentiate.shared.unit import Unit
 
 _WORD = 8
-_LISTED = 4096  # bytes of a copy that is looked at place by place
 _MOVES = having("moves_words")
 Copy = tuple[Instruction, tuple[int, int, int]]
 
@@ -120,25 +118,12 @@ class Either:
         kinds = set(unit.types.carriers.floats(members[0]))
         for address in addresses:
             self.objects |= unit.pointers.of(address)
-            kinds |= self._floats_at(address, max(ty.store_size(v.type) for v in members))
+            kinds |= unit.types.floats_at(address, max(ty.store_size(v.type) for v in members))
         if not kinds <= {ty.F64} or any(isinstance(v, Instruction) and v.opcode not in _MOVES for v in members):
             return False
         self.values.update(members)
         unit.types.carriers.may_be(members[0], ty.F64)
         return True
-
-    def _floats_at(self, address: Value, size: int) -> set[ty.Type]:
-        """The floats in the words at an address."""
-        found: set[ty.Type] = set()
-        for bit, places in self.unit.types.ranges.places(address).items():
-            for where, kind, length, strength in self.unit.types.record(bit).evidence:
-                if strength != ACCESS or kind in found or not isinstance(kind, ty.FloatType):
-                    continue
-                if size > _LISTED:
-                    found |= {kind} if touches(places, where, 1 - length, size) else set()
-                elif any(at % length == 0 for at in meets(places, where, 1 - length, size)):
-                    found.add(kind)
-        return found
 
     @cached_property
     def _awkward(self) -> int:
@@ -180,7 +165,7 @@ class Either:
         kinds: set[ty.Type] = set()
         for end in (call.args[where[0]], call.args[where[1]]):
             self.objects |= unit.pointers.of(end)
-            kinds |= self._floats_at(end, size.value if isinstance(size, ConstInt) else 1 << 20)
+            kinds |= unit.types.floats_at(end, size.value if isinstance(size, ConstInt) else 1 << 20)
             if _alignment(call, end) < _WORD:
                 return False
         self.copies.add(call)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from irgrad.engine.analyses.memory.byte_kinds import INT
+from irgrad.engine.analyses.memory.tbaa import TYPE_TAG
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
     ConstAggregate,
@@ -28,6 +30,20 @@ from irgrad.engine.ir.types import Type
 if TYPE_CHECKING:
     from irgrad.engine.analyses.activity.facts import Facts
 
+
+def loosen(facts: Facts) -> bool:
+    """Accesses that the source calls integers, but that only move what else is a float or a pointer (words that are
+    sorted, or swapped), keep the names of their types where LLVM concludes nothing from them: it would move them across
+    the accesses of those floats. True when anything changed."""
+    types, changed = facts.types, False
+    for value, _, access in types.carriers.accesses:
+        tag = access.metadata.get("tbaa") if access is not None else None
+        if access is None or tag is None or not types.numbers.moves(access):
+            continue
+        if any(kind is not INT for _, kind in types.carriers.layout(value)):
+            access.metadata[TYPE_TAG] = access.metadata.pop("tbaa")
+            changed = True
+    return changed
 
 
 def retype(facts: Facts) -> bool:

@@ -9,7 +9,7 @@ from handwritten.made import OUT, gradient, make, module_of
 from irgrad.engine.analyses.activity.facts import Facts
 from irgrad.engine.codegen.passes import Code, Settings, run_passes
 from irgrad.engine.ir import types as ty
-from irgrad.engine.normalise.reinterpret.retype import retype, undecided
+from irgrad.engine.normalise.reinterpret.retype import loosen, retype, undecided
 from irgrad.engine.pipeline.stages import NORMALISE
 from irgrad.rules.errors import Unsupported
 
@@ -52,6 +52,20 @@ void f(double *x, double *o) {
         Row r = turned[i].id & 1 ? turned[i] : row[i];
         *o += (double)r.key * r.id * r.key;
     }
+}
+"""
+WORDS = """
+static __attribute__((noinline)) void move(long *to, const long *from) {
+    for (int i = 0; i < 4; i++) to[i] = from[3 - i];
+}
+void f(double *x, long *n, double *o) {
+    double a[4], b[4], *p[4], *q[4];
+    long counts[4];
+    for (int i = 0; i < 4; i++) { counts[i] = n[3 - i]; a[i] = x[i] * i; p[i] = &a[i]; }
+    move((long *)b, (long *)a);
+    move((long *)q, (long *)p);
+    *o = 0;
+    for (int i = 0; i < 4; i++) *o += b[i] * *q[i] * counts[i];
 }
 """
 ORDER = np.array([2, 3, 0, 1], np.int32)
@@ -163,3 +177,19 @@ def test_a_number_beside_a_float_in_one_register_is_no_float(members: str) -> No
     to = np.zeros(1)
     make(source, "f", "forward", ["dup", "dup"])(x, np.ones(4), np.zeros(1), to)
     assert to[0] == want.sum()
+
+
+def test_integers_that_move_doubles_and_pointers_are_not_reordered_by_their_type() -> None:
+    """C forbids it; programs do it. The types of integers elsewhere stand."""
+    x, n = np.array([1.5, 3.0, -2.0, 0.5]), np.array([1, 2, 3, 4])
+    (dx, _), _made = gradient(WORDS, "f", "dcd", x, n, OUT)
+    weights = n[::-1] * (np.arange(4.0) * np.arange(4.0))[::-1]
+    assert dx.tolist() == (2 * x * weights[::-1]).tolist()
+    module = module_of(WORDS, "f")
+    run_passes(NORMALISE, Code(model=module), Settings(("f",)))
+    facts = Facts(module, module.functions["f"], {0, 2})
+    assert loosen(facts)
+    kept = [i for fn in facts.pointers.functions for i in fn.instructions()
+            if i.opcode == "load" and i.type is ty.I64 and "tbaa" in i.metadata]  # fmt: skip
+    assert kept and all(i.block is not None and i.block.function is facts.root for i in kept)
+    assert not loosen(Facts(module, facts.root, {0, 2}))
