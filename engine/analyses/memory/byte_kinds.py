@@ -25,6 +25,8 @@ class Mark:
 
 INT = Mark("integer")
 CONFLICT = Mark("conflict")
+WORD = Mark("float or pointer")
+"""What derivatives call words of shadow memory that hold an adjoint (a double) at one time and a pointer at another."""
 Kind = Type | Mark
 PTR = ty.PTR
 

@@ -265,3 +265,8 @@ def _meets_bounded(starts: tuple[int, ...], others: tuple[int, ...], lowest: int
     for y in others:
         out.update([y - x for x in starts[bisect_right(starts, y - limit) : bisect_right(starts, y - lowest)]])
     return sorted(out)
+
+
+def off_end(places: Offsets) -> int:
+    """The largest offset that the bounded terms reach."""
+    return places.start + sum(stride * count for stride, count in places.terms if count is not None)

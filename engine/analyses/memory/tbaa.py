@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from irgrad.engine.analyses.memory.byte_kinds import INT, PTR, Kind
+from irgrad.engine.analyses.memory.byte_kinds import INT, PTR, WORD, Kind
 from irgrad.engine.analyses.memory.objects import function_of, has_pointer
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Function, Instruction, Module
@@ -15,7 +15,7 @@ _NAMES: dict[str, Kind] = {
     "double": ty.F64, "float": ty.F32, "long double": ty.F80, "_Float16": ty.HALF, "__fp16": ty.HALF, "half": ty.HALF,
     "__bf16": ty.BFLOAT, "any pointer": PTR, "vtable pointer": PTR,
     "int": INT, "long": INT, "short": INT, "long long": INT, "bool": INT, "__int128": INT, "char8_t": INT,
-    "wchar_t": INT, "char16_t": INT, "char32_t": INT,
+    "wchar_t": INT, "char16_t": INT, "char32_t": INT, WORD.text: WORD,
 }  # fmt: skip
 _ITEM = re.compile(r'!"(?:[^"\\]|\\.)*"|![0-9]+|i64 -?\d+|null')
 

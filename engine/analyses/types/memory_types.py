@@ -19,6 +19,7 @@ from irgrad.engine.analyses.memory.byte_kinds import (
     INT,
     PTR,
     USED,
+    WORD,
     Kind,
     Layout,
     Record,
@@ -28,7 +29,7 @@ from irgrad.engine.analyses.memory.byte_kinds import (
 from irgrad.engine.analyses.memory.objects import Object
 from irgrad.engine.analyses.memory.points_to import Pointers
 from irgrad.engine.analyses.memory.spots import Spots
-from irgrad.engine.analyses.memory.strided_sets import Offsets, add, meets, touches
+from irgrad.engine.analyses.memory.strided_sets import Offsets, add, meets, off_end, touches
 from irgrad.engine.analyses.memory.tbaa import Tbaa, type_tag
 from irgrad.engine.analyses.memory.value_ranges import Ranges
 from irgrad.engine.analyses.types.carriers import Carriers
@@ -287,10 +288,14 @@ class MemoryTypes:
             self._tagged.setdefault(bit, {}).setdefault((places, ty.store_size(type_)), set()).add(tag or "")
         if tag and self._tbaa.is_vtable(tag) and not all(p.exact for p in self.ranges.places(pointer).values()):
             return  # a call through a pointer to a member asks any object, at any offset, in case it is virtual
+        if named is WORD:
+            for one in (ty.F64, PTR):
+                self._see(pointer, 0, one, 8, ACCESS)
+                self.carriers.learn_if(value, ((0, one),))
         for at, seen, size in leaves(type_):
             kind: Kind = seen
             if kind is INT:
-                if named is None or (isinstance(named, Type) and kind_size(named) != size):
+                if named is None or named is WORD or (isinstance(named, Type) and kind_size(named) != size):
                     continue
                 kind = named
             if self._see(pointer, at, kind, size, ACCESS, instr.align):
@@ -432,8 +437,3 @@ def shortest(period: int, fields: Layout) -> Pattern:
             if whole == fields:
                 return Pattern(length, first)
     return Pattern(period, fields)
-
-
-def off_end(places: Offsets) -> int:
-    """The largest offset that the bounded terms reach."""
-    return places.start + sum(stride * count for stride, count in places.terms if count is not None)

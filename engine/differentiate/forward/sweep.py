@@ -155,8 +155,10 @@ class Sweep:
         """What shadow memory holds where `instr` loads."""
         self.unit.accessed(instr.type)
         pointer = self.shadow(instr.operands[0])
-        found = self.unit.memory.load(self.b, instr.type, pointer, instr.align,
-                                      shadow_metadata(instr) | shadow_scope(self.unit, instr, instr.type))  # fmt: skip
+        tags = (self.unit.get(Either).tags(instr) or shadow_metadata(instr)) | shadow_scope(
+            self.unit, instr, instr.type
+        )
+        found = self.unit.memory.load(self.b, instr.type, pointer, instr.align, tags)
         if self.unit.runtime_activity:
             return runtime_activity.read(self.unit, self.b, instr.type, self.value(instr.operands[0]), pointer, found)
         return found
@@ -171,7 +173,7 @@ class Sweep:
                 self.unit, self.b, value.type, self.value(pointer), self.shadow(pointer), shadow, self.value(value)
             )
         tags = {} if self.unit.get(Either).cleared(instr) else shadow_metadata(instr)
-        tags |= shadow_scope(self.unit, instr, value.type)
+        tags |= self.unit.get(Either).tags(instr) | shadow_scope(self.unit, instr, value.type)
         self.unit.memory.store(self.b, value.type, shadow, self.shadow(pointer), instr.align, tags)
 
     # -- handlers --------------------------------------------------------------------------------------------

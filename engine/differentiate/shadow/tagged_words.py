@@ -18,10 +18,12 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
+from itertools import count
 from typing import TYPE_CHECKING
 
-from irgrad.engine.analyses.memory.byte_kinds import CONFLICT, INT, kind_size, leaves
+from irgrad.engine.analyses.memory.byte_kinds import CONFLICT, INT, WORD, kind_size, leaves
 from irgrad.engine.analyses.memory.objects import Object, describes_types
+from irgrad.engine.analyses.memory.tbaa import TYPE_TAG
 from irgrad.engine.differentiate.layout import lanes
 from irgrad.engine.differentiate.layout.leaves import has_pointer, zero_of
 from irgrad.engine.differentiate.shadow.carried import add_bits
@@ -171,7 +173,19 @@ class Either:
         self.copies.add(call)
         return kinds <= {ty.F64}
 
+    @cached_property
+    def _node(self) -> str:
+        metadata = self.unit.module.metadata
+        name = next(name for i in count(len(metadata)) if (name := f"!{i}") not in metadata)
+        metadata[name] = f'!{{!"{WORD}"}}'
+        return name
+
     # -- what the sweeps ask -------------------------------------------------------------------------------------
+
+    def tags(self, access: Instruction) -> dict[str, str]:
+        """What the access to the shadow of such a word says, for derivatives of the derivative."""
+        value = access.operands[0] if access.opcode == "store" else access
+        return {TYPE_TAG: self._node} if value in self.values else {}
 
     def beside(self, load: Instruction) -> bool:
         """Whether the place that a float is loaded from may hold a pointer when nobody asks for the float."""
@@ -315,14 +329,14 @@ def reverse_load(r: AdjointSweep, load: Instruction, amount: Value) -> bool:
     if load not in r.unit.get(Either).values:
         return False
     _refuse(r.unit, load, r.caller_tape)
-    b, pointer = r.b, r.recall.shadow(load.operands[0])
-    before = b.load(load.type, pointer, load.align)
+    b, pointer, tags = r.b, r.recall.shadow(load.operands[0]), r.unit.get(Either).tags(load)
+    before = b.load(load.type, pointer, load.align, tags)
     total = add_bits(b, frozenset((ty.F64,)), before, amount)
     nothing = zero_of(load.type)
     given = b.icmp("ne", amount, nothing)
     if r.sweep.shadowed(load):
         given = b.binary("and", given, b.icmp("eq", r.recall.shadow(load), nothing))
-    b.store(b.select(given, total, before), pointer, align=load.align)
+    b.store(b.select(given, total, before), pointer, load.align, tags)
     return True
 
 
@@ -335,9 +349,9 @@ def reverse_store(r: AdjointSweep, store: Instruction) -> bool:
             clear_shadow(b, value.type, r.recall.shadow(address), store.align)
         return pure
     _refuse(unit, store, r.caller_tape)
-    pointer, nothing = r.recall.shadow(address), zero_of(value.type)
-    amount: Value = b.load(value.type, pointer, store.align)
-    b.store(nothing, pointer, align=store.align)
+    pointer, nothing, tags = r.recall.shadow(address), zero_of(value.type), unit.get(Either).tags(store)
+    amount: Value = b.load(value.type, pointer, store.align, tags)
+    b.store(nothing, pointer, store.align, tags)
     if r.sweep.shadowed(value):
         amount = b.select(b.icmp("eq", r.recall.shadow(value), nothing), amount, nothing)
     r.give(value, amount)

@@ -181,3 +181,36 @@ def test_pointers_and_floats_copied_as_words_from_known_places(level: str) -> No
     want = [(8 * (kernel(x + e) - kernel(x - e)) - kernel(x + 2 * e) + kernel(x - 2 * e)) / (12 * h) for e in ways]
     np.testing.assert_allclose(ig.engine.grad(kernel)(x), want, rtol=1e-9)
     np.testing.assert_allclose(ig.engine.jacfwd(kernel)(x), want, rtol=1e-9)
+
+
+TURNED = """
+#include <stdlib.h>
+typedef union { double d; double *p; long i; } word;
+double f(const double *x, long n) {
+  word *w = calloc(8, sizeof *w), *v = malloc(8 * sizeof *v);
+  double l = x[0] * x[1], sum = 0;
+  for (int i = 0; i < n; i++)
+    if (i % 2) w[i].d = x[i] * x[i];
+    else if (i % 4 == 0) w[i].p = &l;                   /* by an index that has no bounds */
+  for (int i = 0; i < 8; i++) v[7 - i] = w[i];          /* at places that are known */
+  for (int i = 0; i < n; i++) {
+    word q = v[7 - i];
+    if (i % 2) sum += q.d * (i + 1);
+    else if (q.i) sum += *q.p * x[i];
+  }
+  free(w);
+  free(v);
+  return sum;
+}
+"""
+
+
+def test_second_derivatives_know_that_adjoints_lie_where_shadow_pointers_do() -> None:
+    """From the reverse sweep alone the words of shadow memory look like doubles."""
+    kernel = ig.load(TURNED, opt="O0").kernel("f", "f64(f64[n] x, i64 n)")
+    x, v = np.array([0.5, 0.3, 1.2, 0.7, 0.9, 0.4]), np.array([0.3, -0.2, 0.5, 0.1, -0.4, 0.6])
+    a, b, c = x[0], x[1], x[4]  # of the sum a a b + a b c + 2 x1 x1 + 4 x3 x3 + 6 x5 x5
+    want = np.diag([2 * b, 4.0, 0, 8, 0, 12])
+    for i, j, second in ((0, 1, 2 * a + c), (0, 4, b), (1, 4, a)):
+        want[i, j] = want[j, i] = second
+    np.testing.assert_allclose(ig.engine.hvp(kernel, (x,), v), want @ v, rtol=1e-13)
