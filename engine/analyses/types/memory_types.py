@@ -295,7 +295,9 @@ class MemoryTypes:
         for at, seen, size in leaves(type_):
             kind: Kind = seen
             if kind is INT:
-                if named is None or named is WORD or (isinstance(named, Type) and kind_size(named) != size):
+                if named is None or (named is INT and self.numbers.moves(instr)):
+                    continue  # what moves a word, whatever it is called, may move any
+                if named is WORD or (isinstance(named, Type) and kind_size(named) != size):
                     continue
                 kind = named
             if self._see(pointer, at, kind, size, ACCESS, instr.align):
