@@ -110,7 +110,7 @@ class Shadows:
         if not value.type.scalar.is_int:
             return True
 
-        layout = self._flow.types.access(address, ty.store_size(value.type))
+        layout = self._flow.types.ended(address, ty.store_size(value.type))
         return any(kind is not INT and kind is not PTR for _, kind in layout)
 
     def _seed_call(self, call: Instruction) -> None:

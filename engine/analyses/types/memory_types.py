@@ -26,6 +26,7 @@ from irgrad.engine.analyses.memory.byte_kinds import (
     kind_size,
     leaves,
 )
+from irgrad.engine.analyses.memory.call_effects import Effect
 from irgrad.engine.analyses.memory.objects import Object
 from irgrad.engine.analyses.memory.points_to import Pointers
 from irgrad.engine.analyses.memory.spots import Spots
@@ -85,6 +86,10 @@ class MemoryTypes:
         # what was asked before of memory of unknown length: the versions then, the answer
         self._patterns: dict[tuple[tuple[int, Offsets], ...], tuple[int, Pattern]] = {}
         self._first: dict[tuple[int, Kind], Instruction] = {}  # (object, kind) -> an access
+        self._called_integers: list[tuple[Instruction, Value, int, int]] = []  # accesses of what is called an integer
+        self._filled = 0  # objects that hold more than stores of the module put there, as a mask
+        for obj in pointers.objects:
+            self._filled |= (obj.kind not in ("alloca", "heap") or pointers.escaped(obj)) << obj.index
         self._tagged: dict[int, dict[tuple[Offsets, int], set[str]]] = {}  # object -> (places, bytes) -> type tags
         self.numbers = NamedNumbers(self._tbaa, self.ranges)
         self.carriers = Carriers(pointers)
@@ -98,6 +103,11 @@ class MemoryTypes:
         for fn in pointers.functions:
             for instr in fn.instructions():
                 self._collect(instr)
+        for copy in self._copies:
+            if not self._floats_alone(copy.source):
+                self._filled |= pointers.of(copy.target)
+        for instr, pointer, at, size in self._called_integers:
+            self._integer(instr, pointer, at, size)
         self._solve()
 
     # -- what the others ask ------------------------------------------------------------------------------------------
@@ -239,6 +249,18 @@ class MemoryTypes:
                     found.add(kind)
         return found
 
+    def ended(self, pointer: Value, size: int) -> Layout:
+        """Which floats a store of an integer of `size` bytes may put an end to: those that the place holds, and where
+        it holds integers for all that is known precisely, those that an index without bounds would reach."""
+        layout = self.access(pointer, size)
+        floats = () if any(kind is not INT for _, kind in layout) else self.floats_at(pointer, size)
+        near = (item for bit, places in self.ranges.places(pointer).items()
+                for _, item in self.record(bit).near(places, size))  # fmt: skip
+        if not floats or any(item[1] is PTR for item in near):
+            return layout
+        kind = min(floats, key=kind_size)
+        return tuple((at, kind) for at in range(0, size - kind_size(kind) + 1, kind_size(kind)))
+
     # -- evidence -----------------------------------------------------------------------------------------------------
 
     def _declare(self, obj: Object) -> None:
@@ -295,12 +317,12 @@ class MemoryTypes:
         for at, seen, size in leaves(type_):
             kind: Kind = seen
             if kind is INT:
-                if named is None or (named is INT and self.numbers.moves(instr)):
-                    continue  # what moves a word, whatever it is called, may move any
-                if named is WORD or (isinstance(named, Type) and kind_size(named) != size):
+                if named is None or named is WORD or (isinstance(named, Type) and kind_size(named) != size):
                     continue
                 kind = named
-            if self._see(pointer, at, kind, size, ACCESS, instr.align):
+            if kind is INT:
+                self._called_integers.append((instr, pointer, at, size))
+            elif self._see(pointer, at, kind, size, ACCESS, instr.align):
                 for bit in self.ranges.places(pointer):
                     self._first.setdefault((bit, kind), instr)
         if type_.scalar.is_int:
@@ -309,6 +331,19 @@ class MemoryTypes:
             self.carriers.memory(value, pointer, instr if named is INT else None)
             if instr.opcode == "store":
                 self.numbers.stored(instr)
+
+    def _integer(self, instr: Instruction, pointer: Value, at: int, size: int) -> None:
+        """What the source calls an integer and computes with is one, unless it lies in memory that the function was
+        given as it came (uninitialised) and where no integer is ever stored: then it is the bits of a float. What only
+        moves a word, whatever it is called, may move any float that lies there."""
+        places = self.ranges.places(pointer)
+        if self.numbers.moves(instr) and any(isinstance(kind, ty.FloatType) and length <= size
+                                             for bit in places for _, kind, length, _ in self.record(bit).evidence):
+            return
+        given = any(self._filled >> bit & 1 or self.numbers.given(bit, p.shift(at), size) for bit, p in places.items())
+        if self._see(pointer, at, INT, size, ACCESS if given else USED, instr.align):
+            for bit in places:
+                self._first.setdefault((bit, INT), instr)
 
     def _see(self, pointer: Value, at: int, kind: Kind, size: int, strength: int, align: int = 0) -> bool:
         key = (pointer, at, kind, size, strength, align)
@@ -331,6 +366,7 @@ class MemoryTypes:
         effect = self.pointers.effect(call)
         if effect is None:
             return
+        self._filled |= self._written(call, effect)
         if effect.copy is not None:
             target, source, length = (call.args[i] for i in effect.copy)
             size = length.value if isinstance(length, ConstInt) else None
@@ -343,6 +379,26 @@ class MemoryTypes:
             self._copies.append(Copy(call, call, call.args[effect.moves], None))
         elif self.pointers.module.rules is not None:
             self._stated(call)
+
+    def _floats_alone(self, pointer: Value) -> bool:
+        """Whether nothing but floats is known of the memory behind a pointer."""
+        seen = [kind for bit in self.ranges.places(pointer)
+                for _, kind, _, strength in self.record(bit).evidence if strength != DECLARED]  # fmt: skip
+        return bool(seen) and all(isinstance(kind, ty.FloatType) for kind in seen)
+
+    def _written(self, call: Instruction, effect: Effect) -> int:
+        """The objects that a call without body fills with more than it copies from others."""
+        if effect.copy is not None:
+            return 0
+        if effect.fill is not None:
+            return self.pointers.of(call.args[0])
+        if effect.moves is not None or effect.zeroed:
+            return self.pointers.of(call)
+        if effect.inactive or effect.nothing or effect.allocates or effect.frees is not None:
+            return 0
+        from irgrad.engine.analyses.memory.modref import own_reads_writes
+
+        return own_reads_writes(self.pointers, call)[1]
 
     def _stated(self, call: Instruction) -> None:
         """What prototypes and rules of the user say about the elements behind pointers."""

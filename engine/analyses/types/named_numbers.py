@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from irgrad.engine.analyses.memory.byte_kinds import INT
-from irgrad.engine.analyses.memory.tbaa import Tbaa
+from irgrad.engine.analyses.memory.strided_sets import Offsets, touches
+from irgrad.engine.analyses.memory.tbaa import Tbaa, type_tag
 from irgrad.engine.analyses.memory.value_ranges import Ranges
+from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Argument, Function, Instruction, Value
 from irgrad.engine.ir.opcodes import CHOICES
 from irgrad.engine.ir.uses import uses_of
@@ -34,12 +36,15 @@ class NamedNumbers:
         self._tbaa = tbaa
         self._ranges = ranges
         self._given: set[int] = set()
+        self._stores: dict[int, list[tuple[Offsets, int, Value]]] = {}
         self._moving: dict[Instruction, bool] = {}
         self._of: dict[Function, dict[Value, list[Instruction]]] = {}
 
     def stored(self, store: Instruction) -> None:
         """A store of an integer."""
         value, pointer = store.operands
+        for bit, places in self._ranges.places(pointer).items() if type_tag(store) or not self.moves(store) else ():
+            self._stores.setdefault(bit, []).append((places, ty.store_size(value.type), value))
         if self._named(store) and not _from_memory(value):
             self._given.update(self._ranges.places(pointer))
 
@@ -50,6 +55,23 @@ class NamedNumbers:
             return False
         spots = self._ranges.places(access.operands[access.opcode == "store"])
         return any(not places.exact for places in spots.values()) and all(bit in self._given for bit in spots)
+
+    def given(self, bit: int, places: Offsets, size: int) -> bool:
+        """Whether an integer is ever stored at these places of an object that was not made of what the object holds,
+        nor of the bits of a float: what is read there as one is an integer then."""
+        return any(
+            touches(places, where, 1 - length, size) and not self._made_of(value, bit)
+            for where, length, value in self._stores.get(bit, ())
+        )
+
+    def _made_of(self, value: Value, bit: int) -> bool:
+        def stays(v: Value) -> bool:
+            if not isinstance(v, Instruction):
+                return False
+            bits = v.opcode == "bitcast" and v.operands[0].type.is_fp
+            return bits or (v.opcode == "load" and bit in self._ranges.places(v.operands[0]))
+
+        return any(map(stays, _sources(value)))
 
     def moves(self, access: Instruction) -> bool:
         """Whether what is loaded is stored, handed on or returned as it is, or what is stored came from there so."""
@@ -95,6 +117,18 @@ def _followed(start: Value, following: Callable[[Value], Iterable[Value]]) -> se
                 if isinstance(value, Instruction) and value.opcode in _SAME:
                     work.append(value)
     return found
+
+
+def _sources(value: Value) -> Iterable[Value]:
+    """What an integer is computed of in its function, up to loads and calls."""
+    seen, work = {value}, [value]
+    while work:
+        value = work.pop()
+        yield value
+        if isinstance(value, Instruction) and value.opcode != "load" and not value.is_call and len(seen) <= _MOST:
+            fresh = [operand for operand in value.operands if operand not in seen]
+            seen.update(fresh)
+            work += fresh
 
 
 def _from_memory(value: Value) -> bool:

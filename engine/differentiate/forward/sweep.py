@@ -258,7 +258,7 @@ class Sweep:
         value = instr.operands[0]
         if has_float(value.type) or self.unit.differentiable(value):
             return True
-        layout = self.unit.types.access(instr.operands[1], ty.store_size(value.type))
+        layout = self.unit.types.ended(instr.operands[1], ty.store_size(value.type))
         return any(isinstance(kind, ty.FloatType) or kind is CONFLICT for _, kind in layout)
 
     def alloca(self, instr: Instruction) -> None:

@@ -332,7 +332,7 @@ def store(r: ReverseState, instr: Instruction) -> None:
     if r.unit.runtime_activity:
         runtime_activity.clear(r.unit, r.b, r.recall.value(target), r.recall.shadow(target), ConstInt(ty.I64, size))
         return
-    for offset, kind in floats_ended(r.unit.types.access(target, size), value.type):
+    for offset, kind in floats_ended(r.unit.types.ended(target, size), value.type):
         for at in separate_shadows.each(r.b, r.recall.shadow(target), r.unit.width):
             place = r.b.gep(ty.I8, at, offset * r.unit.memory.scale)
             clear_shadow(r.b, shadow_type(kind, r.unit.memory.scale), place, 1)

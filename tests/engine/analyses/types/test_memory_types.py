@@ -5,6 +5,7 @@ from __future__ import annotations
 from analysed import facts_of, facts_of_c, named
 
 from irgrad.engine.analyses.memory.byte_kinds import CONFLICT, INT, PTR
+from irgrad.engine.analyses.memory.strided_sets import Offsets
 from irgrad.engine.ir.types import F32, F64
 
 MIXED = """
@@ -256,3 +257,32 @@ def test_members_of_one_kind_at_equal_distances_are_no_shorter_period() -> None:
     pattern = facts.layout(heap)
     assert pattern.period == 32
     assert pattern.fields == ((0, F64), (8, PTR), (16, INT), (20, F32), (24, PTR))
+
+
+BITS = """
+#include <stdint.h>
+#include <string.h>
+void bits(double *x, long *n, double *out) {
+  uint64_t w[8], h = 0;
+  for (long i = 0; i < *n; i++) {
+    double d = x[i] * x[i];
+    memcpy(&w[i], &d, 8);
+  }
+  w[6] = 3;
+  w[1] ^= w[2];
+  *out = 0;
+  for (long i = 0; i < *n; i++) {
+    double d;
+    memcpy(&d, &w[i], 8);
+    *out += d * w[6];
+  }
+}
+"""
+
+
+def test_what_is_computed_with_is_an_integer_where_one_was_stored() -> None:
+    """Elsewhere it is the bits of the floats that an index without bounds may have put there."""
+    facts = facts_of_c(BITS, "bits", {0, 2})
+    words = next(o for o in facts.pointers.objects if o.kind == "alloca" and o.size == 64)
+    kinds = dict(facts.types.record(words.index).layout(Offsets(0), 64))
+    assert kinds[8] is F64 and kinds[16] is F64 and kinds[48] is INT
