@@ -42,7 +42,8 @@ class Saved:
 class Demands:
     """The closure of what is read. Keys of what is saved: an instruction; ("shadow", i) and ("tape", i) of one;
     ("cells", i), the array of a group; ("count", loop), ("dim", top, loop), ("record", loop), ("from", block);
-    ("array", key), the address of an array; ("mask", key) of rows."""
+    ("array", key), the address of an array, ("values", key) where the values of an iteration lie side by side in it;
+    ("mask", key) of rows."""
 
     def __init__(self, rules: Recomputation, schedule: LoopSchedule, varying: Varying) -> None:
         self.facts = rules.facts
@@ -141,6 +142,14 @@ class Demands:
         for loop in chain:
             self._extent(top, loop, key)
         self._save(("array", key), ty.PTR, top.parent, key)
+
+    def one_array(self, group: Hashable, members: list[Hashable], level: Loop) -> None:
+        """These keys of one level, of one type and over the same loops, share the array of a group."""
+        for key in members:
+            address: Hashable = ("array", key)
+            while (dropped := self.saved.pop(address, None)) is not None and dropped.loops:
+                address = ("array", address)
+        self._save(("array", group), ty.PTR, self.facts.chain(level)[0].parent, members[0])
 
     def ranges(self, key: Hashable, level: Loop) -> list[Loop]:
         """The loops over whose iterations an array of something at this level ranges."""

@@ -38,14 +38,17 @@ class Slot:
 class Flat:
     """An array over the iterations of counted loops of a nest, made before its outermost loop (`top`)."""
 
-    __slots__ = ("chain", "key", "levels", "pointer", "slack", "span", "top", "type")
+    __slots__ = ("chain", "key", "levels", "pointer", "slack", "span", "top", "type", "width")
 
-    def __init__(self, key: Hashable, type_: Type, top: Loop, chain: Sequence[Loop], span: int = 0) -> None:
+    def __init__(
+        self, key: Hashable, type_: Type, top: Loop, chain: Sequence[Loop], span: int = 0, width: int = 1
+    ) -> None:
         self.key = key
         self.type = type_
         self.top = top
         self.chain = chain  # the loops over which the value changes
         self.span = span  # cells beyond the iterations of the innermost loop
+        self.width = width  # values of an iteration, side by side
         self.levels: RowsOfSteps | None = None  # how rows are laid out, where steps work on them
         self.slack = 0  # bytes in front of it
         self.pointer: Value | None = None  # in the primal sweep, once emitted

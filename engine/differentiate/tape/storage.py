@@ -14,7 +14,7 @@ Arrays and records come from the arena of `helpers.py`, which frees everything w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.evolution.guards import conditions, extent
@@ -69,7 +69,7 @@ class Storage:
         self.owner.plan.require(key)
         if level is not None and self.owner.top(level) is not None:
             flat, shift = self._flat_of(key, type_, level)
-            if key in self.shared:
+            if key in self.shared and flat.span:
                 return
             emit: Emit = lambda b: self._store_flat(b, flat, value(), shift)  # noqa: E731
         else:
@@ -125,15 +125,24 @@ class Storage:
     # -- flat arrays -----------------------------------------------------------------------------------------
 
     def _flat_of(self, key: Hashable, type_: Type, level: Loop) -> tuple[Flat, int]:
-        """The array of a saved item, and its place in the array when neighbouring loads share one."""
+        """The array of a saved item, and its place in the array when neighbouring loads share one, or the values of an
+        iteration."""
+        if key in self.owner.plan.groups:
+            group, place = self.owner.plan.groups[key]
+            if self.owner.taped is not None:
+                self.owner.taped.check(key, type_)
+            if group.key not in self.flats:
+                self._flat(group.key, type_, level, loops=group.loops, width=len(group.members))
+            self.shared[key] = (self.flats[group.key], place)
+            return self.shared[key]
         cells = self.owner.plan.cells.get(key) if isinstance(key, Instruction) else None
         if cells is None:
             return self._flat(key, type_, level), 0
-        group = ("cells", cells.members[0])
-        if group not in self.flats:
-            flat = self._flat(group, type_, level, cells.span)
+        cell = ("cells", cells.members[0])
+        if cell not in self.flats:
+            flat = self._flat(cell, type_, level, cells.span)
             self.shared[key] = (flat, cells.shift)
-            levels = self.owner.plan.demands.levels.get(group)
+            levels = self.owner.plan.demands.levels.get(cell)
             if levels is not None:
                 Rows(self.owner, levels, flat)
                 return self.shared[key]
@@ -143,7 +152,7 @@ class Storage:
             )
             preheader = self.owner.sweep.blocks[level.preheader]  # type: ignore[index]
             self.ends.setdefault(id(preheader), []).append(lambda b: self._first_cells(b, flat, cells, level))
-        self.shared[key] = (self.flats[group], cells.shift)
+        self.shared[key] = (self.flats[cell], cells.shift)
         return self.shared[key]
 
     def _first_cells(self, b: Builder, flat: Flat, cells: Cells, level: Loop) -> None:
@@ -158,13 +167,15 @@ class Storage:
             cell = b.load(flat.type, b.gep(ty.I8, first, k * size), align=cells.lowest.align)
             self._store_flat(b, flat, cell, k, entry=True)
 
-    def _flat(self, key: Hashable, type_: Type, level: Loop, span: int = 0) -> Flat:
-        top, chain = self.owner.chain(level)[0], self.owner.plan.demands.ranges(key, level)
+    def _flat(
+        self, key: Hashable, type_: Type, level: Loop, span: int = 0, *, loops: Sequence[Loop] = (), width: int = 1
+    ) -> Flat:
+        top, chain = self.owner.chain(level)[0], loops or self.owner.plan.demands.ranges(key, level)
         if self.owner.taped is not None:
             if top.parent is not None:
                 self.owner.taped.nested(level)
             self.owner.taped.check(key, type_)
-        flat = self.flats[key] = Flat(key, type_, top, chain, span)
+        flat = self.flats[key] = Flat(key, type_, top, chain, span, width)
         self.owner.uses_arena()
         for loop in chain:
             self.dimension(top, loop)
@@ -178,7 +189,7 @@ class Storage:
                 if flat.levels is not None and loop is top:
                     some = flat.levels.rows(b, some, count)
                 count = b.mul(count, some, ("nuw", "nsw"))
-            size = b.mul(count, ConstInt(ty.I64, ty.size_of(type_)), ("nuw", "nsw"))
+            size = b.mul(count, ConstInt(ty.I64, width * ty.size_of(type_)), ("nuw", "nsw"))
             self._for_loop(b, level, count)
             memory = self.owner.allocate(b, b.add(size, ConstInt(ty.I64, flat.slack)))
             flat.emitted_at(b.gep(ty.I8, memory, flat.slack) if flat.slack else memory)
@@ -242,7 +253,7 @@ class Storage:
             extra = ConstInt(ty.I64, flat.span if loop is flat.chain[-1] else 0)
             counter = ConstInt(ty.I64, 0) if entry and loop is flat.chain[-1] else self.counter(loop)
             index = b.add(b.mul(index, b.add(self.dims[top, loop], extra)), counter)
-        index = b.add(index, ConstInt(ty.I64, shift))
+        index = b.add(_times(b, index, flat.width), ConstInt(ty.I64, shift))
         assert flat.pointer is not None
         b.store(value, b.gep(flat.type, flat.pointer, index), in_arena(flat.type), self._scope(flat))
 
@@ -263,7 +274,7 @@ class Storage:
             if flat.levels is not None and flat.levels.levels.result is not None and loop is top:
                 number = flat.levels.place(b, number, recall(("mask", flat.key)))
             index = b.add(b.mul(index, b.add(self.extent(top, loop, recall), extra)), number)
-        index = b.add(index, ConstInt(ty.I64, shift))
+        index = b.add(_times(b, index, flat.width), ConstInt(ty.I64, shift))
         place = b.gep(flat.type, recall(("array", flat.key)), index)
         return b.load(flat.type, place, in_arena(flat.type), self._scope(flat))
 
@@ -337,6 +348,10 @@ def at_entry(owner: ReverseState, b: Builder, loop: Loop, value: Value) -> Value
         return owner.sweep.value(owner.entering(value))
     operands = [at_entry(owner, b, loop, o) for o in value.operands]
     return b.insert(Instruction(value.opcode, value.type, operands, flags=value.flags, elem=value.elem))
+
+
+def _times(b: Builder, index: Value, width: int) -> Value:
+    return index if width == 1 else b.mul(index, ConstInt(ty.I64, width))
 
 
 def _rank_of_save(level: Loop | None) -> int:

@@ -18,6 +18,7 @@ from irgrad.engine.differentiate.tape.liveness import at_one_level, computed_any
 from irgrad.engine.differentiate.tape.min_cut import LOOP_WEIGHT, choose
 from irgrad.engine.differentiate.tape.reads import Reads
 from irgrad.engine.differentiate.tape.recomputation import NEVER, Recomputation
+from irgrad.engine.differentiate.tape.side_by_side import side_by_side
 from irgrad.engine.differentiate.tape.varying import Varying
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.locations import locate
@@ -51,6 +52,7 @@ class TapePlan:
             chosen = rules.with_choice({**cells, **together}, frozenset(again))
             demands = self._close(Demands(chosen, self.schedule, varying))
         self.demands = demands
+        self.groups = side_by_side(demands)
         self.rules = demands.rules
         self.cells = demands.cells
         self.saved = demands.saved
