@@ -15,8 +15,8 @@ from irgrad.engine.analyses.memory.points_to import Pointers
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Block, Function, Instruction, Value
 from irgrad.engine.ir.rewrite import replace_uses
+from irgrad.engine.normalise.loop_memory import LoopMemory, comes_back
 from irgrad.engine.normalise.preheader import always_runs, before, can_leave, numbers_leave
-from irgrad.rules.effects import facts
 
 __all__ = ["leave_loops", "may_gain"]
 
@@ -33,11 +33,11 @@ def may_gain(fn: Function) -> bool:
 
 def leave_loops(pointers: Pointers, fn: Function) -> int:
     """Move what leaves its loop. Returns how much did. No instruction that writes memory is made or moved."""
-    loops = get(Loops, fn)
+    loops, memory = get(Loops, fn), LoopMemory(pointers, fn)
     count = 0
     for loop in reversed(loops.all):
         if loop.preheader is not None:
-            moved = _phis(fn, loop, loops) + _loads(pointers, loop, loops)
+            moved = _phis(fn, loop, loops) + _loads(memory, loop)
             if moved:
                 numbers_leave(loop, loops)
             count += moved
@@ -93,34 +93,22 @@ def _side(source: Block, block: Block, up: Block, loops: Loops) -> int | None:
     return None
 
 
-def _loads(pointers: Pointers, loop: Loop, loops: Loops) -> int:
-    """Loads that run whenever the loop is entered, of memory that nothing in it writes."""
-    writes = 0
-    returns = True
-    for block in loop.blocks:
-        for instr in block.instructions:
-            writes |= pointers.instr_writes(instr)
-            returns = returns and (not instr.is_call or _comes_back(instr))
-    if not returns:
+def _loads(memory: LoopMemory, loop: Loop) -> int:
+    """Loads of memory that nothing in the loop writes: those that run whenever it is entered, and those of memory that
+    is accessed before."""
+    if not all(comes_back(i) for block in loop.blocks for i in block.instructions if i.is_call):
         return 0
     assert loop.preheader is not None
     place = Builder(loop.preheader, len(loop.preheader.instructions) - 1)
     made: dict[Value, Value] = {}
     count = 0
     for block in loop.blocks:
-        if not always_runs(block, loop, loops):
-            continue
+        always = always_runs(block, loop, memory.loops)
         for load in [i for i in block.instructions if i.opcode == "load" and not i.volatile and not i.ordering]:
-            objects = pointers.expand(pointers.of(load.operands[0]))
-            if objects and not objects & writes and can_leave(load.operands[0], loop):
-                load.operands[0] = before(load.operands[0], loop, place, made, runs=True)
+            leaves = can_leave(load.operands[0], loop) and memory.alone(load, loop)
+            if leaves and (always or memory.reached(load, loop)):
+                load.operands[0] = before(load.operands[0], loop, place, made, runs=always)
                 block.instructions.remove(load)
                 place.insert(load)
                 count += 1
     return count
-
-
-def _comes_back(call: Instruction) -> bool:
-    name = call.callee_name or ""
-    known = facts(name)
-    return name.startswith("llvm.") or (known is not None and not known.noreturn)

@@ -29,7 +29,9 @@ from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import CallInfo, ConstInt, Function, Instruction, Module, Value
 from irgrad.engine.ir.rewrite import declare
 from irgrad.engine.normalise.invariants import leave_loops, may_gain
+from irgrad.engine.normalise.loop_memory import LoopMemory, may_sink, sink_stores
 from irgrad.engine.normalise.preheader import before, can_leave
+from irgrad.engine.normalise.repeated_loads import may_repeat, merge_loads
 from irgrad.rules.effects import facts
 
 __all__ = ["normal_form", "reuse_scratch"]
@@ -59,17 +61,22 @@ def reuse_scratch(module: Module, root: Function) -> int:
     bytes may depend on. Returns how much did, loop by loop."""
     count = 0
     for _ in range(_DEEPEST):
-        if not normal_form(root) or not any(may_gain(fn) or _candidates(fn) for fn in _bodies(module)):
+        may = any(may_gain(fn) or may_sink(fn) or may_repeat(fn) or _candidates(fn) for fn in _bodies(module))
+        if not may or not normal_form(root):
             break
         pointers = points_to(module, root)
         found = [(fn, one) for fn in pointers.functions for one in _found(pointers, fn)]
         for fn, one in found:
             _move(module, fn, one, pointers)
-        moved = len(found) or sum(leave_loops(pointers, fn) for fn in pointers.functions)
+        moved = len(found) or sum(_leave(pointers, fn) for fn in pointers.functions)
         count += moved
         if not moved:
             break
     return count
+
+
+def _leave(pointers: Pointers, fn: Function) -> int:
+    return leave_loops(pointers, fn) + sink_stores(LoopMemory(pointers, fn)) + merge_loads(pointers, fn)
 
 
 def _bodies(module: Module) -> list[Function]:

@@ -30,6 +30,7 @@ __all__ = ["Overwrites"]
 
 _STEP = 1 << 16  # bytes: times a counter it stays far below 2**64
 _MANY = 1000  # pairs that are compared in a function
+_SIDES = 2  # differences whose sign is tried both ways
 
 _Variable = tuple[object, str]
 """A counter or a value, and of whom: the load, the store, both (where they are in the same iteration), or how many
@@ -55,8 +56,21 @@ class Overwrites:
         if self._left <= 0 or self.loops.irreducible or not all(self.whole(f, around) for f in (read, written)):
             return False
         self._left -= 1
-        sizes = ty.store_size(load.type), ty.store_size(store.operands[0].type)
+        sizes = _bytes(load), _bytes(store)
         return all(case.apart(read, written, *sizes) for case in self._cases(load, store, read, written))
+
+    def apart_within(self, one: Instruction, other: Instruction, loop: Loop) -> bool:
+        """Whether two accesses, loads or stores, one of them in a loop and the other there or before it, never meet: in
+        whatever iterations of that loop, those of the loops around it being the same. False where it is not known."""
+        (base, first), (rest, second) = (self.induction.address(i.operands[-1]) for i in (one, other))
+        if base is not rest or (isinstance(base, Instruction) and loop.contains(base.block)):
+            return False
+        around = [each for each in self.loops.all if each.contains(one.block) or each.contains(other.block)]
+        if self._left <= 0 or self.loops.irreducible or not all(self.whole(f, around) for f in (first, second)):
+            return False
+        self._left -= 1
+        same = [] if loop.parent is None else list(loop.parent.ancestors())[::-1]
+        return _Case(self, one, other, (first, second), same, None).apart(first, second, _bytes(one), _bytes(other))
 
     def _fixed(self, base: Value) -> bool:
         return not isinstance(base, Instruction) or (base.block is not None and self.loops.of(base.block) is None)
@@ -189,8 +203,8 @@ class Overwrites:
 
 
 class _Case:
-    """The runs of a store after a run of a load: in a later iteration of one loop around both (`later`), or, where that
-    is None, in the same iterations of all of them."""
+    """Runs of a store after a run of a load: in a later iteration of one of the loops that are common (`later`) and the
+    same iterations of those around that; where `later` is None, in the same iterations of all of these loops."""
 
     def __init__(
         self, owner: Overwrites, load: Instruction, store: Instruction, forms: tuple[Affine, Affine],
@@ -208,6 +222,7 @@ class _Case:
             facts.append(added(variable(self._of((later, "later"))), constant(-1)))
         self.facts = [fact for n, fact in enumerate(facts) if fact not in facts[:n]]
         self.instrs = (load, store)
+        self.sides: list[Polynomial] = []  # what comparisons say is not zero
 
     def apart(self, read: Affine, written: Affine, read_size: int, written_size: int) -> bool:
         """Whether the store writes behind what the load reads, or before it, in all of these runs; where they go
@@ -225,8 +240,12 @@ class _Case:
 
         if decided():
             return True
+        self.sides.clear()
         guards = [fact for side, instr in zip("rw", self.instrs, strict=True) for fact in self._guards(instr, side)]
-        return bool(guards) and decided(*guards)
+        if guards and decided(*guards):
+            return True
+        ways = ((added(side, constant(-1)), added(constant(-1), side, -1)) for side in self.sides[:_SIDES])
+        return any(decided(*guards, more) and decided(*guards, less) for more, less in ways)
 
     def _guards(self, instr: Instruction, side: str) -> Iterable[Polynomial]:
         """What the comparisons that an instruction runs behind, in the same iterations, say of counters."""
@@ -258,6 +277,8 @@ class _Case:
             order = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "eq"}[order]
         if order == "ne":  # with what is known, more or less
             order = "lt" if system.never_negative(up) else "gt" if system.never_negative(added({}, up, -1)) else ""
+            if not order:
+                self.sides.append(up)
         if order in ("lt", "le", "eq"):
             yield added(up, constant(-1 if order == "lt" else 0))
         if order in ("gt", "ge", "eq"):
@@ -316,6 +337,10 @@ class _Case:
         own = self.owner.loops.of(value.block) if isinstance(value, Instruction) and value.block is not None else None
         shared = own is None or own in self.same
         return variable(self._of((value, "both" if shared else side)))
+
+
+def _bytes(access: Instruction) -> int:
+    return ty.store_size(access.type if access.opcode == "load" else access.operands[0].type)
 
 
 def _rows(difference: Polynomial) -> Iterable[Polynomial]:

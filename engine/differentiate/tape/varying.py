@@ -91,7 +91,15 @@ class Varying:
         if loop not in self._written:
             found = [(i, clobber.pointers.instr_writes(i)) for block in loop.blocks for i in block.instructions]
             self._written[loop] = [(instr, mask) for instr, mask in found if mask]
-        return any(mask & objects and not clobber.apart(load, w) for w, mask in self._written[loop])
+        return any(mask & objects and not self._apart(load, w, loop) for w, mask in self._written[loop])
+
+    def _apart(self, load: Instruction, writer: Instruction, loop: Loop) -> bool:
+        """Whether a writer leaves what a load of the same loop reads."""
+        clobber: Clobber = self.facts.clobber
+        if clobber.apart(load, writer):
+            return True
+        simple = writer.opcode == "store" and not writer.volatile and not writer.ordering
+        return simple and clobber.overwrites.apart_within(load, writer, loop)
 
     def _ends_alike(self, part: Instruction, user: Instruction, loop: Loop) -> bool:
         """A value that an inner loop leaves behind is that of its last iteration: of a loop of equal length in each

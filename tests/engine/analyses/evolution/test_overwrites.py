@@ -5,20 +5,22 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from analysed import facts_of_c
 from oracle.interpreter import Machine
 from oracle.numbers import FloatDomain
+from oracle.operations import Code
 
 from irgrad.engine.analyses.control.cfg import Cfg
 from irgrad.engine.analyses.control.dominators import Dominators
-from irgrad.engine.analyses.control.loops import Loops
+from irgrad.engine.analyses.control.loops import Loop, Loops
 from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.analyses.evolution.overwrites import Overwrites
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import Function, Instruction, Module
+from irgrad.engine.ir.model import Block, Function, Instruction, Module, Value
 
 Pair = tuple[Instruction, Instruction]
 
@@ -29,6 +31,7 @@ class Recording(Machine):
     def __init__(self, module: Module) -> None:
         super().__init__(module, FloatDomain())
         self.seen: list[tuple[Instruction, int]] = []
+        self.ways: list[tuple[int, Block]] = []  # blocks that are left, after so many accesses
 
     def _lower(self, instr: Instruction, s: list[int], d: int) -> Callable[[list[Any]], None]:
         code = super()._lower(instr, s, d)
@@ -38,6 +41,15 @@ class Recording(Machine):
         def recorded(r: list[Any]) -> None:
             self.seen.append((instr, r[s[-1]]))
             code(r)
+
+        return recorded
+
+    def _terminator(self, block: Block, slot: Callable[[Value], int], index: dict[int, int]) -> Code:
+        code = super()._terminator(block, slot, index)
+
+        def recorded(r: list[Any]) -> Any:
+            self.ways.append((len(self.seen), block))
+            return code(r)
 
         return recorded
 
@@ -54,6 +66,22 @@ def overwritten(module: Module, name: str, n: int) -> set[Pair]:
             read.setdefault(address, set()).add(instr)
         else:
             found.update((load, instr) for load in read.get(address, ()))
+    return found
+
+
+def met_within(module: Module, name: str, n: int, loop: Loop) -> set[Pair]:
+    """Accesses that touch the same bytes within one run of a loop."""
+    machine = Recording(module)
+    args = [machine.array(ty.F64, [1.0] * 4000), machine.array(ty.I64, [n])]
+    machine.call(name, [args[0] + 8000, args[1]])
+    entries = [place for place, block in machine.ways if block is loop.preheader]
+    found: set[Pair] = set()
+    for start, end in pairwise([*entries, len(machine.seen)]):
+        at: dict[int, set[Instruction]] = {}
+        for instr, address in machine.seen[start:end]:
+            if loop.contains(instr.block):
+                at.setdefault(address, set()).add(instr)
+        found.update((a, b) for meeting in at.values() for a in meeting for b in meeting)
     return found
 
 
@@ -173,6 +201,43 @@ def test_random_nests() -> None:
     bad, told, never = wrong(range(25))
     assert not bad
     assert told > 0.25 * never
+
+
+def meeting(seeds: range) -> tuple[list[str], int, int]:
+    """The same for accesses within one run of a loop."""
+    module, _ = _module(seeds)
+    bad, told, never = [], 0, 0
+    for seed in seeds:
+        fn = module.functions.get(f"f{seed}")
+        if fn is None or not fn.blocks:
+            continue
+        cfg = Cfg(fn)
+        loops = Loops(cfg, Dominators(cfg))
+        overwrites = Overwrites(Induction(fn, cfg, loops))
+        for loop in loops.all:
+            inside = [i for b in loop.blocks for i in b.instructions if _float_access(i)]
+            apart = {(a, b) for a in inside for b in inside if overwrites.apart_within(a, b, loop)}
+            met = {pair for n in (0, 1, 2, 3, 5) for pair in met_within(module, f"f{seed}", n, loop)}
+            bad += [_nest(seed) for _ in apart & met]
+            told += len(apart)
+            never += len(inside) ** 2 - len(met)
+    return bad, told, never
+
+
+def _float_access(instr: Instruction) -> bool:
+    return (instr.opcode == "load" and instr.type.is_fp) or (
+        instr.opcode == "store" and instr.operands[0].type.is_fp)  # fmt: skip
+
+
+def test_random_nests_within_runs_of_loops() -> None:
+    bad, told, never = meeting(range(25))
+    assert not bad
+    assert told > 0.15 * never
+
+
+@pytest.mark.slow
+def test_more_random_nests_within_runs_of_loops() -> None:
+    assert not meeting(range(40, 400))[0]
 
 
 @pytest.mark.slow

@@ -1,0 +1,133 @@
+"""What the accesses of a loop touch, and stores that leave it.
+
+A cell that a loop adds to in each iteration (`a[i][j] -= a[i][k] * a[k][j]`) is in a register after LLVM's passes, but
+each iteration still stores it: they do not see that no other access of the loop goes to that cell, since the loads go
+to other rows of the same matrix. In reverse each such store takes the cell's adjoint from memory and clears it. That no
+iteration meets the cell follows from subscripts and bounds (`overwrites.py`). Then the last store is enough, behind the
+loop.
+"""
+
+from __future__ import annotations
+
+from irgrad.engine.analyses.control.cache import get
+from irgrad.engine.analyses.control.loops import Loop, Loops
+from irgrad.engine.analyses.evolution.induction import Induction
+from irgrad.engine.analyses.evolution.overwrites import Overwrites
+from irgrad.engine.analyses.memory.points_to import Pointers
+from irgrad.engine.ir.builder import Builder
+from irgrad.engine.ir.model import Block, Function, Instruction
+from irgrad.engine.normalise.preheader import always_runs
+from irgrad.rules.effects import facts
+
+__all__ = ["LoopMemory", "comes_back", "may_sink", "sink_stores"]
+
+
+class LoopMemory:
+    """The answers for one function."""
+
+    def __init__(self, pointers: Pointers, fn: Function) -> None:
+        self.pointers, self.fn = pointers, fn
+        self.loops = get(Loops, fn)
+        self._overwrites: Overwrites | None = None
+        self._touched: dict[Loop, list[tuple[Instruction, int, int]]] = {}
+
+    def alone(self, access: Instruction, loop: Loop, *, reads: bool = False) -> bool:
+        """Whether nothing else in a loop writes the memory of an access whose address is the same in all iterations;
+        nor reads it, where that is asked."""
+        pointers = self.pointers
+        objects = pointers.expand(pointers.of(access.operands[-1]))
+        if not objects:
+            return False
+        for other, read, written in self._accesses(loop):
+            touched = read | written if reads else written
+            meets = touched & objects and other is not access and loop.contains(other.block)
+            if meets and not self._apart(access, other, loop):
+                return False
+        return True
+
+    def _accesses(self, loop: Loop) -> list[tuple[Instruction, int, int]]:
+        """What touches memory in a loop, with the objects that it may read and write; some have left it since."""
+        if loop not in self._touched:
+            pointers = self.pointers
+            every = (i for block in loop.blocks for i in block.instructions)
+            masks = ((i, pointers.instr_reads(i), pointers.instr_writes(i)) for i in every)
+            self._touched[loop] = [found for found in masks if found[1] or found[2]]
+        return self._touched[loop]
+
+    def _apart(self, access: Instruction, other: Instruction, loop: Loop) -> bool:
+        if other.opcode not in ("load", "store") or other.volatile or other.ordering:
+            return False
+        if self._overwrites is None:
+            self._overwrites = Overwrites(Induction(self.fn))
+        return self._overwrites.apart_within(access, other, loop)
+
+    def reached(self, load: Instruction, loop: Loop) -> bool:
+        """Whether the memory of a load may be read in front of a loop: it is accessed there, at the same address, and
+        no call frees it."""
+        address, ahead = load.operands[0], loop.preheader
+        objects = self.pointers.expand(self.pointers.of(address))
+        calls = (i for i in self.fn.instructions() if i.is_call and not (i.callee_name or "").startswith("llvm."))
+        if any(self.pointers.instr_writes(call) & objects for call in calls):
+            return False
+        while ahead is not None:
+            for other in ahead.instructions:
+                if other.opcode in ("load", "store") and other.operands[-1] is address:
+                    kind = other.type if other.opcode == "load" else other.operands[0].type
+                    if kind is load.type and not other.volatile:
+                        return True
+            ahead = self.loops.dom.idom(ahead)
+        return False
+
+
+def may_sink(fn: Function) -> bool:
+    """Whether a loop of the function has a store that might leave it."""
+    loops = get(Loops, fn)
+    return any(_candidates(loop, loops) for loop in loops.all)
+
+
+def sink_stores(memory: LoopMemory) -> int:
+    """Have stores of which only the last one counts run behind their loops. Returns how many do."""
+    loops, count = memory.loops, 0
+    for loop in reversed(loops.all):
+        for store in _candidates(loop, loops):
+            if memory.alone(store, loop, reads=True):
+                _sink(store, loop)
+                count += 1
+    return count
+
+
+def _candidates(loop: Loop, loops: Loops) -> list[Instruction]:
+    """Stores to an address of the loop's outside, in each iteration of a loop that is left at its end."""
+    if loop.latch is None or loop.exiting != [loop.latch] or len(loop.exits) != 1 or loops.irreducible:
+        return []
+    if loops.cfg.preds(loop.exits[0]) != [loop.latch]:
+        return []
+    found = [i for block in loop.blocks if always_runs(block, loop, loops) for i in block.instructions
+             if i.opcode == "store" and not i.volatile and not i.ordering and _outside(i, loop)]  # fmt: skip
+    returns = found and all(comes_back(i) for block in loop.blocks for i in block.instructions if i.is_call)
+    return found if returns else []
+
+
+def _outside(store: Instruction, loop: Loop) -> bool:
+    address = store.operands[1]
+    return not isinstance(address, Instruction) or not loop.contains(address.block)
+
+
+def _sink(store: Instruction, loop: Loop) -> None:
+    block, value, after = store.block, store.operands[0], loop.exits[0]
+    assert block is not None and loop.latch is not None
+    block.instructions.remove(store)
+    if isinstance(value, Instruction) and loop.contains(value.block):
+        store.operands[0] = Builder(after, 0).phi(value.type, [(value, loop.latch)])
+    Builder(after, _first(after)).insert(store)
+
+
+def _first(block: Block) -> int:
+    return next(n for n, instr in enumerate(block.instructions) if instr.opcode != "phi")
+
+
+def comes_back(call: Instruction) -> bool:
+    """Whether a call returns."""
+    name = call.callee_name or ""
+    known = facts(name)
+    return name.startswith("llvm.") or (known is not None and not known.noreturn)

@@ -1,0 +1,71 @@
+"""Loads of what a load in front of them has read already, with nothing between that writes it.
+
+LLVM's passes have merged such loads as far as they see. They keep those with a store between that may go anywhere, by
+all that they know; the points-to sets say that it goes elsewhere. A block that is filled from a vector of five numbers
+reads each of them once, and so does the tape.
+"""
+
+from __future__ import annotations
+
+from irgrad.engine.analyses.memory.points_to import Pointers
+from irgrad.engine.ir.model import Block, Function, Instruction, Value
+from irgrad.engine.ir.rewrite import replace_uses
+from irgrad.engine.normalise.loop_memory import comes_back
+
+__all__ = ["may_repeat", "merge_loads"]
+
+_Place = tuple[Value, object]
+"""An address, and the type that is read there."""
+
+
+def may_repeat(fn: Function) -> bool:
+    """Whether a block loads from one address twice."""
+    return any(_repeats(block) for block in fn.blocks)
+
+
+def merge_loads(pointers: Pointers, fn: Function) -> int:
+    """Let loads of a block that read the same be one. Returns how many go."""
+    replaced: dict[Value, Value] = {}
+    for block in fn.blocks:
+        if _repeats(block):
+            replaced.update(_repeated(pointers, block))
+    if replaced:
+        replace_uses(fn, replaced)
+        for block in fn.blocks:
+            block.instructions[:] = [i for i in block.instructions if i not in replaced]
+    return len(replaced)
+
+
+def _repeats(block: Block) -> bool:
+    places = [_place(i) for i in block.instructions if _plain(i)]
+    return len(set(places)) < len(places)
+
+
+def _repeated(pointers: Pointers, block: Block) -> dict[Value, Value]:
+    known: dict[_Place, tuple[Instruction, int]] = {}
+    replaced: dict[Value, Value] = {}
+    for instr in block.instructions:
+        if _plain(instr):
+            objects = pointers.expand(pointers.of(instr.operands[0]))
+            if _place(instr) in known:
+                replaced[instr] = known[_place(instr)][0]
+            elif objects:
+                known[_place(instr)] = (instr, objects)
+        elif _settles(instr):
+            known.clear()
+        elif written := pointers.instr_writes(instr):
+            known = {place: found for place, found in known.items() if not found[1] & written}
+    return replaced
+
+
+def _plain(instr: Instruction) -> bool:
+    return instr.opcode == "load" and not instr.volatile and not instr.ordering
+
+
+def _place(load: Instruction) -> _Place:
+    return load.operands[0], load.type
+
+
+def _settles(instr: Instruction) -> bool:
+    """Whether memory may be another's behind an instruction: fences, what other threads see, calls of unknown ends."""
+    return instr.volatile or bool(instr.ordering) or (instr.is_call and not comes_back(instr))
