@@ -65,7 +65,7 @@ class LoopMemory:
         """Whether the memory of a load may be read in front of a loop: it is accessed there, at the same address, and
         no call frees it."""
         address, ahead = load.operands[0], loop.preheader
-        objects = self.pointers.expand(self.pointers.of(address))
+        objects = self.pointers.expand(self.pointers.of(address)) & ~self._lasting()
         calls = (i for i in self.fn.instructions() if i.is_call and not (i.callee_name or "").startswith("llvm."))
         if any(self.pointers.instr_writes(call) & objects for call in calls):
             return False
@@ -77,6 +77,11 @@ class LoopMemory:
                         return True
             ahead = self.loops.dom.idom(ahead)
         return False
+
+    def _lasting(self) -> int:
+        """Objects that no call frees: variables, and arrays of the caller."""
+        kinds = ("alloca", "global", "argument")
+        return sum(1 << one.index for one in self.pointers.objects if one.kind in kinds)
 
 
 def may_sink(fn: Function) -> bool:

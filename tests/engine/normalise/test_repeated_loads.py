@@ -30,7 +30,7 @@ def _loads(fn: Function) -> int:
     ("between", "left"),
     [
         ("store double %x, ptr %b", 1),
-        ("store double 1.0, ptr %a", 2),
+        ("store double 1.0, ptr %a", 1),
         ("%s = call double @llvm.sqrt.f64(double %x)", 1),
         ("call void @other()", 2),
         ("fence seq_cst", 2),
@@ -46,6 +46,27 @@ def test_what_stands_between_decides(between: str, left: int) -> None:
     before = _loads(fn)
     assert merge_loads(points_to(module, fn), fn) == 2 - left
     assert before - _loads(fn) == 2 - left
+
+
+@pytest.mark.parametrize(
+    ("between", "left"),
+    [
+        ("", 0),
+        ("store double 3.0, ptr %b", 0),
+        ("store double 3.0, ptr %a", 0),
+        ("call void @other()", 1),
+        ("store i64 3, ptr %a", 1),
+    ],
+)
+def test_what_was_stored_is_known(between: str, left: int) -> None:
+    text = TEXT.replace("%x = load double, ptr %a", "%x = fadd double 1.0, 2.0\n  store double %x, ptr %a")
+    module = read(text.replace("BETWEEN", between))
+    fn = module.functions["f"]
+    assert may_repeat(fn)
+    merge_loads(points_to(module, fn), fn)
+    assert _loads(fn) == left
+    total = next(i for i in fn.instructions() if i.opcode == "fadd" and i.name == "z")
+    assert len({id(operand) for operand in total.operands}) == (1 if between in ("", "store double 3.0, ptr %b") else 2)
 
 
 def test_another_type_is_another_load() -> None:
