@@ -139,7 +139,9 @@ class Watch:
         """Compare."""
         plan, storage = made.plan, made.storage
         asked: set[Hashable] = {k for k in storage.slots if not (isinstance(k, tuple) and k[0] == "last")}
-        asked |= storage.flats.keys()
+        together = {group.key for group, _ in plan.groups.values()}  # arrays of values that lie side by side
+        asked |= storage.flats.keys() - together
+        asked |= storage.shared.keys() & plan.groups.keys()
         self.functions += 1
         self.planned += len(plan.saved)
         self.never += [f"{made.fn.name}: {plan.name(key)}" for key in plan.saved if key not in asked]
