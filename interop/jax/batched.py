@@ -109,7 +109,9 @@ def register_batched(program: Program, strategy: Strategy, uses: Uses) -> str:
     varies = words if strategy.name == "scalars" else tuple(use == "in one" for use in words)
     form = f"{strategy.name} {strategy.lanes} {varies if strategy.lanes else ''}"
     reports = status_text(program)
-    how = fingerprint(program.key, sharing_text(), WANTED, form, *([reports] if reports else []))
+    threads = program.source.options.threads  # no part of the code, but of what its handler has been told
+    more = [*([reports] if reports else []), *([f"threads={threads}"] if threads else [])]
+    how = fingerprint(program.key, sharing_text(), WANTED, form, *more)
     name = f"irgrad.{program.source.name}.batch.{how[:32]}"
     if name not in TARGETS:
         leave = scan_call(program, _FRONT + len(program.slots) * (_BESIDE + len(FIELDS)))[1]

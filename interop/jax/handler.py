@@ -264,15 +264,16 @@ def register(program: Program) -> str:
     """
     from irgrad.engine.codegen.cache import fingerprint
 
-    key, reports = program.key, status_text(program)
+    key, reports, options = program.key, status_text(program), program.source.options
     if reports:
         key = fingerprint(key, reports)
+    if options.threads:  # which is no part of the code, but of what its handler has been told
+        key = fingerprint(key, f"threads={options.threads}")
     name = f"irgrad.{program.source.name}.{key[:32]}"
     if name not in TARGETS:
         refuse_hosted(program.stage.text, repr(program), "JAX")
         handler = handler_text(name, program.entry_symbol, len(program.slots), checked_text(program))
         text = joined(program.ir, handler + reports)
-        options = program.source.options
         if options.threads:
             from irgrad.engine.kernel.shared_loops import warn_of_one_thread
 

@@ -3,12 +3,15 @@ modes against differences; as kernels at each level of optimisation, and as prog
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import irgrad as ig
+from irgrad.engine.kernel.shared_loops import OneThread
 from irgrad.interop.cli import main
 
 HERE = Path(__file__).parent
@@ -53,12 +56,40 @@ def test_kernels(path: Path, level: str | None) -> None:
         np.testing.assert_allclose(kernel(X), without(X), rtol=1e-13)
 
 
+def _results(kernel: Any) -> list[np.ndarray]:
+    """Value, gradient and the tangent along one direction."""
+    slope = np.cos(1.7 * np.arange(X.size))
+    gradient = ig.grad(kernel)(X)
+    value, tangent = ig.jvp(kernel, (X,), (slope,))
+    assert float(gradient @ slope) == pytest.approx(float(tangent), rel=1e-10)
+    return [np.asarray(kernel(X)), np.asarray(value), gradient, np.asarray(tangent)]
+
+
+@pytest.mark.parametrize("path", [
+    pytest.param(path, id=path.name, marks=[] if path.name in ("reduction_sum.c", "gather.c") else [pytest.mark.long])
+    for path in PROGRAMS
+])  # fmt: skip
+def test_kernels_on_threads(path: Path) -> None:
+    lib = ig.load(path, flags=["-fopenmp"])
+    plain = _results(lib.kernel("whole", SIGNATURE))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OneThread)  # of many constructs a team shares no loop
+        found = {threads: _results(lib.kernel("whole", SIGNATURE, threads=threads)) for threads in (1, 2, 4, 16)}
+    for results in found.values():
+        for one, other, alone in zip(results, found[1], plain, strict=True):
+            np.testing.assert_array_equal(one, other)
+            np.testing.assert_allclose(one, alone, rtol=1e-11, atol=1e-12)
+
+
 @pytest.mark.parametrize(("path", "level"), [
     pytest.param(path, level, id=f"{path.name} {level}",
                  marks=[] if path.name == "reduction_sum.c" and level == "-O0"
                  else [pytest.mark.long if level == "-O0" and number % 4 == 0 else pytest.mark.slow])
     for number, path in enumerate(PROGRAMS) for level in ("-O0", "-O3")
 ])  # fmt: skip
-def test_programs(path: Path, level: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_programs(
+    path: Path, level: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
     assert main(["run", level, "-fopenmp", "-DPROGRAM", str(path), "-lm"]) == 0, capfd.readouterr()
     assert "good" in capfd.readouterr().out

@@ -163,6 +163,14 @@ def test_under_jax(lib: Any) -> None:
         np.testing.assert_allclose(jax.vmap(loss(f))(batch), jax.vmap(loss(plain))(batch), rtol=1e-12)
 
 
+def test_each_number_of_threads_has_a_handler_of_xla(lib: Any) -> None:
+    from irgrad.interop.jax.handler import TARGETS, register
+
+    signature = CASES["gather"][0]
+    names = [register(lib.kernel("gather", signature, threads=t).primal) for t in (3, 1, "auto", 3)]
+    assert [TARGETS[name].threads for name in names] == [3, 1, 0, 3]
+
+
 def test_what_takes_the_place_of_a_value_is_no_sum() -> None:
     lib = irgrad.load(r"""
     #include <math.h>
