@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
+import re
+
+import numpy as np
 import pytest
 
+from irgrad.engine.codegen.jit import compile_module
 from irgrad.engine.codegen.optimise import optimise
 from irgrad.engine.codegen.target import HOST
 from irgrad.rules.errors import LoadError
@@ -103,3 +108,37 @@ def test_a_loop_around_that_runs_backwards_does_not_turn_the_vector_loop_off() -
     text = optimise(BACKWARDS, ["rows"])
     assert "found.conflict" in text and "wide.load" in text
     assert "stride.check" not in text
+
+
+SUM = """
+define double @total(ptr noalias %x, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %s = phi double [ 0.0, %entry ], [ %more, %loop ]
+  %p = getelementptr inbounds double, ptr %x, i64 %i
+  %v = load double, ptr %p, align 8
+  %square = fmul double %v, %v
+  %below = fadd double %square, 1.0
+  %item = fdiv double %v, %below
+  %more = fadd double %s, %item
+  %next = add nuw nsw i64 %i, 1
+  %go = icmp ult i64 %next, %n
+  br i1 %go, label %loop, label %done
+done:
+  ret double %more
+}
+"""
+
+
+@pytest.mark.parametrize("n", [1, 7, 64, 1001])
+def test_a_sum_in_order_is_vectorised_and_keeps_its_bits(n: int) -> None:
+    assert re.search(r"fdiv <\d+ x double>", optimise(SUM, ["total"]))
+    x = np.random.default_rng(n).normal(size=n) * 10.0 ** np.arange(n).clip(0, 12)
+    unit = compile_module(SUM, ["total"], cache=False)
+    call = unit.function("total", ctypes.c_double, ctypes.c_void_p, ctypes.c_long)
+    total = 0.0
+    for item in x / (x * x + 1):
+        total += item
+    assert call(x.ctypes.data, n) == total
