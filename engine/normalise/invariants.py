@@ -15,7 +15,7 @@ from irgrad.engine.analyses.memory.points_to import Pointers
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Block, Function, Instruction, Value
 from irgrad.engine.ir.rewrite import replace_uses
-from irgrad.engine.normalise.loop_memory import LoopMemory, comes_back
+from irgrad.engine.normalise.loop_memory import LoopMemory, comes_back, keep_of_metadata
 from irgrad.engine.normalise.preheader import always_runs, before, can_leave, numbers_leave
 
 __all__ = ["leave_loops", "may_gain"]
@@ -109,6 +109,8 @@ def _loads(memory: LoopMemory, loop: Loop) -> int:
             if leaves and (always or memory.reached(load, loop)):
                 load.operands[0] = before(load.operands[0], loop, place, made, runs=always)
                 block.instructions.remove(load)
+                if not always:
+                    keep_of_metadata(load)
                 place.insert(load)
                 count += 1
     return count

@@ -19,7 +19,7 @@ from irgrad.engine.ir.model import Block, Function, Instruction
 from irgrad.engine.normalise.preheader import always_runs
 from irgrad.rules.effects import facts
 
-__all__ = ["LoopMemory", "comes_back", "may_sink", "sink_stores"]
+__all__ = ["LoopMemory", "comes_back", "keep_of_metadata", "may_sink", "sink_stores"]
 
 
 class LoopMemory:
@@ -122,6 +122,7 @@ def _sink(store: Instruction, loop: Loop) -> None:
     block, value, after = store.block, store.operands[0], loop.exits[0]
     assert block is not None and loop.latch is not None
     block.instructions.remove(store)
+    keep_of_metadata(store)
     if isinstance(value, Instruction) and loop.contains(value.block):
         store.operands[0] = Builder(after, 0).phi(value.type, [(value, loop.latch)])
     Builder(after, _first(after)).insert(store)
@@ -129,6 +130,12 @@ def _sink(store: Instruction, loop: Loop) -> None:
 
 def _first(block: Block) -> int:
     return next(n for n, instr in enumerate(block.instructions) if instr.opcode != "phi")
+
+
+def keep_of_metadata(access: Instruction) -> None:
+    """Leave what holds of an access wherever it runs: its line and its type. What it is apart from, and what it finds,
+    was said of where it stood."""
+    access.metadata = {kind: node for kind, node in access.metadata.items() if kind in ("dbg", "tbaa")}
 
 
 def comes_back(call: Instruction) -> bool:

@@ -69,6 +69,19 @@ def test_stores_leave_where_no_access_meets_the_cell(case: str) -> None:
     assert (_inner_stores(fn) < before) == leaves
 
 
+def test_what_was_said_of_a_place_stays_there() -> None:
+    """A store that leaves says nothing of other accesses any more; its type is what it was."""
+    module, pointers = _prepared(_source(*CELLS["rows of a factor"][:2]), "f")
+    fn = module.functions["f"]
+    depth = get(Loops, fn).depth
+    inside = [i for block in fn.blocks if depth(block) == 3 for i in block.instructions if i.opcode == "store"]
+    for store in inside:
+        store.metadata["noalias"] = "!0"
+    sink_stores(LoopMemory(pointers, fn))
+    assert inside
+    assert all(set(store.metadata) <= {"dbg", "tbaa"} and "tbaa" in store.metadata for store in inside)
+
+
 def test_a_load_that_a_guard_keeps_apart_leaves() -> None:
     """Elimination: the pivot's row, in the loop over the other rows."""
     module, pointers = _prepared("""void f(double *x, long *size) {
