@@ -184,11 +184,19 @@ def _flows(instr: Instruction, activity: Activity) -> list[int]:
     if instr.opcode == "ret":
         return [i for i, value in enumerate(instr.operands) if activity.value(value)]
     if instr.is_call:
+        if _asks(instr):
+            return []
         return [i for i, value in enumerate(instr.args) if activity.value(value)]
     if instr.type is ty.VOID or not activity.value(instr):
         return []
     first = 1 if instr.opcode == "select" else 0
     return [i for i, value in enumerate(instr.operands) if i >= first and activity.value(value)]
+
+
+def _asks(call: Instruction) -> bool:
+    """A question about numbers, as `isnan`: an integer comes back, and there is no memory for anything else."""
+    return isinstance(call.callee, Function) and call.callee.is_declaration and isinstance(call.type, ty.IntType) \
+        and not any(arg.type.is_ptr for arg in call.args)  # fmt: skip
 
 
 def _may_ignore(user: Instruction, number: int) -> bool:

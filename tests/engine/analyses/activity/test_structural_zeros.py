@@ -238,3 +238,13 @@ def test_second_derivatives_where_an_adjoint_is_zero_by_chance(strong: bool) -> 
     np.testing.assert_allclose(engine.hessian(kernel)(x), want, rtol=1e-14)
     v = np.array([1.0, 2.0, 3.0, 4.0])
     np.testing.assert_allclose(engine.hvp(kernel, (x,), v), want @ v, rtol=1e-14)
+
+
+@pytest.mark.parametrize("preopt", [True, False])
+@pytest.mark.parametrize("test", ["isnan(v)", "isinf(v) || v != v", "!isfinite(v)", "signbit(v) || isnan(v)"])
+def test_what_is_only_asked_about_is_thrown_away(test: str, preopt: bool) -> None:
+    """The root of a negative number goes into a question alone where another value takes its place."""
+    source = f"#include <math.h>\ndouble f(double x) {{ double v = sqrt(x); if ({test}) v = -x; return v * v; }}"
+    kernel = irgrad.load(source, preopt=preopt).kernel("f")
+    assert engine.grad(kernel)(-2.0) == engine.jvp(kernel, (-2.0,), (1.0,))[1] == -4
+    assert engine.grad(kernel)(2.0) == pytest.approx(1.0)
