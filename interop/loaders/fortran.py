@@ -50,7 +50,7 @@ def compile_fortran(path: Path, options: Options, tool: tuple[str, str], display
              *(f"-I{folder}" for folder in options.include),
              *(f"-D{name}={value}" for name, value in options.define), *options.flags]  # fmt: skip
     source = path.read_bytes()
-    key = fingerprint("fortran-ir-4", version, shown, str(path.resolve()), source, *words)
+    key = fingerprint("fortran-ir-5", version, shown, str(path.resolve()), source, *words)
     store = default_cache()
     hit = cached_compilation(store.get("ir", key))
     if hit is not None:

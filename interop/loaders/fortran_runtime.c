@@ -7,7 +7,7 @@
 #include <string.h>
 
 typedef int64_t i64;
-enum { POINTER = 1, ALLOCATABLE = 2, ADDENDUM = 1, DOUBLE = 28, CHARACTER = 40, STRUCT = 42, VERSION = 20240719 };
+enum { POINTER = 1, ALLOCATABLE = 2, ADDENDUM = 1, INTEGER = 9, LONG = 10, SINGLE = 27, DOUBLE = 28, CHARACTER = 40, STRUCT = 42, VERSION = 20240719 };
 
 typedef struct { i64 lower, extent, stride; } Dim;
 
@@ -17,10 +17,12 @@ typedef struct { HEAD; Dim dim[15]; } Array;
 typedef struct { HEAD; Dim dim[1]; void *type_; i64 length; } Bindings;
 typedef struct { HEAD; } Name;
 typedef struct { Bindings bindings; Name name; i64 size; } Derived;
-enum { DATA = 1 };
+enum { DATA = 1, OWNED = 3 };
 _Noreturn void _FortranAStopStatementText(const char *text, i64 length, int error, int quiet);
 static const char _QQmemory[] = "there is no memory for an array";
-static const char _QQowner[] = "a derived type with allocatable components is copied, created or left, which the run-time library of irgrad does not follow: use pointer components, or arrays outside of it";
+static const char _QQfinal[] = "a derived type with a final procedure or an assignment of its own is copied, created or left, which the run-time library of irgrad does not follow: call the procedure where it is to run";
+static const char _QQdynamic[] = "a component of another type than it is declared with is copied: `class` components are not followed in assignments";
+static const char _QQrandom[] = "random_number is called, which gives other numbers in each run: hand them over as an argument";
 static const char _QQtwice[] = "an array is allocated that is allocated already";
 static const char _QQfreed[] = "an array is deallocated that is not allocated";
 static const char _QQshape[] = "a number is assigned to an array that is not allocated";
@@ -108,10 +110,13 @@ INLINE void set_extent(Array *array, int axis, i64 extent) {
   array->dim[axis].extent = extent;
 }
 
-// Elements. Of types with pointers, or components that begin with a value, the compiler is told
+// Elements. Of types with pointers, allocatable components, or components that begin with a value, the compiler is told
 //   TYPES(T)     T(number, symbol) ...
-//   PARTS_n(P)   P(genre, offset, bytes of all its elements, elements, rank, code of its type, its type, initial value)
-// OWNERS(T) are the types with allocatable components, T(symbol) ...: their elements are not followed.
+//   PARTS_n(P)   P(genre, offset, bytes of all its elements, elements, rank, code of its type, its type, initial value,
+//                  the number of its type among OWNERS, or none)
+// For components that are pointers or allocatable the bytes are those of one element.
+// OWNERS(T) are those of them with allocatable components, T(number, symbol) ...: a copy has memory of its own.
+// FINALS(T) are types whose elements are not followed, T(symbol) ...
 
 #ifndef TYPES
 #define TYPES(T)
@@ -119,15 +124,20 @@ INLINE void set_extent(Array *array, int axis, i64 extent) {
 #ifndef OWNERS
 #define OWNERS(T)
 #endif
+#ifndef FINALS
+#define FINALS(T)
+#endif
 #define DECLARE(n, symbol) extern const Derived symbol; static void initialise_##n(char *);
-#define OWNER(symbol) extern const Derived symbol;
+#define DECLARE_OWNER(n, symbol) static void copy_##n(char *, const char *); static void destroy_##n(char *);
+#define DECLARE_FINAL(symbol) extern const Derived symbol;
 TYPES(DECLARE)
-OWNERS(OWNER)
+OWNERS(DECLARE_OWNER)
+FINALS(DECLARE_FINAL)
 
 INLINE void refuse(const Derived *type) {
 #define REFUSE(symbol) \
-  if (type == &symbol) FAIL(owner)
-  OWNERS(REFUSE)
+  if (type == &symbol) FAIL(final)
+  FINALS(REFUSE)
 }
 
 INLINE void initialise(char *at, const Derived *type) {
@@ -136,10 +146,32 @@ INLINE void initialise(char *at, const Derived *type) {
   refuse(type);
 }
 
+INLINE void destroy(char *at, const Derived *type) {
+#define DESTROY(n, symbol) if (type == &symbol) destroy_##n(at);
+  OWNERS(DESTROY)
+  refuse(type);
+}
+
 INLINE void copy(char *to, const char *from, const Array *like) {
-  refuse(type_of(like));
+  const Derived *type = type_of(like);
+#define COPY(n, symbol) if (type == &symbol) { copy_##n(to, from); return; }
+  OWNERS(COPY)
+  refuse(type);
   if (like->type == DOUBLE) *(double *)to = *(const double *)from;  // so that their bytes are floats, whatever is known
   else memcpy(to, from, like->size);
+}
+
+// The same where the type is known beforehand; `each` copies an element of one with allocatable components.
+typedef void Each(char *, const char *);
+INLINE void copy_value(char *to, const char *from, i64 size, int code, Each *each) {
+  if (each) each(to, from);
+  else switch (code) {
+    case DOUBLE: *(double *)to = *(const double *)from; break;
+    case SINGLE: *(float *)to = *(const float *)from; break;
+    case INTEGER: *(int32_t *)to = *(const int32_t *)from; break;
+    case LONG: *(i64 *)to = *(const i64 *)from; break;
+    default: memcpy(to, from, size);
+  }
 }
 
 INLINE void initialise_part(char *at, int genre, i64 bytes, i64 many, int rank, int code, const Derived *type,
@@ -155,16 +187,71 @@ INLINE void initialise_part(char *at, int genre, i64 bytes, i64 many, int rank, 
     array->version = VERSION;
     array->rank = rank;
     array->type = code;
-    array->attribute = POINTER;
+    array->attribute = genre == OWNED ? ALLOCATABLE : POINTER;
     array->extra = type ? ADDENDUM : 0;
     if (type) *place_of_type(array) = type;
   }
 }
 
-#define INITIALISE_PART(genre, offset, bytes, many, rank, code, type, initial) \
+#define INITIALISE_PART(genre, offset, bytes, many, rank, code, type, initial, owner) \
   initialise_part(at + offset, genre, bytes, many, rank, code, type, initial);
 #define DEFINE(n, symbol) static void initialise_##n(char *at) { PARTS_##n(INITIALISE_PART) }
 TYPES(DEFINE)
+
+// Components. What they are is known here, so that no other type is looked for in them.
+INLINE void destroy_part(char *at, int genre, i64 bytes, i64 many, const Derived *type) {
+  if (genre == OWNED) {
+    Array *array = (Array *)at;
+    if (!array->base) return;
+    i64 n = type ? elements(array) : 0;
+    for (i64 k = 0; k < n; k++) destroy((char *)array->base + k * bytes, type);
+    free(array->base);
+    array->base = 0;
+  } else if (genre == DATA) {
+    for (i64 k = 0; type && k < many; k++) destroy(at + k * (bytes / many), type);
+  }
+}
+
+INLINE void copy_part(char *to, const char *from, int genre, i64 bytes, i64 many, int rank, int code,
+                      const Derived *type, Each *each) {
+  refuse(type);
+  if (genre == OWNED) {
+    const Array *source = (const Array *)from;
+    Array *target = (Array *)to;
+    destroy_part(to, genre, bytes, many, type);
+    if (!source->base) return;
+    if (type && type_of(source) != type) FAIL(dynamic)
+    i64 n = 1, stride = bytes;
+    for (int k = 0; k < rank; k++) {
+      target->dim[k].lower = source->dim[k].lower;
+      target->dim[k].extent = source->dim[k].extent;
+      target->dim[k].stride = stride;
+      stride *= source->dim[k].extent;
+      n *= source->dim[k].extent;
+    }
+    char *made = memory(n * bytes);
+    target->base = made;
+    for (i64 k = 0; k < n; k++) {
+      if (type) initialise(made + k * bytes, type);
+      copy_value(made + k * bytes, (const char *)source->base + k * bytes, bytes, code, each);
+    }
+  } else if (genre == DATA) {
+    i64 size = bytes / many;
+    for (i64 k = 0; k < many; k++) copy_value(to + k * size, from + k * size, size, code, each);
+  } else {
+    memcpy(to, from, (i64)sizeof(Name) + rank * (i64)sizeof(Dim) + (type ? 16 : 0));
+  }
+}
+
+#define copy_none 0
+#define COPY_PART(genre, offset, bytes, many, rank, code, type, initial, owner) \
+  copy_part(to + offset, from + offset, genre, bytes, many, rank, code, type, copy_##owner);
+#define DESTROY_PART(genre, offset, bytes, many, rank, code, type, initial, owner) \
+  destroy_part(at + offset, genre, bytes, many, type);
+#define DEFINE_OWNER(n, symbol) \
+  static void copy_##n(char *to, const char *from) { if (to != from) { PARTS_##n(COPY_PART) } } \
+  static void destroy_##n(char *at) { PARTS_##n(DESTROY_PART) }
+OWNERS(DEFINE_OWNER)
 
 INLINE void initialise_all(const Array *array) {
   const Derived *type = type_of(array);
@@ -173,7 +260,12 @@ INLINE void initialise_all(const Array *array) {
   for (i64 k = 0; k < n; k++) initialise(element(array, array->dim, k), type);
 }
 
-INLINE void destroy_all(const Array *array) { refuse(type_of(array)); }
+INLINE void destroy_all(const Array *array) {
+  const Derived *type = type_of(array);
+  if (!type || !array->base) return;
+  i64 n = elements(array);
+  for (i64 k = 0; k < n; k++) destroy(element(array, array->dim, k), type);
+}
 
 ALWAYS void _FortranAInitialize(const Array *array, const char *file, int line) { initialise_all(array); }
 ALWAYS void _FortranADestroy(const Array *array) { destroy_all(array); }
@@ -389,6 +481,8 @@ ALWAYS void _FortranAPushArrayConstructorValue(Constructor *made, const Array *f
   i64 n = elements(from);
   if (made->grows && !made->count && made->to->type == CHARACTER) made->to->size = from->size;
   char *to = appended(made, n);
+  const Derived *type = type_of(from);
+  for (i64 k = 0; type && k < n; k++) initialise(to + k * from->size, type);
   for (i64 k = 0; k < n; k++) copy(to + k * from->size, element(from, from->dim, k), from);
 }
 
@@ -396,7 +490,45 @@ ALWAYS void _FortranAPushArrayConstructorSimpleScalar(Constructor *made, const c
   copy(appended(made, 1), from, made->to);
 }
 
+// Random numbers are refused: a derivative that runs the procedure again would find others.
+void _FortranARandomNumber(const Array *harvest, const char *file, int line) { FAIL(random) }
+void _FortranARandomInit(_Bool repeatable, _Bool distinct) {}
+void _FortranARandomSeedPut(const Array *put, const char *file, int line) {}
+void _FortranARandomSeedDefaultPut(void) {}
+
 // Arrays from arrays.
+
+INLINE i64 integer_at(const Array *array, i64 k) {
+  const char *at = element(array, array->dim, k);
+  return array->size == 8 ? *(const i64 *)at : array->size == 4 ? *(const int32_t *)at
+       : array->size == 2 ? *(const int16_t *)at : *(const int8_t *)at;
+}
+
+// Elements of `from`, and then those of `rest` again and again; the axis order[0] varies fastest.
+ALWAYS void _FortranAReshape(Array *result, const Array *from, const Array *shape, const Array *rest, const Array *order,
+                             const char *file, int line) {
+  int rank = elements(shape);
+  i64 step[15], count = elements(from), more = rest ? elements(rest) : 0, stride = 1;
+  establish(result, from, rank);
+  for (int k = 0; k < rank; k++) set_extent(result, k, integer_at(shape, k));
+  make(result);
+  for (int k = 0; k < rank; k++) {
+    int axis = order ? integer_at(order, k) - 1 : k;
+    step[axis] = stride;
+    stride *= result->dim[axis].extent;
+  }
+  i64 all = elements(result);
+  for (i64 n = 0; n < all; n++) {
+    i64 left = n, at = 0;
+    for (int k = 0; k < rank; k++) {
+      at += left % result->dim[k].extent * step[k];
+      left /= result->dim[k].extent;
+    }
+    char *to = (char *)result->base + n * result->size;
+    if (at < count) copy(to, element(from, from->dim, at), from);
+    else copy(to, element(rest, rest->dim, (at - count) % more), from);
+  }
+}
 
 INLINE int true_at(const Array *mask, const Dim *shape, i64 number) {
   const char *at = element(mask, shape, number);

@@ -7,7 +7,7 @@ to it; input is in neither.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from math import prod
 from pathlib import Path
@@ -22,9 +22,10 @@ _SOURCE = Path(__file__).with_name("fortran_runtime.c")
 _FLAGS = ("-std=gnu11", "-w", "-g0", "-O2", "-Xclang", "-disable-llvm-passes", "-ffp-contract=off")
 _TYPE = re.compile(
     r"^@(\w+EXdtX\w+) = [^\n]*?\}, i64 \d+, [^\n]*? \{ ptr (?:@(\w+EXcX\w+)|null), i64 256,[^\n]*?"
-    r", i32 \d+, i8 \d+, i8 (\d+), i8 (\d+), i8 \d+, i8 \d+, \[3 x i8\] undef \}", re.M,
+    r", i32 \d+, i8 \d+, i8 (\d+), i8 (\d+), i8 (\d+), i8 (\d+), \[3 x i8\] undef \}", re.M,
 )  # fmt: skip
-"""A table of a type: its symbol, that of its components, whether a value needs nothing when it begins, when it ends."""
+"""A table of a type: its symbol, that of its components, whether a value needs nothing when it begins, when it ends, no
+final procedure, and no assignment of its own."""
 _LISTED = r"^@{symbol} = ([^\n]*)"
 _COMPONENT = re.compile(
     r"%_QM__fortran_type_infoTcomponent \{ \{[^}]*\} \{[^}]*\}, i8 (?P<genre>\d+), i8 (?P<category>\d+),"
@@ -104,14 +105,18 @@ def _runtime(types: tuple[str, ...] = ()) -> str:
 def _types(text: str) -> Iterator[str]:
     """Macros that describe the derived types whose elements are more than their bytes: see `fortran_runtime.c`."""
     found = _TYPE.findall(text)
-    owners = [symbol for symbol, _, _, leaves_nothing in found if leaves_nothing == "0"]
-    if owners:
-        yield "-DOWNERS(T)=" + " ".join(f"T({symbol})" for symbol in owners)
-    begun = [(symbol, parts) for symbol, parts, plain, _ in found if parts and plain == "0" and symbol not in owners]
+    finals = [symbol for symbol, *_, final, assigned in found if "0" in (final, assigned)]
+    if finals:
+        yield "-DFINALS(T)=" + " ".join(f"T({symbol})" for symbol in finals)
+    begun = [(symbol, parts, ends) for symbol, parts, plain, ends, *_ in found
+             if parts and "0" in (plain, ends) and symbol not in finals]  # fmt: skip
     if begun:
-        yield "-DTYPES(T)=" + " ".join(f"T({n},{symbol})" for n, (symbol, _) in enumerate(begun))
-    for n, (_, parts) in enumerate(begun):
-        yield f"-DPARTS_{n}(P)=" + " ".join(_part(text, part) for part in _components(text, parts))
+        yield "-DTYPES(T)=" + " ".join(f"T({n},{symbol})" for n, (symbol, _, _) in enumerate(begun))
+    owners = {symbol: n for n, (symbol, _, ends) in enumerate(begun) if ends == "0"}
+    if owners:
+        yield "-DOWNERS(T)=" + " ".join(f"T({n},{symbol})" for symbol, n in owners.items())
+    for n, (_, parts, _) in enumerate(begun):
+        yield f"-DPARTS_{n}(P)=" + " ".join(_part(text, part, owners) for part in _components(text, parts))
 
 
 def _components(text: str, symbol: str) -> Iterator[re.Match[str]]:
@@ -119,9 +124,9 @@ def _components(text: str, symbol: str) -> Iterator[re.Match[str]]:
     return _COMPONENT.finditer(found[1] if found else "")
 
 
-def _part(text: str, part: re.Match[str]) -> str:
-    """One component: genre, offset, bytes of all its elements (of one that is a pointer, of an element), elements,
-    rank, code of its type, its type, its initial value."""
+def _part(text: str, part: re.Match[str], owners: Mapping[str, int]) -> str:
+    """One component: genre, offset, bytes of all its elements (of one that is a pointer or allocatable, of an element),
+    elements, rank, code of its type, its type, its initial value, the number of its type among the owners."""
     category, kind, type_ = int(part["category"]), int(part["kind"]), part["type"]
     size = {_COMPLEX: 2 * kind, _CHARACTER: kind * int(part["length"])}.get(category, kind)
     if category == _DERIVED:
@@ -137,7 +142,7 @@ def _part(text: str, part: re.Match[str]) -> str:
     described = (f"({{extern const Derived {type_}; &{type_};}})" if type_ else 0,
                  f"({{extern const char {initial}[]; (const void *){initial};}})" if initial else 0)  # fmt: skip
     numbers = part["genre"], part["offset"], size * many, many, part["rank"], code
-    return f"P({','.join(map(str, (*numbers, *described)))})"
+    return f"P({','.join(map(str, (*numbers, *described, owners.get(type_ or '', 'none'))))})"
 
 
 @cache

@@ -299,27 +299,3 @@ contains
     s = abs(v)
   end function
 end module
-
-module owners
-  implicit none
-  type :: mesh
-    integer :: n
-    real(8), allocatable :: u(:)
-  end type
-contains
-  function copied(x) result(s)
-    real(8), intent(in) :: x(:)
-    real(8) :: s
-    type(mesh) :: a, b
-    a%u = x
-    b = a
-    s = sum(b%u)
-  end function
-  function doubled(x) result(s)
-    real(8), intent(in) :: x(:)
-    real(8), allocatable :: w(:)
-    real(8) :: s
-    w = 2 * x
-    s = sum(w)
-  end function
-end module

@@ -193,12 +193,53 @@ def test_a_library_that_is_not_there(tmp_path: Path) -> None:
     assert open_library("", lambda: ("", "")) == ""
 
 
+SHORT = np.array([0.7, 1.3, -0.4, 0.9])
+SQUARES = (SHORT**2).sum()
+OWNERS = [
+    ("own_alloc", SQUARES), ("own_nested", 2 * SHORT.sum() + SQUARES), ("own_assign", 4 * SQUARES),
+    ("own_passed", 4 * SQUARES),
+]  # fmt: skip
+"""Allocatable components that are allocated, assigned, passed on and left."""
+COPIED = [
+    ("own_copied", SQUARES - SHORT[0] ** 2 + 3 * SHORT[0] ** 2), ("own_returned", 9 * SQUARES),
+    ("own_array", 5 * SQUARES),
+]  # fmt: skip
+"""Whole objects that are copied: each has memory of its own. Values alone: derivatives are refused."""
+
+
 @needs_flang
-def test_types_with_allocatable_components_are_refused_where_they_are_copied() -> None:
-    lib = irgrad.load(FILE)
-    with pytest.raises(irgrad.KernelError, match="a derived type with allocatable components is copied"):
-        lib.kernel("copied", "f64(f64[n] x)")(X)
-    np.testing.assert_allclose(engine.grad(lib.kernel("doubled", "f64(f64[n] x)"))(X), 2 * np.ones(7))
+@pytest.mark.parametrize(("name", "expected"), fast(2, OWNERS))
+def test_allocatable_components(name: str, expected: float) -> None:
+    kernel = irgrad.load(FILE.with_name("owners.f90")).kernel(name, "f64(f64[n] x)")
+    np.testing.assert_allclose(kernel(SHORT), expected, rtol=1e-13)
+    assert engine.check(kernel, SHORT).ok
+
+
+@needs_flang
+@pytest.mark.parametrize(("name", "expected"), fast(1, COPIED))
+def test_objects_with_allocatable_components_are_copied(name: str, expected: float) -> None:
+    kernel = irgrad.load(FILE.with_name("owners.f90")).kernel(name, "f64(f64[n] x)")
+    np.testing.assert_allclose(kernel(SHORT), expected, rtol=1e-13)
+    with pytest.raises(irgrad.Unsupported, match=r"a float or a pointer|is used as `double`"):
+        engine.grad(kernel)(SHORT)
+
+
+IDIOMS = """use_stack generics optional_ associates blocks foralls concurrent_ elementals recursion internal use_chars
+    ptr_swap ptr_alloc reshapes implied named_exit saved wheremask procptr lowbounds cplx derived_array""".split()
+
+
+@needs_flang
+@pytest.mark.parametrize("name", fast(3, IDIOMS))
+def test_idioms(name: str) -> None:
+    kernel = irgrad.load(FILE.with_name("idioms.f90")).kernel(name, "f64(f64[n] x)")
+    assert engine.check(kernel, SHORT).ok
+
+
+@needs_flang
+def test_random_numbers_are_refused() -> None:
+    kernel = irgrad.load(FILE.with_name("idioms.f90")).kernel("rand_inactive", "f64(f64[n] x)")
+    with pytest.raises(irgrad.KernelError, match="other numbers in each run: hand them over as an argument"):
+        kernel(SHORT)
 
 
 def test_modules_that_call_none_of_it_are_left_alone() -> None:
