@@ -343,6 +343,10 @@ def _assemble(command: Command, file: str, output: str) -> None:
 def _answered(command: Command) -> int:
     """What the compiler answers itself: its version, preprocessed source, make's rules. Its exit status."""
     words = list(command.words)
+    if "-print-multiarch" in words and sys.platform == "linux":  # zig's clang does not know the question
+        _flush()
+        print(f"{os.uname().machine}-linux-{'gnu' if libc_ver()[0] == 'glibc' else 'musl'}", flush=True)
+        return 0
     if {"-dumpmachine", "-print-target-triple"} & set(words) and "-target" not in words and libc_ver()[0] == "glibc":
         words += ["-target", f"{os.uname().machine}-linux-gnu"]  # zig names a target of its own, not what it links for
     return _compiler_says(words, "c++" if command.cpp else "c", ours=bool(command.sources))

@@ -149,7 +149,24 @@ def _resolved(text: str, cpu: str) -> str:
     def features() -> list[str]:
         return [] if cpu == "baseline" else [word[1:] for word in host_features().split(",") if word[0] == "+"]
 
-    return for_cpu(call_resolvers(text), features)
+    return for_cpu(call_resolvers(text), features, _make_of_cpu)
+
+
+def _make_of_cpu() -> tuple[int, int, int] | None:
+    """Vendor, type and subtype of this CPU as libgcc counts them; None where its library does not tell."""
+    import ctypes
+
+    try:
+        gcc, find = ctypes.CDLL("libgcc_s.so.1"), ctypes.CDLL(None).dlvsym
+    except (OSError, AttributeError):
+        return None
+    find.restype, find.argtypes = ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p)
+    ask, model = (find(gcc._handle, name, b"GCC_4.8.0") for name in (b"__cpu_indicator_init", b"__cpu_model"))
+    if not ask or not model:
+        return None
+    ctypes.CFUNCTYPE(ctypes.c_int)(ask)()
+    vendor, type_, subtype = (ctypes.c_uint32 * 3).from_address(model)
+    return vendor, type_, subtype
 
 
 def _without_absent(text: str) -> str:

@@ -174,6 +174,7 @@ def test_a_dash_is_standard_output(words: list[str], told: bytes, small: str, tm
 
 @pytest.mark.parametrize(("words", "told"), [
     (["-dumpmachine"], "linux"), (["-print-resource-dir"], "clang"), (["-print-target-triple"], "linux"),
+    (["-print-multiarch"], "linux"),
     (["--version"], "clang version"), (["-dumpversion"], "."), (["-E", "-DX=31", "small.c"], "slope"),
     (["-M", "small.c"], "stdio.h"), (["-E", "-dM", "small.c"], "__clang__"), (["-print-search-dirs"], "libraries:"),
 ])  # fmt: skip

@@ -45,6 +45,7 @@ class Counters:
     ) -> None:
         self._value = value
         self._displacement = displacement
+        self._decided: dict[tuple[Block, Block], tuple[Instruction | None, bool]] = {}
 
     def values(self, phi: Instruction) -> Offsets | None:
         """What a phi gets to be by the test of its own loop; None where that has no bounds."""
@@ -80,9 +81,14 @@ class Counters:
             return None
         for i in (0, 1):
             step = self.step(phi.operands[i], phi)
-            branch, stays = _deciding(phi.blocks[i], phi.block)
+            if not step:
+                continue
+            edge = phi.blocks[i], phi.block
+            if edge not in self._decided:
+                self._decided[edge] = _deciding(*edge)
+            branch, stays = self._decided[edge]
             test = branch.operands[0] if branch is not None else None
-            if not step or not isinstance(test, Instruction) or test.opcode != "icmp":
+            if not isinstance(test, Instruction) or test.opcode != "icmp":
                 continue
             lead = self.step(test.operands[0], phi)
             if lead is not None:

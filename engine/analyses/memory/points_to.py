@@ -387,13 +387,20 @@ class Pointers(Solution):
     def _receive(self) -> bool:
         """Methods are called with the objects that lead to them, as far as that is known by now."""
         for actual, formal, fn, path in tuple(self._receivers):
+            known: dict[tuple[int, int], bool] = {}
             for bit in bits_of(self._points[actual] & ~self._points[formal]):
-                if self._leads(bit, path, self._points[self.node(fn)]):
+                if self._leads(bit, path, self._points[self.node(fn)], known):
                     self._add(formal, 1 << bit)
         return bool(self._work)
 
-    def _leads(self, bit: int, path: Path, wanted: int) -> bool:
-        """Whether loads, from an object on, find what is wanted."""
+    def _leads(self, bit: int, path: Path, wanted: int, known: dict[tuple[int, int], bool]) -> bool:
+        """Whether loads, from an object on, find what is wanted. known: what was found out, by object and way left."""
+        key = bit, len(path)
+        if key not in known:
+            known[key] = self._leads_on(bit, path, wanted, known)
+        return known[key]
+
+    def _leads_on(self, bit: int, path: Path, wanted: int, known: dict[tuple[int, int], bool]) -> bool:
         if not path:
             return bool(wanted >> bit & 1)
         if not filled_here(self.module, self.objects[bit]):
@@ -403,7 +410,7 @@ class Pointers(Solution):
             held |= self._points[node]
         if held & 1:
             return True
-        return any(self._leads(inner, path[1:], wanted) for inner in bits_of(held))
+        return any(self._leads(inner, path[1:], wanted, known) for inner in bits_of(held))
 
     def _propagate(self) -> None:
         while self._work:

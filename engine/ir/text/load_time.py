@@ -126,17 +126,23 @@ def drop_weak(text: str, absent: Collection[str]) -> str:
     return _TOKEN.sub(token, _WEAK.sub(without, text))
 
 
-def for_cpu(text: str, features: Callable[[], Sequence[str]]) -> str:
-    """The module with what `__builtin_cpu_supports` reads, for a CPU with these features (LLVM's names). What asks for
-    the CPU's make (`__builtin_cpu_is`) is left alone."""
+def for_cpu(
+    text: str, features: Callable[[], Sequence[str]], make: Callable[[], tuple[int, int, int] | None] = lambda: None
+) -> str:
+    """The module with what `__builtin_cpu_supports` and `__builtin_cpu_is` read, for a CPU with these features (LLVM's
+    names) and of this make: libgcc's numbers for vendor, type and subtype; what asks for one that is not known is left
+    alone."""
     if "@__cpu_model" not in text and "@__cpu_features2" not in text:
         return text
+    vendor, type_, subtype = 1, 0, 0  # known, so that nothing asks the CPU again
     if re.search(r"load i32, ptr @__cpu_model\b|@__cpu_model, i(?:32|64) (?:4|8|0, i32 [012])\b", text):
-        return text
+        known = make()
+        if known is None:
+            return text
+        vendor, type_, subtype = known
     words = _words(frozenset(features()))
-    vendor = 1  # known, so that nothing asks the CPU again
-    text = _MODEL.sub(f"@__cpu_model = internal constant {{ i32, i32, i32, [1 x i32] }} {{ i32 {vendor}, i32 0, i32 0, "
-                      f"[1 x i32] [i32 {words[0]}] }}\n", text)
+    text = _MODEL.sub(f"@__cpu_model = internal constant {{ i32, i32, i32, [1 x i32] }} {{ i32 {vendor}, i32 {type_}, "
+                      f"i32 {subtype}, [1 x i32] [i32 {words[0]}] }}\n", text)
     text = _MORE.sub(f"@__cpu_features2 = internal constant [3 x i32] [{', '.join(f'i32 {w}' for w in words[1:])}]\n",
                      text)  # fmt: skip
     return _ASKED.sub("define internal void @__cpu_indicator_init() {\n  ret void\n}\n", text)

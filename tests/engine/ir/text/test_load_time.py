@@ -132,3 +132,29 @@ def test_names_in_strings_stay() -> None:
     assert 'c"a@hook"' in made and "load double, ptr null" in made and "call double null(double %1)" in made
     parse(made).close()
     assert drop_weak(text, []) is text
+
+
+def test_the_make_of_the_cpu() -> None:
+    source = """
+void is(double *y) {
+  __builtin_cpu_init();
+  y[0] = __builtin_cpu_is("intel"); y[1] = __builtin_cpu_is("amd"); y[2] = __builtin_cpu_is("znver3");
+  y[3] = __builtin_cpu_is("haswell");
+}
+double f(double x) { return __builtin_cpu_is("amd") ? x * x : x * x * x; }
+"""
+    text = irgrad.load(source).text
+    if "@__cpu_model = external" in text:
+        pytest.skip("libgcc's library is not there")
+    said = list(irgrad.load(source).kernel("is", "void(out f64[4] y)")())
+    kind = re.search(r"^vendor_id\s*: (\S+)", Path("/proc/cpuinfo").read_text(), re.M)
+    if kind is not None:
+        assert said[:2] == [kind[1] == "GenuineIntel", kind[1] == "AuthenticAMD"]
+    assert irgrad.grad(irgrad.load(source).kernel("f", "f64(f64 x)"))(3.0) == (6.0 if said[1] else 27.0)
+    model = re.search(r"^@__cpu_model = [^\n]*\n", text, re.M)
+    assert model is not None
+    asked = text.replace(model[0], "@__cpu_model = external global { i32, i32, i32, [1 x i32] }\n")
+    assert for_cpu(asked, list) is asked
+    for vendor, want in ((1, [1.0, 0.0]), (2, [0.0, 1.0])):
+        known = for_cpu(asked, list, lambda vendor=vendor: (vendor, 0, 0))
+        assert list(irgrad.load(known, language="ll").kernel("is", "void(out f64[4] y)")())[:2] == want
