@@ -10,7 +10,8 @@ the region reserves no memory before the loop but scalars that are no arguments 
 was reserved outside of the region, for all threads, or in the iteration. The mark of such a loop says that as well.
 
 A loop with a critical section, an atomic update or the like, in it or in what it calls, is not marked: one thread runs
-it. Nor is one in a region that asks which thread it is: it may have memory for each thread.
+it. Nor is one in a region that asks which thread it is: it may have memory for each thread. Nor one in a function that
+is called outside of regions as well: the memory that it is given may be that of a thread.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from __future__ import annotations
 import re
 
 from irgrad.engine.analyses.control.promises import SHARED_MEMORY, WORKSHARING
-from irgrad.engine.ir.text.outline import calls_of, function_bodies
-from irgrad.engine.parallel.regions import forks
+from irgrad.engine.ir.text.outline import function_bodies
+from irgrad.engine.parallel.regions import counts_regions, forks
 
 __all__ = ["mark_worksharing"]
 
@@ -45,35 +46,59 @@ def mark_worksharing(text: str) -> str:
     if "@__kmpc_" not in text:
         return text
     bodies = function_bodies(text)
-    together = _together(bodies)
+    together = _together(bodies, counted=counts_regions(text))
     made = _Nodes(text)
 
     asking = _asking(bodies)
-    regions = {fork.region[1:].strip('"') for fork in forks(text)} if not _OF_THREADS.search(text) else set[str]()
+    forked = {fork.region[1:].strip('"') for fork in forks(text)}
+    inside = forked | _inside(bodies, forked)
+    regions = forked if not _OF_THREADS.search(text) else set[str]()
     for name, body in bodies.items():
-        if name not in asking and _INIT.search(body):
+        if name in inside and name not in asking and _INIT.search(body):
             text = text.replace(body, _marked(body, together, made, region=name in regions), 1)
     return made.written(text)
 
 
-def _together(bodies: dict[str, str]) -> set[str]:
-    """Functions in which threads wait for each other, or change memory together; and those that call them."""
-    calls = {name: calls_of(body) for name, body in bodies.items()}
-    found = {name for name, body in bodies.items() if _TOGETHER.search(body)}
-    while more := {name for name, called in calls.items() if called & found} - found:
+def _together(bodies: dict[str, str], *, counted: bool) -> set[str]:
+    """Functions in which threads wait for each other, or change memory together; and those that call them, or have
+    regions that are such functions. counted: how many regions are around is state of the program."""
+    uses = {name: _references(body) for name, body in bodies.items()}
+    words = re.compile(f"{_TOGETHER.pattern}|@__kmpc_(?:fork|serialized)_", re.M) if counted else _TOGETHER
+    found = {name for name, body in bodies.items() if words.search(body)}
+    if counted:
+        found |= {"__kmpc_fork_call", "__kmpc_serialized_parallel"}
+    while more := {name for name, used in uses.items() if used & found} - found:
         found |= more
     return found
 
 
 def _asking(bodies: dict[str, str]) -> set[str]:
     """Functions that may know which thread they are: they ask, are told by who asks, or by what they use."""
-    uses = {name: {a or b for a, b in _REFERENCE.findall(body)} for name, body in bodies.items()}
+    uses = {name: _references(body) for name, body in bodies.items()}
     found = {name for name, body in bodies.items() if _ASKS.search(body)}
     while more := {name for name, used in uses.items() if used & found} - found:
         found |= more
     while more := {name for used in map(uses.get, found) for name in used or () if name in bodies} - found:
         found |= more
     return found
+
+
+def _inside(bodies: dict[str, str], regions: set[str]) -> set[str]:
+    """Functions that nobody but regions uses, and others of these: memory that they are given and that a thread has for
+    itself is seen when they are inlined. That of others may be such memory of a caller."""
+    users: dict[str, set[str]] = {name: set() for name in bodies}
+    for name, body in bodies.items():
+        for used in _references(body) & bodies.keys() - {name}:
+            users[used].add(name)
+    found = {name for name in bodies if users[name]} - regions
+    while out := {name for name in found if not users[name] <= found | regions}:
+        found -= out
+    return found
+
+
+def _references(text: str) -> set[str]:
+    """The functions and variables that some lines name: also regions, which are handed to the runtime."""
+    return {a or b for a, b in _REFERENCE.findall(text)}
 
 
 class _Nodes:
@@ -167,7 +192,7 @@ def _plain(row: str, name: str) -> bool:
 
 
 def _waits(loop: str, together: set[str]) -> bool:
-    return _TOGETHER.search(loop) is not None or not calls_of(loop).isdisjoint(together)
+    return _TOGETHER.search(loop) is not None or not _references(loop).isdisjoint(together)
 
 
 def _upper_bound(arguments: str) -> str:

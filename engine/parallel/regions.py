@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["ENTER", "LEAVE", "Fork", "forks", "has_forks", "lines_on_one_thread", "on_one_thread"]
+__all__ = ["ENTER", "LEAVE", "Fork", "counts_regions", "forks", "has_forks", "lines_on_one_thread", "on_one_thread"]
 
 ENTER, LEAVE = "irgrad_omp_enter", "irgrad_omp_leave"
 """Functions of the runtime that count nested regions."""
@@ -50,6 +50,11 @@ def has_forks(text: str) -> bool:
     return "@__kmpc_fork_" in text
 
 
+def counts_regions(text: str) -> bool:
+    """Whether a program asks how many regions are around it."""
+    return _NESTED.search(text) is not None
+
+
 def forks(text: str) -> Iterator[Fork]:
     """The places at which regions run, in the order of the text."""
     for found in _FORK.finditer(text):
@@ -61,7 +66,7 @@ def on_one_thread(text: str) -> str:
     """The module in which each region is called once, by the thread that comes to it."""
     if not has_forks(text):
         return text
-    counted = _NESTED.search(text) is not None
+    counted = counts_regions(text)
 
     def call(found: re.Match[str]) -> str:
         zero = f"ptr @{_ZERO}"

@@ -76,14 +76,22 @@ def derivative_on_threads(text: str, roots: Sequence[str], function: str) -> str
 
 
 def worksharing_functions(text: str) -> list[str]:
-    """The functions of a program that run worksharing loops: those that have one, and callers of regions that have."""
+    """The functions of a program that call regions with worksharing loops, in the region itself or in what it calls."""
     if not has_worksharing(text) or _OF_THREADS.search(text):
         return []
-    marked = re.compile("|".join(rf"!llvm\.loop {loop}\b" for loop in worksharing_loops(text)))
     bodies = function_bodies(text)
-    found = {name for name, body in bodies.items() if marked.search(body)}
-    regions = {name for name in found if _REGION.search(name)}
-    return sorted((found - regions) | {name for name, body in bodies.items() if calls_of(body) & regions})
+    calls = {name: calls_of(body) & bodies.keys() for name, body in bodies.items()}
+    regions = {name for name in _marked(text, bodies, calls) if _REGION.search(name)}
+    return sorted(name for name, called in calls.items() if called & regions and not _REGION.search(name))
+
+
+def _marked(text: str, bodies: dict[str, str], calls: dict[str, set[str]]) -> set[str]:
+    """Functions with worksharing loops, and those that call them."""
+    word = re.compile("|".join(rf"!llvm\.loop {loop}\b" for loop in worksharing_loops(text)))
+    found = {name for name, body in bodies.items() if word.search(body)}
+    while more := {name for name, called in calls.items() if called & found} - found:
+        found |= more
+    return found
 
 
 def program_on_threads(text: str, names: Sequence[str]) -> str:
@@ -98,9 +106,14 @@ def program_on_threads(text: str, names: Sequence[str]) -> str:
     if not names:
         return text
     program = _Visible(text)
-    called = set().union(*(calls_of(bodies[name]) for name in names))
-    regions = {name for name in called if _REGION.search(name)}
-    module = read(tidy(program.only({*names, *regions}), names), roots=names)
+    calls = {name: calls_of(body) & bodies.keys() for name, body in bodies.items()}
+    regions = {called for name in names for called in calls[name] if _REGION.search(called)}
+    inner, work = set(regions), [*regions]
+    while work:  # what regions call, with loops of its own, becomes part of them
+        more = calls[work.pop()] & _marked(text, bodies, calls) - inner - {*names}
+        inner |= more
+        work += more
+    module = read(tidy(program.only({*names, *inner}), names), roots=names)
     shared = [row for name in names for row in share_loops(module, module.functions[name], promised=True).shared]
     if not shared:
         return text

@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from fuzz.region_programs import check_program
 from fuzz.regions import failures
 
 COUNT = int(os.environ.get("IRGRAD_FUZZ", "10"))
@@ -15,3 +16,9 @@ COUNT = int(os.environ.get("IRGRAD_FUZZ", "10"))
 @pytest.mark.parametrize("start", range(0, max(COUNT // 20, 6), 3))
 def test_functions(start: int) -> None:
     assert not failures(range(start, start + 3))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [1, 2])
+def test_programs(seed: int) -> None:
+    assert check_program(seed) == "right"

@@ -31,6 +31,11 @@ SHARED = {
 CARRIED = "memory of the thread goes from iteration to iteration"
 ALONE = {
     "a critical section": (f"{ALL} {{\n#pragma omp critical\ny[0] += x[i];\n}}", "nothing says"),
+    "a critical section of a region inside": (
+        f"{ALL} {{\ny[i] = sin(x[i]);\n#pragma omp parallel\n{{\n#pragma omp critical\ny[0] += x[i];\n}} }}",
+        "nothing says"),
+    "a region inside, where regions are counted": (
+        f"y[0] = omp_get_level();\n{ALL} {{\n#pragma omp parallel\ny[i] = sin(x[i]);\n}}", "nothing says"),
     "an atomic update": (f"{ALL} {{\n#pragma omp atomic\ny[0] += x[i];\n}}", "it has atomic operations"),
     "a maximum": (f"double s = 0;\n#pragma omp parallel for reduction(max:s)\n{EACH} s = fmax(s, x[i]);\ny[0] = s;",
                   "each iteration goes on"),
@@ -103,6 +108,16 @@ next:
 done:
   ret void
 }
+@place = private constant i32 0
+declare void @__kmpc_fork_call(ptr, i32, ptr, ...)
+define void @region(ptr %thread, ptr %bound, ptr %is, ptr %low, ptr %upper, ptr %step) {
+  call void @f(ptr %is, ptr %low, ptr %upper, ptr %step)
+  ret void
+}
+define void @whole(ptr %a, ptr %b, ptr %c, ptr %d) {
+  call void (ptr, i32, ptr, ...) @__kmpc_fork_call(ptr @place, i32 4, ptr @region, ptr %a, ptr %b, ptr %c, ptr %d)
+  ret void
+}
 !0 = distinct !{!0, !1}
 !1 = !{!"llvm.loop.mustprogress"}
 """
@@ -122,6 +137,28 @@ def test_loops_in_which_threads_meet_are_not(work: str) -> None:
             "  call void @__kmpc_barrier(ptr null, i32 0)\n  ret void\n}\n")  # fmt: skip
     text = more + TEXT.replace("WORK", work)
     assert mark_worksharing(text).partition("irgrad.loop")[1] == "" and worksharing_loops(text) == []
+
+
+ORPHAN = """
+LINKAGE void part(const double *x, double *y, double *own, long n) {
+  #pragma omp for
+  for (long i = 0; i < n; i++) { own[i % 3] = sin(x[i]); y[i] = own[i % 3]; }
+}
+void f(const double *x, double *y, long n) {
+  MORE
+  #pragma omp parallel
+  { double own[3]; part(x, y, own, n); }
+}
+"""
+
+
+def test_loops_of_functions_that_regions_call() -> None:
+    def marked(linkage: str, more: str) -> int:
+        source = "#include <math.h>\n" + ORPHAN.replace("LINKAGE", linkage).replace("MORE", more)
+        return len(worksharing_loops(irgrad.load(source, flags=["-fopenmp"]).text))
+
+    assert marked("static", "") == 1
+    assert marked("static", "double own[3]; part(x, y, own, n);") == 0  # `own` may be that of a thread
 
 
 def test_other_modules_stay_as_they_are() -> None:
