@@ -81,8 +81,10 @@ def on_one_thread(text: str) -> str:
         made = _SERIALISED.sub(
             lambda found: f"{found[0]}\n  call void @{LEAVE if found[2] else ENTER}()"
             + (place[0] if (place := re.search(r", !dbg !\d+", found[0])) else ""), made)  # fmt: skip
-        made += f"\ndeclare void @{ENTER}()\ndeclare void @{LEAVE}()\n"
-    return f"{made}\n@{_ZERO} = internal unnamed_addr constant i32 0, align 4\n"
+        known = re.findall(rf"^(?:define|declare) [^@\n]*@({ENTER}|{LEAVE})\(", made, re.M)
+        made += "".join(f"\ndeclare void @{name}()\n" for name in (ENTER, LEAVE) if name not in known)
+    zero = f"@{_ZERO} = internal unnamed_addr constant i32 0, align 4\n"
+    return made if f"\n@{_ZERO} =" in made else f"{made}\n{zero}"  # of objects that are linked, one has it
 
 
 def lines_on_one_thread(text: str) -> list[int]:

@@ -133,6 +133,34 @@ def test_what_several_chunks_add_to_behind_pointers(tmp_path: Path, capfd: pytes
         assert [row.splitlines()[1] for row in found] == [expected[number]]
 
 
+@pytest.mark.parametrize("flags", [[], pytest.param(["-flto"], marks=pytest.mark.long)])
+def test_programs_of_several_objects(tmp_path: Path, flags: list[str]) -> None:
+    sources = {
+        "one": "#include <math.h>\nvoid f(const double *x, double *y, long n) {\n#pragma omp parallel for\n"
+               "for (long i = 0; i < n; i++) y[i] = sin(x[i]) * x[(i + 1) % n]; }",
+        "two": f"""{HEAD}
+        void f(const double *x, double *y, long n);
+        static void g(const double *x, double *y, long n) {{
+          #pragma omp parallel for
+          for (long i = 0; i < n; i++) y[i] = x[i] * x[(i + 2) % n];
+        }}
+        int main(void) {{
+          double x[5000], y[5000], dx[5000] = {{0}}, dy[5000];
+          for (int i = 0; i < 5000; i++) x[i] = i % 10, dy[i] = 1;
+          f(x, y, 5000);
+          printf("%g ", y[1]);
+          __enzyme_autodiff((void *)g, enzyme_dup, x, dx, enzyme_dup, y, dy, 5000L);
+          printf("%g", dx[12]);
+        }}""",
+    }  # fmt: skip
+    for name, source in sources.items():
+        (tmp_path / f"{name}.c").write_text(source)
+        assert main_cc(["-fopenmp", *flags, "-c", f"{tmp_path}/{name}.c", "-o", f"{tmp_path}/{name}.o"]) == 0
+    objects = [f"{tmp_path}/{name}.o" for name in sources]
+    assert main_cc(["-fopenmp", *flags, *objects, "-lm", "-o", f"{tmp_path}/p"]) == 0
+    assert {_run(tmp_path / "p", threads)[0] for threads in (1, 4)} == {"1.68294 4"}
+
+
 def test_programs_without_openmp_are_left_as_they_are() -> None:
     text = load("double f(double x) { return x * x; }").text
     assert not has_worksharing(text)
