@@ -79,10 +79,11 @@ def cut(fn: Function, loop: Loop, parts: Sequence[Part]) -> list[Block]:
     preheader.instructions.pop()
     now: dict[Instruction, Value] = {p: p.operands[p.blocks.index(preheader)] for p in loop.header.phis}
     outs: dict[Instruction, Value] = {phi: _nothing(phi.type) for phi in leave.phis}
+    starts = dict(now)  # of whichever part runs where each has all iterations or none
     block, copies = preheader, []
     for number, part in enumerate(parts):
         copies.append(_Copy(fn, loop, part, last=number == len(parts) - 1))
-        block = copies[-1].chain(block, now, outs)
+        block = copies[-1].chain(block, starts if part.whole else dict(now), now, outs)
     Builder(block).br(leave)
     for phi in leave.phis:
         phi.operands, phi.blocks = [outs[phi]], [block]
@@ -114,9 +115,12 @@ class _Copy:
             for instr in block.instructions:
                 instr.operands = [replaced.get(o, o) for o in instr.operands]
 
-    def chain(self, block: Block, now: dict[Instruction, Value], outs: dict[Instruction, Value]) -> Block:
-        """Put the part behind a block; `now` and `outs` are what header and exit have from then on. Returns where
-        control goes on."""
+    def chain(
+        self, block: Block, starts: dict[Instruction, Value], now: dict[Instruction, Value],
+        outs: dict[Instruction, Value],
+    ) -> Block:  # fmt: skip
+        """Put the part behind a block, begun with `starts`; `now` and `outs` are what header and exit have from then
+        on. Returns where control goes on."""
         loop, part = self.loop, self.part
         assert loop.preheader is not None and loop.latch is not None
         header, latch = self.blocks[loop.header], self.blocks[loop.latch]
@@ -131,7 +135,7 @@ class _Copy:
         ends |= {phi: phi.operands[phi.blocks.index(loop.latch)] for phi in outs}
         ends = {phi: self.values.get(value, value) for phi, value in ends.items()}
         if part.once:
-            gone = {self.values.get(phi, phi): now[phi] for phi in now}
+            gone = {self.values.get(phi, phi): starts[phi] for phi in now}
             header.instructions = header.instructions[len(header.phis) :]
             for copy in self.blocks.values():
                 for instr in copy.instructions:
@@ -140,7 +144,7 @@ class _Copy:
             latch.instructions.pop()
             Builder(latch).br(leave)
         else:
-            for phi, value in now.items():
+            for phi, value in starts.items():
                 own = self.values.get(phi, phi)
                 assert isinstance(own, Instruction)
                 own.operands, own.blocks = [value, ends[phi]], [enter, latch]

@@ -130,7 +130,8 @@ def _split(fn: Function, loop: Loop, change: Change, trip: TripCount) -> list[Pa
     if number.kind != "all" and not _always(fn, loop, change.condition):
         where = at.insert(Instruction("freeze", ty.I64, [where]))  # nothing is promised of what is never compared
     if not change.point:
-        return [Part(zero, where, first), Part(where, count, other)]
+        whole = number.kind == "all"
+        return [Part(zero, where, first, whole=whole), Part(where, count, other, whole=whole)]
     behind = at.select(at.icmp("ult", where, count), at.add(where, one, ()), count)
     return [Part(zero, where, first), Part(where, behind, other, once=True), Part(behind, count, first)]
 

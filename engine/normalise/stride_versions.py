@@ -90,6 +90,8 @@ def _row(loop: Loop, forms: Induction) -> tuple[Value, int] | None:
             scaled = [s for s in form.terms if isinstance(s, Scaled)]
             if not scaled:
                 continue
+            if any(isinstance(s, Loop) for s in form.terms):
+                return None  # a row that a loop runs through
             strides.update(dict.fromkeys(s.value for s in scaled))
             sizes |= {ty.store_size(kind), *(form.terms[s] for s in scaled)}
             if isinstance(kind, ty.FloatType):

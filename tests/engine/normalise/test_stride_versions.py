@@ -74,6 +74,8 @@ OTHERS = {
     "a constant stride": "for (long i = 0; i < n; i++) for (long j = 0; j < i; j++) e += p[3 * i] * p[3 * j + 1];",
     "one number a row": "for (long i = 0; i < n; i++) for (long j = 0; j < i; j++) e += p[i * s] * p[j * s];",
     "two strides": "for (long i = 0; i < n; i++) for (long j = 0; j < i; j++) e += p[i * s] * p[j * n + 1];",
+    "rows that a loop runs through": "for (long i = 0; i < n; i++) for (long j = 1; j < s; j++) "
+                                     "e += p[i * s + j] * p[i * s + j - 1];",
     "no nest": "for (long i = 0; i < n; i++) e += p[i * s] * p[i * s + 1];",
 }
 
