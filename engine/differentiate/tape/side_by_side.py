@@ -47,7 +47,7 @@ def side_by_side(demands: Demands) -> dict[Hashable, tuple[Group, int]]:
     for level in sorted(few, key=lambda loop: -loop.depth):
         groups: dict[tuple[object, ...], list[Hashable]] = {}
         for key, saved in demands.saved.items():
-            if saved.level is level and saved.loops and not _of_cells(key):
+            if saved.level is level and saved.loops and not _apart(key):
                 groups.setdefault((saved.type, saved.loops), []).append(key)
         for (_, loops), members in groups.items():
             if len(members) > 1:
@@ -63,5 +63,6 @@ def _few(demands: Demands, level: Loop) -> bool:
     return count is not None and count < FEW and (count + 1) % VECTOR != 0
 
 
-def _of_cells(key: Hashable) -> bool:
-    return isinstance(key, tuple) and key[0] == "cells"
+def _apart(key: Hashable) -> bool:
+    """Whether something has an array of its own: cells of neighbours, and links to the records of a loop within."""
+    return isinstance(key, tuple) and key[0] in ("cells", "record")

@@ -51,3 +51,35 @@ def test_the_tape_is_as_large_as_with_arrays_apart() -> None:
         _, made = gradient(BLOCKS.format(count=5), "f", "dcd", np.array([0.4, 1.1]), np.array([n]), OUT)
         sizes.append(made.tape_bytes())
     assert 1000 * 5 * 2 * 8 <= sizes[1] - sizes[0] <= 1000 * 5 * 6 * 8
+
+
+def test_a_loop_of_records_within() -> None:
+    """Links to the records of loops of unknown length have arrays of their own."""
+    source = """
+    void f(double *x, long *n, double *o) {
+        double s = x[0];
+        for (int k = 0; k < 5; k++) {
+            double a = sin(s), b = a * s + x[1];
+            for (long i = 0; s * s < 9 && i < *n; i++) s = s + sin(s * b) + a;
+            for (long i = 0; s * s > 1 && i < *n; i++) s = 0.4 * s - 0.1 * sin(b * s);
+        }
+        *o = s;
+    }"""
+
+    def value(x: np.ndarray) -> complex:
+        s = x[0]
+        for _ in range(5):
+            a = np.sin(s)
+            b = a * s + x[1]
+            i = 0
+            while s.real**2 < 9 and i < 7:
+                s, i = s + np.sin(s * b) + a, i + 1
+            i = 0
+            while s.real**2 > 1 and i < 7:
+                s, i = 0.4 * s - 0.1 * np.sin(b * s), i + 1
+        return complex(s)
+
+    x = np.array([0.4, 1.1])
+    (dx, _), _ = gradient(source, "f", "dcd", x, np.array([7]), OUT)
+    wanted = [value(x + 1e-30j * unit).imag / 1e-30 for unit in np.eye(2)]
+    np.testing.assert_allclose(dx, wanted, rtol=1e-10)
