@@ -29,6 +29,7 @@ from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import CallInfo, ConstInt, Function, Instruction, Module, Value
 from irgrad.engine.ir.rewrite import declare
 from irgrad.engine.normalise.invariants import leave_loops, may_gain
+from irgrad.engine.normalise.iterations import ITERATION
 from irgrad.engine.normalise.loop_memory import LoopMemory, may_sink, sink_stores
 from irgrad.engine.normalise.preheader import before, can_leave
 from irgrad.engine.normalise.repeated_loads import may_repeat, merge_loads
@@ -60,6 +61,7 @@ def reuse_scratch(module: Module, root: Function) -> int:
     """Let allocations leave the loops of which each iteration has its own, and what loops do not change, which their
     bytes may depend on. Returns how much did, loop by loop."""
     count = 0
+    shared = any(ITERATION in (name or "") for name in module.functions)
     for _ in range(_DEEPEST):
         may = any(may_gain(fn) or may_sink(fn) or may_repeat(fn) or _candidates(fn) for fn in _bodies(module))
         if not may or not normal_form(root):
@@ -68,15 +70,17 @@ def reuse_scratch(module: Module, root: Function) -> int:
         found = [(fn, one) for fn in pointers.functions for one in _found(pointers, fn)]
         for fn, one in found:
             _move(module, fn, one, pointers)
-        moved = len(found) or sum(_leave(pointers, fn) for fn in pointers.functions)
+        moved = len(found) or sum(_leave(pointers, fn, shared=shared) for fn in pointers.functions)
         count += moved
         if not moved:
             break
     return count
 
 
-def _leave(pointers: Pointers, fn: Function) -> int:
-    return leave_loops(pointers, fn) + sink_stores(LoopMemory(pointers, fn)) + merge_loads(pointers, fn)
+def _leave(pointers: Pointers, fn: Function, *, shared: bool) -> int:
+    """shared: iterations run on many threads: their sums to memory stay loads, additions and stores in a row."""
+    moved = leave_loops(pointers, fn)
+    return moved if shared else moved + sink_stores(LoopMemory(pointers, fn)) + merge_loads(pointers, fn)
 
 
 def _bodies(module: Module) -> list[Function]:
