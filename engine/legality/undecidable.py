@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.memory.byte_kinds import ACCESS, CONFLICT, PTR
-from irgrad.engine.differentiate.shadow.tagged_words import Either
+from irgrad.engine.differentiate.shadow.tagged_words import Either, refuse_word
 from irgrad.engine.differentiate.shared.refuse import refuse, refuse_bits
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Function, Instruction, Value
@@ -17,7 +17,6 @@ from irgrad.engine.normalise.reinterpret.mixed import lanes_read
 
 if TYPE_CHECKING:
     from irgrad.engine.differentiate.shared.unit import Unit
-    from irgrad.rules.errors import Unsupported
 
 _MOVES = (having("moves_bits") | having("combines_bits")) - of_kind("aggregate")
 _UNWINDING = having("unwinds")
@@ -32,9 +31,9 @@ def refuse_undecidable(unit: Unit) -> None:
             raise refuse_bits(unit, instr, "integer arithmetic on the bits of an active float makes a float again")
         for instr in fn.instructions():
             if instr.opcode == "inttoptr" and unit.pointers.of(instr) & 1 and _of_float_bits(instr.operands[0]):
-                raise _travels(unit, instr)
+                raise refuse_word(unit, instr)
             if instr.opcode == "bitcast" and instr.type.is_fp and unit.activity.useful(instr) and _of_address(instr):
-                raise _travels(unit, instr)
+                raise refuse_word(unit, instr)
         if unit.activity.function(fn):
             _refuse_in(unit, fn, vectors)
 
@@ -55,28 +54,16 @@ def _refuse_in(unit: Unit, fn: Function, vectors: int) -> None:
                 fix="take the pointer from an argument, a variable or an allocation of the same program",
             )  # fmt: skip
         if instr.opcode in ("load", "store") and unit.mode == "reverse" and _float_or_pointer(unit, instr):
-            raise refuse(
-                unit, instr, "the bytes that are moved here may be a float or a pointer",
-                because="a float's adjoint flows back, a pointer's shadow does not, and only the program knows which",
-                fix="keep floats and pointers in members of their own, or use forward mode",
-            )  # fmt: skip
+            raise refuse_word(unit, instr, forward=True)
         if instr.opcode == "bitcast" and _pointer_as_float(unit, instr, users):
-            raise _travels(unit, instr)
+            raise refuse_word(unit, instr)
         if instr.opcode == "load" and _lost(unit, instr, vectors):
-            raise _travels(unit, instr)
+            raise refuse_word(unit, instr)
         if instr.opcode == "load" and instr.type.is_vector and instr.type.is_fp:
             places = _pointers_in(unit, instr)
             read = lanes_read(instr, users) if places else set()
             if places and (read is None or not read.isdisjoint(places)):
-                raise _travels(unit, instr)
-
-
-def _travels(unit: Unit, instr: Instruction) -> Unsupported:
-    return refuse(
-        unit, instr, "a pointer travels as a float",
-        because="the same bytes hold floats and pointers, and only the program knows which",
-        fix="keep floats and pointers in members of their own, and copy structs as structs",
-    )  # fmt: skip
+                raise refuse_word(unit, instr)
 
 
 def _through_unknown(unit: Unit, instr: Instruction) -> bool:

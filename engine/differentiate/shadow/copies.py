@@ -8,11 +8,10 @@ from irgrad.engine.analyses.memory.byte_kinds import CONFLICT, INT, Kind, Layout
 from irgrad.engine.analyses.memory.objects import bits_of
 from irgrad.engine.analyses.types.memory_types import shortest
 from irgrad.engine.differentiate.layout.leaves import zero_of
-from irgrad.engine.differentiate.shared.refuse import refuse
+from irgrad.engine.differentiate.shared.refuse import refuse_uses
 from irgrad.engine.differentiate.shared.sweeps import AdjointSweep
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
-from irgrad.engine.ir.locations import locate
 from irgrad.engine.ir.model import ConstInt, Instruction, Value
 
 if TYPE_CHECKING:
@@ -59,12 +58,7 @@ def _whole(unit: Unit, instr: Instruction, ends: list[Value]) -> tuple[int, list
     if not floats:
         return None
     if len(floats) > 1 or not held <= {INT, *floats}:
-        others = ", ".join(sorted(f"`{kind}`" for kind in held))
-        raise refuse(
-            unit, instr, f"this copied memory may be any of {others}",
-            because="its derivative depends on which of them it holds",
-            fix="copy the members by assignment, or keep floats and other data in different memory",
-        )  # fmt: skip
+        raise refuse_uses(unit, instr, ends)
     return ty.size_of(floats[0]), [(0, floats[0])]
 
 
@@ -80,18 +74,6 @@ def _repeating(size: int, fields: list[tuple[int, Kind]]) -> tuple[int, list[tup
     return pattern.period, list(pattern.fields)
 
 
-def _two_uses(unit: Unit, ends: list[Value], *kinds: Kind | None) -> str:
-    """Two kinds that contradict each other, and where they do: those that are known, else any of a float or pointer."""
-    uses = {kind: where for end in ends for kind, where in unit.types.uses(end).items()}
-    named = [kind for kind in kinds if kind not in (None, CONFLICT)]
-    named += [kind for kind in uses if kind not in named]
-    said = []
-    for kind in sorted(named, key=lambda kind: not isinstance(kind, ty.Type))[:2]:
-        line = locate(unit.module, uses[kind]) if kind in uses else ""
-        said.append(f"`{kind}`" + (f" ({line})" if line else ""))
-    return " and as ".join(said)
-
-
 def _merged(
     unit: Unit, instr: Instruction, ends: list[Value], layouts: list[dict[int, Kind]]
 ) -> list[tuple[int, Kind]]:
@@ -102,12 +84,7 @@ def _merged(
             if kind is CONFLICT or (before is not None and before is not kind and _matters(before, kind)):
                 if len(ends) == 1:
                     continue
-                uses = _two_uses(unit, ends, before, kind)
-                raise refuse(
-                    unit, instr, f"byte {offset} of this copied memory is used as {uses}",
-                    because="its derivative depends on which of them it holds",
-                    fix="copy the members by assignment, or keep floats and other data in different memory",
-                )  # fmt: skip
+                raise refuse_uses(unit, instr, ends, before, kind)
             if before is None or not isinstance(before, ty.Type):
                 merged[offset] = kind
     return sorted(merged.items())

@@ -21,14 +21,14 @@ from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING
 
-from irgrad.engine.analyses.memory.byte_kinds import CONFLICT, INT, WORD, kind_size, leaves
+from irgrad.engine.analyses.memory.byte_kinds import CONFLICT, INT, WORD, Kind, kind_size, leaves
 from irgrad.engine.analyses.memory.objects import Object, describes_types
 from irgrad.engine.analyses.memory.tbaa import TYPE_TAG
 from irgrad.engine.differentiate.layout import lanes
 from irgrad.engine.differentiate.layout.leaves import has_pointer, zero_of
 from irgrad.engine.differentiate.shadow.carried import add_bits
 from irgrad.engine.differentiate.shadow.copies import clear_shadow, layout_of_copy
-from irgrad.engine.differentiate.shared.refuse import place, refuse
+from irgrad.engine.differentiate.shared.refuse import place, refuse, refuse_uses
 from irgrad.engine.differentiate.shared.sweeps import AdjointSweep, PrimalCopy, PrimalSweep
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import ConstInt, Function, GlobalVariable, Instruction, Value
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 _WORD = 8
 _MOVES = having("moves_words")
+_POINTERS = having("pointer_cast")
 Copy = tuple[Instruction, tuple[int, int, int]]
 
 
@@ -373,8 +374,35 @@ def reverse_copy(r: AdjointSweep, call: Instruction, where: tuple[int, int, int]
 def _refuse(unit: Unit, instr: Instruction, caller_tape: bool) -> None:
     """Raise Unsupported where the shadow of local memory is not zero from the start, or is used again."""
     if unit.runtime_activity or unit.between or caller_tape:
-        raise refuse(
-            unit, instr, "the bytes that are moved here may be a float or a pointer",
-            because="a float's adjoint flows back, a pointer's shadow does not, and only the program knows which",
-            fix="keep floats and pointers in members of their own, or use forward mode",
-        )  # fmt: skip
+        raise refuse_word(unit, instr, forward=True)
+
+
+def refuse_word(unit: Unit, instr: Instruction, *, forward: bool = False) -> Unsupported:
+    """The error about an instruction that moves what may be a float or a pointer."""
+    return refuse_uses(unit, instr, _addresses(unit, instr), forward=forward, casts=_casts(unit, instr))
+
+
+def _casts(unit: Unit, instr: Instruction) -> dict[Kind, Instruction]:
+    """As what the integers that an instruction takes, makes or moves are cast anywhere, and where."""
+    carriers, found = unit.types.carriers, dict[Type, Instruction]()
+    moved = {carriers.find(value) for value in (instr, *instr.operands)}
+    for fn in unit.pointers.functions:
+        for cast in fn.instructions():
+            if cast.opcode != "bitcast" and cast.opcode not in _POINTERS:
+                continue
+            word, other = (cast, cast.operands[0]) if cast.type.scalar.is_int else (cast.operands[0], cast)
+            if cast is instr or carriers.find(word) in moved:
+                found.setdefault(other.type.scalar, cast)
+    return {type_: cast for type_, cast in found.items() if type_.is_fp or type_.is_ptr}
+
+
+def _addresses(unit: Unit, instr: Instruction) -> list[Value]:
+    """The memory that what an instruction moves comes from, or goes to."""
+    if instr.traits.address >= 0:
+        return [instr.operands[instr.traits.address]]
+    effect = unit.pointers.effect(instr) if instr.is_call else None
+    if effect is not None and effect.copy is not None:
+        return [instr.args[i] for i in effect.copy[:2]]
+    carriers = unit.types.carriers
+    moved = {carriers.find(value) for value in (instr, *instr.operands)}
+    return [address for value, address, _ in carriers.accesses if carriers.find(value) in moved]

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from irgrad.engine.ir.model import Function, InlineAsm, Instruction
+from irgrad.engine.analyses.memory.byte_kinds import CONFLICT, PTR, Kind
+from irgrad.engine.ir.model import Function, InlineAsm, Instruction, Value
+from irgrad.engine.ir.types import F64, Type
 from irgrad.rules.errors import MissingRuleError, Unsupported
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from irgrad.engine.differentiate.shared.unit import Unit
 
 BITS = "no derivative goes through the bits of a float"
@@ -36,6 +40,31 @@ def refuse(unit: Unit, instr: Instruction, what: str, fix: str = "", because: st
         because=because or unit.activity.why(instr) or "an active value flows through it",
         fix=fix or "compute this part in floating point, or keep it out of what depends on the active arguments",
     )
+
+
+def refuse_uses(
+    unit: Unit, instr: Instruction, addresses: Sequence[Value], *kinds: Kind | None, forward: bool = False,
+    casts: Mapping[Kind, Instruction] | None = None,
+) -> Unsupported:  # fmt: skip
+    """An Unsupported error about memory that is used as two kinds that contradict each other, and where it is: those
+    that are given, else any of a float or a pointer. `forward`: forward mode would do; `casts`: uses of registers."""
+    from irgrad.engine.ir.locations import locate
+
+    uses = dict(casts or {})
+    uses |= {kind: where for address in addresses for kind, where in unit.types.uses(address).items()}
+    found = [kind for kind in kinds if kind not in (None, CONFLICT)]
+    found += [kind for kind in uses if kind not in found]
+    found += [kind for kind in (F64, PTR) if kind not in found and len(found) < 2]
+    said = []
+    for kind in sorted(found, key=lambda kind: not isinstance(kind, Type))[:2]:
+        line = locate(unit.module, uses[kind]) if kind in uses else ""
+        said.append(f"`{kind}`" + (f" ({line})" if line else ""))
+    return refuse(
+        unit, instr, f"the bytes that are moved here are used as {' and as '.join(said)}",
+        because="the derivative depends on which of them the bytes hold, and only the program knows that",
+        fix="keep floats, pointers and other data in members of their own, and copy structs as structs"
+            f"{', or use forward mode' if forward else ''}",
+    )  # fmt: skip
 
 
 def refuse_bits(unit: Unit, instr: Instruction, what: str) -> Unsupported:

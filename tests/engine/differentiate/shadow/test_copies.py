@@ -60,7 +60,7 @@ def test_bytes_that_are_a_float_here_and_a_pointer_there_are_refused() -> None:
         *o = *n > 3 ? y[0].v * 2 : *y[0].p;
     }"""
     unit, instr = _copy(source, {0, 1, 3})
-    with pytest.raises(Unsupported, match=r"byte 0 of this copied memory(.|\n)*in +@f(.|\n)*to fix"):
+    with pytest.raises(Unsupported, match=r"the bytes that are moved here are used as(.|\n)*in +@f(.|\n)*to fix"):
         layout_of_copy(unit, instr, (0, 1, 2))
 
 

@@ -83,7 +83,7 @@ def test_words_that_change_their_sort(kind: str, move: str) -> None:
 @pytest.mark.parametrize("move", ["word", "struct", "several"])
 def test_halves_of_words_are_refused(move: str) -> None:
     """A float that is stored over a part of a pointer leaves the rest of it behind."""
-    with pytest.raises(ig.Unsupported, match=r"may be a float or a pointer|is used as"):
+    with pytest.raises(ig.Unsupported, match=r"are used as"):
         gradient(WORDS.format(kind="float", move=MOVES[move]), "f", "dd", np.ones(2), OUT)
 
 
