@@ -19,6 +19,6 @@ double loss(const double *x, long n) {
     give(&backwards[i], take(&numbers[n - 1 - i]));
   }
   for (int i = 0; i < n; i++)
-    sum += turned[i].a * turned[i].b * backwards[(i + 1) % n] * backwards[i];
+    sum += turned[i].a * x[i] + 0.25 * turned[i].b + backwards[(i + 1) % n] * backwards[i] * x[0];
   return sum;
 }
