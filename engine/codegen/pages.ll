@@ -1,9 +1,10 @@
 ; Copies of memory whose size nobody knows, for the adjoints that chunks of a loop add to it.
 ;
 ;     i64 irgrad_team_extent(ptr address, ptr low)   bytes around an address that can be written to, without a gap, and
-;                                                    where they begin; 0 where the system does not say
+;                                                    where they begin; 0 for null, or if the system does not say
 ;     ptr irgrad_team_pages(i64 bytes)               zeros, which take room where they are written to; null: there are none
 ;     ptr irgrad_team_touched(ptr memory, i64 bytes) a byte for each of its pages: bit 0, it has been written to. Null: all
+;                                                    (Linux 6.7 tells quickly, older ones by `mincore`)
 ;     void irgrad_team_pages_free(ptr memory, i64 bytes, ptr touched)
 ;     void irgrad_team_add(ptr low, ptr own, i64 stride, i64 copies, i64 single, i64 first, i64 last, ptr touched,
 ;                          i64 offset)               to each number of some pages what the copies have for it is added, in
@@ -15,8 +16,11 @@
 @irgrad.team.maps = private constant [16 x i8] c"/proc/self/maps\00", align 1
 
 define linkonce_odr hidden i64 @irgrad_team_extent(ptr %v0, ptr writeonly %v1) {
-v2:
+start:
   %v3 = alloca [4096 x i8], align 16
+  %nothing = icmp eq ptr %v0, null
+  br i1 %nothing, label %v94, label %v2
+v2:
   %v4 = tail call i32 (ptr, i32, ...) @open(ptr nonnull @irgrad.team.maps, i32 524288)
   %v5 = icmp slt i32 %v4, 0
   br i1 %v5, label %v94, label %v6
@@ -133,7 +137,7 @@ v92:
   call void @llvm.lifetime.end.p0(ptr nonnull %v3)
   br label %v94
 v94:
-  %v95 = phi i64 [ %v93, %v92 ], [ 0, %v2 ]
+  %v95 = phi i64 [ %v93, %v92 ], [ 0, %v2 ], [ 0, %start ]
   ret i64 %v95
 }
 declare void @llvm.lifetime.start.p0(ptr)
@@ -151,24 +155,109 @@ entry:
 }
 declare ptr @mmap(ptr, i64, i32, i32, i32, i64)
 
-define linkonce_odr hidden ptr @irgrad_team_touched(ptr %v0, i64 %v1) {
+@irgrad.team.pagemap = private constant [19 x i8] c"/proc/self/pagemap\00", align 1
+define linkonce_odr hidden ptr @irgrad_team_touched(ptr %v0, i64 %v1)  {
 entry:
-  %v3 = sdiv i64 %v1, 4096
-  %v4 = add nsw i64 %v3, 1
-  %v5 = tail call noalias ptr @malloc(i64 %v4)
-  %v6 = icmp eq ptr %v5, null
-  br i1 %v6, label %v11, label %v7
-v7:
-  %v8 = tail call i32 @mincore(ptr %v0, i64 %v1, ptr nonnull %v5)
-  %v9 = icmp eq i32 %v8, 0
-  br i1 %v9, label %v11, label %v10
-v10:
-  tail call void @llvm.memset.p0.i64(ptr nonnull align 1 %v5, i8 1, i64 %v3, i1 false)
-  br label %v11
-v11:
-  ret ptr %v5
+  %v3 = alloca [64 x { i64, i64, i64 }], align 16
+  %v4 = alloca { i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64 }, align 8
+  %v5 = sdiv i64 %v1, 4096
+  %v6 = add nsw i64 %v5, 1
+  %v7 = tail call noalias ptr @calloc(i64 %v6, i64 1)
+  %v8 = icmp eq ptr %v7, null
+  br i1 %v8, label %v68, label %v9
+v9:
+  %v10 = tail call i32 (ptr, i32, ...) @open(ptr nonnull @irgrad.team.pagemap, i32 524288)
+  %v11 = icmp sgt i32 %v10, -1
+  br i1 %v11, label %v12, label %v64
+v12:
+  call void @llvm.lifetime.start.p0(ptr nonnull %v3)
+  call void @llvm.lifetime.start.p0(ptr nonnull %v4)
+  %v13 = getelementptr inbounds nuw i8, ptr %v4, i64 8
+  call void @llvm.memset.p0.i64(ptr nonnull align 8 dereferenceable(72) %v13, i8 0, i64 72, i1 false)
+  store i64 96, ptr %v4, align 8
+  %v14 = ptrtoint ptr %v0 to i64
+  %v15 = getelementptr inbounds nuw i8, ptr %v4, i64 16
+  store i64 %v14, ptr %v15, align 8
+  %v16 = add i64 %v1, %v14
+  %v17 = getelementptr inbounds nuw i8, ptr %v4, i64 24
+  store i64 %v16, ptr %v17, align 8
+  %v18 = ptrtoint ptr %v3 to i64
+  %v19 = getelementptr inbounds nuw i8, ptr %v4, i64 40
+  store i64 %v18, ptr %v19, align 8
+  %v20 = getelementptr inbounds nuw i8, ptr %v4, i64 48
+  store i64 64, ptr %v20, align 8
+  %v21 = getelementptr inbounds nuw i8, ptr %v4, i64 88
+  store i64 24, ptr %v21, align 8
+  %v22 = getelementptr inbounds nuw i8, ptr %v4, i64 80
+  store i64 24, ptr %v22, align 8
+  %v23 = call i32 (i32, i64, ...) @ioctl(i32 %v10, i64 3227543056, ptr nonnull %v4)
+  %v24 = icmp sgt i32 %v23, -1
+  br i1 %v24, label %v25, label %v60
+v25:
+  %v26 = getelementptr inbounds nuw i8, ptr %v4, i64 32
+  br label %v27
+v27:
+  %v28 = phi i32 [ %v23, %v25 ], [ %v53, %v52 ]
+  %v29 = icmp eq i32 %v28, 0
+  br i1 %v29, label %v32, label %v30
+v30:
+  %v31 = zext nneg i32 %v28 to i64
+  br label %v39
+v32:
+  %v33 = load i64, ptr %v26, align 8
+  %v34 = load i64, ptr %v17, align 8
+  %v35 = icmp ult i64 %v33, %v34
+  %v36 = load i64, ptr %v15, align 8
+  %v37 = icmp ugt i64 %v33, %v36
+  %v38 = select i1 %v35, i1 %v37, i1 false
+  br i1 %v38, label %v52, label %v55
+v39:
+  %v40 = phi i64 [ 0, %v30 ], [ %v50, %v39 ]
+  %v41 = getelementptr inbounds nuw { i64, i64, i64 }, ptr %v3, i64 %v40
+  %v42 = load i64, ptr %v41, align 8
+  %v43 = sub i64 %v42, %v14
+  %v44 = lshr i64 %v43, 12
+  %v45 = getelementptr inbounds nuw i8, ptr %v7, i64 %v44
+  %v46 = getelementptr inbounds nuw i8, ptr %v41, i64 8
+  %v47 = load i64, ptr %v46, align 8
+  %v48 = sub i64 %v47, %v42
+  %v49 = lshr i64 %v48, 12
+  call void @llvm.memset.p0.i64(ptr nonnull align 1 %v45, i8 1, i64 %v49, i1 false)
+  %v50 = add nuw nsw i64 %v40, 1
+  %v51 = icmp eq i64 %v50, %v31
+  br i1 %v51, label %v32, label %v39
+v52:
+  store i64 %v33, ptr %v15, align 8
+  %v53 = call i32 (i32, i64, ...) @ioctl(i32 %v10, i64 3227543056, ptr nonnull %v4)
+  %v54 = icmp sgt i32 %v53, -1
+  br i1 %v54, label %v27, label %v60
+v55:
+  %v56 = call i32 @close(i32 %v10)
+  %v57 = load i64, ptr %v26, align 8
+  %v58 = load i64, ptr %v17, align 8
+  %v59 = icmp ult i64 %v57, %v58
+  br i1 %v59, label %v62, label %v63
+v60:
+  %v61 = call i32 @close(i32 %v10)
+  br label %v62
+v62:
+  call void @llvm.lifetime.end.p0(ptr nonnull %v4)
+  call void @llvm.lifetime.end.p0(ptr nonnull %v3)
+  br label %v64
+v63:
+  call void @llvm.lifetime.end.p0(ptr nonnull %v4)
+  call void @llvm.lifetime.end.p0(ptr nonnull %v3)
+  br label %v68
+v64:
+  %v65 = call i32 @mincore(ptr %v0, i64 %v1, ptr nonnull %v7)
+  %v66 = icmp eq i32 %v65, 0
+  br i1 %v66, label %v68, label %v67
+v67:
+  call void @llvm.memset.p0.i64(ptr nonnull align 1 %v7, i8 1, i64 %v5, i1 false)
+  br label %v68
+v68:
+  ret ptr %v7
 }
-declare noalias ptr @malloc(i64)
 declare i32 @mincore(ptr, i64, ptr)
 declare void @llvm.memset.p0.i64(ptr writeonly, i8, i64, i1 immarg)
 
@@ -264,3 +353,5 @@ v67:
   %v69 = icmp eq i64 %v68, %v3
   br i1 %v69, label %v26, label %v29
 }
+declare noalias ptr @calloc(i64, i64)
+declare i32 @ioctl(i32, i64, ...)

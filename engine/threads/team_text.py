@@ -22,6 +22,7 @@ AUTOMATIC_TEXT = "\n@irgrad.team.threads = internal constant i64 0\n"
 """In place of it: as many threads as `team.ll` chooses."""
 _CHUNKS = 16
 _BLOCK = 512  # elements that are added up for all chunks before the next ones are
+_MOST = 1 << 32  # bytes of address space of which it is asked which pages were touched
 _LARGE = 65536  # bytes that are worth threads
 
 
@@ -39,7 +40,8 @@ class Job:
 
     given: types of what each chunk gets behind its number; sums: of what chunks add up; rooms: see there; arena: which
     argument of a chunk is the call's arena, -1 for none; guarded: chunks may fail; pages: how many bytes lie behind the
-    addresses of rooms is asked for when the job runs, and the memory of chunks is that of `pages.ll`
+    addresses of rooms is asked for when the job runs, and the memory of chunks is that of `pages.ll`; trips, least: how
+    often the loop runs less one, as text, and how often it has to for that
     """
 
     name: str
@@ -49,6 +51,8 @@ class Job:
     arena: int = -1
     guarded: bool = False
     pages: bool = False
+    trips: str = ""
+    least: int = 0
 
 
 def job_text(job: Job) -> str:
@@ -180,12 +184,14 @@ prepared:
 
 def _prepared_pages(job: Job, context: _Context) -> str:
     """The same where nobody knows how much lies behind the addresses: as much as can be written to, for each chunk."""
-    rows, total, good = ["  %lows = alloca ptr\n"], "0", "true"
+    few = f"icmp ult i64 {job.trips}, {job.least}" if job.trips else "icmp ult i64 0, 0"
+    rows, total, good = [f"  %lows = alloca ptr\n  %few = {few}\n"], "0", "true"
     for room in job.rooms:
         n, mask = room.number, 7 if room.kind == "double" else 3
         rows.append(f"""
   store ptr %base{n}, ptr %lows
-  %extent{n} = call i64 @irgrad_team_extent(ptr %base{n}, ptr %lows)
+  %asked{n} = select i1 %few, ptr null, ptr %base{n}
+  %extent{n} = call i64 @irgrad_team_extent(ptr %asked{n}, ptr %lows)
   %low{n} = load ptr, ptr %lows
 {context.at(f"r{n}.0", context.room + 3 * n)}  store ptr %low{n}, ptr %r{n}.0
 {context.at(f"r{n}.1", context.room + 3 * n + 1)}  store i64 %extent{n}, ptr %r{n}.1
@@ -202,7 +208,9 @@ def _prepared_pages(job: Job, context: _Context) -> str:
     rows.append(f"""
 {context.at("bp", context.bytes)}  store i64 {total}, ptr %bp
   %together = mul i64 {total}, %count
-  %all = select i1 {good}, i64 %together, i64 0
+  %large = icmp ugt i64 %together, {_MOST}
+  %within = select i1 %large, i64 0, i64 %together
+  %all = select i1 {good}, i64 %within, i64 0
   %memory = call ptr @irgrad_team_pages(i64 %all)
 {context.at("mp", context.memory)}  store ptr %memory, ptr %mp
   %alone = icmp eq ptr %memory, null

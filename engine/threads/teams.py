@@ -34,6 +34,9 @@ from irgrad.rules.effects import facts
 __all__ = ["Teams", "with_teams"]
 
 TEAM = "irgrad.team."
+_PAYS = 400_000  # operations, which take as long as to ask for pages and to add them up
+_LITTLE = 128  # operations of an iteration, which its share of that memory takes
+_CALL = 20  # operations of a function of the mathematics library
 
 
 @dataclass(slots=True)
@@ -154,6 +157,8 @@ def _job(
             if size is None and (memory is UNKNOWN or not _read_first(chunk, argument)):
                 return ("an array that its reverse sweep adds to may be one that an iteration writes to before it "
                         "reads it; read it into variables first")
+            if size is None and _work(_calls(chunk)[0][1], set()) < _LITTLE:
+                return "its iterations do too little for memory of their own, in place of an array that they add to"
             by_pages = by_pages or size is None
             rooms[memory] = Room(kind, len(rooms))
             sizes.append((memory, size(call) if size is not None else ConstInt(ty.I64, 0)))
@@ -168,7 +173,8 @@ def _job(
     _redirect(chunk, call, shared, rooms, arena)
     sums = [a.type for a in runner.args[count:]]
     _extend(runner, call, sizes)
-    return Job(name, [a.type for a in chunk.args[1:count]], sums, list(rooms.values()), arena, guarded, by_pages)
+    return Job(name, [a.type for a in chunk.args[1:count]], sums, list(rooms.values()), arena, guarded, by_pages,
+               *(_effort(chunk) if by_pages else ("", 0)))
 
 
 def _shared(chunk: Function) -> list[tuple[Argument, str]] | str:
@@ -187,6 +193,32 @@ def _shared(chunk: Function) -> list[tuple[Argument, str]] | str:
             if found.setdefault(base, kind) != kind:
                 return "its reverse sweep adds floats of two types to one array"
     return list(found.items())
+
+
+def _effort(chunk: Function) -> tuple[str, int]:
+    """How often a job's loop runs less one, as its runner has it, and how often that pays for memory of pages."""
+    call, callee = _calls(chunk)[0]
+    last = call.args[1]
+    if isinstance(last, ConstInt):
+        trips = str(last.value)
+    else:
+        trips = f"%g{last.index - 1}" if isinstance(last, Argument) and last.index > 0 else ""
+    return trips, _PAYS // max(1, _work(callee, set()))
+
+
+def _work(fn: Function, seen: set[Function]) -> int:
+    """About how many operations an iteration has: those of a loop in it count as sixteen each."""
+    if fn in seen:
+        return 0
+    loops, total = get(Loops, fn), 0
+    for block in fn.blocks:
+        loop = loops.of(block)
+        times = 16 ** max(0, (loop.depth if loop is not None else 0) - (not seen))
+        for instr in block.instructions:
+            inner = instr.callee if instr.is_call else None
+            total += times * (_work(inner, {*seen, fn}) if isinstance(inner, Function) and inner.blocks
+                              else _CALL if instr.is_call else 1)  # fmt: skip
+    return total
 
 
 def _read_first(chunk: Function, argument: Argument) -> bool:

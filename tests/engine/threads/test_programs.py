@@ -87,7 +87,11 @@ def test_the_same_bits_on_any_number_of_threads(tmp_path: Path, level: str) -> N
 GATHERS = HEAD + r"""
 void f(const double *x, const float *w, const long *at, double *y, long n) {
   #pragma omp parallel for
-  for (long i = 0; i < n; i++) y[i] = x[at[i]] * x[at[i] / 2] * w[i % 3] + sin(x[i % 5]);
+  for (long i = 0; i < n; i++) {
+    double s = 0;
+    for (int k = 0; k < 5; k++) s += sin(x[at[i]] + k) * x[at[i] / 2] * w[i % 3];
+    y[i] = s + sin(x[i % 5]);
+  }
 }
 double inside(const double *p, double *q, long n) {
   double s = 0;
@@ -159,6 +163,23 @@ def test_programs_of_several_objects(tmp_path: Path, flags: list[str]) -> None:
     objects = [f"{tmp_path}/{name}.o" for name in sources]
     assert main_cc(["-fopenmp", *flags, *objects, "-lm", "-o", f"{tmp_path}/p"]) == 0
     assert {_run(tmp_path / "p", threads)[0] for threads in (1, 4)} == {"1.68294 4"}
+
+
+def test_iterations_that_do_little_keep_to_one_thread(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    source = f"""{HEAD}
+    void f(const double *x, double *y, long n) {{
+      #pragma omp parallel for
+      for (long i = 0; i < n; i++) y[i] = x[i] * x[(i + 1) % n];
+    }}
+    int main(void) {{
+      double x[9], dx[9] = {{0}}, y[9], dy[9];
+      for (int i = 0; i < 9; i++) x[i] = i, dy[i] = 1;
+      __enzyme_autodiff((void *)f, enzyme_dup, x, dx, enzyme_dup, y, dy, 9L);
+      printf("%g", dx[3]);
+    }}
+    """
+    assert _run(_built(tmp_path, source, "-fopenmp"), 4)[0] == "6"
+    assert "its iterations do too little for memory of their own" in capfd.readouterr().err
 
 
 def test_programs_without_openmp_are_left_as_they_are() -> None:
