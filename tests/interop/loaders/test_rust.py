@@ -304,3 +304,15 @@ pub fn both(x: f64) -> f64 { square(x) + cube(x) }
         irgrad.rule(lib.function("square"))(lambda x: 2 * x)
         with pytest.raises(irgrad.Unsupported, match="`square` has a rule, and may panic"):
             engine.grad(both)(2.0)
+
+
+COLLECTIONS = "vecvec dyns zips sorts maxes matches matrices closures generics strings single".split()
+
+
+@needs_rustc
+@pytest.mark.parametrize("name", fast(1, COLLECTIONS))
+def test_collections_and_iterators(name: str) -> None:
+    real = "f32" if name == "single" else "f64"
+    kernel = irgrad.load(Path(__file__).with_name("collections.rs")).kernel(name, f"{real}({real}[n] x)")
+    x = np.array([0.7, 1.3, 0.4, 0.9], kernel.signature.parameters[0].dtype.numpy_name)
+    assert engine.check(kernel, x).ok
