@@ -79,6 +79,13 @@ def test_losses(name: str, level: str | None) -> None:
     _agrees(kernel, np.array([0.5, 0.3, 1.2, 0.7, 0.9, 0.4, 0.8]))
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["filter_chain.cpp", "kalman_filter.cpp", "octree.cpp"])
+def test_cpp_losses(name: str) -> None:
+    """Methods found through std::function and virtual tables, exceptions beside them; a loop over an array of links."""
+    _agrees(ig.load(FOLDER / name).kernel("loss", VECTOR), np.array([0.5, 0.3, 1.2, 0.7, 0.9, 0.4]))
+
+
 @pytest.mark.parametrize("level", fast(1, LEVELS))
 def test_struct_copied_as_i64(level: str | None) -> None:
     x = np.array([0.5, 0.3, 1.2, 0.7, 0.9, 0.4])

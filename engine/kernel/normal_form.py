@@ -76,7 +76,7 @@ def normal_text(
     params, loads, args = [], [], []
     for index, p in enumerate(signature.parameters):
         align = p.dtype.size
-        said = "" if p.is_array or p.dtype.kind == "f" else ' "irgrad-number"'  # no addresses there
+        said = ' "irgrad-float"' if p.dtype.kind == "f" else "" if p.is_array else ' "irgrad-number"'  # no addresses
         params.append(f"ptr noalias noundef nonnull align {align}{said} %a{index}")
         if p.is_array:
             args.append(f"ptr noundef %{'c' if index in copied else 'a'}{index}")

@@ -3,7 +3,9 @@
 LLVM duplicates the increment of a loop into the arms of a `continue` and merges the copies by a phi. As one addition
 it is an induction variable again, which follows from the iteration number; as a phi it would go to the tape, and
 every address made from it. The same goes for two counters of which one is always a step ahead of the other: of
-`for (i = 0; i + 1 < n; i++)` LLVM makes i + 1 a phi of its own, and i what that was before.
+`for (i = 0; i + 1 < n; i++)` LLVM makes i + 1 a phi of its own, and i what that was before. And to addresses: where a
+phi is what a counter's values make of one base (`for (auto &k : n.kid)` in C++), it is the address of the counter, and
+as bounded.
 """
 
 from __future__ import annotations
@@ -37,6 +39,11 @@ def merge_alike(fn: Function) -> int:
                     one, behind = ahead
                     replaced[phi] = _instead(phi, one, [behind, one.operands[1]], block)
                     break  # the other one is no longer behind a phi
+                address = _address(phi, block, loops)
+                if address is not None:
+                    one, counter = address
+                    replaced[phi] = _instead(phi, one, [one.operands[0], counter], block)
+                    break
         if not replaced:
             return total
         total += len(replaced)
@@ -50,12 +57,15 @@ def _common(phi: Instruction, block: Block, loops: Loops) -> Instruction | None:
         return None
     if len(set(phi.operands)) < 2 or not all(_alike(first, other) for other in phi.operands[1:]):
         return None
-    for operand in first.operands:
-        if isinstance(operand, Instruction):
-            loop = loops.of(operand.block) if operand.block is not None else None
-            if operand.block is None or (loop is not None and not loop.contains(block)):
-                return None  # the value has left its loop: only a phi at the exit may read it
-    return first
+    return first if all(_may_be_used(operand, block, loops) for operand in first.operands) else None
+
+
+def _may_be_used(value: Value, block: Block, loops: Loops) -> bool:
+    """Not a value that has left its loop: only a phi at the exit may read that."""
+    if not isinstance(value, Instruction):
+        return True
+    loop = loops.of(value.block) if value.block is not None else None
+    return value.block is not None and (loop is None or loop.contains(block))
 
 
 def _ahead(phi: Instruction, block: Block) -> tuple[Instruction, Instruction] | None:
@@ -83,6 +93,32 @@ def _more(value: Value, other: Value, one: Instruction, step: int, bits: int) ->
         return False
     small = min(other.value, step) >= 0 and value.value < 1 << bits - 1
     return small and value.value == other.value + step
+
+
+def _address(phi: Instruction, block: Block, loops: Loops) -> tuple[Instruction, Instruction] | None:
+    """An address of one base, and the phi of the block that is its index, whichever way the block is entered."""
+    one = next((o for o in phi.operands if isinstance(o, Instruction) and o.opcode == "getelementptr"), None)
+    if one is None or len(one.operands) != 2 or one.type is not ty.PTR:
+        return None
+    base, index = one.operands
+    if base is phi or not _may_be_used(base, block, loops):
+        return None
+    for counter in block.phis:
+        if counter is phi or counter.type is not index.type:
+            continue
+        before = dict(zip(counter.blocks, counter.operands, strict=True))
+        if all(_at(value, one, before[b]) for value, b in zip(phi.operands, phi.blocks, strict=True)):
+            return one, counter
+    return None
+
+
+def _at(value: Value, one: Instruction, index: Value) -> bool:
+    """Whether a value is the address `one` with this index."""
+    if value is one.operands[0]:
+        return isinstance(index, ConstInt) and index.value == 0
+    if not isinstance(value, Instruction) or (value.opcode, value.elem) != (one.opcode, one.elem):
+        return False
+    return len(value.operands) == 2 and value.operands[0] is one.operands[0] and _equal(value.operands[1], index)
 
 
 def _alike(a: Instruction, b: Value) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 from irgrad.engine.analyses.control.cfg import Cfg
 from irgrad.engine.analyses.memory.modref import instr_reads
-from irgrad.engine.analyses.memory.objects import PointsTo, bits_of
+from irgrad.engine.analyses.memory.objects import PointsTo, bits_of, is_never_written
 from irgrad.engine.analyses.memory.strided_sets import Offsets
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Block, Function, GlobalVariable, Instruction, Value
@@ -34,8 +34,8 @@ class _Summary:
 
 def carried_over(pointers: PointsTo, places: Callable[[Value], dict[int, Offsets]]) -> int:
     """The variables, as a mask of objects; `places`: where in which objects a pointer may point."""
-    sites = ((o.index, o.site) for o in pointers.objects)
-    variables = sum(1 << i for i, site in sites if isinstance(site, GlobalVariable) and not site.constant)
+    globals_ = (o for o in pointers.objects if isinstance(o.site, GlobalVariable))
+    variables = sum(1 << o.index for o in globals_ if not is_never_written(o))
     walk = _Walk(pointers, places, variables)
     found = 0
     for bit, _, _ in walk.summary(pointers.root).read if variables else ():

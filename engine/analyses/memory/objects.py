@@ -32,6 +32,7 @@ OPEN = '"irgrad-open"'
 function, its shadow too."""
 
 NUMBER = '"irgrad-number"'
+FLOAT = '"irgrad-float"'
 """Attribute of a root's argument whose memory is a number of the user's, or numbers: no address comes in there."""
 
 COPIES = having("carries_pointers")
@@ -99,6 +100,11 @@ def overlaps(obj: Object) -> bool:
 def may_be_addresses(obj: Object) -> bool:
     """An argument of the root whose memory may hold addresses, as pointers or as integers."""
     return obj.kind == "argument" and isinstance(obj.site, Argument) and NUMBER not in obj.site.attrs
+
+
+def is_said_to_be_floats(obj: Object) -> bool:
+    """An argument of the root that the signature calls one of floats: addresses are there if nowhere else."""
+    return obj.kind == "argument" and isinstance(obj.site, Argument) and FLOAT in obj.site.attrs
 
 
 def overlap_mask(objects: Sequence[Object]) -> int:
@@ -246,8 +252,14 @@ def heap_size(call: Instruction, effect: Effect) -> int | None:
 
 
 def describes_types(var: GlobalVariable) -> bool:
-    """A vtable of type descriptors: only the C++ runtime looks into it, and nothing is stored there."""
-    return (var.name or "").startswith("_ZTVN10__cxxabiv1")
+    """A type descriptor of C++, or the vtable of such: only the runtime looks into it, and nothing is stored there."""
+    return (var.name or "").startswith(("_ZTVN10__cxxabiv1", "_ZTI"))
+
+
+def is_never_written(obj: Object) -> bool:
+    """Constants, type descriptors and functions: no store goes there."""
+    var = obj.site
+    return obj.kind == "function" or (isinstance(var, GlobalVariable) and (var.constant or describes_types(var)))
 
 
 def is_closed(module: Module, var: GlobalVariable) -> bool:

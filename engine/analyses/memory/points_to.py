@@ -29,6 +29,8 @@ from irgrad.engine.analyses.memory.objects import (
     heap_size,
     initial_pointers,
     is_closed,
+    is_never_written,
+    is_said_to_be_floats,
     may_be_addresses,
     overlap_mask,
     overlaps,
@@ -344,8 +346,8 @@ class Pointers(Solution):
             self._load_from(bit, target, sort, where)
 
     def _load_from(self, bit: int, target: int, sort: Sort, where: Where | None) -> None:
-        kind = self.objects[bit].kind
-        if sort == "pointer" and (kind == "pointee" or may_be_addresses(self.objects[bit])):
+        obj, kind = self.objects[bit], self.objects[bit].kind
+        if sort == "pointer" and (kind == "pointee" or (may_be_addresses(obj) and not is_said_to_be_floats(obj))):
             self._open(bit)
         if sort == "pointer" and kind == "global" and filled_elsewhere(self.module, self.objects[bit]):
             self._add(target, 1)
@@ -369,6 +371,8 @@ class Pointers(Solution):
             self._store_to(bit, source, where)
 
     def _store_to(self, bit: int, source: int, where: Where | None) -> None:
+        if is_never_written(self.objects[bit]):
+            return
         for node in self._into(bit, where):
             self._edge(source, node)
         if overlaps(self.objects[bit]):

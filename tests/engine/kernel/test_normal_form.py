@@ -36,3 +36,8 @@ def test_numbers_are_said_to_be_no_addresses() -> None:
     """Integers that are arguments of their own; an array of integers may hold addresses."""
     text = normal_text("f", Signature("f64(i64[n] x, f64 a, i64 n, bool b)")).splitlines()[0]
     assert [f'"irgrad-number" %a{i}' in text for i in range(4)] == [False, False, True, True]
+
+
+def test_floats_are_said_to_be_floats() -> None:
+    text = normal_text("f", Signature("f64(i64[n] x, f64 a, f32[n] y, i64 n)")).splitlines()[0]
+    assert [f'"irgrad-float" %a{i}' in text for i in range(4)] == [False, True, True, False]

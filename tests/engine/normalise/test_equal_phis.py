@@ -111,3 +111,41 @@ def test_a_counter_that_is_a_step_ahead(first: str, before: str, merged: int) ->
     texts = [one.replace("-9223372036854775807", "3") for one in (text, to_text(module))]  # that would run for ever
     old, new = (compile_module(one, ["f"], cache=False).function("f", ctypes.c_int64, ctypes.c_int64) for one in texts)
     assert [old(n) for n in (0, 1, 2, 7)] == [new(n) for n in (0, 1, 2, 7)]
+
+
+MEMBERS = """define double @f(ptr %n) {
+entry:
+  %first = getelementptr inbounds i8, ptr %n, i64 64
+  br label %loop
+loop:
+  %at = phi ptr [ %first, %entry ], [ %after, %loop ]
+  %byte = phi i64 [ 64, %entry ], [ %next, %loop ]
+  %sum = phi double [ 0.0, %entry ], [ %more, %loop ]
+  %x = load double, ptr %at
+  %more = fadd double %sum, %x
+  %next = add nuw nsw i64 %byte, 8
+  %after = getelementptr inbounds nuw i8, ptr %n, i64 %next
+  %end = icmp eq i64 %next, 128
+  br i1 %end, label %out, label %loop
+out:
+  ret double %more
+}
+"""
+
+
+@pytest.mark.parametrize(("text", "merged"), [
+    (MEMBERS, 1),
+    (MEMBERS.replace("ptr [ %first,", "ptr [ %n,").replace("i64 [ 64,", "i64 [ 0,"), 1),
+    (MEMBERS.replace("i64 [ 64,", "i64 [ 56,"), 0),
+    (MEMBERS.replace("ptr [ %first,", "ptr [ %n,"), 0),
+])  # fmt: skip
+def test_the_address_of_a_counter(text: str, merged: int) -> None:
+    """Its phi is that address: what bounds the counter bounds it."""
+    fn = read(text).functions["f"]
+    assert merge_alike(fn) == merged
+    load = next(i for i in fn.instructions() if i.opcode == "load")
+    counter = next(i for i in fn.instructions() if i.name == "byte")
+    address = load.operands[0]
+    assert (address.opcode == "getelementptr") == bool(merged)  # type: ignore[attr-defined]
+    if merged:
+        assert address.operands == [fn.args[0], counter]  # type: ignore[attr-defined]

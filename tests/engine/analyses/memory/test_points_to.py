@@ -349,3 +349,54 @@ def test_a_variable_of_numbers_may_hold_a_pointer_of_a_function_out_of_reach() -
     found = {name: kinds(facts.pointers, named(facts.root, name)) for name in "pqrsn"}
     assert {name for name, held in found.items() if "unknown" in held} == {"p", "q"}
     assert facts.pointers.contents(facts.pointers.object_of[facts.root.args[0]]) & 1
+
+
+FLOATS = """
+define void @f(ptr noalias "irgrad-float" %a, ptr noalias %b) {
+entry:
+  %s = alloca { ptr, double }
+  store ptr %a, ptr %s
+  %t = alloca double
+  MORE
+  %p = load ptr, ptr %s
+  %q = load ptr, ptr %p
+  %x = load double, ptr %q
+  store double %x, ptr %b
+  ret void
+}
+"""
+
+
+def test_an_argument_of_floats_holds_addresses_only_where_there_are_no_others() -> None:
+    """What is loaded from memory that holds other things too is not looked for in floats."""
+    found = facts_of(FLOATS.replace("MORE", ""), "f", {0}).pointers
+    assert "pointee %a" in kinds(found, named(found.root, "q"))
+    found = facts_of(FLOATS.replace("MORE", "store ptr %s, ptr %s\n  store ptr %t, ptr %s"), "f", {0}).pointers
+    assert "pointee %a" not in kinds(found, named(found.root, "q"))
+    assert "unknown" not in kinds(found, named(found.root, "q"))
+
+
+DESCRIBED = """
+@_ZTISt12out_of_range = external constant ptr
+@_ZTVN10__cxxabiv120__si_class_type_infoE = external global [0 x ptr]
+@_ZTI5E = internal constant { ptr, ptr } { ptr @_ZTVN10__cxxabiv120__si_class_type_infoE, ptr @_ZTISt12out_of_range }
+define void @f(ptr noalias %a, i64 %i) {
+entry:
+  %s = alloca [2 x ptr]
+  store ptr %a, ptr %s
+  %s1 = getelementptr i8, ptr %s, i64 8
+  store ptr @_ZTI5E, ptr %s1
+  %at = getelementptr i8, ptr %s, i64 %i
+  %p = load ptr, ptr %at
+  store ptr %a, ptr %p
+  %q = load ptr, ptr @_ZTI5E
+  %r = load ptr, ptr %q
+  ret void
+}
+"""
+
+
+def test_nothing_is_stored_in_type_descriptors_and_nothing_unknown_is_there() -> None:
+    found = facts_of(DESCRIBED, "f", {0}).pointers
+    for name in "qr":
+        assert not kinds(found, named(found.root, name)) & {"unknown", "argument %a"}
