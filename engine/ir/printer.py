@@ -171,6 +171,10 @@ class Names:
             return text
         return _LOCAL.sub(lambda m: self._renamed.get(m[0], m[0]), text)
 
+    def knows(self, text: str) -> bool:
+        """Whether all local values that a text mentions are still there: passes do not look into bundles."""
+        return not self._texts or all(m[0][1:].strip('"') in self._taken for m in _LOCAL.finditer(text))
+
     def local(self, value: Value) -> str:
         """`%name` of an argument, block or instruction."""
         found = self._texts.get(id(value))
@@ -367,7 +371,7 @@ def _call(names: Names, instr: Instruction) -> str:
     text += f" {names.ref(instr.operands[-1])}({', '.join(args)})"
     if info.fn_attrs:
         text += f" {info.fn_attrs}"
-    if info.bundles:
+    if info.bundles and names.knows(info.bundles):
         text += f" {names.rename(info.bundles)}"
     if instr.opcode == "invoke":
         text += f" to label {names.local(instr.blocks[0])} unwind label {names.local(instr.blocks[1])}"

@@ -178,3 +178,21 @@ def test_quoted_names_survive() -> None:
     module = read(text)
     assert list(module.functions) == ['a "b"']
     assert normal_form(to_text(module)) == normal_form(text)
+
+
+def test_an_assumption_of_a_value_that_is_gone_is_left_out() -> None:
+    from irgrad.engine.ir.printer import to_text
+    from irgrad.engine.ir.text.reader import read
+
+    module = read("""declare void @llvm.assume(i1)
+define void @f(ptr %p) {
+  %1 = load ptr, ptr %p
+  call void @llvm.assume(i1 true) [ "align"(ptr %1, i64 8) ]
+  call void @llvm.assume(i1 true) [ "align"(ptr %p, i64 8) ]
+  ret void
+}
+""")
+    assert to_text(module).count('"align"') == 2
+    block = module.functions["f"].entry
+    block.instructions = block.instructions[1:]
+    assert to_text(module).count('"align"') == 1
