@@ -37,7 +37,7 @@ _OF_RUNTIME = re.compile(
 _LISTS = re.compile(r"^declare [^\n]*@NRT_MemInfo_(?:new_varsize|varsize_)\w*\([^\n]*\n", re.M)
 _OF_PYTHON = re.compile(r"^define [^\n]*@(?:_ZN7cpython|cfunc\.)[^\n]*\{\n.*?^\}\n", re.M | re.S)
 _CONTAINERS = re.compile(r"^declare [^\n]*@numba_(?:list|dict)_", re.M)
-_CALLS_PYTHON = re.compile(r"^  call [^\n]*@numba_gil_ensure\(", re.M)
+_CALLS_PYTHON = re.compile(r"^  call [^\n]*@(?:PySys_FormatStdout|PyObject_Call\w*)\(", re.M)
 _ADDRESS = re.compile(r"\binttoptr \(i64 \d{5,}")
 _RUNTIME = """
 define internal noalias ptr @NRT_MemInfo_alloc(i64 %size) alwaysinline {

@@ -36,11 +36,11 @@ def complete(text: str) -> str:
         return text
     if any(known.get(name) == "numba_linalg.c" for name in called):
         _open_lapack()
-    return with_parts(text, known.get, _compiled)
+    return with_parts(text, known.get, lambda source: _compiled(source, source == "numba_linalg.c" and _long()))
 
 
-def _compiled(source: str) -> str:
-    flags = ("-DLONG",) if source == "numba_linalg.c" and _long() else ()
+def _compiled(source: str, long: bool = False) -> str:
+    flags = ("-DLONG",) if long else ()
     return compile_source(_FOLDER / source, "c", Options(flags=(*_FLAGS, *flags))).text
 
 

@@ -220,7 +220,7 @@ def test_allocatable_components(name: str, expected: float) -> None:
 def test_objects_with_allocatable_components_are_copied(name: str, expected: float) -> None:
     kernel = irgrad.load(FILE.with_name("owners.f90")).kernel(name, "f64(f64[n] x)")
     np.testing.assert_allclose(kernel(SHORT), expected, rtol=1e-13)
-    with pytest.raises(irgrad.Unsupported, match=r"a float or a pointer|is used as `double`"):
+    with pytest.raises(irgrad.Unsupported, match=r"to fix"):
         engine.grad(kernel)(SHORT)
 
 
