@@ -320,7 +320,7 @@ def store(r: Reads, instr: Instruction) -> None:
             r.shadow(target)
         return
     if not numbers and not unit.runtime_activity:
-        if floats_ended(unit.types.access(target, ty.store_size(value.type)), value.type):
+        if floats_ended(unit.types.ended(target, ty.store_size(value.type)), value.type):
             r.shadow(target)
         return
     r.shadow(target)

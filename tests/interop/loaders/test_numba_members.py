@@ -15,7 +15,6 @@ from irgrad import engine
 from irgrad.interop.loaders.numba_members import typed_members
 
 
-@pytest.mark.xfail(raises=AssertionError, strict=False, reason="the plan of a tape lacks the shadow of a list's block")
 @pytest.mark.parametrize(("function", "signature", "args"), fast(2, numba_idioms.LISTS))
 def test_lists(function: Any, signature: str, args: tuple[Any, ...]) -> None:
     kernel = irgrad.from_numba(function, signature)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from handwritten.planned import facts_of, find
 
+import irgrad
 from irgrad.engine.differentiate.shared.reverse_facts import ReverseFacts
 from irgrad.engine.differentiate.tape.combined_calls import CombinedCalls
 from irgrad.engine.differentiate.tape.reads import READS, Read, Reads
@@ -132,3 +134,27 @@ def test_handlers_have_a_counterpart_in_emission() -> None:
     from irgrad.engine.differentiate.reverse.adjoints import HANDLERS
 
     assert READS.keys() == HANDLERS.keys()
+
+
+def test_counts_that_are_stored_before_numbers_in_one_block() -> None:
+    """A store of an integer clears the adjoints of the floats that may lie there: the shadow of the block is read."""
+    kernel = irgrad.load("""
+    #include <stdlib.h>
+    typedef struct { long size, room, marked; char data[]; } list;
+    static list *make(long room) {
+        list *l = malloc(sizeof(list) + room * 8); l->size = l->marked = 0; l->room = room; return l; }
+    static list *add(list *l, double v) {
+        if (l->size == l->room) { l->room = 2 * l->room + 1; l = realloc(l, sizeof(list) + l->room * 8); }
+        ((double *)l->data)[l->size++] = v;
+        return l;
+    }
+    double f(const double *x, long n) {
+        list *l = make(1);
+        for (long i = 0; i < n; i++) { l = add(l, x[i] * x[i]); l->marked = 1; }
+        double s = 0;
+        for (long i = 0; i < l->size; i++) s += ((double *)l->data)[i] * (i + 1);
+        free(l);
+        return s;
+    }""").kernel("f", "f64(f64[n] x, i64 n)")
+    x = np.arange(1.0, 8.0)
+    np.testing.assert_allclose(irgrad.grad(kernel, wrt="x")(x), 2 * x * np.arange(1, 8), rtol=1e-14)
