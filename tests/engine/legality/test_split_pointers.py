@@ -188,7 +188,7 @@ def test_a_load_that_ends_inside_of_a_pointer(level: str | None, derivative: Cal
         if derivative is jacfwd:
             np.testing.assert_allclose(derivative(kernel)(np.array([3.0, 5.0]), 2), [10, 6])
         else:
-            with pytest.raises(Unsupported, match="this copied memory is used as `ptr`"):
+            with pytest.raises(Unsupported, match="the bytes that are moved here are used as `ptr`"):
                 derivative(kernel)(np.array([3.0, 5.0]), 2)
         return
     with pytest.raises(Unsupported, match="a pointer is copied in pieces"):

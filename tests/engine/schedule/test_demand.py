@@ -46,7 +46,7 @@ ASKED = {
     "twice": f"{NEW} {FILL} {GATHER} for (long i = n - 1; i >= 0; i--) y[i] += t[index[n - 1 - i]] * x[1]; free(t);",
     "guarded": f"{NEW} {FILL} if (n > 3 && m > 2) {GATHER} else for (long i = 0; i < n; i++) y[i] = x[0]; free(t);",
     "computed": f"{NEW} {FILL} for (long i = 0; i < n; i++) y[i] = t[(index[i] + i) >> 4 & 1]; free(t);",
-    "indirect": f"{NEW} {FILL} for (long i = 0; i < n; i++) y[i] = t[index[index[i] & (n > 1)]]; free(t);",
+    "indirect": f"{NEW} {FILL} for (long i = 0; i < n; i++) y[i] = t[index[index[i] * i >> 11]]; free(t);",
     "natural": f"{NEW} {FILL} for (long i = 0; i < n; i++) y[i] = t[((const unsigned *)index)[i]]; free(t);",
     "two": f"{NEW} double *u = malloc(m * sizeof *u); {FILL} {GATHER} "
     "for (long v = 0; v < m; v++) u[v] = heavy(x, m - 1 - v, m); "

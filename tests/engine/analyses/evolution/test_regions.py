@@ -52,6 +52,8 @@ STATES = {
         for (double *p = u, *q = w; p < u + n; p++, q++) { *p = sin(*p) * 1.1; *q += *p * *p; }"""),
     "history": ("n * (steps + 1)", """for (long t = 0; t < steps; t++)
         for (long i = 0; i < n; i++) u[(t + 1) * n + i] = sin(u[t * n + i]) + w[i];"""),
+    "not the last one": ("n", """for (long t = 0; t < steps; t++)
+        for (long i = 0; i < n; i++) { if (i + 1 < n) u[i + 1] += 0.3 * sin(u[i]); }"""),
     "converges": ("n", """double d = 1; long t = 0;
         while (n > 0 && d > 0.3 && t++ < 50) {
             d = 0;
@@ -59,8 +61,6 @@ STATES = {
         }"""),
 }  # fmt: skip
 EITHER = {
-    "not the last one": ("n", """for (long t = 0; t < steps; t++)
-        for (long i = 0; i < n; i++) { if (i + 1 < n) u[i + 1] += 0.3 * sin(u[i]); }"""),
     "triangle": ("n * (n + 1) / 2", """for (long t = 0; t < steps; t++)
         for (long i = 0; i < n; i++) for (long j = 0; j <= i; j++) u[i * (i + 1) / 2 + j] *= 0.9 + 0.1 * sin(w[j]);"""),
     "triangle of a square": ("n * n", """for (long t = 0; t < steps; t++)
