@@ -201,8 +201,9 @@ OWNERS = [
 ]  # fmt: skip
 """Allocatable components that are allocated, assigned, passed on and left."""
 COPIED = [
-    ("own_copied", SQUARES - SHORT[0] ** 2 + 3 * SHORT[0] ** 2), ("own_returned", 9 * SQUARES),
-    ("own_array", 5 * SQUARES),
+    ("own_copied", SQUARES - SHORT[0] ** 2 + 3 * SHORT[0] ** 2, "a pointer is copied in pieces"),
+    ("own_returned", 9 * SQUARES, "a pointer is copied in pieces"),
+    ("own_array", 5 * SQUARES, "the bytes that are moved here are used as `double` .*owners.f90:90:7"),
 ]  # fmt: skip
 """Whole objects that are copied: each has memory of its own. Values alone: derivatives are refused."""
 
@@ -216,11 +217,11 @@ def test_allocatable_components(name: str, expected: float) -> None:
 
 
 @needs_flang
-@pytest.mark.parametrize(("name", "expected"), fast(1, COPIED))
-def test_objects_with_allocatable_components_are_copied(name: str, expected: float) -> None:
+@pytest.mark.parametrize(("name", "expected", "refusal"), fast(1, COPIED))
+def test_objects_with_allocatable_components_are_copied(name: str, expected: float, refusal: str) -> None:
     kernel = irgrad.load(FILE.with_name("owners.f90")).kernel(name, "f64(f64[n] x)")
     np.testing.assert_allclose(kernel(SHORT), expected, rtol=1e-13)
-    with pytest.raises(irgrad.Unsupported, match=r"to fix"):
+    with pytest.raises(irgrad.Unsupported, match=rf"(?s){refusal}.*to fix"):
         engine.grad(kernel)(SHORT)
 
 
