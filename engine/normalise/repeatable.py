@@ -56,9 +56,8 @@ class Repeatable:
     """A loop, and what has to be saved to run it again.
 
     bytes_of: of each argument of the root, the bytes of its memory, or None
-    private: variables of the function that only an iteration uses; body: instructions of the loop and of what it calls;
-    refusal: why the loop cannot run again, "" where it
-    can
+    private: variables of the function that only an iteration uses; body: instructions of the loop and of what it
+    calls; inside: the functions that it calls, and they; refusal: why the loop cannot run again, "" where it can
     """
 
     pointers: Pointers
@@ -69,7 +68,7 @@ class Repeatable:
     saved: list[Memory] = field(default_factory=list)
     private: set[Instruction] = field(default_factory=set)
     body: list[Instruction] = field(default_factory=list)
-    _inside: set[Function] = field(default_factory=set)
+    inside: set[Function] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.body = self._body()
@@ -82,8 +81,8 @@ class Repeatable:
         found = [instr for block in self.loop.blocks for instr in block.instructions]
         for instr in found:  # grows
             for callee in self.pointers.callees(instr) or () if instr.is_call else ():
-                if callee not in self._inside and callee.blocks:
-                    self._inside.add(callee)
+                if callee not in self.inside and callee.blocks:
+                    self.inside.add(callee)
                     found += callee.instructions()
         return found
 
@@ -189,14 +188,14 @@ class Repeatable:
         """Whether an object is made by what the loop calls, and was not there before: nobody else makes it, or it is a
         variable of a function that is not under way while the loop runs."""
         made = obj.function
-        if made is None or made not in self._inside or made is self.fn:
+        if made is None or made not in self.inside or made is self.fn:
             return False
         return made not in self._outside or (obj.kind == "alloca" and self.fn not in self._called(made.instructions()))
 
     @cached_property
     def _outside(self) -> set[Function]:
         """Functions that are reached by other ways than through the loop."""
-        others = [fn for fn in self.pointers.functions if fn is self.fn or fn not in self._inside]
+        others = [fn for fn in self.pointers.functions if fn is self.fn or fn not in self.inside]
         return self._called(instr for fn in others for instr in fn.instructions()
                             if fn is not self.fn or not self.loop.contains(instr.block))  # fmt: skip
 
@@ -291,7 +290,7 @@ class Repeatable:
                     work.append(after)
         if self.fn is not pointers.root:
             for fn in pointers.functions:
-                if fn is not self.fn and fn not in self._inside:
+                if fn is not self.fn and fn not in self.inside:
                     mask |= pointers.writes(fn)
         return mask
 

@@ -81,6 +81,9 @@ def outline_segments(
     """Outline the loops at the places `file.c:12` of the source (or `12`), or at all (`EVERY`). The functions
     `f.segments`, with what their derivatives need to know; why loops, by function and header, were left as they are.
 
+    A function that a loop in segments calls is no place for outermost loops: each of its calls would have the memory
+    of the whole.
+
     bytes_of: of each argument of the root, the bytes of its memory
     Raises Unsupported for a place without a loop, and for a loop that cannot run again, with the reason and the line.
     """
@@ -90,8 +93,10 @@ def outline_segments(
     found: dict[Function, Segments] = {}
     left: dict[tuple[Function, str], str] = {}
     met: set[str] = set()
-    for fn in list(pointers.functions):
-        for loop, wanted in _chosen(module, fn, choices):
+    called: set[Function] = set()  # by loops in segments
+    for fn in _callers_first(pointers, root):
+        named = {wanted: choice for wanted, choice in choices.items() if wanted != EVERY or fn not in called}
+        for loop, wanted in _chosen(module, fn, named):
             met.add(wanted)
             if found:
                 pointers = points_to(module, root)  # of the module as it is
@@ -106,12 +111,36 @@ def outline_segments(
                     f"the loop at {wanted} cannot be run again", where=f"@{(fn.name or '').removesuffix('.normal')}",
                     because=candidate.refusal, fix="leave it out of `checkpoint`, or move that out of the loop",
                 )  # fmt: skip
+            called |= candidate.again.inside
             made = candidate.move(len(found))
             found[made.loop] = made
     missing = [wanted for wanted in choices if wanted not in met and wanted != EVERY]
     if missing:
         raise _no_loop(module, pointers, missing[0])
     return found, left
+
+
+def _callers_first(pointers: Pointers, root: Function) -> list[Function]:
+    """The functions that are reached, each before those that it calls, as far as calls do not go round."""
+    done: list[Function] = []
+    seen = {root}
+    stack = [(root, _callees(pointers, root))]
+    while stack:
+        fn, callees = stack[-1]
+        callee = next(callees, None)
+        if callee is None:
+            done.append(fn)
+            stack.pop()
+        elif callee.blocks and callee not in seen:
+            seen.add(callee)
+            stack.append((callee, _callees(pointers, callee)))
+    return [*reversed(done), *(fn for fn in pointers.functions if fn not in seen)]
+
+
+def _callees(pointers: Pointers, fn: Function) -> Iterator[Function]:
+    for instr in list(fn.instructions()):
+        if instr.is_call:
+            yield from pointers.callees(instr) or ()
 
 
 def _chosen(module: Module, fn: Function, choices: Mapping[str, Choice]) -> Iterator[tuple[Loop, str]]:

@@ -235,6 +235,8 @@ def meets(a: Offsets, b: Offsets, lowest: int, limit: int) -> list[int]:
         return _meets_bounded(starts, others, lowest, limit)
     grows = b.stride != 0 or (a.stride != 0 and a.below)
     shrinks = a.stride != 0 or (b.stride != 0 and b.below)
+    if min(limit - lowest, period) <= len(starts):
+        return _meets_within(starts, others, range(lowest, limit), period, grows=grows, shrinks=shrinks)
     out: set[int] = set()
     if grows and shrinks:  # from each difference the whole period can be reached
         for rest in {(y - x - lowest) % period for x in starts for y in others}:
@@ -245,6 +247,24 @@ def meets(a: Offsets, b: Offsets, lowest: int, limit: int) -> list[int]:
         out.update(range(max(first, difference), limit, period) if grows
                    else range(first, min(limit, difference + 1), period))  # fmt: skip
     return sorted(out)
+
+
+def _meets_within(
+    starts: tuple[int, ...], others: tuple[int, ...], wanted: range, period: int, *, grows: bool, shrinks: bool
+) -> list[int]:
+    """`meets` where few differences are of interest: each is asked for, with the starts by what is left of a period."""
+    if grows and shrinks:
+        rests = {x % period for x in starts}
+        places = {y % period for y in others}
+        met = [d for d in wanted[:period] if any((y - d) % period in rests for y in places)]
+        return sorted(e for d in met for e in range(d, wanted.stop, period))
+    best: dict[int, int] = {}  # the difference grows from the largest start, falls from the smallest
+    for x in starts:
+        rest = x % period
+        best[rest] = x if rest not in best else max(best[rest], x) if grows else min(best[rest], x)
+    if grows:
+        return [d for d in wanted if any(best.get((y - d) % period, y - d - 1) >= y - d for y in others)]
+    return [d for d in wanted if any(best.get((y - d) % period, y - d + 1) <= y - d for y in others)]
 
 
 def touches(a: Offsets, b: Offsets, lowest: int, limit: int) -> bool:

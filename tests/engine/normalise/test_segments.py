@@ -46,3 +46,30 @@ def test_no_loop_there() -> None:
         text(checkpoint={17: 2})
     assert ":4`" in str(refused.value)
     assert ":5`" in str(refused.value)
+
+
+CALLED = """
+__attribute__((noinline)) static double walk(const double *x, long n, double s) {
+    for (long i = 0; i < n; i++)
+        s = 0.5 * s + x[i] * s * s;
+    return s;
+}
+double f(const double *x, long n, long steps) {
+    double s = walk(x, n, 0.1);
+    for (long t = 0; t < steps; t++)
+        s = walk(x, n, s);
+    return s;
+}
+"""
+
+
+def test_loops_of_functions_that_a_loop_in_segments_calls() -> None:
+    """Their states would take the memory of the whole at each call; where the loop is named they have them."""
+    kernel = ig.load(CALLED).kernel("f", SIGNATURE, tape_memory="1kB")
+    made = str(kernel.primal.pullback([0, 3]).stage.text)
+    assert "@f.normal.segments.0(" in made
+    assert ".segments.1(" not in made
+    assert ".segments.1(" in str(ig.load(CALLED).kernel("f", SIGNATURE, checkpoint={"*": 2, 3: 2})
+                                 .primal.pullback([0, 3]).stage.text)  # fmt: skip
+    wanted = ig.grad(ig.load(CALLED).kernel("f", SIGNATURE, tape_memory=None))(X, 7)
+    np.testing.assert_allclose(ig.grad(kernel)(X, 7), wanted, rtol=1e-13)
