@@ -33,12 +33,14 @@ _MOST_PARTS = 256  # of a variable with pointers, that are cleared one by one
 @dataclass(frozen=True, slots=True)
 class Derived:
     """Name of the derivative's function; `scratch`: arguments that were not asked for but need zeroed scratch
-    shadows; `facts`: what the analyses found; `note`: what else there is to know of it."""
+    shadows; `facts`: what the analyses found; `note`: what else there is to know of it; `warned`: of loops with long
+    tapes."""
 
     name: str
     scratch: tuple[int, ...]
     facts: Facts | None
     note: str = ""
+    warned: tuple[str, ...] = ()
 
 
 def root_function(module: Module, name: str, params: Sequence[ty.Type]) -> Function:

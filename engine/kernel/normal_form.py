@@ -9,6 +9,7 @@ with one word, an FFI handler builds the array from its buffers, a C header decl
 from __future__ import annotations
 
 import re
+import warnings
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,13 +26,15 @@ __all__ = ["Stage", "entry_name", "entry_text", "normal_name", "normal_text", "p
 class Stage:
     """A program before machine code: the name of its function, the scratch slots of its last step, compressed IR.
 
-    note: what else there is to know of it (see `tapes`)
+    note: what else there is to know of it (see `tapes`); warned: loops with long tapes, of which was warned when it was
+    made
     """
 
     name: str
     scratch: tuple[int, ...]
     packed: bytes
     note: str = ""
+    warned: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -39,21 +42,30 @@ class Stage:
         return zlib.decompress(self.packed).decode("utf-8", "surrogateescape")
 
     @staticmethod
-    def of(name: str, scratch: Sequence[int], text: str, note: str = "") -> Stage:
+    def of(
+        name: str, scratch: Sequence[int], text: str, note: str = "", warned: Sequence[str] = ()
+    ) -> Stage:  # fmt: skip
         """Of IR that is not compressed."""
-        return Stage(name, tuple(scratch), zlib.compress(text.encode("utf-8", "surrogateescape"), 1), note)
+        packed = zlib.compress(text.encode("utf-8", "surrogateescape"), 1)
+        return Stage(name, tuple(scratch), packed, note, tuple(warned))
 
     def to_bytes(self) -> bytes:
         """For the disk cache."""
-        head = [self.name, self.note, *map(str, self.scratch)]
+        head = [self.name, self.note, "\1".join(self.warned), *map(str, self.scratch)]
         return "\0".join(head).encode("utf-8", "surrogateescape") + b"\n" + self.packed
 
     @staticmethod
     def from_bytes(data: bytes) -> Stage:
-        """What `to_bytes` made."""
+        """What `to_bytes` made. Warns as was warned then."""
         head, _, packed = data.partition(b"\n")
-        name, note, *scratch = head.decode("utf-8", "surrogateescape").split("\0")
-        return Stage(name, tuple(map(int, scratch)), packed, note)
+        name, note, said, *scratch = head.decode("utf-8", "surrogateescape").split("\0")
+        warned = tuple(said.split("\1")) if said else ()
+        if warned:
+            from irgrad.engine.differentiate.tape.long_tapes import WholeTape
+
+            for text in warned:
+                warnings.warn(WholeTape(text), stacklevel=5)
+        return Stage(name, tuple(map(int, scratch)), packed, note, warned)
 
 
 def normal_name(name: str) -> str:

@@ -234,7 +234,7 @@ class Program:
         """The same program with another module in place of its own, as `stage.text`."""
         source, stage = replace(self.source, digest=fingerprint(text)), self.stage
         made = Program(source, self.parent, self.word[-1] if self.word else None, self.rules, self.ruled)
-        made._stage = Stage.of(stage.name, stage.scratch, text, stage.note)
+        made._stage = Stage.of(stage.name, stage.scratch, text, stage.note, stage.warned)
         return made
 
     def _primal_stage(self) -> Stage:
@@ -310,7 +310,7 @@ class Program:
             raise in_users_words(error, self.source.name, self.source.signature) from None
         wanted = rules.wanted if rules is not None else ()
         made = to_text(module) if derived.name else ""
-        return Stage.of(derived.name, derived.scratch, made, derived.note), frozenset(wanted)
+        return Stage.of(derived.name, derived.scratch, made, derived.note, derived.warned), frozenset(wanted)
 
     @property
     def in_force(self) -> InForce | None:

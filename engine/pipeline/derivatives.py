@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from irgrad.engine.analyses.activity.facts import Facts
 from irgrad.engine.codegen.passes import Code, Settings, observed, run_passes
@@ -20,7 +21,7 @@ from irgrad.engine.differentiate.shared.unit import Unit
 from irgrad.engine.differentiate.shared.untold import approximate_calls
 from irgrad.engine.differentiate.split import derive_split
 from irgrad.engine.differentiate.split_forward import derive_split_forward
-from irgrad.engine.differentiate.tape.long_tapes import WholeTape
+from irgrad.engine.differentiate.tape.long_tapes import Warned, WholeTape
 from irgrad.engine.differentiate.with_tape import derive_with_tape
 from irgrad.engine.ir.model import Function, Module, Value
 from irgrad.engine.ir.text.outline import outline
@@ -75,6 +76,7 @@ def derive(module: Module, request: Request, rules: Rulebook | None = None) -> D
     code = Code(model=module)
     with observed(request.derivative, code):
         derived = _EMIT[request.derivative](unit, abi)
+        derived = replace(derived, warned=tuple(unit.get(Warned).rows))
         if not derived.name:  # there is none, and what was begun of it is nothing to look at
             code.text = ""
     if rules is not None:
