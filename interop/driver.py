@@ -153,7 +153,8 @@ def _module(command: Command, sources: Sequence[Source], depends: Path | None = 
         trusted.append(False)
     text = texts[0] if trusted == [True] else link_inputs(texts, names, trusted)
     cpp = any(source.language == "c++" for source in sources) or outline(text).has_prefix("_Z")
-    return with_openmp(complete(text) if cpp else text), cpp
+    with _told():
+        return with_openmp(complete(text) if cpp else text, program=True), cpp
 
 
 def _trusted(language: str) -> bool:

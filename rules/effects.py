@@ -155,6 +155,8 @@ _GROUPS: tuple[tuple[CallFacts, str], ...] = (
      "__dynamic_cast"),
     (_inspects(0, 1, returns=0), "strstr strpbrk strcasestr"),
     (_stores(0), "time times getrusage rand_r drand48_r gettimeofday ftime"),
+    (_stores(2), "sched_getaffinity"),
+    (_inspects(1), "__sched_cpucount"),
     (_stores(1), "clock_gettime timespec_get clock_getres getitimer"),
     (CallFacts("inactive", reads=(0,), writes=(1,), keeps=(1, 0), inactive=True),
      "strtod strtof strtold strtol strtoll strtoul strtoull"),

@@ -88,8 +88,10 @@ def on_one_thread(text: str) -> str:
 
 
 def lines_on_one_thread(text: str) -> list[int]:
-    """The source lines with regions that `on_one_thread` made calls of, in order; 0 for those without a location."""
+    """The source lines with regions that one thread runs, for itself or for those of a team, in order; 0 for those
+    without a location."""
     found = dict.fromkeys(re.findall(rf"call void ({_SYMBOL})\(ptr @{re.escape(_ZERO)}, ptr @{re.escape(_ZERO)}", text))
+    found.update(dict.fromkeys(re.findall(rf"call void ({_SYMBOL})\.team\(i32 ", text)))
     lines = set()
     for region in found:
         head = re.search(rf"^define [^\n@]*{re.escape(region)}\([^\n]*!dbg (!\d+)", text, re.M)

@@ -1,7 +1,10 @@
-// What compiled OpenMP calls, for a team of one thread: the entry points that clang emits (`__kmpc_*`) and the functions
-// of `omp.h`. Written from the OpenMP specification and from the calls that clang makes. A construct does what one
-// thread does there: it gets every iteration, every section and every task, at once and in the order of the source.
+// What compiled OpenMP calls: the entry points that clang emits (`__kmpc_*`) and the functions of `omp.h`. Written from
+// the OpenMP specification and from the calls that clang makes. A construct does what one thread does there: it gets
+// every iteration, every section and every task, at once and in the order of the source. Threads that know their numbers
+// (engine/parallel/numbered.py) run one after the other, and worksharing loops call `irgrad_omp_team_*`.
+#define _GNU_SOURCE
 #include "include/openmp/omp.h"
+#include <sched.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -12,7 +15,13 @@ typedef int64_t i64;
 typedef uint64_t u64;
 
 // One for all objects of a program.
-__attribute__((weak)) int irgrad_omp_max_threads = 1, irgrad_omp_level, irgrad_omp_schedule = omp_sched_static,
+#ifndef PROGRAM
+#define THREADS 1
+#else
+#define THREADS 0
+#endif
+// How many threads a region has; 0: as OMP_NUM_THREADS says, or as there are cores.
+__attribute__((weak)) int irgrad_omp_max_threads = THREADS, irgrad_omp_level, irgrad_omp_schedule = omp_sched_static,
                           irgrad_omp_chunk, irgrad_omp_levels = 1, irgrad_omp_device;
 
 // Whether tasks of this module have destructors: openmp.py says it.
@@ -38,7 +47,7 @@ void __kmpc_flush(ident *loc) {}
 
 // Loops: the bounds that the caller stored are those of all iterations. A dispatched loop gets them as one chunk, and
 // `last`, which its caller has set to 0, tells that it had them.
-#define STATIC(name, type, step)                                                                                      \
+#define LOOPS(name, type, step)                                                                                       \
   void __kmpc_for_static_init_##name(ident *loc, i32 thread, i32 schedule, i32 *last, type *lower, type *upper,      \
                                      step *stride, step increment, step chunk) {                                    \
     *last = 1;                                                                                                        \
@@ -56,11 +65,42 @@ void __kmpc_flush(ident *loc) {}
     *last = 1;                                                                                                        \
     return 1;                                                                                                         \
   }                                                                                                                   \
-  void __kmpc_dispatch_fini_##name(ident *loc, i32 thread) {}
-STATIC(4, i32, i32)
-STATIC(4u, u32, i32)
-STATIC(8, i64, i64)
-STATIC(8u, u64, i64)
+  void __kmpc_dispatch_fini_##name(ident *loc, i32 thread) {}                                                          \
+  void irgrad_omp_team_for_static_init_##name(ident *loc, i32 thread, i32 schedule, i32 *last, type *lower,          \
+                                              type *upper, step *stride, step increment, step chunk, i32 threads) {  \
+    int up = increment > 0;                                                                                           \
+    *last = 0, *stride = increment;                                                                                   \
+    if (up ? *upper < *lower : *lower < *upper) return;                                                               \
+    u64 rest = (up ? (u64)*upper - (u64)*lower : (u64)*lower - (u64)*upper) / (u64)(up ? increment : -increment);     \
+    u64 first, most, whole = rest + 1;                                                                                \
+    if ((schedule & 0xffff) == STATIC_CHUNKED) {                                                                      \
+      most = chunk > 0 ? chunk : 1, first = most * thread;                                                            \
+      *stride = (step)((u64)increment * most * threads);                                                              \
+      *last = rest / most % threads == (u64)thread;                                                                   \
+    } else {                                                                                                          \
+      u64 all = whole / threads, more = whole % threads, me = thread;                                                 \
+      most = all + (me < more), first = all * me + (me < more ? me : more);                                           \
+      *last = most > 0 && first + most == whole;                                                                      \
+    }                                                                                                                 \
+    if (most == 0 || first >= whole) {                                                                                \
+      *lower = (type)(*upper + increment);                                                                            \
+      return;                                                                                                         \
+    }                                                                                                                 \
+    *lower = (type)((u64)*lower + first * (u64)increment);                                                            \
+    *upper = (type)((u64)*lower + (most - 1) * (u64)increment);                                                       \
+  }                                                                                                                   \
+  i32 irgrad_omp_team_dispatch_next_##name(ident *loc, i32 thread, i32 *last, type *lower, type *upper,              \
+                                           step *stride, i32 threads) {                                               \
+    if (*stride == 0 || *upper < *lower) return 0; /* its caller has set it to 1 */                                   \
+    irgrad_omp_team_for_static_init_##name(loc, thread, STATIC, last, lower, upper, stride, 1, 1, threads);           \
+    *stride = 0;                                                                                                      \
+    return *lower <= *upper;                                                                                          \
+  }
+enum { STATIC_CHUNKED = 33, STATIC = 34 };
+LOOPS(4, i32, i32)
+LOOPS(4u, u32, i32)
+LOOPS(8, i64, i64)
+LOOPS(8u, u64, i64)
 void __kmpc_for_static_fini(ident *loc, i32 thread) {}
 void __kmpc_dispatch_deinit(ident *loc, i32 thread) {}
 void __kmpc_ordered(ident *loc, i32 thread) {}
@@ -71,11 +111,11 @@ void __kmpc_doacross_post(ident *loc, i32 thread, const i64 *at) {}
 void __kmpc_doacross_fini(ident *loc, i32 thread) {}
 
 // Blocks. A reduction that gets 1 is taken into the shared variables by its caller.
-i32 __kmpc_single(ident *loc, i32 thread) { return 1; }
+i32 __kmpc_single(ident *loc, i32 thread) { return thread == 0; }
 void __kmpc_end_single(ident *loc, i32 thread) {}
-i32 __kmpc_master(ident *loc, i32 thread) { return 1; }
+i32 __kmpc_master(ident *loc, i32 thread) { return thread == 0; }
 void __kmpc_end_master(ident *loc, i32 thread) {}
-i32 __kmpc_masked(ident *loc, i32 thread, i32 filter) { return filter == 0; }
+i32 __kmpc_masked(ident *loc, i32 thread, i32 filter) { return filter == thread; }
 void __kmpc_end_masked(ident *loc, i32 thread) {}
 void __kmpc_critical(ident *loc, i32 thread, void *lock) {}
 void __kmpc_critical_with_hint(ident *loc, i32 thread, void *lock, u32 hint) {}
@@ -149,7 +189,18 @@ void __kmpc_free(i32 thread, void *memory, omp_allocator_handle_t allocator) { f
 // omp.h
 void omp_set_num_threads(int count) { irgrad_omp_max_threads = count > 0 ? count : 1; }
 int omp_get_num_threads(void) { return 1; }
+#ifdef PROGRAM
+__attribute__((const, noinline)) static i32 irgrad_omp_wanted(void) {
+  const char *said = getenv("OMP_NUM_THREADS");
+  i64 count = said ? strtol(said, NULL, 10) : 0;
+  cpu_set_t cores;
+  if (count <= 0) count = sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
+  return count < 1 ? 1 : count > 1024 ? 1024 : (i32)count;
+}
+int omp_get_max_threads(void) { return irgrad_omp_max_threads > 0 ? irgrad_omp_max_threads : irgrad_omp_wanted(); }
+#else
 int omp_get_max_threads(void) { return irgrad_omp_max_threads; }
+#endif
 int omp_get_thread_num(void) { return 0; }
 int omp_get_num_procs(void) { return 1; }
 int omp_in_parallel(void) { return 0; }
@@ -162,7 +213,7 @@ void omp_set_schedule(omp_sched_t kind, int chunk) { irgrad_omp_schedule = kind,
 void omp_get_schedule(omp_sched_t *kind, int *chunk) {
   *kind = (omp_sched_t)irgrad_omp_schedule, *chunk = irgrad_omp_chunk;
 }
-int omp_get_thread_limit(void) { return 1; }
+int omp_get_thread_limit(void) { return 2147483647; }
 int omp_get_supported_active_levels(void) { return 1; }
 void omp_set_max_active_levels(int levels) { irgrad_omp_levels = levels > 0; }
 int omp_get_max_active_levels(void) { return irgrad_omp_levels; }

@@ -5,15 +5,18 @@ No library of OpenMP is needed or used. Modules that were compiled elsewhere get
 
 from __future__ import annotations
 
+import os
 import re
+import warnings
 from functools import cache
 from pathlib import Path
 
+from irgrad.engine.parallel.numbered import MAX_THREADS
 from irgrad.interop.loaders.compiler import Options, compile_source
 from irgrad.interop.loaders.library_parts import declared, with_parts
 from irgrad.rules.errors import LoadError
 
-__all__ = ["complete"]
+__all__ = ["OneThread", "complete", "with_threads"]
 
 _SOURCE = Path(__file__).with_name("openmp.c")
 _FLAGS = ("-std=gnu11", "-w", "-g0", "-O2", "-Xclang", "-disable-llvm-passes")
@@ -22,23 +25,38 @@ _TASK = re.compile(r"@__kmpc_omp_task_alloc\([^\n,]*, i32 [^\n,]*, i32 (?:nounde
 _DESTRUCTORS = 8
 """The flag of a task whose private variables have destructors."""
 _TOLD = re.compile(r"^(@irgrad_omp_destructors) = external [a-z_ ]*i32", re.M)
+_SAYS = ("__kmpc_push_num_threads", "omp_set_num_threads")
+"""What sources say how many threads they want with."""
+_THREADS = re.compile(rf"^(@{MAX_THREADS}) = [a-z_ ]*(global|constant) i32 \d+", re.M)
 _DEFINED = re.compile(r"^define [^@\n]*@([\w$.]+)\(|^@(irgrad_omp_\w+) = ", re.M)
 
 
-def complete(text: str) -> str:
+class OneThread(RuntimeWarning):
+    """A region that depends on how many threads run it, and that one thread runs."""
+
+
+def complete(text: str, *, program: bool = False) -> str:
     """The module with the functions of OpenMP that it calls; unchanged when it calls none.
 
+    program: regions have as many threads as OMP_NUM_THREADS says, or as there are cores, where the source does not say
+    how many; in kernels one, or `threads`. Warns of regions that depend on how many threads run them and stay with one.
     Raises LoadError for a function that only a larger runtime has (devices, detached tasks), with its line.
     """
     wanted = [name for name in declared(text) if _NAME.fullmatch(name)]
     if not wanted:
         return text
     from irgrad.engine.grids.worksharing import mark_worksharing  # a cached gradient does not need them
+    from irgrad.engine.parallel.numbered import with_numbers
     from irgrad.engine.parallel.regions import has_forks, on_one_thread
 
     text = mark_worksharing(text)
     if has_forks(text):
-        text = on_one_thread(text)
+        tell = program or any(name in wanted for name in _SAYS)
+        numbered = with_numbers(text)
+        for row in numbered.others if tell else ():
+            said = f"one thread runs a region that depends on how many there are: {row}"
+            warnings.warn(OneThread(said), stacklevel=2)
+        text = on_one_thread(numbered.text)
     known = _known()
     unknown = [name for name in declared(text) if _NAME.fullmatch(name) and name not in known and _called(text, name)]
     unknown = [name for name in unknown if not name.startswith("omp_")]  # perhaps a function of the user's
@@ -48,14 +66,28 @@ def complete(text: str) -> str:
             because="this construct of OpenMP asks for more than irgrad's runtime has (docs/openmp.md lists it)",
             fix="leave the construct out where derivatives are wanted: #ifndef",
         )  # fmt: skip
-    whole = with_parts(text, lambda name: str(_SOURCE) if name in known else None, lambda source: _runtime())
+    whole = with_parts(text, lambda name: str(_SOURCE) if name in known else None, lambda source: _runtime(program))
     flags = [int(found[1]) for found in _TASK.finditer(text)]
     told = f"internal unnamed_addr constant i32 {int(any(flag & _DESTRUCTORS for flag in flags))}"
-    return _TOLD.sub(rf"\1 = {told}", whole)
+    whole = _TOLD.sub(rf"\1 = {told}", whole)
+    if not program and "@omp_set_num_threads(" not in whole:  # nothing else writes to it
+        whole = _THREADS.sub(r"\1 = internal unnamed_addr constant i32 1", whole)
+    return whole
 
 
-def _runtime() -> str:
-    return compile_source(_SOURCE, "c", Options(flags=_FLAGS)).text
+def with_threads(text: str, threads: int) -> str:
+    """The module of a kernel whose regions have so many threads where the source does not say how many.
+
+    threads: -1 for as many as OMP_NUM_THREADS says or as there are cores, 0 for one
+    """
+    if threads < 0:
+        said = os.environ.get("OMP_NUM_THREADS", "")
+        threads = int(said) if said.isdecimal() and int(said) > 0 else len(os.sched_getaffinity(0))
+    return _THREADS.sub(rf"\1 = internal unnamed_addr \2 i32 {max(threads, 1)}", text)
+
+
+def _runtime(program: bool = False) -> str:
+    return compile_source(_SOURCE, "c", Options(flags=(*_FLAGS, *(["-DPROGRAM"] if program else [])))).text
 
 
 @cache

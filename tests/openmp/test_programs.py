@@ -71,6 +71,8 @@ def _results(kernel: Any) -> list[np.ndarray]:
 ])  # fmt: skip
 def test_kernels_on_threads(path: Path) -> None:
     lib = ig.load(path, flags=["-fopenmp"])
+    if path.name == "by_thread_number.c":
+        pytest.skip("what it computes depends on how many threads there are: test_thread_numbers.py")
     plain = _results(lib.kernel("whole", SIGNATURE))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OneThread)  # of many constructs a team shares no loop

@@ -27,7 +27,7 @@ int f(void) {
   omp_get_schedule(&kind, &chunk);
   bad |= (kind != omp_sched_dynamic || chunk != 7) << 2;
 #pragma omp parallel
-  bad |= (omp_get_num_threads() != 1 || omp_get_level() != 1 || omp_get_team_size(1) != 1) << 3;
+  bad |= (omp_get_num_threads() != 4 || omp_get_level() != 1 || omp_get_team_size(1) != 4) << 3;
   bad |= (omp_get_level() != 0 || omp_get_ancestor_thread_num(0) != 0 || omp_get_team_size(3) != -1) << 4;
   double *a = omp_alloc(8 * sizeof *a, omp_default_mem_alloc);
   a[7] = 1;
