@@ -14,7 +14,8 @@ from pathlib import Path
 from irgrad.engine.codegen.cache import default_cache, fingerprint
 from irgrad.engine.signature.prototype import Prototype, quoted
 from irgrad.interop.loaders.compiler import Compilation, Options, cached_compilation, packed, run_compiler
-from irgrad.interop.loaders.fortran_runtime import complete
+from irgrad.interop.loaders.fortran_internal import bound
+from irgrad.interop.loaders.fortran_runtime import complete, library_digest
 from irgrad.interop.loaders.rust_panics import Panics
 from irgrad.rules.blas.spelling import spelled
 from irgrad.rules.errors import CompileError
@@ -50,7 +51,7 @@ def compile_fortran(path: Path, options: Options, tool: tuple[str, str], display
              *(f"-I{folder}" for folder in options.include),
              *(f"-D{name}={value}" for name, value in options.define), *options.flags]  # fmt: skip
     source = path.read_bytes()
-    key = fingerprint("fortran-ir-5", version, shown, str(path.resolve()), source, *words)
+    key = fingerprint("fortran-ir-7", library_digest(), version, shown, str(path.resolve()), source, *words)
     store = default_cache()
     hit = cached_compilation(store.get("ir", key))
     if hit is not None:
@@ -69,7 +70,7 @@ def compile_fortran(path: Path, options: Options, tool: tuple[str, str], display
         text = output.read_text("utf-8", "surrogateescape")
     name = re.escape(path.resolve().name)
     text = re.sub(rf'(!DIFile\(filename: )"[^"\n]*{name}", directory: "[^"]*"', rf'\1"{shown}", directory: "."', text)
-    result = Compilation(report_stops(complete(plain_blas(plain_names(text))), shown), messages, (), cached=False)
+    result = Compilation(report_stops(complete(plain_blas(plain_names(bound(text)))), shown), messages, (), cached=False)
     if not options.include and not _OTHER_FILES.search(source.decode("utf-8", "replace")):
         store.put("ir", key, packed(result))  # of other files nothing says when they change
     return result

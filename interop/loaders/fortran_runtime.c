@@ -7,7 +7,7 @@
 #include <string.h>
 
 typedef int64_t i64;
-enum { POINTER = 1, ALLOCATABLE = 2, ADDENDUM = 1, INTEGER = 9, LONG = 10, SINGLE = 27, DOUBLE = 28, CHARACTER = 40, STRUCT = 42, VERSION = 20240719 };
+enum { POINTER = 1, ALLOCATABLE = 2, ADDENDUM = 1, INTEGER = 9, LONG = 10, SINGLE = 27, DOUBLE = 28, COMPLEX4 = 34, COMPLEX8 = 35, CHARACTER = 40, STRUCT = 42, VERSION = 20240719 };
 
 typedef struct { i64 lower, extent, stride; } Dim;
 
@@ -22,7 +22,6 @@ _Noreturn void _FortranAStopStatementText(const char *text, i64 length, int erro
 static const char _QQmemory[] = "there is no memory for an array";
 static const char _QQfinal[] = "a derived type with a final procedure or an assignment of its own is copied, created or left, which the run-time library of irgrad does not follow: call the procedure where it is to run";
 static const char _QQdynamic[] = "a component of another type than it is declared with is copied: `class` components are not followed in assignments";
-static const char _QQrandom[] = "random_number is called, which gives other numbers in each run: hand them over as an argument";
 static const char _QQtwice[] = "an array is allocated that is allocated already";
 static const char _QQfreed[] = "an array is deallocated that is not allocated";
 static const char _QQshape[] = "a number is assigned to an array that is not allocated";
@@ -152,14 +151,24 @@ INLINE void destroy(char *at, const Derived *type) {
   refuse(type);
 }
 
-INLINE void copy(char *to, const char *from, const Array *like) {
+#define copy_two(type, to, from) \
+  do { \
+    type one = ((const type *)(from))[0], two = ((const type *)(from))[1]; \
+    ((type *)(to))[0] = one; \
+    ((type *)(to))[1] = two; \
+  } while (0)
+INLINE void copy_sized(char *to, const char *from, const Array *like, i64 size) {
   const Derived *type = type_of(like);
 #define COPY(n, symbol) if (type == &symbol) { copy_##n(to, from); return; }
   OWNERS(COPY)
   refuse(type);
-  if (like->type == DOUBLE) *(double *)to = *(const double *)from;  // so that their bytes are floats, whatever is known
-  else memcpy(to, from, like->size);
+  // So that their bytes are floats, whatever is known.
+  if (like->type == DOUBLE) *(double *)to = *(const double *)from;
+  else if (like->type == COMPLEX8) copy_two(double, to, from);
+  else if (like->type == COMPLEX4) copy_two(float, to, from);
+  else memcpy(to, from, size);
 }
+INLINE void copy(char *to, const char *from, const Array *like) { copy_sized(to, from, like, like->size); }
 
 // The same where the type is known beforehand; `each` copies an element of one with allocatable components.
 typedef void Each(char *, const char *);
@@ -168,6 +177,8 @@ INLINE void copy_value(char *to, const char *from, i64 size, int code, Each *eac
   else switch (code) {
     case DOUBLE: *(double *)to = *(const double *)from; break;
     case SINGLE: *(float *)to = *(const float *)from; break;
+    case COMPLEX8: copy_two(double, to, from); break;
+    case COMPLEX4: copy_two(float, to, from); break;
     case INTEGER: *(int32_t *)to = *(const int32_t *)from; break;
     case LONG: *(i64 *)to = *(const i64 *)from; break;
     default: memcpy(to, from, size);
@@ -303,13 +314,14 @@ ALWAYS int _FortranAAllocatableAllocate(Array *array, i64 *queue, _Bool has_stat
   return 0;
 }
 
+// The type is that of `from`, which flang writes where it calls: of `to` it may be in memory alone.
 INLINE void fill(Array *to, const Array *from) {
-  if (to->rank == 0) { copy(to->base, from->base, to); return; }
+  if (to->rank == 0) { copy_sized(to->base, from->base, from, to->size); return; }
   i64 n = to->dim[0].extent, rows = n > 0 ? elements(to) / n : 0, step = from->rank ? from->dim[0].stride : 0;
   for (i64 r = 0; r < rows; r++) {
     char *target = (char *)to->base + row(to, to->dim, r);
     const char *source = (const char *)from->base + (from->rank ? row(from, to->dim, r) : 0);
-    for (i64 k = 0; k < n; k++) copy(target + k * to->dim[0].stride, source + k * step, to);
+    for (i64 k = 0; k < n; k++) copy_sized(target + k * to->dim[0].stride, source + k * step, from, to->size);
   }
 }
 
@@ -401,8 +413,11 @@ INLINE void temporary(Array *made, const Array *of) {
   fill(made, of);
 }
 
-INLINE void assign(Array *to, const Array *from) {
-  if (to->attribute == ALLOCATABLE && !(to->base && to->size == from->size && type_of(to) == type_of(from) &&
+// Only a polymorphic array may have held a type where it is assigned what has none.
+INLINE void assign(Array *to, const Array *from, int polymorphic) {
+  const Derived *type = type_of(from);
+  int typed = type || polymorphic;
+  if (to->attribute == ALLOCATABLE && !(to->base && to->size == from->size && (!typed || type_of(to) == type) &&
                                         (from->rank == 0 || same_shape(to, from)))) {
     if (!to->base && to->rank && !from->rank) FAIL(shape)
     Array made;
@@ -413,11 +428,14 @@ INLINE void assign(Array *to, const Array *from) {
     }
     make(&made);
     fill(&made, from);
-    if (to->base) { destroy_all(to); free(to->base); }
+    if (to->base) {
+      if (typed) destroy_all(to);
+      free(to->base);
+    }
     to->base = made.base;
     to->size = made.size;
     for (int k = 0; k < to->rank; k++) to->dim[k] = made.dim[k];
-    if (type_of(from) && to->extra & ADDENDUM) *place_of_type(to) = type_of(from);
+    if (type && to->extra & ADDENDUM) *place_of_type(to) = type;
     return;
   }
   if (from->rank && !same_shape(to, from)) FAIL(shapes)
@@ -430,12 +448,12 @@ INLINE void assign(Array *to, const Array *from) {
   free(kept.base);
 }
 
-ALWAYS void _FortranAAssign(Array *to, const Array *from, const char *file, int line) { assign(to, from); }
-ALWAYS void _FortranAAssignPolymorphic(Array *to, const Array *from, const char *file, int line) { assign(to, from); }
+ALWAYS void _FortranAAssign(Array *to, const Array *from, const char *file, int line) { assign(to, from, 0); }
+ALWAYS void _FortranAAssignPolymorphic(Array *to, const Array *from, const char *file, int line) { assign(to, from, 1); }
 
 ALWAYS void _FortranAAssignTemporary(Array *to, const Array *from, const char *file, int line) {
   if (to->attribute != ALLOCATABLE) initialise_all(to);
-  assign(to, from);
+  assign(to, from, 0);
 }
 
 ALWAYS _Bool _FortranAIsContiguous(const Array *array) { return dense(array); }
@@ -490,18 +508,62 @@ ALWAYS void _FortranAPushArrayConstructorSimpleScalar(Constructor *made, const c
   copy(appended(made, 1), from, made->to);
 }
 
-// Random numbers are refused: a derivative that runs the procedure again would find others.
-void _FortranARandomNumber(const Array *harvest, const char *file, int line) { FAIL(random) }
-void _FortranARandomInit(_Bool repeatable, _Bool distinct) {}
-void _FortranARandomSeedPut(const Array *put, const char *file, int line) {}
-void _FortranARandomSeedDefaultPut(void) {}
-
 // Arrays from arrays.
 
 INLINE i64 integer_at(const Array *array, i64 k) {
   const char *at = element(array, array->dim, k);
   return array->size == 8 ? *(const i64 *)at : array->size == 4 ? *(const int32_t *)at
        : array->size == 2 ? *(const int16_t *)at : *(const int8_t *)at;
+}
+
+// Random numbers: a counter, mixed (Steele, Lea and Flood, Fast splittable pseudorandom number generators, 2014). The
+// counter is a variable as any other: a derivative that runs code again finds the numbers that it found before.
+
+static uint64_t random_state = 42;
+
+INLINE uint64_t random_bits(void) {
+  uint64_t z = random_state += 0x9e3779b97f4a7c15;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+  z = (z ^ z >> 27) * 0x94d049bb133111eb;
+  return z ^ z >> 31;
+}
+
+ALWAYS void _FortranARandomNumber(const Array *harvest, const char *file, int line) {
+  i64 n = elements(harvest);
+  for (i64 k = 0; k < n; k++) {
+    char *at = element(harvest, harvest->dim, k);
+    uint64_t bits = random_bits();
+    if (harvest->type == DOUBLE) *(double *)at = (bits >> 11) * 0x1p-53;
+    else if (harvest->type == SINGLE) *(float *)at = (bits >> 40) * 0x1p-24f;
+    else memcpy(at, &bits, harvest->size);
+  }
+}
+
+INLINE void set_integer(const Array *array, i64 k, i64 value) {
+  char *at = element(array, array->dim, k);
+  if (array->size == 8) *(i64 *)at = value;
+  else *(int32_t *)at = value;
+}
+
+void _FortranARandomSeedDefaultPut(void) { random_state = 42; }
+void _FortranARandomInit(_Bool repeatable, _Bool distinct) { if (repeatable) random_state = 42; }
+ALWAYS void _FortranARandomSeedSize(const Array *size, const char *file, int line) { if (size) set_integer(size, 0, 2); }
+
+ALWAYS void _FortranARandomSeedPut(const Array *put, const char *file, int line) {
+  if (put) random_state = (uint64_t)integer_at(put, 0) << 32 | (uint32_t)integer_at(put, 1);
+}
+
+ALWAYS void _FortranARandomSeedGet(const Array *get, const char *file, int line) {
+  if (!get) return;
+  set_integer(get, 0, (int32_t)(random_state >> 32));
+  set_integer(get, 1, (int32_t)random_state);
+}
+
+ALWAYS void _FortranARandomSeed(const Array *size, const Array *put, const Array *get, const char *file, int line) {
+  if (!size && !put && !get) _FortranARandomSeedDefaultPut();
+  _FortranARandomSeedSize(size, file, line);
+  _FortranARandomSeedPut(put, file, line);
+  _FortranARandomSeedGet(get, file, line);
 }
 
 // Elements of `from`, and then those of `rest` again and again; the axis order[0] varies fastest.

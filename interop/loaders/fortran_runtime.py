@@ -16,7 +16,7 @@ from irgrad.interop.loaders.compiler import Options, compile_source, run_compile
 from irgrad.interop.loaders.library_parts import declared, with_parts
 from irgrad.rules.errors import LoadError
 
-__all__ = ["complete", "open_library"]
+__all__ = ["complete", "library_digest", "open_library"]
 
 _SOURCE = Path(__file__).with_name("fortran_runtime.c")
 _FLAGS = ("-std=gnu11", "-w", "-g0", "-O2", "-Xclang", "-disable-llvm-passes", "-ffp-contract=off")
@@ -42,6 +42,12 @@ _CODES = {(2, 4): 27, (2, 8): 28, (_COMPLEX, 4): 34, (_COMPLEX, 8): 35, (_CHARAC
 """Codes of types in descriptors, by category and kind; those of others are by their bytes."""
 _BY_BYTES = {1: 7, 2: 8, 4: 9, 8: 10, 16: 31}
 _DEFINED = re.compile(r"^define [^@\n]*@(_FortranA\w+)\(", re.M)
+_FUNCTION = re.compile(r"^define [^\n]*\{\n.*?^\}\n", re.M | re.S)
+_DESCRIPTOR = re.compile(r"^  (%[\w.]+) = alloca (\{ ptr, i64, i32, i8, i8, i8, i8[^\n]*? \}), align 8", re.M)
+_COPIED = re.compile(
+    r"^  (?:tail )?call void @llvm\.memcpy\.p0\.p0\.i32\(ptr (?:[^,%\n]*)(?P<to>%[\w.]+), ptr (?:[^,%\n]*)(?P<of>%[\w.]+),"
+    r" i32 \d+, i1 false\)(?P<rest>[^\n]*)$", re.M,
+)  # fmt: skip
 
 
 def complete(text: str) -> str:
@@ -53,7 +59,33 @@ def complete(text: str) -> str:
     if known.isdisjoint(declared(text)):
         return text
     types = tuple(_types(text))
+    text = _FUNCTION.sub(lambda body: _by_member(body[0]), text)
     return with_parts(text, lambda name: str(_SOURCE) if name in known else None, lambda source: _runtime(types))
+
+
+@cache
+def library_digest() -> str:
+    """What changes with the source of the library that is linked into modules."""
+    from irgrad.engine.codegen.cache import fingerprint
+
+    return fingerprint(_SOURCE.read_bytes())
+
+
+def _by_member(body: str) -> str:
+    """A function in which descriptors are copied as values, which LLVM looks into: what type an array has is known then
+    where the run-time library asks for it."""
+    types = dict(_DESCRIPTOR.findall(body))
+
+    def moved(copy: re.Match[str]) -> str:
+        type_ = types.get(copy["of"])
+        if type_ is None or types.get(copy["to"], type_) != type_:
+            return copy[0]
+        value, rest = f"%irgrad.copied.{copy.start()}", copy["rest"]
+        rest = rest[rest.find(", !") :] if ", !" in rest else ""
+        return (f"  {value} = load {type_}, ptr {copy['of']}, align 8{rest}\n"
+                f"  store {type_} {value}, ptr {copy['to']}, align 8{rest}")  # fmt: skip
+
+    return _COPIED.sub(moved, body)
 
 
 def open_library(text: str, flang: Callable[[], tuple[str, str]]) -> str:
