@@ -70,7 +70,8 @@ def compile_fortran(path: Path, options: Options, tool: tuple[str, str], display
         text = output.read_text("utf-8", "surrogateescape")
     name = re.escape(path.resolve().name)
     text = re.sub(rf'(!DIFile\(filename: )"[^"\n]*{name}", directory: "[^"]*"', rf'\1"{shown}", directory: "."', text)
-    result = Compilation(report_stops(complete(plain_blas(plain_names(bound(text)))), shown), messages, (), cached=False)
+    text = report_stops(complete(plain_blas(plain_names(bound(text)))), shown)
+    result = Compilation(text, messages, (), cached=False)
     if not options.include and not _OTHER_FILES.search(source.decode("utf-8", "replace")):
         store.put("ir", key, packed(result))  # of other files nothing says when they change
     return result

@@ -21,12 +21,13 @@ from irgrad.engine.signature.prototype import prototype_of
 __all__ = ["bound"]
 
 _INIT = re.compile(
-    r"^  (?:tail )?call void @llvm\.init\.trampoline\(ptr (?:[^,%\n]*)(?P<at>%[\w.]+), ptr (?:[^,@\n]*)@(?P<inner>[\w.]+),"
-    r" ptr (?:[^,%\n]*)(?P<frame>%[\w.]+)\)[^\n]*\n", re.M,
+    r"^  (?:tail )?call void @llvm\.init\.trampoline\(ptr (?:[^,%\n]*)(?P<at>%[\w.]+),"
+    r" ptr (?:[^,@\n]*)@(?P<inner>[\w.]+), ptr (?:[^,%\n]*)(?P<frame>%[\w.]+)\)[^\n]*\n", re.M,
 )  # fmt: skip
 _ADJUST = re.compile(
-    r"^  (?P<value>%[\w.]+) = (?:tail )?call ptr @llvm\.adjust\.trampoline\(ptr (?:[^,%\n]*)(?P<at>%[\w.]+)\)[^\n]*\n", re.M
-)
+    r"^  (?P<value>%[\w.]+) = (?:tail )?call ptr @llvm\.adjust\.trampoline\("
+    r"ptr (?:[^,%\n]*)(?P<at>%[\w.]+)\)[^\n]*\n", re.M,
+)  # fmt: skip
 _DECLARED = re.compile(r"^declare [^@\n]*@llvm\.(?:init|adjust)\.trampoline\([^\n]*\n", re.M)
 _FUNCTION = re.compile(r'^define [^@\n]*@(?P<name>[\w.]+|"[^"\n]+")\([^\n]*\{\n(?P<body>.*?)^\}\n', re.M | re.S)
 _RETURN = re.compile(r"^  ret ", re.M)
@@ -34,7 +35,8 @@ _SYMBOL = re.compile(r'@([\w.]+|"[^"\n]+")')
 _DIRECT = re.compile(r'\bcall (?:[^@%\n]|%(?=[\w.]+ @))*?@([\w.]+|"[^"\n]+")\(')
 _INDIRECT = re.compile(r"\bcall [^@\n]*? %[\w.]+\(")
 _ENTRY = re.compile(r"(?P<label>[\w.]+:[^\n]*\n)?")
-_SAID = "an internal procedure of a recursive one is called through an argument: make it a module procedure, and hand over what it needs"
+_SAID = ("an internal procedure of a recursive one is called through an argument: make it a module procedure, and hand"
+         " over what it needs")  # fmt: skip
 
 
 def bound(text: str) -> str:
@@ -53,7 +55,8 @@ def bound(text: str) -> str:
             used[name] = used.get(name, False) or _again(graph, function["name"])
         body = _INIT.sub(lambda row: f"  store ptr {row['frame']}, ptr @{row['inner']}.frame\n"
                          if row["at"] in taken else "", body)  # fmt: skip
-        body = _ADJUST.sub(lambda row: f"  {row['value']} = getelementptr i8, ptr @{passed[row['at']]}.bound, i64 0\n", body)
+        body = _ADJUST.sub(lambda row: f"  {row['value']} = getelementptr i8, ptr @{passed[row['at']]}.bound, i64 0\n",
+                           body)  # fmt: skip
         if inner:
             label = _ENTRY.match(body)
             at = label.end() if label else 0
@@ -100,7 +103,8 @@ def _calls(text: str) -> Mapping[str, set[str]]:
         mentioned = _SYMBOL.findall(body)
         graph[""].update(name for name in set(mentioned) if mentioned.count(name) > called.count(name))
         spans.append(function.span())
-    outside = "".join(text[end:start] for (_, end), (start, _) in zip([(0, 0), *spans], [*spans, (len(text), 0)], strict=True))
+    between = zip([(0, 0), *spans], [*spans, (len(text), 0)], strict=True)
+    outside = "".join(text[end:start] for (_, end), (start, _) in between)
     for line in outside.splitlines():
         if line.startswith("@"):
             graph[""].update(_SYMBOL.findall(line)[1:])

@@ -45,8 +45,8 @@ _DEFINED = re.compile(r"^define [^@\n]*@(_FortranA\w+)\(", re.M)
 _FUNCTION = re.compile(r"^define [^\n]*\{\n.*?^\}\n", re.M | re.S)
 _DESCRIPTOR = re.compile(r"^  (%[\w.]+) = alloca (\{ ptr, i64, i32, i8, i8, i8, i8[^\n]*? \}), align 8", re.M)
 _COPIED = re.compile(
-    r"^  (?:tail )?call void @llvm\.memcpy\.p0\.p0\.i32\(ptr (?:[^,%\n]*)(?P<to>%[\w.]+), ptr (?:[^,%\n]*)(?P<of>%[\w.]+),"
-    r" i32 \d+, i1 false\)(?P<rest>[^\n]*)$", re.M,
+    r"^  (?:tail )?call void @llvm\.memcpy\.p0\.p0\.i32\(ptr (?:[^,%\n]*)(?P<to>%[\w.]+),"
+    r" ptr (?:[^,%\n]*)(?P<of>%[\w.]+), i32 \d+, i1 false\)(?P<rest>[^\n]*)$", re.M,
 )  # fmt: skip
 
 

@@ -37,7 +37,7 @@ def _simpson(f, b, n):  # type: ignore[no-untyped-def]
 def test_two_activations_at_a_time_are_refused() -> None:
     """Knuth's `man or boy`: a procedure of an activation is called while another one runs."""
     kernel = irgrad.load(Path(__file__).with_name("internal.f90")).kernel("m::man", "f64(f64[n] x)")
-    with pytest.raises(irgrad.KernelError, match="internal procedure of a recursive one.*make it a module procedure"):
+    with pytest.raises(irgrad.KernelError, match=r"internal procedure of a recursive one.*make it a module procedure"):
         engine.grad(kernel)(X)
 
 
