@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import gcd
 
 from irgrad.engine.analyses.memory.strided_sets import Offsets, contains, meets
 from irgrad.engine.ir import types as ty
@@ -134,6 +135,19 @@ class Record:
         for other in self._listeners:
             other.add(places, kind, size, strength, concluded)
         return True
+
+    def add_all_along(self, places: Offsets, kind: Kind, size: int, strength: int) -> bool:
+        """Add evidence that comes again and again, each time a little further on: a copy inside of the memory hands on
+        what it said before. The same is claimed of all places at such distances, both ways, so that it comes to rest:
+        every claim that is added has a shorter step than those before it."""
+        known = [item[0] for item in self._seen if item[1:] == (kind, size, strength)]
+        if any(contains(other, places) for other in known):
+            return False
+        step = gcd(*(stride for other in (places, *known) for stride, _ in other.terms),
+                   *(other.start - places.start for other in known))  # fmt: skip
+        if step:
+            places = Offsets(places.start % step, ((step, None),), True)
+        return self.add(places, kind, size, strength, concluded=True)
 
     def _covering(self, item: Evidence) -> Evidence:
         """What claims the same at the same steps from an earlier start on, if there is any, else the same."""

@@ -16,15 +16,17 @@ from irgrad.engine.ir.model import Instruction, Value
 
 _MAX_COPIED = 20_000
 _LISTED = 4096  # bytes of a copy that is looked at place by place
+_WIDEN_AFTER = 12  # times that a copy has news for its targets
 
 Moved = tuple[int | Offsets, Kind, int, int, bool]
 """(distance from the start of the copy, kind, size, strength, only concluded)."""
 
 
 class Copy:
-    """One memcpy or memmove between objects."""
+    """One memcpy or memmove between objects. A copy whose target is, or becomes, part of its source may have news for
+    ever, each time at other places: after some times it tells all places at such distances."""
 
-    __slots__ = ("_seen", "_told", "call", "size", "source", "target")
+    __slots__ = ("_news", "_seen", "_told", "call", "size", "source", "target")
 
     def __init__(self, call: Instruction, target: Value, source: Value, size: int | None) -> None:
         self.call = call
@@ -32,6 +34,7 @@ class Copy:
         self.source = source
         self.size = size
         self._seen: dict[bool, object] = {}
+        self._news = 0
         self._told: dict[bool, tuple[Spots, set[Moved]]] = {}  # the targets, and what they were told
 
     def as_before(self, backwards: bool, state: object) -> bool:
@@ -57,7 +60,11 @@ class Copy:
             for goal, held in together.items():
                 there = _there(goal, distance)
                 for one in held:
-                    changed |= one.add(there, kind, length, strength, concluded)
+                    if self._news > _WIDEN_AFTER:
+                        changed |= one.add_all_along(there, kind, length, strength)
+                    else:
+                        changed |= one.add(there, kind, length, strength, concluded)
+        self._news += changed
         return changed
 
     def _known(self, record: Record, origin: Offsets) -> Iterable[Moved]:

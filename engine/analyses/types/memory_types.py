@@ -43,7 +43,6 @@ from irgrad.engine.ir.model import ConstInt, GlobalVariable, Instruction, Value
 from irgrad.engine.ir.types import Type
 
 FLOATS: dict[str, Type] = {str(t): t for t in (ty.HALF, ty.BFLOAT, ty.F32, ty.F64, ty.F80)}
-_MAX_ROUNDS = 16
 _MAX_PERIOD = 4096
 _MOST_TAGGED = 256
 _LISTED = 4096  # bytes of an access that is looked at place by place
@@ -420,8 +419,10 @@ class MemoryTypes:
     # -- rounds -------------------------------------------------------------------------------------------------------
 
     def _solve(self) -> None:
+        """All that is known only grows, and comes to rest: a value has so many bytes, and copies widen their news."""
         self.carriers.settle()
-        for _ in range(_MAX_ROUNDS):
+        changed = True
+        while changed:
             changed = False
             for value, pointer, named in self.carriers.accesses:
                 size = ty.store_size(value.type)
@@ -438,8 +439,6 @@ class MemoryTypes:
             for copy in self._copies:
                 changed |= self._transfer(copy, backwards=False)
                 changed |= self._transfer(copy, backwards=True)
-            if not changed:
-                return
 
     def _number(self, pointer: Value, seen: Layout) -> Layout:
         """What an access that the source calls an integer finds where it may be another place as well: the pointers,

@@ -138,3 +138,14 @@ def test_claims_from_a_later_start_on_are_no_news() -> None:
     assert record.add(Offsets(24, ((8, None),), True), ty.F64, 8, ACCESS)
     assert record.add(Offsets(24, ((8, None),)), ty.F64, 8, USED)
     assert len(record) == 5
+
+
+def test_evidence_that_comes_a_little_further_on_each_time_comes_to_rest() -> None:
+    record = Record()
+    assert record.add_all_along(Offsets(320), ty.F64, 8, ACCESS)
+    assert record.layout(Offsets(304), 8) == ()
+    assert record.add_all_along(Offsets(312), ty.F64, 8, ACCESS)
+    assert not any(record.add_all_along(Offsets(at), ty.F64, 8, ACCESS) for at in range(400, -400, -8))
+    assert record.layout(Offsets(0), 16) == ((0, ty.F64), (8, ty.F64))
+    steps = sum(record.add_all_along(Offsets(at, ((48, None),)), INT, 4, ACCESS) for at in range(0, -960, -12))
+    assert steps <= 4

@@ -286,3 +286,36 @@ def test_what_is_computed_with_is_an_integer_where_one_was_stored() -> None:
     words = next(o for o in facts.pointers.objects if o.kind == "alloca" and o.size == 64)
     kinds = dict(facts.types.record(words.index).layout(Offsets(0), 64))
     assert kinds[8] is F64 and kinds[16] is F64 and kinds[48] is INT
+
+
+QUEUE = """
+declare ptr @malloc(i64)
+declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
+define void @f(ptr noalias %x, ptr noalias %y, ptr noalias %n) {
+entry:
+  %queue = call ptr @malloc(i64 400)
+  %size = load i64, ptr %n
+  %d = load double, ptr %x
+  %last = getelementptr i8, ptr %queue, i64 320
+  store double %d, ptr %last
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %second = getelementptr i8, ptr %queue, i64 8
+  call void @llvm.memmove.p0.p0.i64(ptr %queue, ptr %second, i64 %size, i1 false)
+  %next = add i64 %i, 1
+  %more = icmp ult i64 %next, 40
+  br i1 %more, label %loop, label %done
+done:
+  %bits = load i64, ptr %queue
+  store i64 %bits, ptr %y
+  ret void
+}
+"""
+
+
+def test_a_copy_within_its_memory_hands_on_to_every_distance() -> None:
+    """Forty turns bring the number from the end of the queue to its front: no number of rounds is enough to follow."""
+    facts = facts_of(QUEUE, "f", {0, 1})
+    assert facts.types.carries(named(facts.root, "bits")) is F64
+    assert facts.types.access(facts.root.args[1], 8) == ((0, F64),)
