@@ -91,13 +91,15 @@ def _lowered(
     from irgrad.engine.pipeline.derivatives import link_runtime
     from irgrad.engine.support.progress import Progress
     from irgrad.engine.threads.programs import linked_team, program_on_threads, worksharing_functions
+    from irgrad.interop.loaders import found_memory
 
     with Progress("differentiating"), _told():
         states = chosen(checkpoints(dict(command.checkpoint), command.tape_memory or None))
         team = form not in (".ll", ".bc")  # which may be differentiated elsewhere
         shared = worksharing_functions(text) if team else []
         lowered = lower(text, whole=whole, preopt=command.preopt, settled=settled, checkpoint=states, team=team)
-        text = link_runtime(linked_team(program_on_threads(lowered, shared)), whole=True)
+        lowered = found_memory.complete(program_on_threads(lowered, shared))
+        text = link_runtime(linked_team(lowered), whole=True)
     # Functions of the C++ library that the loader compiled for the program are the program's own.
     return _LIBRARY_ALIAS.sub(r"\1internal \2", text) if cpp else text
 

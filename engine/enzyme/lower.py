@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Container, Hashable
+from collections.abc import Container, Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from irgrad.engine.analyses.memory.objects import holds_address
 from irgrad.engine.enzyme.apart import own_memory
 from irgrad.engine.enzyme.calls import PREFIX, DerivativeCall, find, parse
 from irgrad.engine.enzyme.dispatch import ADDRESS, addresses, dispatched, taken
+from irgrad.engine.enzyme.found_memory import with_memory
 from irgrad.engine.enzyme.interposable import interposable, refuse_interposable, replaceable
 from irgrad.engine.enzyme.leaving import Thrown, ends, may_leave, named, thrower_text
 from irgrad.engine.enzyme.names import PLAIN, family, spelled_out
@@ -27,7 +29,7 @@ from irgrad.engine.enzyme.splitting import kept, number_of, thunk_text
 from irgrad.engine.enzyme.thunks import active, declarations, derivatives, formals_of, root_text
 from irgrad.engine.enzyme.todense import lower_addresses, refuse_inside, unwanted
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import CallInfo, ConstUndef, ConstZero, Function, Module
+from irgrad.engine.ir.model import CallInfo, Function, Module
 from irgrad.engine.ir.quoting import bare_name
 from irgrad.engine.ir.text.entities import cut, reachable, restrict
 from irgrad.engine.ir.text.load_time import call_resolvers, indirect_functions
@@ -220,8 +222,8 @@ class _Program:
                 call.mode = "record"
 
     def _lower(
-        self, module: Module, outside: tuple[str, set[str | None], list[str]], caller: Function, call: DerivativeCall,
-        shared: bool,
+        self, module: Module, outside: tuple[str, dict[str | None, bool], list[str]], caller: Function,
+        call: DerivativeCall, shared: bool,
     ) -> list[str]:  # fmt: skip
         """Point the call to its thunk; the text of the thunk, and of the derivative if it is a new one. shared: whether
         threads may share its worksharing loops."""
@@ -268,9 +270,10 @@ class _Program:
         return result
 
 
-def _outside(text: str) -> tuple[str, set[str | None], list[str]]:
+def _outside(text: str) -> tuple[str, dict[str | None, bool], list[str]]:
     """The program with its variables as declarations, and without lists of what runs at its start; the names of the
-    variables that it defines; the functions of which it takes the address."""
+    variables that it defines, and whether they hold addresses from the start; the functions of which it takes the
+    address."""
     from irgrad.engine.ir.printer import to_text
     from irgrad.engine.ir.text.reader import read
 
@@ -278,7 +281,7 @@ def _outside(text: str) -> tuple[str, set[str | None], list[str]]:
     for fn in module.functions.values():
         if (fn.name or "").startswith(HIDDEN) and not fn.is_declaration:
             fn.blocks, fn.lazy, fn.head = [], None, ""
-    defined = {var.name for var in module.globals.values() if var.init is not None}
+    defined = {var.name: holds_address(var.init) for var in module.globals.values() if var.init is not None}
     for var in module.globals.values():
         if not var.constant or replaceable(var.head.split()) or (var.name or "").startswith(ADDRESS):
             var.init, var.constant = None, var.constant and not replaceable(var.head.split())
@@ -288,7 +291,7 @@ def _outside(text: str) -> tuple[str, set[str | None], list[str]]:
 
 
 def _derivative(
-    outside: str, defined: Container[str | None], held: list[str], call: DerivativeCall,
+    outside: str, defined: Mapping[str | None, bool], held: list[str], call: DerivativeCall,
     body: str, name: str, said: Said, preopt: bool,
     whole: bool = True, checkpoint: tuple[tuple[str, Choice], ...] = (), *, shared: bool = False,
 ) -> _Made:
@@ -346,34 +349,32 @@ def _derivative_of(call: DerivativeCall) -> Derivative:
 
 
 def _differentiated(
-    outside: str, defined: Container[str | None], call: DerivativeCall, text: str, name: str, said: Said,
+    outside: str, defined: Mapping[str | None, bool], call: DerivativeCall, text: str, name: str, said: Said,
     checkpoint: tuple[tuple[str, Choice], ...], *, shared: bool,
 ) -> _Made:
     """The same of a root that is ready."""
     from irgrad.engine.differentiate.layout.shadow_types import Apart
     from irgrad.engine.differentiate.shared.request import Request
     from irgrad.engine.ir.printer import to_text
-    from irgrad.engine.ir.text.reader import read
     from irgrad.engine.pipeline.derivatives import derive
     from irgrad.engine.support.limits import within_time
 
     programs = outline(outside).defined
-    module = read(text, [name])
     forward = call.derivation in ("forward", "tangent")
-    book = said.rulebook(module, "forward" if forward else "reverse", programs)
-    kinds = active(call)
-    workspace = [var for var in module.globals.values() if var.init is None and _numbers(var.value_type)
-                 and var.name in defined and not var.constant]  # fmt: skip
-    for var in workspace:  # the program defines it: it is memory like any other, and gets a shadow
-        var.init = ConstZero(var.value_type) if _numbers(var.value_type, False) else ConstUndef(var.value_type)
-
     request = Request(
-        name, _derivative_of(call), tuple(kinds), kept=kept(call), log=not call.untaped, strong_zero=strong(call),
-        width=Apart(call.width) if call.width > 1 else 1, runtime_activity=loose(call), rounding=rounding(call),
-        discard=unasked(call), approximate=True, checkpoint=checkpoint,
+        name, _derivative_of(call), tuple(active(call)), kept=kept(call), log=not call.untaped,
+        strong_zero=strong(call), width=Apart(call.width) if call.width > 1 else 1,
+        runtime_activity=loose(call), rounding=rounding(call), discard=unasked(call),
+        approximate=True, checkpoint=checkpoint,
     )  # fmt: skip
-    derived = within_time(lambda: derive(module, request, book), f"differentiating `{call.function.name}`")
-    said.called_by(book, module)
+    made = within_time(
+        lambda: with_memory(
+            text, request, defined, lambda module: said.rulebook(module, "forward" if forward else "reverse", programs),
+            derive,
+        ), f"differentiating `{call.function.name}`",
+    )  # fmt: skip
+    module, derived = made.module, made.derived
+    said.called_by(made.book, module)
     if derived.scratch and not loose(call):
         formal = formals_of(call)[derived.scratch[0]]
         raise Unsupported(
@@ -381,16 +382,15 @@ def _differentiated(
             which=f"`{formal.name}`" if formal.name else "",
             because="it is enzyme_const, so that there is no shadow for them",
             fix="enzyme_dup (or enzyme_dupnoneed) with a shadow of zeros")
-    for var in workspace:
-        var.init = None
+    made.leave_variables()
     assert derived.facts is not None, "no tape of the caller's here"
     slots = derived.facts.root.args[len(formals_of(call)) :]
     found = Found() if call.result.kind is None else numbers_in(derived.facts, call.result, slots[0])
     given = [numbers_given(derived.facts, said.held or formal.type, arg) if said.activity == "out" else ()
              for formal, said, arg in zip(formals_of(call), call.parameters, derived.facts.root.args, strict=False)]
     names = derivatives(call, derived.name)
-    for made in names:
-        for arg in module.functions[made].args:
+    for own in names:
+        for arg in module.functions[own].args:
             arg.attrs = ""  # pointers of a program may overlap
     made_text = to_text(module)
     if shared:
@@ -424,19 +424,6 @@ def rounding(call: DerivativeCall) -> bool:
     return "rounding" in call.switches
 
 
-def _numbers(type_: ty.Type, integers: bool = True) -> bool:
-    """Floats, or also integers: what the analyses would conclude from the first contents of those does not hold."""
-    match type_:
-        case ty.FloatType():
-            return True
-        case ty.ArrayType(elem=elem) | ty.VectorType(elem=elem):
-            return _numbers(elem, integers)
-        case ty.StructType(fields=fields):
-            return bool(fields) and all(_numbers(field, integers) for field in fields or ())
-        case _:
-            return integers and type_.is_int
-
-
 def _functions(call: DerivativeCall) -> list[str]:
     """Functions that are arguments of the call."""
     return [arg.name or "" for arg in call.instr.args if isinstance(arg, Function)]
@@ -447,8 +434,9 @@ def _private(text: str, names: Container[str]) -> str:
 
     module = parse(text)
     for value in (*module.functions, *module.global_variables):
-        if not value.is_declaration and value.name not in names and not value.name.startswith("llvm."):
-            value.linkage = "internal"
+        shadow = value.name.startswith("irgrad.") and ".shadow." in value.name  # for those who differentiate again
+        if not (value.is_declaration or value.name in names or value.name.startswith("llvm.")):
+            value.linkage = "external" if shadow else "internal"
     result = str(module)
     module.close()
     return result

@@ -32,7 +32,7 @@ from irgrad.engine.normalise.segments import Choice, Segments, outline_segments
 from irgrad.engine.pipeline import stages
 from irgrad.engine.runtime.helpers import link_arena
 
-__all__ = ["Thrown", "analysed", "checked", "derive", "link_runtime", "ready", "scheduled"]
+__all__ = ["Thrown", "analysed", "checked", "derive", "examined", "link_runtime", "ready", "scheduled"]
 
 Thrown = Sequence[tuple[Value, Value]]
 """Types of exceptions that leave a root, and their destructors."""
@@ -87,19 +87,24 @@ def derive(module: Module, request: Request, rules: Rulebook | None = None) -> D
 def checked(module: Module, request: Request, rules: Rulebook | None = None) -> tuple[Unit, Abi]:
     """The module normalised, analysed and found to have the derivative; the convention of its root. Raises Unsupported
     where it has none."""
-    if rules is not None:
-        module.rules = rules
-        rules.hide()
-    run_passes(stages.NORMALISE, Code(model=module), Settings((request.function,)))
-    root = module.functions[request.function]
-    segments, left = outline_segments(module, root, dict(segmented(request)), request.bytes_of)
-    unit = analysed(module, root, request, segments, left)
+    unit = examined(module, request, rules)
     for check in CHECKS:
         check.run(unit)
     shadow = [kind == "dup" or i in unit.activity.scratch for i, kind in enumerate(request.activity)]
     abi = Abi(unit.root, shadow=shadow)
     unit.abis[unit.root] = abi
     return unit, abi
+
+
+def examined(module: Module, request: Request, rules: Rulebook | None = None) -> Unit:
+    """The module normalised and analysed."""
+    if rules is not None:
+        module.rules = rules
+        rules.hide()
+    run_passes(stages.NORMALISE, Code(model=module), Settings((request.function,)))
+    root = module.functions[request.function]
+    segments, left = outline_segments(module, root, dict(segmented(request)), request.bytes_of)
+    return analysed(module, root, request, segments, left)
 
 
 def segmented(request: Request) -> tuple[tuple[str, Choice], ...]:

@@ -1,6 +1,7 @@
 ; Shadow memory that lives across calls, like the memory of the program that it belongs to (see `persistent_memory.py`).
 ;
-;     block   { next, bytes, base, owner, fields } in the 64 bytes before the memory; base: what is freed
+;     block   { next, bytes, base, owner, fields, ... } in the 64 bytes before the memory; base: what is freed; the rest
+;             tells which memory it is beside (interop/loaders/found_memory.c)
 ;     fields  { period, count, [count x { first byte, bytes }] }: the floats in each period, null where all is floats
 ;
 ; The program's own use of such memory is for one thread at a time; the list survives any.
@@ -51,6 +52,8 @@ made:
   store ptr %owner, ptr %ownerp, align 8
   %fieldsp = getelementptr i8, ptr %block, i64 32
   store ptr %fields, ptr %fieldsp, align 8
+  %asidep = getelementptr i8, ptr %block, i64 40
+  store ptr null, ptr %asidep, align 8
   call void @irgrad.kept.hold()
   %first = load ptr, ptr @irgrad.kept.first, align 8
   store ptr %first, ptr %block, align 8

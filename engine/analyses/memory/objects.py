@@ -31,6 +31,9 @@ OPEN = '"irgrad-open"'
 """Attribute of a root's argument whose memory a program goes on using: what pointers stored there lead to leaves the
 function, its shadow too."""
 
+FOUND = "irgrad_found_memory"
+"""(address, bytes, call, group, name) -> the allocation that a variable leads into when a program calls."""
+
 NUMBER = '"irgrad-number"'
 FLOAT = '"irgrad-float"'
 """Attribute of a root's argument whose memory is a number of the user's, or numbers: no address comes in there."""
@@ -254,6 +257,13 @@ def heap_size(call: Instruction, effect: Effect) -> int | None:
 def describes_types(var: GlobalVariable) -> bool:
     """A type descriptor of C++, or the vtable of such: only the runtime looks into it, and nothing is stored there."""
     return (var.name or "").startswith(("_ZTVN10__cxxabiv1", "_ZTI"))
+
+
+def found_group(call: Instruction) -> int | None:
+    """Which memory of a program a call finds behind its variables; None for other calls."""
+    if call.callee_name != FOUND or not isinstance(call.args[3], ConstInt):
+        return None
+    return call.args[3].value
 
 
 def is_never_written(obj: Object) -> bool:

@@ -24,6 +24,7 @@ from irgrad.engine.analyses.memory.objects import (
     bits_of,
     filled_elsewhere,
     fits,
+    found_group,
     function_of,
     has_pointer,
     heap_size,
@@ -89,6 +90,7 @@ class Pointers(Solution):
         self._queue: list[Function] = []
         self._seen: set[Function] = set()
         self._inttoptr: list[Instruction] = []
+        self._found: dict[int, Object] = {}
         self._shared = self._new_node()  # pointers stored in one of the arguments that overlap
         self._numbers = self._new_node()  # pointers stored where the source says that an integer is
         self._said = AccessTypes(module)
@@ -297,7 +299,7 @@ class Pointers(Solution):
         node = self.node(call)
         if effect.allocates or effect.moves is not None:
             if call not in self.object_of:
-                self._add(node, 1 << self._object("heap", call, heap_size(call, effect), function_of(call)).index)
+                self._add(node, 1 << self._allocated(call, effect).index)
             if effect.moves is not None:
                 (content,) = self._into(self.object_of[call].index)
                 self._load(self.node(args[effect.moves]), content, "bits")
@@ -308,6 +310,19 @@ class Pointers(Solution):
                 self._edge(self._unknown_node, node)
             for arg in args:
                 self._copy(arg, node)
+
+    def _allocated(self, call: Instruction, effect: Effect) -> Object:
+        """The object of an allocation. What variables lead to when a program calls is one for those of a group, and
+        holds pointers that nobody knows."""
+        group = found_group(call)
+        if group is not None and group in self._found:
+            self.object_of[call] = self._found[group]
+            return self._found[group]
+        made = self._object("heap", call, heap_size(call, effect), function_of(call))
+        if group is not None:
+            self._found[group] = made
+            self._edge(self._unknown_node, self._content[made.index])
+        return made
 
     # -- solving ------------------------------------------------------------------------------------------------------
 

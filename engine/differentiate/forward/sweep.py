@@ -166,6 +166,7 @@ class Sweep:
     def store_shadow(self, instr: Instruction) -> None:
         """Store the shadow of what `instr` stores."""
         value, pointer = instr.operands
+        self.unit.refuse_foreign(instr, pointer, value)
         self.unit.accessed(value.type)
         shadow = self.shadow(value)
         if self.unit.runtime_activity:

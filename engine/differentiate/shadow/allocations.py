@@ -7,7 +7,7 @@ from irgrad.engine.analyses.memory.objects import resolve
 from irgrad.engine.differentiate.shared.sweeps import PrimalCopy
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import ConstInt, Function, Instruction, Value
-from irgrad.engine.runtime.persistent_memory import NEW
+from irgrad.engine.runtime.persistent_memory import BESIDE, NEW
 
 __all__ = ["allocation_alignment", "allocation_bytes"]
 
@@ -36,7 +36,7 @@ def allocation_alignment(sweep: PrimalCopy, call: Instruction) -> Value:
     """The alignment that an allocation asks for, else that of `malloc`."""
     name = call.callee_name or ""
     at = 0 if name in ("aligned_alloc", "memalign") else 1 if "align_val_t" in name else None
-    at = 3 if name == NEW else at
+    at = {NEW: 3, BESIDE: 5}.get(name, at)
     if at is None:
         return ConstInt(ty.I64, 16)
     return sweep.b.to_i64(sweep.value(call.args[at]), signed=False)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from irgrad.engine.analyses.activity.activity import objects_of
 from irgrad.engine.analyses.memory.byte_kinds import CONFLICT, Layout
 from irgrad.engine.analyses.memory.carried_over import carried_over
-from irgrad.engine.analyses.memory.objects import Object
+from irgrad.engine.analyses.memory.objects import FOUND, Object
 from irgrad.engine.analyses.types.memory_types import Pattern
 from irgrad.engine.differentiate.layout import lanes, separate_shadows
 from irgrad.engine.differentiate.shadow.copies import layout_of_copy
@@ -25,8 +25,8 @@ from irgrad.engine.differentiate.shared.refuse import refuse
 from irgrad.engine.differentiate.shared.sweeps import AdjointSweep, PrimalCopy
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
-from irgrad.engine.ir.model import ConstAggregate, ConstInt, ConstZero, GlobalVariable, Instruction, Value
-from irgrad.engine.runtime.persistent_memory import CLEAR, FREE, NEW, PREFIX, TYPES
+from irgrad.engine.ir.model import ConstAggregate, ConstInt, ConstZero, GlobalVariable, Instruction, Value, is_zero
+from irgrad.engine.runtime.persistent_memory import BESIDE, CLEAR, FREE, NEW, PREFIX, SHADOW, TYPES
 
 if TYPE_CHECKING:
     from irgrad.engine.differentiate.shared.unit import Unit
@@ -44,7 +44,8 @@ def kept_objects(unit: Unit) -> int:
     """Allocations that a variable may lead to when a call begins, and what is freed by the same code as those."""
     pointers, variables = unit.pointers, unit.get(_variables)
     heap = sum(1 << o.index for o in pointers.objects if o.kind == "heap")
-    own = sum(1 << o.index for o in pointers.objects if isinstance(o.site, Instruction) and o.site.callee_name == NEW)
+    sites = ((o, o.site) for o in pointers.objects if isinstance(o.site, Instruction))
+    own = sum(1 << o.index for o, site in sites if site.callee_name in (NEW, BESIDE))
     kept = (pointers.reachable(variables) & heap if variables else 0) | own
     freed = [pointers.of(call.args[effect.frees]) & heap for call, effect in pointers.effects.items()
              if effect.frees is not None and effect.frees < len(call.args)]  # fmt: skip
@@ -75,15 +76,33 @@ def new(sweep: PrimalCopy, instr: Instruction, size: Value, align: Value) -> Val
     unit, b = sweep.unit, sweep.b
     owner: Value = ConstZero(ty.PTR)
     fields: Value = ConstZero(ty.PTR)
+    if instr.callee_name == FOUND and is_zero(instr.args[1]) and unit.activity.object(unit.pointers.object_of[instr]):
+        raise refuse(
+            unit, instr, "an active float moves through a pointer of unknown origin",
+            because="its memory is not known, so neither is the memory of its derivatives",
+            fix="take the pointer from an argument, a variable or an allocation of the same program",
+        )  # fmt: skip
     floats = [o for o in objects_of(unit.pointers, unit.pointers.of(instr)) if unit.activity.object(o)]
     if floats:
         owner = _tag(unit, instr)
         fields = _fields(unit, instr, floats) if any(unit.activity.holds_pointers(o) for o in floats) else fields
-    make = unit.declare(NEW, TYPES[NEW], "nounwind", "noalias")
-    if unit.memory.separate:
-        made = [b.call(make, [owner, fields, size, align]) for _ in range(unit.width)]
-        return separate_shadows.join(b, ty.PTR, made)
-    return b.call(make, [owner, fields, size, lanes.at_least(b, align) if unit.memory.scale > 1 else align])
+    align = lanes.at_least(b, align) if unit.memory.scale > 1 and not unit.memory.separate else align
+    made = [_made(sweep, instr, [owner, fields, size, align], lane)
+            for lane in range(unit.width if unit.memory.separate else 1)]  # fmt: skip
+    return separate_shadows.join(b, ty.PTR, made) if unit.memory.separate else made[0]
+
+
+def _made(sweep: PrimalCopy, instr: Instruction, args: list[Value], lane: int) -> Value:
+    """A new block, or the one beside an allocation that was there before the call."""
+    unit, b = sweep.unit, sweep.b
+    own, number = sweep.value(instr), ConstInt(ty.I64, lane)
+    if instr.callee_name in (FOUND, BESIDE):
+        beside = unit.declare(BESIDE, TYPES[BESIDE], "nounwind")
+        return b.call(beside, [_tag(unit, instr), args[0], args[1], own, args[2], args[3], number])
+    made = b.call(unit.declare(NEW, TYPES[NEW], "nounwind", "noalias"), args)
+    if FOUND in unit.module.functions:
+        b.call(unit.declare(SHADOW, TYPES[SHADOW], "nounwind"), [made, _tag(unit, instr), own, number])
+    return made
 
 
 def _fields(unit: Unit, call: Instruction, objects: list[Object]) -> GlobalVariable:
@@ -145,7 +164,8 @@ def clear_floats(r: AdjointSweep, fill: Instruction, where: tuple[int, int, int]
 
 def _tag(unit: Unit, call: Instruction | None) -> GlobalVariable:
     """What tells this derivative's blocks from those of others, and the shadows of their blocks from its own."""
-    own = call.args[0] if call is not None and (call.callee_name or "").startswith(PREFIX) else None
+    name = (call.callee_name or "") if call is not None else ""
+    own = call.args[0] if call is not None and (name.startswith(PREFIX) or name == BESIDE) else None
     name = f"{own.name}." if isinstance(own, GlobalVariable) else f"{PREFIX}of.{unit.root.name}."
     name += f"{'jvp' if unit.mode == 'forward' else 'vjp'}{unit.width}"
     variables = unit.module.globals

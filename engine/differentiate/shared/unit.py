@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, TypeVar
 from zlib import crc32
 
+from irgrad.engine.analyses.activity.activity import objects_of
 from irgrad.engine.analyses.memory.objects import describes_types, holds_address, resolve
 from irgrad.engine.differentiate.layout import lanes
 from irgrad.engine.differentiate.layout.leaves import REASSOCIATE, has_float, has_pointer, zero_of
@@ -376,16 +377,21 @@ class Unit:
         obj = self.pointers.object_of.get(var)
         return var.init is None and (obj is None or describes_types(var) or not self.activity.object(obj))
 
+    def refuse_foreign(self, instr: Instruction, address: Value, value: Value) -> None:
+        """A variable of another module is its own shadow: no shadow may be stored there."""
+        if not self.activity.pointer(value) or self.runtime_activity:
+            return
+        for obj in objects_of(self.pointers, self.pointers.of(address)):
+            if isinstance(obj.site, GlobalVariable) and self._inactive_external(obj.site):
+                raise _needs_shadow(obj.site)
+
     def shadow_global(self, var: GlobalVariable) -> GlobalVariable:
         """The global that holds tangents (or adjoints) of `var`, made on first use."""
         key = (var, self._lane)
         if key in self.shadow_globals:
             return self.shadow_globals[key]
         if var.init is None:
-            raise Unsupported(
-                f"the external global `{var.name}` needs a shadow", fix='load(..., link=["the file that defines it"])',
-                because="active values are stored in it, but it is defined outside of the module",
-            )  # fmt: skip
+            raise _needs_shadow(var)
         kept = CONSTANT_SHADOW if var.constant else ".shadow."
         name = f"{self._prefix}{kept}{var.name}{f'.{self._lane}' if self._lane else ''}"
         kind = var.value_type if self._scale == 1 else ty.array(ty.size_of(var.value_type) * self.width, ty.I8)
@@ -469,3 +475,10 @@ def open_memory(unit: Unit) -> int:
         elif obj.kind not in ("alloca", "heap", "function"):
             mask |= 1 << obj.index
     return (pointers.reachable(mask) | 1) & ~still
+
+
+def _needs_shadow(var: GlobalVariable) -> Unsupported:
+    return Unsupported(
+        f"the external global `{var.name}` needs a shadow", fix='load(..., link=["the file that defines it"])',
+        because="active values are stored in it, but it is defined outside of the module",
+    )  # fmt: skip
