@@ -11,18 +11,29 @@ was reserved outside of the region, for all threads, or in the iteration. The ma
 
 A loop with a critical section, an atomic update or the like, in it or in what it calls, is not marked: one thread runs
 it. Nor is one in a region that asks which thread it is: it may have memory for each thread. Nor one in a function that
-is called outside of regions as well: the memory that it is given may be that of a thread.
+is called outside of regions as well: the memory that it is given may be that of a thread. The call that sets its bounds
+has the reason as metadata (`!irgrad.one_thread`).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from irgrad.engine.analyses.control.promises import SHARED_MEMORY, WORKSHARING
 from irgrad.engine.ir.text.outline import function_bodies
 from irgrad.engine.parallel.regions import counts_regions, forks
 
-__all__ = ["mark_worksharing"]
+__all__ = ["loops_on_one_thread", "mark_worksharing"]
+
+_ALONE = "irgrad.one_thread"
+_WHY = (
+    ("critical", "it has a critical section"), ("ordered|doacross", "it has an ordered part"),
+    ("atomic|cmpxchg|fence", "it has atomic operations"), ("omp_task|taskloop", "it has tasks"),
+    ("@omp_", "it calls functions of omp.h"),
+)  # fmt: skip
+_ASKED = "threads of its region run one after the other: it depends on their number"
+_OUTSIDE = "its function is called outside of parallel regions as well, with what may be memory of one thread"
 
 _BLOCK = re.compile(r'^(?:"([^"\n]+)"|([-\w$.]+)):', re.M)
 _INIT = re.compile(r"@__kmpc_(?:for_static_init|dispatch_next)_\w+\(([^\n]*)\)")
@@ -49,14 +60,50 @@ def mark_worksharing(text: str) -> str:
     together = _together(bodies, counted=counts_regions(text))
     made = _Nodes(text)
 
-    asking = _asking(bodies)
     forked = {fork.region[1:].strip('"') for fork in forks(text)}
+    asking = _asking(bodies, forked)
     inside = forked | _inside(bodies, forked)
     regions = forked if not _OF_THREADS.search(text) else set[str]()
+    reached = _users_of(bodies, forked)
     for name, body in bodies.items():
-        if name in inside and name not in asking and _INIT.search(body):
-            text = text.replace(body, _marked(body, together, made, region=name in regions), 1)
+        if not _INIT.search(body):
+            continue
+        if name in inside and name not in asking:
+            text = text.replace(body, _marked(body, bodies, together, made, region=name in regions), 1)
+        elif name in reached:
+            text = text.replace(body, made.alone(body, _INIT.finditer(body), _ASKED if name in asking else _OUTSIDE), 1)
     return made.written(text)
+
+
+def loops_on_one_thread(text: str) -> list[str]:
+    """The worksharing loops of a module that were not marked: rows as `f.c:3:1: it has a critical section`."""
+    rows = re.findall(rf"^ [^\n]*@\w+\([^\n]*?(?:!dbg (!\d+))?, !{re.escape(_ALONE)} (!\d+)", text, re.M)
+    found: dict[str, None] = {}
+    for place, node in dict.fromkeys(rows):
+        why = re.search(rf'^{node} = !\{{!"([^"\n]*)"\}}', text, re.M)
+        found[f"{_place(text, place) or 'a loop'}: {why[1] if why else '?'}"] = None
+    return list(found)
+
+
+def _place(text: str, node: str) -> str:
+    """`file:line:column` of a location."""
+    word = r"(?:distinct )?!DILocation\(line: (\d+), column: (\d+), scope: (!\d+)"
+    row = node and re.search(rf"^{node} = {word}", text, re.M)
+    if not row:
+        return ""
+    scope = row[3]
+    for _ in range(20):
+        inner = re.search(rf"^{scope} = (?:distinct )?!DI(\w+)\(([^\n]*)", text, re.M)
+        if inner is None:
+            break
+        if inner[1] == "File":
+            name = re.search(r'filename: "([^"]*)"', inner[2])
+            return f"{name[1] if name else '?'}:{row[1]}:{row[2]}"
+        outer = re.search(r"\bfile: (!\d+)", inner[2]) or re.search(r"\bscope: (!\d+)", inner[2])
+        if outer is None:
+            break
+        scope = outer[1]
+    return f"?:{row[1]}:{row[2]}"
 
 
 def _together(bodies: dict[str, str], *, counted: bool) -> set[str]:
@@ -72,11 +119,12 @@ def _together(bodies: dict[str, str], *, counted: bool) -> set[str]:
     return found
 
 
-def _asking(bodies: dict[str, str]) -> set[str]:
-    """Functions that may know which thread they are: they ask, are told by who asks, or by what they use."""
+def _asking(bodies: dict[str, str], regions: set[str]) -> set[str]:
+    """Functions that may know which thread they are: they ask, are told by who asks, or by what they use. Regions tell
+    those who have them run nothing."""
     uses = {name: _references(body) for name, body in bodies.items()}
     found = {name for name, body in bodies.items() if _ASKS.search(body)}
-    while more := {name for name, used in uses.items() if used & found} - found:
+    while more := {name for name, used in uses.items() if (used - regions) & found} - found:
         found |= more
     while more := {name for used in map(uses.get, found) for name in used or () if name in bodies} - found:
         found |= more
@@ -93,6 +141,16 @@ def _inside(bodies: dict[str, str], regions: set[str]) -> set[str]:
     found = {name for name in bodies if users[name]} - regions
     while out := {name for name in found if not users[name] <= found | regions}:
         found -= out
+    return found
+
+
+def _users_of(bodies: dict[str, str], regions: set[str]) -> set[str]:
+    """Regions and what they use."""
+    found, work = regions & bodies.keys(), [*regions]
+    while work:
+        more = (_references(bodies.get(work.pop(), "")) & bodies.keys()) - found
+        found |= more
+        work += more
     return found
 
 
@@ -132,6 +190,17 @@ class _Nodes:
             self.words[name] = self._next(f'!{{!"{name}"}}')
         return self.words[name]
 
+    def alone(self, body: str, inits: Iterable[re.Match[str]], why: str) -> str:
+        """A function's body in which calls that set the bounds of loops say why one thread runs these."""
+        if why not in self.words:
+            self.words[why] = self._next(f'!{{!"{why}"}}')
+        for init in inits:
+            end = body.index("\n", body.index(init[0]))
+            row = body[body.rindex("\n", 0, end) + 1 : end]
+            if f"!{_ALONE}" not in row:
+                body = body.replace(row, f"{row}, !{_ALONE} {self.words[why]}")
+        return body
+
     def written(self, text: str) -> str:
         """The text with all nodes."""
         for name, words in self.marked.items():
@@ -139,31 +208,52 @@ class _Nodes:
         return text + "\n".join([*self.rows, ""])
 
 
-def _marked(body: str, together: set[str], made: _Nodes, *, region: bool) -> str:
+def _marked(body: str, bodies: dict[str, str], together: set[str], made: _Nodes, *, region: bool) -> str:
     """A function's body with its worksharing loops marked. region: it is that of a parallel region."""
     bounds = {pointer for row in _INIT.findall(body) if (pointer := _upper_bound(row))}
     blocks = _blocks(body)
     names = list(blocks)
-    heads = {name for name, block in blocks.items() if any(f"load {kind}, ptr {bound}," in block
-             for bound in bounds for kind in ("i32", "i64"))}  # fmt: skip
+    heads = {name: bound for name, block in blocks.items() for bound in bounds
+             if any(f"load {kind}, ptr {bound}," in block for kind in ("i32", "i64"))}  # fmt: skip
     latches: dict[str, bool] = {}
+    marked: set[str] = set()
+    alone: dict[str, str] = {}
     for number, (name, block) in enumerate(blocks.items()):
         back = _BACK.search(block)
         head = (back[1] or back[2]) if back is not None else ""
         if head in heads and names.index(head) <= number:
             between = names[names.index(head) : number + 1]
-            inner = [other for other in latches if other in between]
-            if not inner and not _waits("".join(blocks[other] for other in between), together):
-                outside = "".join(block for other, block in blocks.items() if other not in between)
-                inside = "".join(blocks[other] for other in between)
-                latches[name] = region and not _has_memory(body, outside, inside)
+            if any(other in latches for other in between):
+                continue
+            inside = "".join(blocks[other] for other in between)
+            if _waits(inside, together):
+                alone.setdefault(heads[head], _because(inside, bodies, together))
+                continue
+            outside = "".join(block for other, block in blocks.items() if other not in between)
+            latches[name] = region and not _has_memory(body, outside, inside)
+            marked.add(heads[head])
     for name, shared in latches.items():
         own = blocks[name]
         back = _BACK.search(own)
         assert back is not None
         row = back[0].removesuffix(back[3]) + made.of(back[3], shared=shared)
         body = body.replace(own, own.replace(back[0], row))
+    for init in _INIT.finditer(body):
+        bound = _upper_bound(init[1])
+        if bound not in marked:
+            body = made.alone(body, [init], alone.get(bound, "its form is not known"))
     return body
+
+
+def _because(loop: str, bodies: dict[str, str], together: set[str]) -> str:
+    """What in a loop, or in what it calls, one thread has to run."""
+    text, seen = loop, set[str]()
+    while _TOGETHER.search(text) is None and (more := (_references(text) & together & bodies.keys()) - seen):
+        seen |= more
+        text = "".join(bodies[name] for name in sorted(more))
+    found = _TOGETHER.search(text)
+    said = (why for words, why in _WHY if found and re.search(words, found[0]))
+    return next(said, "its threads may wait for each other")
 
 
 def _has_memory(body: str, outside: str, inside: str) -> bool:

@@ -83,7 +83,8 @@ def share_loops(module: Module, fn: Function, *, promised: bool = False) -> Shar
         names = f"{fn.name}.turn.{number}", f"{fn.name}.turns.{number}"
         why = why or outline_loop(module, fn, loop, *names)
         if why:
-            others.append(f"{place}: {why}")
+            if not promised or is_worksharing(module, loop):
+                others.append(f"{place}: {why}")
             work = [*loop.children, *work]
             continue
         _chunked(module, fn, number, said)

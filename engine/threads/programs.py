@@ -114,8 +114,10 @@ def program_on_threads(text: str, names: Sequence[str]) -> str:
         inner |= more
         work += more
     module = read(tidy(program.only({*names, *inner}), names), roots=names)
-    shared = [row for name in names for row in share_loops(module, module.functions[name], promised=True).shared]
-    if not shared:
+    found = [share_loops(module, module.functions[name], promised=True) for name in names]
+    for row in dict.fromkeys(row for loops in found for row in loops.others):
+        warnings.warn(OneThread(f"a loop of the program runs on one thread: {row}"), stacklevel=2)
+    if not any(loops.shared for loops in found):
         return text
     made = with_teams(to_text(module), names[0], (), roots=names[1:], automatic=True)
     return program.with_functions(names, made.text)

@@ -198,10 +198,10 @@ class Library:
                           keep_on=device, checkpoint=said, bounded=tape_memory == "auto" and not said,
                           threads=team_size(threads))  # fmt: skip
         symbol, text = self._found(name)
-        if options.threads and "irgrad_omp_max_threads" in text:
+        if options.threads and ("irgrad_omp_max_threads" in text or "!irgrad.one_thread" in text):
             from irgrad.interop.loaders.openmp import with_threads
 
-            text = with_threads(text, options.threads)
+            text = with_threads(text, symbol, options.threads)
         if self.fails:
             from irgrad.interop.loaders.checked import checked_kernel
 

@@ -11,6 +11,7 @@ import warnings
 from functools import cache
 from pathlib import Path
 
+from irgrad.engine.ir.text.entities import restrict
 from irgrad.engine.parallel.numbered import MAX_THREADS
 from irgrad.interop.loaders.compiler import Options, compile_source
 from irgrad.interop.loaders.library_parts import declared, with_parts
@@ -32,7 +33,7 @@ _DEFINED = re.compile(r"^define [^@\n]*@([\w$.]+)\(|^@(irgrad_omp_\w+) = ", re.M
 
 
 class OneThread(RuntimeWarning):
-    """A region that depends on how many threads run it, and that one thread runs."""
+    """A region that depends on how many threads run it, or a loop that OpenMP gives to threads, and one thread runs."""
 
 
 def complete(text: str, *, program: bool = False) -> str:
@@ -50,6 +51,8 @@ def complete(text: str, *, program: bool = False) -> str:
     from irgrad.engine.parallel.regions import has_forks, on_one_thread
 
     text = mark_worksharing(text)
+    if program:
+        _tell(text)
     if has_forks(text):
         tell = program or any(name in wanted for name in _SAYS)
         numbered = with_numbers(text)
@@ -75,14 +78,24 @@ def complete(text: str, *, program: bool = False) -> str:
     return whole
 
 
-def with_threads(text: str, threads: int) -> str:
-    """The module of a kernel whose regions have so many threads where the source does not say how many.
+def _tell(text: str) -> None:
+    from irgrad.engine.grids.worksharing import loops_on_one_thread
+
+    for row in loops_on_one_thread(text):
+        warnings.warn(OneThread(f"a worksharing loop runs on one thread: {row}"), stacklevel=3)
+
+
+def with_threads(text: str, name: str, threads: int) -> str:
+    """The module of a kernel whose regions have so many threads where the source does not say how many. Warns of loops
+    of its function that OpenMP gives to threads, and that one thread runs.
 
     threads: -1 for as many as OMP_NUM_THREADS says or as there are cores, 0 for one
     """
     if threads < 0:
         said = os.environ.get("OMP_NUM_THREADS", "")
         threads = int(said) if said.isdecimal() and int(said) > 0 else len(os.sched_getaffinity(0))
+    if threads > 1:
+        _tell(restrict(text, [name]))
     return _THREADS.sub(rf"\1 = internal unnamed_addr \2 i32 {max(threads, 1)}", text)
 
 

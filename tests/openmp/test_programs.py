@@ -13,6 +13,7 @@ import pytest
 import irgrad as ig
 from irgrad.engine.kernel.shared_loops import OneThread
 from irgrad.interop.cli import main
+from irgrad.interop.loaders.openmp import OneThread as OneLoop
 
 HERE = Path(__file__).parent
 PROGRAMS = sorted(path for path in HERE.iterdir() if path.suffix in (".c", ".cpp"))
@@ -76,6 +77,7 @@ def test_kernels_on_threads(path: Path) -> None:
     plain = _results(lib.kernel("whole", SIGNATURE))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OneThread)  # of many constructs a team shares no loop
+        warnings.simplefilter("ignore", OneLoop)
         found = {threads: _results(lib.kernel("whole", SIGNATURE, threads=threads)) for threads in (1, 2, 4, 16)}
     for results in found.values():
         for one, other, alone in zip(results, found[1], plain, strict=True):

@@ -9,7 +9,7 @@ import pytest
 import irgrad
 from irgrad.engine.analyses.control.promises import worksharing_loops
 from irgrad.engine.grids.threads_of_loops import shared_loops
-from irgrad.engine.grids.worksharing import mark_worksharing
+from irgrad.engine.grids.worksharing import loops_on_one_thread, mark_worksharing
 from irgrad.engine.ir.text.reader import read
 from irgrad.engine.ir.verify import verify_module
 
@@ -164,3 +164,56 @@ def test_loops_of_functions_that_regions_call() -> None:
 def test_other_modules_stay_as_they_are() -> None:
     text = "define void @f() {\n  ret void\n}\n"
     assert mark_worksharing(text) is text
+
+
+LOOPS = """
+static void g(double *x) {
+#pragma omp atomic
+x[0] += 1;
+}
+static void h(double *x) {
+#pragma omp for
+for (int i = 0; i < 9; i++) x[i] += i;
+}
+void f(double *x, long n) {
+#pragma omp parallel for
+for (long i = 0; i < n; i++) g(x);
+#pragma omp parallel for
+for (long i = 0; i < n; i++) {
+#pragma omp critical
+x[0] += 1;
+}
+#pragma omp parallel for ordered
+for (long i = 0; i < n; i++) {
+#pragma omp ordered
+x[0] += 1;
+}
+#pragma omp parallel for
+for (long i = 0; i < n; i++) {
+#pragma omp task
+x[0] += 1;
+}
+#pragma omp parallel
+h(x);
+h(x);
+#pragma omp parallel
+{ int me = omp_get_thread_num();
+#pragma omp for
+for (long i = 0; i < n; i++) x[me] += 1; }
+#pragma omp parallel for
+for (long i = 0; i < n; i++) x[i] += 1;
+}
+"""
+
+
+def test_loops_on_one_thread() -> None:
+    lib = irgrad.load("#include <omp.h>" + LOOPS, flags=["-fopenmp"])
+    rows = dict(row.split(": ", 1) for row in loops_on_one_thread(lib.text))
+    assert {int(place.split(":")[1]): why.split(":")[0] for place, why in rows.items()} == {
+        11: "it has atomic operations", 13: "it has a critical section", 18: "it has an ordered part",
+        23: "it has tasks", 7: "its function is called outside of parallel regions as well, with what may be memory of "
+        "one thread", 33: "threads of its region run one after the other",
+    }  # fmt: skip
+    assert all(place.startswith("<string>:") for place in rows)
+    with pytest.warns(RuntimeWarning, match=r"a worksharing loop runs on one thread: <string>:13:1: it has a critical"):
+        lib.kernel("f", "void(inout f64[n] x, i64 n)", threads=2)

@@ -182,6 +182,28 @@ def test_iterations_that_do_little_keep_to_one_thread(tmp_path: Path, capfd: pyt
     assert "its iterations do too little for memory of their own" in capfd.readouterr().err
 
 
+def test_loops_of_the_program_that_stay_are_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    source = f"""{HEAD}
+    int main(void) {{
+      double x[99], s = 0, last = 0;
+      for (int i = 0; i < 99; i++) x[i] = i;
+      #pragma omp parallel for
+      for (int i = 0; i < 99; i++) {{
+        #pragma omp critical
+        s += x[i];
+      }}
+      #pragma omp parallel for lastprivate(last)
+      for (int i = 0; i < 99; i++) {{ last = x[i]; x[i] += 1; }}
+      printf("%g %g", s, last);
+    }}
+    """
+    assert _run(_built(tmp_path, source, "-fopenmp"), 4)[0] == "4851 98"
+    said = capfd.readouterr().err
+    assert "a worksharing loop runs on one thread: " in said
+    assert "it has a critical section" in said
+    assert "a loop of the program runs on one thread: " in said
+
+
 def test_programs_without_openmp_are_left_as_they_are() -> None:
     text = load("double f(double x) { return x * x; }").text
     assert not has_worksharing(text)
