@@ -10,7 +10,7 @@ is left out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from irgrad.engine.analyses.control.cache import get
@@ -23,7 +23,7 @@ from irgrad.engine.ir.opcodes import BITWISE
 from irgrad.engine.ir.rewrite import copied
 from irgrad.engine.ir.uses import uses_of
 
-__all__ = ["Part", "cut", "may_be_cut", "place_before"]
+__all__ = ["Part", "Version", "cut", "may_be_cut", "place_before"]
 
 
 @dataclass(slots=True)
@@ -39,6 +39,18 @@ class Part:
     once: bool = False
     runs: bool = False
     whole: bool = False
+
+
+@dataclass(slots=True)
+class Version:
+    """What a version of a loop may know.
+
+    values: what the question hangs on, from outside of the loop; write: writes the question at a place before the loop,
+    a truth value, and gives what values of the loop are known to be where it holds
+    """
+
+    values: list[Value]
+    write: Callable[[Builder], tuple[Value, dict[Value, Value]]]
 
 
 def may_be_cut(fn: Function, loop: Loop, loops: Loops, longest: int) -> bool:
@@ -110,7 +122,7 @@ class _Copy:
                 new.block = self.blocks[block]
                 new.block.instructions.append(new)
                 self.values[instr] = new
-        replaced = {**self.values, **part.known}
+        replaced = {**self.values, **{v: self.values.get(known, known) for v, known in part.known.items()}}
         for block in self.blocks.values():
             for instr in block.instructions:
                 instr.operands = [replaced.get(o, o) for o in instr.operands]

@@ -8,57 +8,40 @@ A matrix class says `data[i * cols + j]`, and a program that has three numbers i
 derivative of such loads adds to memory at that stride: two rows may be the same memory (`s` may be 0), so its
 iterations run one after the other. In the version they are independent, and vectors of rows are read and written.
 
-Done for outermost loops of a nest where all strides that are no constants are one number, and the distance of the
-outermost accesses of a row tells how many numbers a row has. Pointers that walk by the stride have no count of
+Such is a nest (`loop_versions.py` says which) where all strides that are no constants are one number, and the distance
+of the outermost accesses of a row tells how many numbers a row has. Pointers that walk by the stride have no count of
 iterations before, and have one in the version.
 """
 
 from __future__ import annotations
 
-from irgrad.engine.analyses.control.cache import get
-from irgrad.engine.analyses.control.loops import Loop, Loops
+from irgrad.engine.analyses.control.loops import Loop
 from irgrad.engine.analyses.evolution.affine import Affine, Scaled
 from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import ConstInt, Function, Instruction, Value
-from irgrad.engine.normalise.loop_parts import Part, cut, may_be_cut, place_before
+from irgrad.engine.ir.builder import Builder
+from irgrad.engine.ir.model import ConstInt, Instruction, Value
+from irgrad.engine.normalise.loop_parts import Version
 
-__all__ = ["version_strides"]
+__all__ = ["dense_rows"]
 
-_LONGEST = 200  # instructions of a nest
 _WIDEST = 8  # numbers in a row
 
 
-def version_strides(fn: Function) -> int:
-    """Give the nests of a function that have such strides a version without gaps. Returns how many have."""
-    done: set[object] = set()
-    count = 0
-    while (found := _next(fn, done)) is not None:
-        loop, stride, dense, same = found
-        done.add(loop.header)
-        at = place_before(fn, loop, [stride], divides=False)
-        no, yes = ConstInt(ty.I64, 0), ConstInt(ty.I64, 1)
-        assert isinstance(stride.type, ty.IntType)
-        fits = at.insert(Instruction("freeze", ty.I1, [at.icmp("eq", stride, ConstInt(stride.type, dense))]))
-        chosen = at.select(fits, yes, no)
-        known: dict[Value, Value] = {v: ConstInt(v.type, dense) for v in same if isinstance(v.type, ty.IntType)}
-        done.update(cut(fn, loop, [Part(no, chosen, known, whole=True), Part(chosen, yes, {}, whole=True)]))
-        count += 1
-    return count
-
-
-def _next(fn: Function, done: set[object]) -> tuple[Loop, Value, int, list[Value]] | None:
-    loops = get(Loops, fn)
-    tops = [loop for loop in loops.top if loop.children and loop.header not in done]
-    if not tops:
+def dense_rows(loop: Loop, forms: Induction) -> Version | None:
+    """The version of a nest for rows without gaps; None where it has no such rows."""
+    found = _row(loop, forms) if loop.children else None
+    if found is None:
         return None
-    forms = Induction(fn, loops=loops)
-    for loop in tops:
-        done.add(loop.header)
-        found = _row(loop, forms) if may_be_cut(fn, loop, loops, _LONGEST) else None
-        if found is not None:
-            return loop, *found, _same(loop, found[0], forms)
-    return None
+    stride, width = found
+    same = [v for v in _same(loop, stride, forms) if isinstance(v.type, ty.IntType)]
+
+    def write(at: Builder) -> tuple[Value, dict[Value, Value]]:
+        assert isinstance(stride.type, ty.IntType)
+        fits = at.icmp("eq", stride, ConstInt(stride.type, width))
+        return fits, {v: ConstInt(v.type, width) for v in same}
+
+    return Version([stride], write)
 
 
 def _same(loop: Loop, stride: Value, forms: Induction) -> list[Value]:

@@ -31,6 +31,7 @@ from irgrad.engine.normalise.equal_phis import merge_alike
 from irgrad.engine.normalise.exceptions.unwinding import lower_exceptions
 from irgrad.engine.normalise.extrema import address_extrema
 from irgrad.engine.normalise.library import expand_library
+from irgrad.engine.normalise.loop_versions import version_loops
 from irgrad.engine.normalise.pointer_distances import settle_distances
 from irgrad.engine.normalise.reducible import canonicalise, make_reducible
 from irgrad.engine.normalise.reinterpret.elements import separate_elements
@@ -40,7 +41,6 @@ from irgrad.engine.normalise.reinterpret.pieces import join_pieces
 from irgrad.engine.normalise.reinterpret.unions import move_unions
 from irgrad.engine.normalise.scratch import reuse_scratch
 from irgrad.engine.normalise.split_ranges import split_ranges
-from irgrad.engine.normalise.stride_versions import version_strides
 from irgrad.engine.normalise.unify_returns import unify_returns
 from irgrad.engine.normalise.workspace import cut_workspaces
 from irgrad.engine.runtime.approximations import link_approximations
@@ -106,7 +106,7 @@ NORMALISE = (
     function_pass("unify-returns", _alone(unify_returns)),
     function_pass("make-reducible", _alone(make_reducible)),
     function_pass("canonical-loops", _alone(canonicalise)),
-    function_pass("version-strides", _alone(version_strides)),
+    function_pass("version-loops", _alone(version_loops)),
     function_pass("split-ranges", _alone(split_ranges)),
     function_pass("settle-distances", _alone(settle_distances)),
     function_pass("cut-workspaces", _alone(cut_workspaces)),

@@ -9,7 +9,7 @@ from handwritten.made import module_of
 import irgrad
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.loops import Loops
-from irgrad.engine.normalise.stride_versions import version_strides
+from irgrad.engine.normalise.loop_versions import version_loops
 
 HEAD = "#include <math.h>\n"
 PAIRS = """
@@ -61,7 +61,7 @@ def test_derivatives_for_any_stride(source: str, kind: str) -> None:
 
 def _loops(source: str) -> tuple[int, int]:
     fn = module_of(source, "f").functions["f"]
-    return version_strides(fn), len(get(Loops, fn).top)
+    return version_loops(fn), len(get(Loops, fn).top)
 
 
 @pytest.mark.parametrize("kind", ["long", "int"])
