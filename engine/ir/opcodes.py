@@ -203,6 +203,8 @@ ACCESSES: Final = frozenset(row.name for row in _TABLE if row.address >= 0)
 """Access memory at an address that is one of the operands."""
 PARITY: Final = RESIZES | {"add", "sub", "xor", "mul"}
 """Their lowest bit follows from the lowest bits of what they take."""
+POLYNOMIAL: Final = frozenset(("add", "sub", "mul", "shl", "or"))
+"""Integers of which bounds follow from those of the operands (`or` of disjoint bits, `shl` by a constant)."""
 LANES_OUT: Final = frozenset(("extractelement", "shufflevector", "freeze"))
 """They hand bits of a vector on as they are."""
 COMPARED_OR_ROUNDED: Final = frozenset(("fcmp", "fptrunc", "fpext"))

@@ -17,12 +17,12 @@ from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Block, ConstInt, Instruction, Value
+from irgrad.engine.ir.opcodes import POLYNOMIAL
 from irgrad.engine.normalise.loop_parts import Version
 
 __all__ = ["whole_subscripts"]
 
 _MOST = 64  # operations behind the subscripts of a loop
-_COMPUTED = frozenset(("add", "sub", "mul", "shl", "or"))
 _TRUE = ConstInt(ty.I1, 1)
 
 Bounds = tuple[Value, Value]
@@ -212,7 +212,7 @@ def _operation(value: Instruction) -> tuple[str, tuple[Value, Value]]:
 
 def _plain(value: Instruction) -> bool:
     """Whether bounds of the result follow from those of the operands."""
-    if value.opcode in _COMPUTED:
+    if value.opcode in POLYNOMIAL:
         return (value.opcode != "or" or "disjoint" in value.flags) and (
             value.opcode != "shl" or (isinstance(value.operands[1], ConstInt) and 0 <= value.operands[1].value < 32))
     return value.opcode in ("zext", "freeze") or (value.opcode == "trunc" and "nuw" in value.flags)
@@ -220,7 +220,7 @@ def _plain(value: Instruction) -> bool:
 
 def _may_wrap(value: Value, loop: Loop) -> bool:
     inside = isinstance(value, Instruction) and loop.contains(value.block)
-    return inside and value.opcode in _COMPUTED and not {"nuw", "disjoint"} & set(value.flags)  # type: ignore[attr-defined]
+    return inside and value.opcode in POLYNOMIAL and not {"nuw", "disjoint"} & set(value.flags)  # type: ignore[attr-defined]
 
 
 def _counter_of(phi: Instruction, outer: Loop) -> _Counter | None:

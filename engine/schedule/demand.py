@@ -5,10 +5,10 @@
 
 The primal's author need not care, W lanes make it worth it. A loop may leave iterations out when all that they do is
 to fill their own element of memory that was allocated here, and whatever else reads that memory is a gather of which
-the indices are known beforehand: computed from arguments that nothing writes (`noalias readonly`), in a counted loop
-that is sure to run where its conditions, which are asked beforehand as well, hold. Anything else leaves the loop alone:
-a pointer to the array that goes elsewhere, another read of it, sums over iterations, a call with effects. Where there
-are as many gathers as iterations, or no memory for the marks, every iteration runs.
+the indices are known beforehand: computed from arguments that nothing writes (`noalias readonly`), once or in a counted
+loop, which is sure to run where its conditions, which are asked beforehand as well, hold. Anything else leaves the loop
+alone: a pointer to the array that goes elsewhere, another read of it, sums over iterations, a call with effects. Where
+there are as many gathers as iterations, or no memory for the marks, every iteration runs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from irgrad.engine.analyses.evolution.earlier import Earlier, Numbers
 from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.differentiate.primitives.rows import pure_call
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import Function, Instruction, Module, Value
+from irgrad.engine.ir.model import ConstInt, Function, Instruction, Module, Value
 from irgrad.engine.ir.uses import uses_of
 from irgrad.engine.schedule.marks import Marks
 
@@ -187,14 +187,18 @@ class _Demand:
         base, offset = self.induction.address(load.operands[0])
         assert load.block is not None
         inner = self.loops.of(load.block)
+        where = load.block if inner is None else inner.ancestors()[-1]
         indices = [s for s, c in offset.terms.items() if isinstance(s, Instruction) and c == size]
-        if base is not site or inner is None or len(indices) != 1:
+        if base is site and offset.is_const:  # the same element whenever it is read
+            first, last = offset.const // size, (offset.const + ty.store_size(load.type) - 1) // size
+            return earlier.numbers(where, ConstInt(ty.I64, 0), first - shift, 64) if first == last else None
+        if base is not site or len(indices) != 1:
             return None
         place = self._element(offset, indices[0], size, load)
         if place is None:
             return None
         bits = 64 if size & (size - 1) else 65 - size.bit_length()
-        return earlier.numbers(inner.ancestors()[-1], indices[0], place - shift, bits)
+        return earlier.numbers(where, indices[0], place - shift, bits)
 
     def _closed(self, loop: Loop) -> bool:
         """Whether no value of the loop is used behind it."""

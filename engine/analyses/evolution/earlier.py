@@ -22,13 +22,14 @@ PURE = SPECULATABLE & (having("subscript") | CHOICES | {"icmp"})
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """A number that each iteration of a loop computes: `symbol + shift`, modulo a power of two.
+    """A number that each iteration of a loop computes, or a place outside of loops: `symbol + shift`, modulo a power of
+    two.
 
-    conditions: branches that lead to the loop, outermost first, and which way; the loop runs where all go that way
+    conditions: branches that lead there, outermost first, and which way; it runs where all go that way
     count:      how often the loop then comes back to its beginning
     """
 
-    loop: Loop
+    loop: Loop | None
     symbol: Value
     shift: int
     bits: int
@@ -44,13 +45,16 @@ class Earlier:
         self.induction, self.after, self.here = induction, after, here
         self.dom = induction.loops.dom
 
-    def numbers(self, loop: Loop, symbol: Value, shift: int, bits: int) -> Numbers | None:
-        """The numbers of an outermost loop, None where they cannot be known here."""
-        conditions, trip = self._conditions(loop), self.induction.trip_count(loop)
+    def numbers(self, where: Loop | Block, symbol: Value, shift: int, bits: int) -> Numbers | None:
+        """The numbers of an outermost loop, or the one of a block outside of loops; None where they cannot be known
+        here."""
+        loop, block = (None, where) if isinstance(where, Block) else (where, where.header)
+        conditions = self._conditions(block)
+        trip = self.induction.trip_count(loop) if loop is not None else trips.TripCount(trips.const(0))
         if conditions is None or trip is None or not trip.certain or not self.known(trip.expr):
             return None
         found = Numbers(loop, symbol, shift, bits, conditions, trip.expr)
-        fine = all(self._computed(c, None) for c, _ in conditions) and self._computed(symbol, loop)
+        fine = all(self._computed(c, None) for c, _ in conditions) and self._computed(symbol, loop, block)
         return found if fine else None
 
     def known(self, expr: Expr) -> bool:
@@ -61,10 +65,9 @@ class Earlier:
             return False
         return all(self.known(e) for e in expr[1:] if isinstance(e, tuple))
 
-    def _conditions(self, loop: Loop) -> tuple[tuple[Value, bool], ...] | None:
-        """Under which the loop runs whenever this block does; None where that cannot be said."""
+    def _conditions(self, block: Block) -> tuple[tuple[Value, bool], ...] | None:
+        """Under which a block runs whenever this one does; None where that cannot be said."""
         found: list[tuple[Value, bool]] = []
-        block = loop.header
         while not (self.after.dominates(block, self.here) or self.dom.dominates(block, self.here)):
             above = self.dom.idom(block)
             if above is None:
@@ -78,8 +81,9 @@ class Earlier:
             block = above
         return tuple(reversed(found))
 
-    def _computed(self, value: Value, loop: Loop | None) -> bool:
-        """Whether a value can be computed here: one of a given iteration of the loop, or one from outside of loops."""
+    def _computed(self, value: Value, loop: Loop | None, runs: Block | None = None) -> bool:
+        """Whether a value can be computed here: one of a given iteration of the loop, or one from outside of loops.
+        runs: a block of which it is known whether it runs"""
         pending, seen = [value], set()
         while pending:
             item = pending.pop()
@@ -95,7 +99,7 @@ class Earlier:
                 parts = trips.from_form(form.at_start(loop)), trips.from_form(form.stride(loop))
                 if any(p is None or not self.known(p) for p in parts):
                     return False
-            elif item.opcode in PURE or (loop is not None and self._constant(item, loop)):
+            elif item.opcode in PURE or self._constant(item, loop, runs):
                 pending.extend(item.operands)
             else:
                 return False
@@ -106,15 +110,15 @@ class Earlier:
             return value.block is not None and self.dom.dominates(value.block, self.here)
         return isinstance(value, Constant | Argument)
 
-    def _constant(self, load: Instruction, loop: Loop) -> bool:
-        """Whether a load, which each iteration of the loop runs, reads what nothing writes."""
-        if load.opcode != "load" or load.volatile or load.ordering or loop.latch is None or load.block is None:
+    def _constant(self, load: Instruction, loop: Loop | None, runs: Block | None) -> bool:
+        """Whether a load, which each iteration of the loop runs, or whatever leads to the block, reads what nothing
+        writes."""
+        if load.opcode != "load" or load.volatile or load.ordering or load.block is None:
             return False
         base, _ = self.induction.address(load.operands[0])
         words = base.attrs.split() if isinstance(base, Argument) else ()
-        return "noalias" in words and "readonly" in words and loop.contains(load.block) and (
-            self.dom.dominates(load.block, loop.latch)
-        )  # fmt: skip
+        end = loop.latch if loop is not None and loop.contains(load.block) else runs
+        return "noalias" in words and "readonly" in words and end is not None and self.dom.dominates(load.block, end)
 
     # -- as code -------------------------------------------------------------------------------------------------------
 
