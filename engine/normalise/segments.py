@@ -33,7 +33,7 @@ from irgrad.engine.ir.rewrite import replace_uses
 from irgrad.engine.normalise.repeatable import Bytes, Memory, Repeatable, marks_lifetime
 from irgrad.rules.errors import Unsupported
 
-__all__ = ["ENDLESS", "EVERY", "Choice", "Segments", "outline_segments"]
+__all__ = ["ENDLESS", "EVERY", "Choice", "Segments", "outline_segments", "what_states_hold"]
 
 ENDLESS = 2**63 - 1
 """The number of iterations of a loop of which it is not known before it."""
@@ -118,6 +118,17 @@ def outline_segments(
     if missing:
         raise _no_loop(module, pointers, missing[0])
     return found, left
+
+
+def what_states_hold(
+    module: Module, pointers: Pointers, fn: Function, loop: Loop, bytes_of: Sequence[Bytes | None]
+) -> tuple[int, list[Memory]] | str:
+    """Of a loop that could run in segments, what a state of it holds: bytes of numbers and addresses that go from one
+    iteration to the next or leave the loop, and pieces of memory; of another, why it cannot. Nothing is changed."""
+    candidate = _Outlined(module, Repeatable(pointers, fn, loop, bytes_of), Choice())
+    if candidate.refusal:
+        return candidate.refusal
+    return ty.size_of(candidate.state()), candidate.again.saved
 
 
 def _callers_first(pointers: Pointers, root: Function) -> list[Function]:
@@ -234,13 +245,19 @@ class _Outlined:
 
     # -- the way out ---------------------------------------------------------------------------------------------------
 
+    def _leaving(self) -> list[Instruction]:
+        return [phi for block in self.loop.exits for phi in block.phis]
+
+    def state(self) -> ty.StructType:
+        """The type of what goes from one iteration to the next, or leaves the loop."""
+        return ty.struct((*(phi.type for phi in (*self.loop.header.phis, *self._leaving())), ty.I64, ty.I64))
+
     def move(self, number: int) -> Segments:
         """Move the loop into two functions, and call the first in its place."""
         fn, loop, before = self.fn, self.loop, self.loop.preheader
         assert before is not None
         place = next(iter(loop_places(self.module, loop)), "")
-        carried, leaving = loop.header.phis, [phi for block in loop.exits for phi in block.phis]
-        state = ty.struct((*(phi.type for phi in (*carried, *leaving)), ty.I64, ty.I64))
+        carried, leaving, state = loop.header.phis, self._leaving(), self.state()
         ends = len(carried) + len(leaving)
         outer, debug, count = self._outer(), _debug_of(before), self.again.count()
         ranges = Ranges(self.pointers)

@@ -128,6 +128,7 @@ class LoopFacts:
     kept, recalled: what is saved, reloaded and computed again of an iteration, inner loops left out
     kind:       "independent", "reduction", "scan", "time steps" or "sequential": what iterations hand to one another;
                 carries: the same with the lines that make it so, in words
+    choices:    of an outermost loop, what its reverse may keep: bytes and what runs again, a line each
     """
 
     function: str
@@ -143,6 +144,7 @@ class LoopFacts:
     recalled: tuple[RecalledValue, ...]
     kind: str = ""
     carries: str = ""
+    choices: tuple[str, ...] = ()
 
     @property
     def trips(self) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.evolution.dependence import Dependence
 from irgrad.engine.analyses.evolution.loop_classes import classify
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import Block, Instruction
+from irgrad.engine.ir.model import Block, Function, Instruction
+from irgrad.engine.report.choices import choices_of
 from irgrad.engine.report.counts import Counts
 from irgrad.engine.report.facts import FunctionFacts, KeptValue, LoopFacts, RecalledValue
 from irgrad.engine.report.formulas import Formula
@@ -69,6 +71,8 @@ class _Reader:
         kept, recalled = self._kept(None), self._recalled(None)
         split = 0 if self.root else self._record(None)
         loops = tuple(map(self._loop, self.loops))
+        rows = zip(loops, self.loops, strict=True)
+        loops = tuple(replace(made, choices=self._choices(loop, loops)) for made, loop in rows)
         own = tuple(words.place(i) for i in self.reverse.own_memory if i.is_call and self.planned.plan is not None)
         repeated = self.planned.plan is not None and not self.root and not self.reverse.split
         name, place = words.function(fn), words.defined(fn)
@@ -92,6 +96,19 @@ class _Reader:
             self.counts.iterations(loop), own + record, tuple(sizes) if sizes is not None else None, kept,
             self._recalled(loop), *self._class(loop),
         )  # fmt: skip
+
+    def _choices(self, loop: Loop, found: Sequence[LoopFacts]) -> tuple[str, ...]:
+        """What an outermost loop may keep that keeps anything."""
+        if loop.depth > 1 or self.planned.plan is None or self.words.kernel.options.device:
+            return ()
+        inside = [made for made, other in zip(found, self.loops, strict=True) if loop.contains(other.header)]
+        calls = any(i.is_call and isinstance(i.callee, Function) and i.callee in self.reverse.unit.abis
+                    for block in loop.blocks for i in block.instructions)  # fmt: skip
+        if not calls and not any(made.kept or made.bytes for made in inside):
+            return ()
+        known = None if any(made.sizes is None for made in inside) else [s for made in inside for s in made.sizes or ()]
+        return choices_of(self.reverse.unit, self.planned.fn, loop, self.words, self.words.loop_place(loop)[0], known,
+                          calls=calls)  # fmt: skip
 
     def _class(self, loop: Loop) -> tuple[str, str]:
         """What the iterations hand to one another: the class, and in words."""

@@ -126,6 +126,7 @@ def _functions(report: Report) -> Iterator[str]:
             if reverse:
                 yield f"{pad}  {_bytes(loop)}"
                 yield from (f"{pad}  {row}" for row in _rows(loop.kept, loop.recalled))
+                yield from (f"{pad}  choice      {row}" for row in loop.choices)
     if not report.loops:
         yield "  no loops"
     numbered = {str(atom): loop for loop in report.loops for atom in (f"i{loop.place.line}",)}
