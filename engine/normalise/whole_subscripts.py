@@ -17,7 +17,7 @@ from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Block, ConstInt, Instruction, Value
-from irgrad.engine.ir.opcodes import POLYNOMIAL
+from irgrad.engine.ir.opcodes import POLYNOMIAL, RESIZES
 from irgrad.engine.normalise.loop_parts import Version
 
 __all__ = ["whole_subscripts"]
@@ -142,7 +142,7 @@ class _Subscripts:
         return found
 
     def _computed(self, value: Instruction, at: Builder) -> Bounds:
-        if value.opcode in ("zext", "trunc", "freeze"):
+        if value.opcode in RESIZES or value.opcode == "freeze":
             return self._bounds(value.operands[0], at)
         op, (x, y) = _operation(value)
         (low, high), (least, most) = self._bounds(x, at), self._bounds(y, at)
@@ -168,7 +168,7 @@ class _Subscripts:
             self.wide[value] = value if value.type is ty.I64 else at.cast("zext", value, ty.I64)
             return self.wide[value]
         assert isinstance(value, Instruction) and value.block is not None
-        if value.opcode in ("zext", "trunc", "freeze"):
+        if value.opcode in RESIZES or value.opcode == "freeze":
             return self._wide(value.operands[0], at)
         if value.opcode == "phi":
             return self._wide_counter(value, at)
