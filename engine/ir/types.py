@@ -283,6 +283,15 @@ def align_of(t: Type) -> int:
             raise TypeError(f"`{t}` has no alignment")
 
 
+def last_bits(scalar: Type) -> int:
+    """The bits of a float that may be cut off or replaced with the number still meant: the last of its significand.
+
+    Half of a double, 12 of a single, as the splittings of C libraries do it, and a first member that an empty
+    `std::optional` clears. Fewer bits kept are an index into a table, a constant between its steps.
+    """
+    return {"double": 32, "float": 12}.get(str(scalar), 0)
+
+
 def store_size(t: Type) -> int:
     """Bytes that a store of this type writes."""
     match t:

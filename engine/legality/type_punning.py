@@ -115,14 +115,15 @@ def _loaded(value: Value) -> bool:
 
 
 def _cuts(operand: Value, scalar: ty.Type) -> bool:
-    """A constant mask that leaves neither whole floats nor all but the sign."""
+    """A constant mask that leaves neither whole floats nor all but the sign nor all but last bits."""
     if not isinstance(operand, ConstInt) or not isinstance(operand.type, ty.IntType):
         return False
     width = getattr(scalar, "bits", 64)
     bits = operand.value & ((1 << operand.type.bits) - 1)
     part = (1 << width) - 1
+    rest = part ^ ((1 << ty.last_bits(scalar)) - 1)
     for at in range(0, operand.type.bits, width):
         lane = bits >> at & part
-        if lane not in (0, part, 1 << (width - 1), part >> 1):
+        if lane not in (0, part, 1 << (width - 1), part >> 1) and lane & rest not in (0, rest):
             return True
     return False

@@ -346,7 +346,7 @@ def _masked(unit: Unit, b: Builder, instr: Instruction, amount: Value, before: V
     for at in range(0, bits, width):
         lane = (1 << min(width, bits - at)) - 1
         sign = (lane + 1) >> 1
-        part = number >> at & lane
+        part = _rounded(kinds, op, number >> at & lane, lane)
         known = (0, lane, lane ^ sign, sign) if op == "and" else (0, sign)
         if part not in known and kinds and _float_lane(unit, instr.operands[0], at // 8):
             raise refuse(unit, instr, "a mask takes bits of an active float apart")
@@ -371,6 +371,16 @@ def _masked(unit: Unit, b: Builder, instr: Instruction, amount: Value, before: V
     if turn:
         result = b.binary("xor", result, ConstInt(type_, turn))
     return result
+
+
+def _rounded(kinds: frozenset[Type], op: str, part: int, lane: int) -> int:
+    """A mask of one lane without the last bits of a significand: to cut them off, or to replace them, is to round,
+    and the tangent is that of the number that is meant (as with `reduce_precision` of XLA)."""
+    last = min((ty.last_bits(k) for k in kinds if (1 << 8 * ty.store_size(k)) - 1 == lane), default=0)
+    low = (1 << last) - 1
+    if op == "and":
+        return lane if part | low == lane else part
+    return 0 if part & ~low == 0 else part
 
 
 def taken_sign(unit: Unit, instr: Instruction) -> tuple[Value, Instruction] | None:

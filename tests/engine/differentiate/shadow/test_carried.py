@@ -74,6 +74,85 @@ def test_masks_of_the_sign(operation: str, mode: str) -> None:
             assert dx[0] == want
 
 
+ROUNDED = {
+    "the low word of a double": "U u = {a}; u.w &= 0xffffffff00000000ull; return u.d;",
+    "the low word through memory": "U u = {a}; u.h[0] = 0; return u.d;",
+    "its last byte is another's": "U u = {a}; u.w = (u.w & ~255ull) | (unsigned char)i; return u.d;",
+    "last bits set": "U u = {a}; u.w |= 7; return u.d;",
+    "last bits turned": "U u = {a}; u.w ^= 5; return u.d;",
+    "twelve bits of a single": "F u = {(float)a}; u.w &= 0xfffff000; return u.f;",
+}
+ROUNDING = """
+typedef union { double d; unsigned long w; unsigned h[2]; } U;
+typedef union { float f; unsigned w; } F;
+static double meant(double a, long i) { %s }
+double f(const double *x, long n) {
+    double s = 0;
+    for (long i = 0; i < n; i++) s += meant(x[i], i) * meant(x[i], i) * x[i];
+    return s;
+}"""
+
+
+@pytest.mark.parametrize("level", ["O0", None, "O2"])
+@pytest.mark.parametrize("name", ROUNDED)
+def test_last_bits_of_a_significand_are_rounding(name: str, level: str | None) -> None:
+    """The derivative is that of the number which is meant: 2 m x + m^2 where m is x to some digits."""
+    kernel = irgrad.load(ROUNDING % ROUNDED[name], opt=level).kernel("f", "f64(f64[n] x, i64 n)")
+    x = np.array([0.3, -1.7, 12.25, 1 / 3, -7e-3])
+    want = 3 * x**2
+    tolerance = 2e-3 if "single" in name else 1e-5
+    assert kernel(x) == pytest.approx(np.sum(x**3), rel=tolerance)
+    assert engine.grad(kernel)(x) == pytest.approx(want, rel=tolerance)
+    v = np.array([1.0, -2.0, 0.5, 3.0, 0.25])
+    same = 1e-6 if "single" in name else 1e-12
+    assert engine.jvp(kernel, (x,), (v,))[1] == pytest.approx(engine.grad(kernel)(x) @ v, rel=same)
+
+
+@pytest.mark.parametrize("mask", ["0xfff8000000000000ull", "0x7ff0000000000000ull", "0x000fffffffffffffull"])
+def test_bits_that_are_no_rounding_are_refused(mask: str) -> None:
+    """An index into a table, an exponent and a bare significand are no rounding."""
+    source = ROUNDING % f"U u = {{a}}; u.w &= {mask}; return u.d;"
+    kernel = irgrad.load(source).kernel("f", "f64(f64[n] x, i64 n)")
+    with pytest.raises(Unsupported, match="bits"):
+        engine.grad(kernel)(np.array([0.3, -1.7]))
+
+
+CLOSEST = """
+#include <cmath>
+#include <optional>
+struct Hit { double t, shade; int id; };
+static std::optional<Hit> hit(const double *p, double q) {
+    double d = p[0] * p[0] - q;
+    if (d < 0) return {};
+    double t = std::sqrt(d) - 0.3;
+    if (t < 1e-6) return {};
+    return Hit{t, p[1] * t, 1};
+}
+extern "C" double f(const double *x, long n) {
+    double s = 0;
+    for (int b = 0; b < 3; b++) {
+        std::optional<Hit> best;
+        for (long i = 0; i + 1 < n; i += 2)
+            if (auto h = hit(x + i, 0.1 * b))
+                if (!best || h->t < best->t) best = h;
+        if (!best) { s += 0.2; break; }
+        s += best->shade * best->t;
+    }
+    return s;
+}"""
+
+
+@pytest.mark.parametrize("level", ["O0", None, "O1", "O2"])
+def test_an_optional_in_a_loop(level: str | None) -> None:
+    """The byte that an empty optional clears meets what the iteration before left there."""
+    kernel = irgrad.load(CLOSEST, language="c++", opt=level).kernel("f", "f64(f64[n] x, i64 n)")
+    x, h = np.array([1.2, 0.4, -0.9, 1.5, 2.0, -0.3, 0.1, 7.0]), 1e-6
+    want = [(kernel(x + h * e) - kernel(x - h * e)) / (2 * h) for e in np.eye(8)]
+    got = engine.grad(kernel)(x)
+    assert got == pytest.approx(want, rel=1e-7, abs=1e-8)
+    assert engine.jvp(kernel, (x,), (np.arange(8.0),))[1] == pytest.approx(got @ np.arange(8.0), rel=1e-12)
+
+
 @pytest.mark.parametrize("mode", ["forward", "reverse"])
 @pytest.mark.parametrize("operation", ["or", "xor"])
 def test_the_sign_of_another_float(operation: str, mode: str) -> None:

@@ -153,7 +153,8 @@ HALVES = """  %b = bitcast double %x to <2 x i32>
   %r = fmul double %p, %y
   ret double %r
 """
-ODD = PAIR + "  %o = and <2 x i64> %i, <i64 -1, i64 -4096>\n" + DOWN
+ODD = PAIR + "  %o = and <2 x i64> %i, <i64 -1, i64 -281474976710656>\n" + DOWN
+"""Four bits of a significand are an index."""
 
 
 @pytest.mark.parametrize(("body", "words"), [
