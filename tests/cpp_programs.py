@@ -337,8 +337,52 @@ struct Meter { double *to; double at; Meter(double *to, double at) : to(to), at(
 F destructors(double x) { double sum = 0; { Meter a(&sum, x); Meter b(&sum, x * x); } return sum * x; }
 """
 
+_OWNERS = r"""
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+struct Body { double x[3]; double mass; bool fixed = false; };
+struct Force { virtual ~Force() {} virtual void apply(std::vector<Body> &, std::vector<double> &) const = 0; };
+struct Spring : Force {
+    int a, b; double k;
+    Spring(int a, int b, double k) : a(a), b(b), k(k) {}
+    void apply(std::vector<Body> &bodies, std::vector<double> &f) const override {
+        double d = bodies[b].x[0] - bodies[a].x[0];
+        f[a] += k * d; f[b] -= k * d;
+    }
+};
+struct World {
+    std::vector<Body> bodies;
+    std::vector<std::unique_ptr<Force>> forces;
+    std::map<std::string, double> named;
+    void step(double h) {
+        std::vector<double> f(bodies.size());
+        for (auto &q : forces) q->apply(bodies, f);
+        for (size_t i = 0; i < bodies.size(); i++)
+            if (!bodies[i].fixed) bodies[i].x[0] += h * f[i] / bodies[i].mass;
+    }
+};
+F vector_beside_an_empty_map(double x) {
+    World w;
+    for (int i = 0; i < 6; i++) w.bodies.push_back({{x * i, x + i, i * 0.5}, 1 + x * x, i == 0});
+    double e = 0;
+    for (auto &b : w.bodies) e += b.x[0] * b.mass + b.x[1];
+    return e;
+}
+F vectors_beside_a_map(double x) {
+    World w;
+    for (int i = 0; i < 5; i++) w.bodies.push_back({{x * i * i, 0, 0}, 1 + x * i, i == 0});
+    w.named["stiffness"] = x * x; w.named["length"] = std::exp(-x);
+    for (int i = 0; i < 4; i++) w.forces.push_back(std::make_unique<Spring>(i, i + 1, w.named["stiffness"] + i));
+    double e = 0;
+    for (int s = 0; s < 10; s++) { w.step(0.01); e += w.bodies.back().x[0] * w.named.at("length"); }
+    return e;
+}
+"""
 GROUPS: dict[str, str] = {
     "containers": _COMMON + _CONTAINERS, "algorithms": _COMMON + _ALGORITHMS, "objects": _COMMON + _OBJECTS,
+    "owners": _COMMON + _OWNERS,
 }  # fmt: skip
 PROGRAMS: list[tuple[str, str]] = [
     (group, name) for group, source in GROUPS.items() for name in re.findall(r"^F (\w+)\(double x\)", source, re.M)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from irgrad.engine.analyses.memory.value_ranges import Ranges
 
 _WHOLE = 1 << 40  # the period of a record that does not repeat
+_LEAST_PERIOD = 16
 _MAX_CELLS = 64
 REST = -1
 """The cell of all places that no load or store names: copies of the whole object may bring pointers there."""
@@ -115,13 +116,12 @@ def _initial_places(site: Value) -> set[Offsets]:
 
 
 def _cells(seen: set[Offsets], least: int) -> tuple[int, tuple[int, ...]] | None:
-    period = 0
-    for places in seen:
-        period = gcd(period, places.stride)
-    if any(p.below for p in seen) or (period and period < 16):
+    known = {p for p in seen if not p.below and not 0 < p.stride < _LEAST_PERIOD}  # others mean all cells
+    period = gcd(*(p.stride for p in known))
+    if 0 < period < _LEAST_PERIOD:
         return None
     period = period or _WHOLE
-    found = sorted({x % period for p in seen for x in p.expand()})
+    found = sorted({x % period for p in known for x in p.expand()})
     if not least <= len(found) <= _MAX_CELLS:
         return None
     gaps = [b - a for a, b in zip(found, [*found[1:], found[0] + period], strict=True)]

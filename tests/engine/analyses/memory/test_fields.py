@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
 from analysed import facts_of, facts_of_c, named
 
+import irgrad
+from irgrad import engine
 from irgrad.engine.analyses.activity.facts import Facts
 from irgrad.engine.analyses.memory.byte_kinds import INT
 from irgrad.engine.analyses.memory.objects import Object
@@ -132,3 +136,25 @@ def test_the_initial_value_of_a_struct_has_its_pointers_where_they_are() -> None
     numbers = [i for i in loads if i.type.is_ptr and "argument" in facts.pointers.names(facts.pointers.of(i))]
     assert len(numbers) == 1
     assert facts.pointers.names(facts.pointers.of(numbers[0])).count(",") == 0
+
+
+OWNER = """
+#include <map>
+#include <vector>
+struct Body { double x[3], mass; bool fixed; };
+struct World { std::vector<Body> bodies; std::map<int, double> named; };
+extern "C" double f(const double *x, long n) {
+    World w;
+    for (long i = 0; i < n; i++) w.bodies.push_back({{x[i], x[i] * x[i], 0}, 1 + x[i], i == 0});
+    double e = 0;
+    for (auto &b : w.bodies) e += b.x[1] * b.mass;
+    return e;
+}
+"""
+
+
+def test_an_object_that_points_to_itself_is_split_where_its_places_are_known() -> None:
+    """An empty map points to itself. So the first solution takes elements of the vector for nodes of it, anywhere."""
+    kernel = irgrad.load(OWNER, language="c++").kernel("f", "f64(f64[n] x, i64 n)")
+    x = np.array([0.5, -2.0, 3.0])
+    assert engine.grad(kernel)(x) == pytest.approx(2 * x + 3 * x**2, rel=1e-14)
