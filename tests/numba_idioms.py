@@ -8,7 +8,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numba
 import numpy as np
+from numba.experimental import jitclass
 
 RNG = np.random.default_rng(3)
 X, P = RNG.normal(size=6), RNG.uniform(0.5, 2, 6)
@@ -57,6 +59,55 @@ def list_pop_sort(x: Any) -> Any:
     made.sort()
     a = made.pop()
     return a * made[0]
+
+
+@jitclass([("k", numba.float64), ("x", numba.float64[:]), ("v", numba.float64[:])])
+class Oscillator:
+    def __init__(self, k: Any, x: Any, v: Any) -> None:
+        self.k = k
+        self.x = x.copy()
+        self.v = v.copy()
+
+    def step(self, h: Any) -> None:
+        for i in range(self.x.size):
+            self.v[i] -= h * self.k * self.x[i]
+        self.x += h * self.v
+
+
+def objects(x: Any) -> Any:
+    one, other = Oscillator(x[0], x[:2], x[1:3]), Oscillator(2.0, x[2:4], x[:2])
+    for _ in range(4):
+        one.step(0.1)
+        other.step(0.2)
+    return np.sum(one.v**2) * other.x[0] + one.k
+
+
+def svd(a: Any) -> Any:
+    u, s, vt = np.linalg.svd(a)
+    return s[0] * s[-1] + u[0, 0] * vt[0, 1]
+
+
+def svd_of_rows(a: Any) -> Any:
+    u, s, vt = np.linalg.svd(a[:3].copy())
+    return np.sum(s**3) + u[1, 0] * vt[0, 1] + np.sum((vt.T @ vt) ** 2)
+
+
+def svd_of_columns(a: Any) -> Any:
+    u, s, vt = np.linalg.svd(a[:, :2].copy(), full_matrices=False)
+    return s[0] * u[3, 1] * vt[1, 1]
+
+
+def pinv(a: Any, b: Any) -> Any:
+    return np.sum((np.linalg.pinv(a[:3].copy()) @ b[:3]) ** 2)
+
+
+def lstsq(a: Any, b: Any) -> Any:
+    x, residual, rank, s = np.linalg.lstsq(a[:, :2].copy(), b)
+    return np.sum(x**2) + residual[0] * rank + s[1]
+
+
+def norms(a: Any) -> Any:
+    return np.linalg.norm(a, 2) + np.linalg.cond(a) + np.linalg.norm(a, 1) + np.linalg.norm(a, np.inf)
 
 
 def solve(a: Any, b: Any) -> Any:
@@ -130,6 +181,7 @@ LISTS: list[tuple[Any, str, tuple[Any, ...]]] = [
     (list_of_tuples, V, (X,)),
     (list_of_arrays, V, (X,)),
     (list_pop_sort, V, (X,)),
+    (objects, V, (X,)),
 ]
 LINALG: list[tuple[Any, str, tuple[Any, ...]]] = [
     (
@@ -154,6 +206,12 @@ LINALG: list[tuple[Any, str, tuple[Any, ...]]] = [
     (cholesky, M, (A,)),
     (eigh, M, (A,)),
     (qr, M, (A,)),
+    (svd, M, (A,)),
+    (svd_of_rows, M, (A,)),
+    (svd_of_columns, M, (A,)),
+    (pinv, MB, (A, B)),
+    (lstsq, MB, (A, B)),
+    (norms, M, (A,)),
     (norm, "f64(f64[n] x)", (X,)),
     (norm_of_matrix, M, (A,)),
     (matpow, M, (A,)),

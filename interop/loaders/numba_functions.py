@@ -36,6 +36,7 @@ _OF_RUNTIME = re.compile(
 )  # fmt: skip
 _LISTS = re.compile(r"^declare [^\n]*@NRT_MemInfo_(?:new_varsize|varsize_)\w*\([^\n]*\n", re.M)
 _OF_PYTHON = re.compile(r"^define [^\n]*@(?:_ZN7cpython|cfunc\.)[^\n]*\{\n.*?^\}\n", re.M | re.S)
+_NRT = re.compile(r"@(NRT_\w+)\(")
 _CONTAINERS = re.compile(r"^declare [^\n]*@numba_(?:list|dict)_", re.M)
 _CALLS_PYTHON = re.compile(r"^  call [^\n]*@(?:PySys_FormatStdout|PyObject_Call\w*)\(", re.M)
 _ADDRESS = re.compile(r"\binttoptr \(i64 \d{5,}")
@@ -57,6 +58,10 @@ define internal noalias ptr @NRT_MemInfo_alloc_aligned(i64 %size, i32 %align) al
   ret ptr %info
 }
 define internal noalias ptr @NRT_MemInfo_alloc_safe_aligned(i64 %size, i32 %align) alwaysinline {
+  %info = call ptr @NRT_MemInfo_alloc(i64 %size)
+  ret ptr %info
+}
+define internal noalias ptr @NRT_MemInfo_alloc_dtor(i64 %size, ptr %destructor) alwaysinline {
   %info = call ptr @NRT_MemInfo_alloc(i64 %size)
   ret ptr %info
 }
@@ -154,6 +159,12 @@ def _kernel(function: Any, given: Signature, options: dict[str, Any], *, settled
         raise CompileError(f"`{_plain(function)}` calls Python while it runs",
                            because="it has a `print` or an `objmode` block, and kernels run without the interpreter",
                            fix="leave it out of the function, or under `if False:`, or return what it shows")
+    made = set(_NRT.findall(listed + _RUNTIME))
+    other = next((name for name in _NRT.findall(text) if name not in made), None)
+    if other is not None:
+        raise CompileError(f"`{_plain(function)}` calls a function of Numba's runtime that irgrad has none of",
+                           which=other, because="it has to do with memory that Numba manages",
+                           fix="arrays, lists and tuples")
     text = with_constant_texts(text) + listed + _RUNTIME + _allocation(text) + wrapper
     text = complete(text)
     messages = {_OTHER: "an exception of the Python function",

@@ -14,6 +14,7 @@ from pathlib import Path
 from irgrad.engine.codegen.cache import default_cache, fingerprint
 from irgrad.interop.loaders.compiler import Compilation, Options, cached_compilation, packed, run_compiler
 from irgrad.interop.loaders.rust_panics import demangled, report_panics
+from irgrad.interop.loaders.rust_std import one_thread
 from irgrad.rules.errors import CompileError, LoadError
 
 __all__ = ["compile_rust", "finished", "open_library", "own_memory", "plain_names"]
@@ -72,7 +73,7 @@ def compile_rust(path: Path, options: Options, tool: tuple[str, str], display: s
     words = [program, f"--crate-name={crate}", *_WORDS, *(["-Cno-prepopulate-passes"] if plain else []),
              *([f"-Copt-level={1 if unoptimised else _level(options.opt)}"] if options.opt else []),
              *(f"-L{folder}" for folder in options.include), *options.flags]  # fmt: skip
-    key = fingerprint("rust-ir-7", version, shown, str(path.resolve()), path.read_bytes(), *words)
+    key = fingerprint("rust-ir-12", version, shown, str(path.resolve()), path.read_bytes(), *words)
     store = default_cache()
     hit = cached_compilation(store.get("ir", key))
     if hit is not None:
@@ -104,7 +105,7 @@ def compile_rust(path: Path, options: Options, tool: tuple[str, str], display: s
 def finished(text: str, crate: str) -> str:
     """The module of a crate that nothing unwinds, with the names of the source, memory of C, panics as failures."""
     text = _RESUME.sub("  unreachable", _PERSONALITY.sub("", text))
-    return report_panics(own_memory(plain_names(text, crate)))
+    return report_panics(own_memory(one_thread(plain_names(text, crate))))
 
 
 def open_library(text: str, find: Callable[[], tuple[str, str]]) -> str:

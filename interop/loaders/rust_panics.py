@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import re
 
-__all__ = ["ALIGNED", "Panics", "demangled", "report_panics"]
+__all__ = ["ALIGNED", "HELD", "Panics", "demangled", "report_panics"]
 
 _LEGACY = re.compile(r"_ZN((?:\d+[\w.$]+)+)E")
 _HASH = re.compile(r"h[0-9a-f]{16}")
@@ -22,6 +22,8 @@ _PART, _LEGACY_PART = re.compile(r"(?:s[0-9a-zA-Z]*_)?(\d+)_?"), re.compile(r"(\
 
 ALIGNED = ("irgrad.panic.aligned", "memory with an alignment of more than 16 bytes")
 """What fails where `malloc` cannot take the place of Rust's allocator: the variable, and what it says."""
+HELD = ("irgrad.panic.held", "a lock is taken that is held already")
+"""What fails where a thread would wait for itself."""
 
 _NEVER = re.compile(r"^attributes (#\d+) = \{[^\n]*\bnoreturn\b", re.M)
 _DECLARED = re.compile(r'^declare [^@\n]*@("?)(_(?:R|ZN)[\w.$]+)\1\([^\n]*(#\d+)$', re.M)
@@ -96,7 +98,8 @@ def report_panics(text: str) -> str:
     """The module of rustc in which panics are calls of `irgrad.panic`."""
     groups = set(_NEVER.findall(text))
     never = {name: demangled(name) for _, name, group in _DECLARED.findall(text) if group in groups}
-    if not never and f"@{ALIGNED[0]}" not in text:
+    fixed = [row for row in (ALIGNED, HELD) if f"@{row[0]}" in text]
+    if not never and not fixed:
         return text
     strings = {name: _bytes(raw) for name, raw in _STRING.findall(text)}
     places = {row["name"]: _place(row["numbers"], strings.get(row["file"], b"")) for row in _PLACE.finditer(text)}
@@ -130,8 +133,8 @@ def report_panics(text: str) -> str:
     if loads:
         text = _PLACE.sub(numbered, text)
     text = _DECLARED.sub(lambda row: row[0] if row[2] not in never or text.count(f"@{row[2]}") > 1 else "", text)
-    if f"@{ALIGNED[0]}" in text:
-        panics.add(*ALIGNED)
+    for row in fixed:
+        panics.add(*row)
     return text + "\ndeclare void @irgrad.panic(ptr) noreturn nounwind cold\n" + panics.text()
 
 

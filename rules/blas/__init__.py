@@ -27,6 +27,7 @@ _FAMILIES = {
     "lapack.lu": "laswp getrf getrs getri gesv",
     "lapack.qr": "geqrf",
     "lapack.eigen": "syev",
+    "lapack.singular": "gesdd",
 }
 _HOMES = {routine: home for home, routines in _FAMILIES.items() for routine in routines.split()}
 

@@ -18,7 +18,7 @@ __all__ = ["Call", "Matrix", "Vector", "no", "xor"]
 
 # the values of C's enumerations, and the letters of Fortran, for "yes" and "no"
 _C = {"order": (101, 102), "trans": (112, 111), "uplo": (121, 122), "diag": (132, 131), "side": (141, 142)}
-_LETTER = {"trans": "NT", "uplo": "UL", "diag": "UN", "side": "LR", "jobz": "VN"}
+_LETTER = {"trans": "NT", "uplo": "UL", "diag": "UN", "side": "LR", "jobz": "VN", "job": "SN"}
 
 
 def no(a: Any) -> Any:
@@ -107,6 +107,8 @@ class Call:
             letter = _LETTER[kind][0]
             yes = (arg == ord(letter)) | (arg == ord(letter.lower()))
             yes = no(yes) if kind == "trans" else yes
+        if name == "job":
+            self.args["letter"] = arg
         if name == "order":
             self.row = yes
         else:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FLAGS", "ROUTINES", "Spelling", "spelled"]
 
-FLAGS = ("order", "trans", "transa", "transb", "uplo", "side", "diag", "jobz")
+FLAGS = ("order", "trans", "transa", "transb", "uplo", "side", "diag", "jobz", "job")
 """Parameters that are enumerations in C and letters in Fortran."""
 
 # One word per parameter: a flag, an integer, `=alpha` a number, `<x` memory that is read, `>x` written, `!x` both;
@@ -58,6 +58,7 @@ _LAPACK = {
     "trtrs": "uplo trans diag n nrhs <a lda !b ldb #>info",
     "trtri": "uplo diag n !a lda #>info",
     "syev": "jobz uplo n !a lda !w !work lwork #>info",
+    "gesdd": "job m n !a lda !s !u ldu !vt ldvt !work lwork #!iwork #>info",
     "laswp": "n !a lda k1 k2 #<ipiv incx",
 }
 ROUTINES: dict[str, str] = {**_BLAS, **_LAPACK}

@@ -1,0 +1,15 @@
+// What goes by the thread: locks, variables of threads, what is made once, hash seeds.
+use std::sync::*;
+pub fn rw(x: &[f64]) -> f64 { let m = Arc::new(RwLock::new(vec![0.0; 3])); for (i, v) in x.iter().enumerate() { m.write().unwrap()[i % 3] += v * v; } let r = m.read().unwrap(); r[0] * r[1] + r[2] }
+static TAB: OnceLock<Vec<f64>> = OnceLock::new();
+pub fn once(x: f64) -> f64 { let t = TAB.get_or_init(|| (0..5).map(|i| i as f64).collect()); t.iter().fold(0.0, |s, c| s * x + c) }
+static LAZY: LazyLock<Vec<f64>> = LazyLock::new(|| (0..5).map(|i| (i * i) as f64).collect());
+pub fn lazy(x: f64) -> f64 { LAZY.iter().fold(0.0, |s, c| s * x + c) }
+pub fn held(x: f64) -> f64 { let m = Mutex::new(x); let a = m.lock().unwrap(); let b = m.lock().unwrap(); *a * *b }
+thread_local! { static K: std::cell::Cell<f64> = const { std::cell::Cell::new(2.0) }; }
+pub fn tls(x: f64) -> f64 { K.with(|k| k.get()) * x * x }
+pub fn mutex(x: &[f64]) -> f64 { let m = Arc::new(Mutex::new(0.0)); for v in x { *m.lock().unwrap() += v * v; } let r = *m.lock().unwrap(); r * r }
+pub fn hashset(x: &[f64], keys: &[i32]) -> f64 {
+    let mut s = std::collections::HashSet::new();
+    keys.iter().zip(x).filter(|(k, _)| s.insert(**k)).map(|(_, v)| v * v).sum()
+}
