@@ -19,7 +19,7 @@ from irgrad.engine.enzyme.calls import PREFIX, DerivativeCall, find, parse
 from irgrad.engine.enzyme.dispatch import ADDRESS, addresses, dispatched, taken
 from irgrad.engine.enzyme.found_memory import with_memory
 from irgrad.engine.enzyme.interposable import interposable, refuse_interposable, replaceable
-from irgrad.engine.enzyme.leaving import Thrown, ends, may_leave, named, thrower_text
+from irgrad.engine.enzyme.leaving import Thrown, ends, may_leave, named, thrower_text, without_limits
 from irgrad.engine.enzyme.names import PLAIN, family, spelled_out
 from irgrad.engine.enzyme.plain import HIDDEN, lower_plain, one_more
 from irgrad.engine.enzyme.registered import Said, said_about
@@ -235,8 +235,8 @@ class _Program:
         if key not in self.known:
             name = f"irgrad.root.{self.count}"
             try:
-                made = _derivative(*outside, call, root_text(call, name), name, self.said, self.preopt, self.whole,
-                                   self.checkpoint, shared=shared)
+                made = _derivative(*outside, call, caller.name or "", root_text(call, name), name, self.said,
+                                   self.preopt, self.whole, self.checkpoint, shared=shared)
             except IRGradError as error:
                 raise _placed(error, call, name) from None
             self.reached.update(dict.fromkeys(made.reached))
@@ -291,9 +291,9 @@ def _outside(text: str) -> tuple[str, dict[str | None, bool], list[str]]:
 
 
 def _derivative(
-    outside: str, defined: Mapping[str | None, bool], held: list[str], call: DerivativeCall,
-    body: str, name: str, said: Said, preopt: bool,
-    whole: bool = True, checkpoint: tuple[tuple[str, Choice], ...] = (), *, shared: bool = False,
+    outside: str, defined: Mapping[str | None, bool], held: list[str], call: DerivativeCall, caller: str, body: str,
+    name: str, said: Said, preopt: bool, whole: bool = True, checkpoint: tuple[tuple[str, Choice], ...] = (),
+    *, shared: bool = False,
 ) -> _Made:
     """The derivative of one root; `defined`: the variables that the program defines, `held`: functions whose address it
     takes."""
@@ -311,10 +311,10 @@ def _derivative(
         return replace(made, thrown=thrown, number=number)
 
     def attempt(text: str) -> _Made:
-        if not may_leave(outside, text, call, whole=whole):
+        if not may_leave(outside, text, call, caller, whole=whole):
             return once(text, False)
         try:
-            return once(text, True)
+            return once(without_limits(text), True)
         except IRGradError as error:
             made = once(text, False)
             warnings.warn(ends(call, error, name), stacklevel=2)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from irgrad.engine.codegen.llvm import parse
-from irgrad.engine.enzyme.leaving import EndsProgram, may_leave, named, thrower_text
+from irgrad.engine.enzyme.leaving import EndsProgram, as_written, may_leave, named, thrower_text, without_limits
 from irgrad.engine.enzyme.lower import lower
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Argument, ConstZero, Function, GlobalVariable
@@ -30,14 +30,49 @@ def _call(mode: str) -> Any:
 @pytest.mark.parametrize(("program", "text", "mode", "expected"), [
     (CATCHES, THROWS, "reverse", True),
     (CATCHES, THROWS.replace("call", "invoke"), "forward", True),
-    (TERMINATES + CATCHES, THROWS, "reverse", True),
+    (TERMINATES + f"define void @f() {{\n{CATCHES}}}\n", THROWS, "reverse", True),
     (TERMINATES, THROWS, "reverse", False),  # noexcept: no handler of the program
     (CATCHES, "declare void @__cxa_throw(ptr, ptr, ptr)\n", "reverse", False),
     (CATCHES, THROWS, "augment", False),
     (CATCHES, THROWS, "sweep", False),
 ])  # fmt: skip
 def test_only_where_something_throws_and_something_catches(program: str, text: str, mode: str, expected: bool) -> None:
-    assert may_leave(program, text, _call(mode)) is expected
+    assert may_leave(program, text, _call(mode), "main") is expected
+
+
+LENGTH = "_ZNSt3__120__throw_length_errorB9nie220108EPKc"
+
+
+def _function(name: str, body: str) -> str:
+    return f"define void @{name}(ptr %e) {{\n{body}  ret void\n}}\n"
+
+
+@pytest.mark.parametrize(("catcher", "expected"), [
+    (_function("_ZNSt3__124__put_character_sequenceEv", CATCHES), False),
+    (_function("_ZNSt3__15asyncEv", CATCHES + "  call void @main(ptr %e)\n"), True),
+    (_function("_ZN4mine3runEv", CATCHES), True),  # perhaps called with a pointer to what calls the derivative
+])  # fmt: skip
+def test_a_handler_of_the_library_counts_where_it_reaches_the_call(catcher: str, expected: bool) -> None:
+    program = catcher + _function("main", "")
+    assert may_leave(program, _function("f", THROWS), _call("reverse"), "main") is expected
+
+
+def test_containers_without_bounds_end_the_program() -> None:
+    text = _function(LENGTH, THROWS) + _function("f", f"  call void @{LENGTH}(ptr %e)\n")
+    assert not may_leave(CATCHES, text, _call("reverse"), "main")
+    cut = without_limits(text + "declare void @__cxa_throw(ptr, ptr, ptr)\n@_ZTIi = external constant ptr\n")
+    assert "call void @_ZSt9terminatev()" in cut
+    assert "call void @__cxa_throw" not in cut
+    parse(cut)
+    assert without_limits(text + CATCHES) == text + CATCHES
+
+
+@pytest.mark.parametrize(("symbol", "name"), [
+    ("_ZL4lossPKdl", "loss"), ("_ZN2ns4lossEd", "ns::loss"), ("_ZNSt3__16vectorIdE4pushEv", "vector"), ("loss", "loss"),
+    ("_ZN12_GLOBAL__N_14lossEd", "loss"), ("_ZplRK1AS1_", "_ZplRK1AS1_"),
+])  # fmt: skip
+def test_names_are_shown_as_written(symbol: str, name: str) -> None:
+    assert as_written(symbol) == name
 
 
 def test_the_thrower_gives_the_runtime_its_header_back() -> None:
@@ -60,9 +95,9 @@ def test_types_are_known_by_their_symbols() -> None:
 
 
 def test_other_files_may_catch() -> None:
-    assert may_leave("", THROWS, _call("reverse"), whole=False)
-    assert not may_leave("", "", _call("reverse"), whole=False)
-    assert not may_leave("", THROWS, _call("sweep"), whole=False)
+    assert may_leave("", THROWS, _call("reverse"), "main", whole=False)
+    assert not may_leave("", "", _call("reverse"), "main", whole=False)
+    assert not may_leave("", THROWS, _call("sweep"), "main", whole=False)
 
 
 VARIADIC = """#include <cstdarg>
@@ -82,7 +117,7 @@ double slope(double x, int n) { return __enzyme_autodiff<double>((void *)f, x, n
 
 def test_an_exception_that_cannot_leave_is_told() -> None:
     text = load(VARIADIC, language="c++").text
-    told = r"<string>:12:.*an exception that leaves `_ZL1fdi` ends the program.*variable arguments"
+    told = r"<string>:12:.*an exception that leaves `f` ends the program.*variable arguments"
     with pytest.warns(EndsProgram, match=told):
         lower(text)
     with warnings.catch_warnings():
