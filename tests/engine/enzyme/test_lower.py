@@ -53,7 +53,7 @@ double f(double x) { return x < 1 ? x : __enzyme_autodiff((void *)f, x / 2); }
 def test_active_values_in_a_variable_are_refused_not_dropped() -> None:
     with pytest.raises(IRGradError) as caught:
         lower(load(HEAD + """
-struct { double value; double *place; } state;
+struct { double value; double *place; char name[16]; } state;
 __attribute__((noinline)) void touch(double *p) { state.value += *p; state.place = p; }
 double g(double x) { double y = x * x; touch(&y); return state.value * x; }
 double a(double x) { return __enzyme_autodiff((void *)g, x); }
