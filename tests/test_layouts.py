@@ -56,6 +56,16 @@ def test_derivatives(path: Path, level: str | None) -> None:
     np.testing.assert_allclose(engine.jvp(kernel, (X,), (V,))[1], found @ V, rtol=same, atol=1e-13)
 
 
+@pytest.mark.parametrize("level", ["O0", "O2"])
+@pytest.mark.parametrize("name", ["stack_beside_length.c", "words_reused.c", "header_then_arrays.c", "pool.c"])
+def test_without_the_types_of_the_source(name: str, level: str) -> None:
+    path = Path(__file__).with_name("layouts") / name
+    kernel = irgrad.load(path, opt=level, flags=["-fno-strict-aliasing"]).kernel("loss", "f64(f64[n] x, i64 n)")
+    want = [_differences(kernel, X, e) for e in np.eye(6)]
+    np.testing.assert_allclose(engine.grad(kernel)(X), want, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(engine.jacfwd(kernel)(X), want, rtol=1e-6, atol=1e-6)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("path", PROGRAMS, ids=[path.name for path in PROGRAMS])
 def test_second_derivatives(path: Path) -> None:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from irgrad.engine.analyses.memory.byte_kinds import INT, PTR, Layout
 from irgrad.engine.analyses.memory.carried_over import carried_over
 from irgrad.engine.analyses.memory.objects import FOUND, bits_of, found_group, has_pointer
-from irgrad.engine.analyses.types.memory_types import Pattern
+from irgrad.engine.analyses.types.records import Pattern
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import (

@@ -10,7 +10,8 @@ from irgrad.engine.analyses.memory.fields import Cells
 from irgrad.engine.analyses.memory.objects import Object
 from irgrad.engine.analyses.memory.points_to import Pointers
 from irgrad.engine.analyses.memory.value_ranges import Ranges
-from irgrad.engine.analyses.types.memory_types import MemoryTypes, Pattern
+from irgrad.engine.analyses.types.memory_types import MemoryTypes
+from irgrad.engine.analyses.types.records import Pattern
 from irgrad.engine.ir.locations import function_location, locate
 from irgrad.engine.ir.model import Function, Instruction, Module
 

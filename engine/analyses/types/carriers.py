@@ -14,7 +14,7 @@ from irgrad.engine.analyses.memory.points_to import Pointers
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import moved_lanes
 from irgrad.engine.ir.model import Argument, ConstInt, Function, Instruction, Value
-from irgrad.engine.ir.opcodes import CASTS, CHOICES, having, of_kind
+from irgrad.engine.ir.opcodes import BITWISE, CASTS, CHOICES, INT_BINARY, having, of_kind
 from irgrad.engine.ir.types import Type
 from irgrad.engine.ir.uses import Uses, uses_of
 
@@ -23,6 +23,7 @@ _PARTS = having("places_bytes")
 _VECTOR = of_kind("vector")
 
 
+_STEPS = (having("affine") & INT_BINARY) - BITWISE | CASTS
 _HANDS_ON = CHOICES | {"extractvalue", "insertvalue"}
 _MOST_PARTS = 64
 
@@ -63,6 +64,7 @@ class Carriers:
         self._layout: dict[Value, dict[int, Kind]] = {}
         self._floats: dict[Value, set[Type]] = {}
         self._integer: set[Value] = set()
+        self._subscripts: dict[Value, None] = {}
         self._said: dict[Value, set[tuple[int, Kind]]] = {}
         self._either: set[tuple[Value, int]] = set()
         self._parts: list[Instruction] = []
@@ -100,6 +102,23 @@ class Carriers:
     def used_as_integer(self, value: Value) -> bool:
         """Some arithmetic treats the value as a number."""
         return isinstance(value, ConstInt) or self.find(value) in self._integer
+
+    @cached_property
+    def _counts(self) -> set[Value]:
+        """The classes of subscripts, and of what they are computed of by adding and scaling."""
+        work, seen = list(self._subscripts), set(self._subscripts)
+        while work:
+            value = work.pop()
+            if isinstance(value, Instruction) and value.opcode in _STEPS | CHOICES:
+                fresh = [v for v in value.operands[value.opcode == "select":] if v.type.is_int and v not in seen]
+                seen.update(fresh)
+                work += fresh
+        return {self.find(value) for value in seen if _tracked(value)}
+
+    def counts(self, value: Value) -> bool:
+        """The value says where in memory something is: it is added up and scaled to be a subscript. The bits of a
+        float never are, unless they are cut or shifted first."""
+        return self.find(value) in self._counts
 
     def origins(self, value: Value) -> list[Value]:
         """Where an integer that is taken out of a struct may come from: all that is not only handed on. None for the
@@ -191,6 +210,7 @@ class Carriers:
             self._number(instr, *instr.operands)
         elif op == "getelementptr":
             self._number(*instr.operands[1:])
+            self._subscripts.update(dict.fromkeys(instr.operands[1:]))
         elif op == "ptrtoint":
             self.learn_if(instr, ((0, ty.PTR),))
         elif op == "inttoptr":

@@ -37,7 +37,7 @@ from irgrad.engine.analyses.types.carriers import Carriers
 from irgrad.engine.analyses.types.contents import Contents
 from irgrad.engine.analyses.types.copied_evidence import Copy
 from irgrad.engine.analyses.types.named_numbers import NamedNumbers
-from irgrad.engine.analyses.types.records import Records
+from irgrad.engine.analyses.types.records import Pattern, Records, shortest
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import ConstInt, GlobalVariable, Instruction, Value
 from irgrad.engine.ir.types import Type
@@ -46,30 +46,6 @@ FLOATS: dict[str, Type] = {str(t): t for t in (ty.HALF, ty.BFLOAT, ty.F32, ty.F6
 _MAX_PERIOD = 4096
 _MOST_TAGGED = 256
 _LISTED = 4096  # bytes of an access that is looked at place by place
-
-
-class Pattern:
-    """Memory of unknown length: `fields` ((offset, kind), ...) repeat every `period` bytes (0: nothing known)."""
-
-    __slots__ = ("fields", "period")
-
-    def __init__(self, period: int, fields: Layout) -> None:
-        self.period = period
-        self.fields = fields
-
-    def __repr__(self) -> str:
-        inner = ", ".join(f"{at}: {kind}" for at, kind in self.fields)
-        return f"[{inner}] every {self.period} bytes"
-
-    @property
-    def uniform(self) -> Kind | None:
-        """The single kind that fills the period without gaps, if there is one."""
-        kinds = {kind for _, kind in self.fields}
-        if len(kinds) != 1:
-            return None
-        (kind,) = kinds
-        full = isinstance(kind, Type) and len(self.fields) * kind_size(kind) == self.period
-        return kind if full or kind is INT else None
 
 
 class MemoryTypes:
@@ -105,8 +81,13 @@ class MemoryTypes:
         for copy in self._copies:
             if not self._floats_alone(copy.source):
                 self._filled |= pointers.of(copy.target)
+            self.numbers.unnamed(copy.target, copy.size)
         for instr, pointer, at, size in self._called_integers:
             self._integer(instr, pointer, at, size)
+        for value, pointer, _ in self.carriers.accesses:
+            size = ty.store_size(value.type)
+            if self.carriers.counts(value) and self._one_place(pointer) and not self._floats_seen(pointer, size):
+                self._see(pointer, 0, INT, size, ACCESS)
         self._solve()
 
     # -- what the others ask ------------------------------------------------------------------------------------------
@@ -313,6 +294,8 @@ class MemoryTypes:
             for one in (ty.F64, PTR):
                 self._see(pointer, 0, one, 8, ACCESS)
                 self.carriers.learn_if(value, ((0, one),))
+        if instr.opcode == "store" and named is None:
+            self.numbers.unnamed(pointer, ty.store_size(type_))
         for at, seen, size in leaves(type_):
             kind: Kind = seen
             if kind is INT:
@@ -339,10 +322,19 @@ class MemoryTypes:
         if self.numbers.moves(instr) and any(isinstance(kind, ty.FloatType) and length <= size
                                              for bit in places for _, kind, length, _ in self.record(bit).evidence):
             return
-        given = any(self._filled >> bit & 1 or self.numbers.given(bit, p.shift(at), size) for bit, p in places.items())
+        given = any(
+            (self._filled >> bit & 1 or self.numbers.given(bit, p.shift(at), size))
+            and self.numbers.believed(bit, p.shift(at), size)
+            for bit, p in places.items()
+        )
         if self._see(pointer, at, INT, size, ACCESS if given else USED, instr.align):
             for bit in places:
                 self._first.setdefault((bit, INT), instr)
+
+    def _floats_seen(self, pointer: Value, size: int) -> bool:
+        """Whether a float was seen at just the place of an access."""
+        return any(item[0].exact and isinstance(item[1], ty.FloatType) for bit, places in self._places(pointer).items()
+                   for _, item in self.record(bit).near(places, size))  # fmt: skip
 
     def _see(self, pointer: Value, at: int, kind: Kind, size: int, strength: int, align: int = 0) -> bool:
         key = (pointer, at, kind, size, strength, align)
@@ -483,14 +475,3 @@ class MemoryTypes:
                 end = max(end, off_end(where) + length)
         sizes = [self.pointers.objects[b].size for b in objects]
         return max([end, *(s for s in sizes if s is not None and s <= 65536)])
-
-
-def shortest(period: int, fields: Layout) -> Pattern:
-    """The same memory with the shortest period that gives it."""
-    for length in sorted({at for at, _ in fields[1 : 1 + 64]}):
-        first = tuple(f for f in fields if f[0] < length)
-        if length and period % length == 0 and len(first) * (period // length) == len(fields):
-            whole = tuple((at + k * length, kind) for k in range(period // length) for at, kind in first)
-            if whole == fields:
-                return Pattern(length, first)
-    return Pattern(period, fields)

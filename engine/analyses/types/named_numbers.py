@@ -4,7 +4,8 @@ A structure of arrays in one allocation has an array of integers somewhere among
 start depends on their length. The language says that what is stored as a float is not read as an `int`, and `!tbaa`
 says which accesses the source makes as one. A program that breaks the rule (the bits of floats as integers, in place)
 would lose a derivative without notice, so it is believed only of memory that is given integers which come from no
-memory: a constant, a counter, something computed.
+memory: a constant, a counter, something computed. And only where nothing that has no name in the source (`memcpy`, a
+union, bytes) is written by an index or at a length that is not known: that may be the bits of floats at another time.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from irgrad.engine.analyses.memory.byte_kinds import INT
-from irgrad.engine.analyses.memory.strided_sets import Offsets, touches
+from irgrad.engine.analyses.memory.strided_sets import NATURAL, Offsets, add, touches
 from irgrad.engine.analyses.memory.tbaa import Tbaa, type_tag
 from irgrad.engine.analyses.memory.value_ranges import Ranges
 from irgrad.engine.ir import types as ty
@@ -37,6 +38,7 @@ class NamedNumbers:
         self._ranges = ranges
         self._given: set[int] = set()
         self._stores: dict[int, list[tuple[Offsets, int, Value]]] = {}
+        self._unnamed: dict[int, set[tuple[Offsets, int]]] = {}
         self._moving: dict[Instruction, bool] = {}
         self._of: dict[Function, dict[Value, list[Instruction]]] = {}
 
@@ -48,13 +50,27 @@ class NamedNumbers:
         if self._named(store) and not _from_memory(value):
             self._given.update(self._ranges.places(pointer))
 
+    def unnamed(self, pointer: Value, size: int | None) -> None:
+        """A write of so many bytes, or of an unknown number, that may be of any type."""
+        for bit, places in self._ranges.places(pointer).items():
+            if size is None:
+                self._unnamed.setdefault(bit, set()).add((add(places, NATURAL), 1))
+            elif not places.exact:
+                self._unnamed.setdefault(bit, set()).add((places, size))
+
+    def believed(self, bit: int, places: Offsets, size: int) -> bool:
+        """Whether the names of the source say what is at these places: nothing without a name is written there."""
+        return not any(touches(places, where, 1 - length, size) for where, length in self._unnamed.get(bit, ()))
+
     def are(self, access: Instruction) -> bool:
         """The source calls what is loaded or stored an integer, all memory that it may be was given such, and it is not
         just moved: what copies words may copy those of floats."""
         if not self._given or not self._named(access) or self.moves(access):
             return False
         spots = self._ranges.places(access.operands[access.opcode == "store"])
-        return any(not places.exact for places in spots.values()) and all(bit in self._given for bit in spots)
+        return any(not places.exact for places in spots.values()) and all(
+            bit in self._given and bit not in self._unnamed for bit in spots
+        )
 
     def given(self, bit: int, places: Offsets, size: int) -> bool:
         """Whether an integer is ever stored at these places of an object that was not made of what the object holds,

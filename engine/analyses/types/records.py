@@ -9,11 +9,47 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from irgrad.engine.analyses.memory.byte_kinds import Evidence, Layout, Record, merge
+from irgrad.engine.analyses.memory.byte_kinds import INT, Evidence, Kind, Layout, Record, kind_size, merge
 from irgrad.engine.analyses.memory.spots import MOST, Spots
 from irgrad.engine.analyses.memory.strided_sets import Offsets
+from irgrad.engine.ir.types import Type
 
 _MOST_SETS = 96
+
+
+class Pattern:
+    """Memory of unknown length: `fields` ((offset, kind), ...) repeat every `period` bytes (0: nothing known)."""
+
+    __slots__ = ("fields", "period")
+
+    def __init__(self, period: int, fields: Layout) -> None:
+        self.period = period
+        self.fields = fields
+
+    def __repr__(self) -> str:
+        inner = ", ".join(f"{at}: {kind}" for at, kind in self.fields)
+        return f"[{inner}] every {self.period} bytes"
+
+    @property
+    def uniform(self) -> Kind | None:
+        """The single kind that fills the period without gaps, if there is one."""
+        kinds = {kind for _, kind in self.fields}
+        if len(kinds) != 1:
+            return None
+        (kind,) = kinds
+        full = isinstance(kind, Type) and len(self.fields) * kind_size(kind) == self.period
+        return kind if full or kind is INT else None
+
+
+def shortest(period: int, fields: Layout) -> Pattern:
+    """The same memory with the shortest period that gives it."""
+    for length in sorted({at for at, _ in fields[1 : 1 + 64]}):
+        first = tuple(f for f in fields if f[0] < length)
+        if length and period % length == 0 and len(first) * (period // length) == len(fields):
+            whole = tuple((at + k * length, kind) for k in range(period // length) for at, kind in first)
+            if whole == fields:
+                return Pattern(length, first)
+    return Pattern(period, fields)
 
 
 class Records:

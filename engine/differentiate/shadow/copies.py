@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.memory.byte_kinds import CONFLICT, INT, Kind, Layout
 from irgrad.engine.analyses.memory.objects import bits_of
-from irgrad.engine.analyses.types.memory_types import shortest
+from irgrad.engine.analyses.types.records import shortest
 from irgrad.engine.differentiate.layout.leaves import zero_of
 from irgrad.engine.differentiate.shared.refuse import refuse_uses
 from irgrad.engine.differentiate.shared.sweeps import AdjointSweep

@@ -18,7 +18,7 @@ from irgrad.engine.analyses.activity.activity import objects_of
 from irgrad.engine.analyses.memory.byte_kinds import CONFLICT, Layout
 from irgrad.engine.analyses.memory.carried_over import carried_over
 from irgrad.engine.analyses.memory.objects import FOUND, Object
-from irgrad.engine.analyses.types.memory_types import Pattern
+from irgrad.engine.analyses.types.records import Pattern
 from irgrad.engine.differentiate.layout import lanes, separate_shadows
 from irgrad.engine.differentiate.shadow.copies import layout_of_copy
 from irgrad.engine.differentiate.shared.refuse import refuse

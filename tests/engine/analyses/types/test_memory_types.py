@@ -263,29 +263,54 @@ BITS = """
 #include <stdint.h>
 #include <string.h>
 void bits(double *x, long *n, double *out) {
-  uint64_t w[8], h = 0;
+  uint64_t w[8], counts[8];
   for (long i = 0; i < *n; i++) {
     double d = x[i] * x[i];
     memcpy(&w[i], &d, 8);
+    counts[i] = i;
   }
-  w[6] = 3;
+  w[6] = counts[6] = 3;
+  w[6] ^= counts[5];
+  counts[6] ^= counts[5];
   w[1] ^= w[2];
   *out = 0;
   for (long i = 0; i < *n; i++) {
     double d;
     memcpy(&d, &w[i], 8);
-    *out += d * w[6];
+    *out += d * w[6] * counts[6];
   }
 }
 """
 
 
-def test_what_is_computed_with_is_an_integer_where_one_was_stored() -> None:
+def test_what_is_computed_with_is_an_integer_where_no_bytes_are_written() -> None:
     """Elsewhere it is the bits of the floats that an index without bounds may have put there."""
     facts = facts_of_c(BITS, "bits", {0, 2})
-    words = next(o for o in facts.pointers.objects if o.kind == "alloca" and o.size == 64)
+    words, counts = (o for o in facts.pointers.objects if o.kind == "alloca" and o.size == 64)
     kinds = dict(facts.types.record(words.index).layout(Offsets(0), 64))
-    assert kinds[8] is F64 and kinds[16] is F64 and kinds[48] is INT
+    assert all(kinds[at] is F64 for at in range(0, 64, 8))
+    assert dict(facts.types.record(counts.index).layout(Offsets(48), 8))[0] is INT
+
+
+STACK = """
+typedef struct { double items[16]; long top, seed; } stack;
+void push_and_pop(double *x, stack *s, double *out) {
+  s->top = 0;
+  s->items[s->top] = *x;
+  s->top += 1;
+  s->seed = 5;
+  *out = s->items[s->top - 1] + s->seed;
+}
+"""
+
+
+def test_subscripts_are_integers_whatever_an_index_may_reach() -> None:
+    """Without the types of the source: only what says where in memory something is certainly is no float there."""
+    flags = ("-fno-strict-aliasing", "-O0", "-Xclang", "-disable-O0-optnone")
+    facts = facts_of_c(STACK, "push_and_pop", {0, 1, 2}, *flags)
+    heap = facts.pointers.object_of[facts.root.args[1]]
+    kinds = dict(facts.types.record(heap.index).layout(Offsets(0), 144))
+    assert kinds[128] is INT and kinds[136] is F64
 
 
 QUEUE = """
