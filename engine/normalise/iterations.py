@@ -32,10 +32,10 @@ from irgrad.engine.ir.model import (
     Instruction,
     Module,
     Value,
-    const_float,
 )
 from irgrad.engine.ir.rewrite import replace_uses
 from irgrad.engine.ir.uses import Uses, uses_of
+from irgrad.engine.normalise.reductions import ADDITION, Reduction, reduction_of
 from irgrad.rules.effects import facts
 
 __all__ = [
@@ -102,11 +102,20 @@ def outline_iterations(module: Module, fn: Function) -> list[str]:
     return reasons
 
 
-def outline_loop(module: Module, fn: Function, loop: Loop, iteration: str, runner: str) -> str:
-    """Outline a loop that is known to be independent, into functions of these names; why it stays, "" where it went."""
-    outlined = _Outlined(module, fn, loop)
+def outline_loop(
+    module: Module, fn: Function, loop: Loop, iteration: str, runner: str, *,
+    reductions: list[Reduction] | None = None, any_order: bool = False,
+) -> str:  # fmt: skip
+    """Outline a loop that is known to be independent, into functions of these names; why it stays, "" where it went.
+
+    reductions: gets the operation of each value that iterations put something to, in the order of the results; without
+    it, these are sums. any_order: the source lets iterations run in any order
+    """
+    outlined = _Outlined(module, fn, loop, reductions is not None, any_order)
     if not outlined.refusal:
         outlined.move(iteration, runner)
+        if reductions is not None:
+            reductions += [s.how for s in outlined.sums]
     return outlined.refusal
 
 
@@ -117,11 +126,13 @@ def _place(module: Module, loop: Loop) -> str:
 
 @dataclass(slots=True)
 class _Sum:
-    """A float that every iteration adds to. phi: what it is so far; after: what it is after an iteration."""
+    """A value that every iteration adds to, or puts something to in another way. phi: what it is so far; after: what it
+    is after an iteration."""
 
     phi: Instruction
     start: Value
     after: Value
+    how: Reduction = ADDITION
 
 
 @dataclass(slots=True)
@@ -141,6 +152,8 @@ class _Outlined:
     module: Module
     fn: Function
     loop: Loop
+    reductions: bool = False
+    any_order: bool = False
     refusal: str = ""
     sums: list[_Sum] = field(default_factory=list)
     counters: list[_Counter] = field(default_factory=list)
@@ -173,6 +186,8 @@ class _Outlined:
                 self.counters.append(_Counter(phi, found[0], found[1], induction.form(phi).exact))
             elif phi.type in (ty.F32, ty.F64) and self._adds(phi, after):
                 self.sums.append(_Sum(phi, start, after))
+            elif self.reductions and (how := self._reduction(phi, after)) is not None:
+                self.sums.append(_Sum(phi, start, after, how))
             else:
                 return f"each iteration goes on with what the one before it left in `{phi.name or '?'}`"
         return ""
@@ -196,6 +211,11 @@ class _Outlined:
             return False
         outer = (o for i in self.fn.instructions() if not self.loop.contains(i.block) for o in i.operands)
         return after in seen and not any(o in seen and o is not after for o in outer)
+
+    def _reduction(self, phi: Instruction, after: Value) -> Reduction | None:
+        rows = (i for i in self.fn.instructions() if not self.loop.contains(i.block))
+        outside = [o for i in rows for o in i.operands]
+        return reduction_of(phi, after, uses_of(self.loop.blocks), outside, any_order=self.any_order)
 
     def _values(self) -> str:
         """What is used behind the loop are sums; memory that only an iteration uses is its own."""
@@ -292,7 +312,8 @@ class _Outlined:
         inner = [v for v in (*self._outer(), *_operands(self.private)) if v not in self.private]
         starts = [c.start for c in self.counters if not isinstance(c.start, Constant)]
         steps = [s for c in self.counters for s in c.step.terms if isinstance(s, Value)]
-        inner = list(dict.fromkeys([*inner, *starts, *steps]))
+        firsts = [s.start for s in self.sums if s.how.idempotent and not isinstance(s.start, Constant)]
+        inner = list(dict.fromkeys([*inner, *starts, *steps, *firsts]))
         count = Induction(self.fn).trip_count(loop)
         assert count is not None
         body = self._body(iteration, inner)
@@ -331,7 +352,8 @@ class _Outlined:
         for counter in self.counters:
             replaced[counter.phi] = _counted(at, counter, arguments[0], replaced)
         for sum_ in self.sums:
-            replaced[sum_.phi] = const_float(sum_.phi.type, -0.0)
+            first = replaced.get(sum_.start, sum_.start)
+            replaced[sum_.phi] = first if sum_.how.idempotent else sum_.how.neutral(sum_.phi.type)
         latch, header = loop.latch, loop.header
         assert latch is not None
         at.br(header)
@@ -365,7 +387,8 @@ class _Outlined:
         parts = [result] if len(kinds) == 1 else [at.extractvalue(result, n) for n in range(len(kinds))]
         sums: list[Value] = []
         if kinds:
-            sums = [at.binary("fadd", old, part, ()) for old, part in zip(so_far, parts, strict=True)]
+            rows = zip(self.sums, so_far, parts, strict=True)
+            sums = [s.how.put(at, old, part) for s, old, part in rows]
         more = at.add(number, ConstInt(ty.I64, 1), ("nuw", "nsw"))
         at.cond_br(at.icmp("eq", number, last), done, turn)
         for phi, value in zip([number, *so_far], [more, *sums], strict=True):

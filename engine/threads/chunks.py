@@ -8,6 +8,8 @@ there are fewer. A chunk is a function, and a loop is one that calls it for each
     f.loop.0:          for c in 0 .. min(last, 15):  sum += call @f.iteration.0(c, last, values from outside...)
     f.iteration.0:     for k in the chunk:  sum += an iteration
 
+Products, extremes, counts and the like are put together from those of the chunks (`normalise/reductions.py`).
+
 So a chunk has a derivative of its own, with a tape of its own, and a loop that runs chunks is known by the name of what
 it calls, whatever was made of it (`shared.py`). Iterations are independent where the source promises it
 (`control/promises.py`), or where no two of them touch the same memory (`evolution/dependence.py`).
@@ -31,9 +33,10 @@ from irgrad.engine.analyses.memory.points_to import Pointers
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.locations import locate
-from irgrad.engine.ir.model import Block, ConstInt, Function, Instruction, Module, Value, const_float
+from irgrad.engine.ir.model import Block, ConstInt, Function, Instruction, Module, Value
 from irgrad.engine.ir.rewrite import declare
 from irgrad.engine.normalise.iterations import ITERATION, LOOP, OWN_PLACES, READ_FIRST, outline_loop
+from irgrad.engine.normalise.reductions import ADDITION, Reduction
 from irgrad.engine.threads.ownership import made_of
 
 __all__ = ["CHUNKS", "SharedLoops", "never_unrolled", "share_loops", "with_chunks"]
@@ -41,7 +44,7 @@ __all__ = ["CHUNKS", "SharedLoops", "never_unrolled", "share_loops", "with_chunk
 CHUNKS = 16
 """The most chunks of a loop."""
 _COMPARED = 120
-_Body: TypeAlias = Callable[[Builder, Value], Value]
+_Body: TypeAlias = Callable[[Builder, Value], list[Value]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +84,15 @@ def share_loops(module: Module, fn: Function, *, promised: bool = False) -> Shar
         said: dict[Value, str] = {} if why else _said(dependence, loop, promised=is_worksharing(module, loop))
         number = len(shared)
         names = f"{fn.name}.turn.{number}", f"{fn.name}.turns.{number}"
-        why = why or outline_loop(module, fn, loop, *names)
+        hows: list[Reduction] = []
+        why = why or outline_loop(module, fn, loop, *names, reductions=hows,
+                                  any_order=is_worksharing(module, loop))  # fmt: skip
         if why:
             if not promised or is_worksharing(module, loop):
                 others.append(f"{place}: {why}")
             work = [*loop.children, *work]
             continue
-        _chunked(module, fn, number, said)
+        _chunked(module, fn, number, said, hows)
         shared.append(place)
         left = {id(loop.header) for loop in work}  # the analyses are those of the function before
         work = [other for other in get(Loops, fn).all if id(other.header) in left]
@@ -193,7 +198,9 @@ def _apart(dependence: Dependence, loop: Loop, rows: Sequence[Access], *, promis
 # -- the functions ----------------------------------------------------------------------------------------------------
 
 
-def _chunked(module: Module, fn: Function, number: int, said: Mapping[Value, str]) -> None:
+def _chunked(
+    module: Module, fn: Function, number: int, said: Mapping[Value, str], hows: Sequence[Reduction]
+) -> None:
     """The loop that calls iterations becomes one that calls chunks."""
     turn, turns = (module.functions.pop(f"{fn.name}.{word}.{number}") for word in ("turn", "turns"))
     count = len(turn.args)
@@ -205,8 +212,8 @@ def _chunked(module: Module, fn: Function, number: int, said: Mapping[Value, str
     turn.tail = "alwaysinline nounwind"
     module.functions[turn.name] = turn
     debug = next((i.metadata["dbg"] for b in turns.blocks for i in b.instructions if "dbg" in i.metadata), "")
-    _write_chunk(chunk, turn, kinds, debug)
-    _write_runner(module, runner, chunk, kinds, count, debug)
+    _write_chunk(chunk, turn, kinds, hows, debug)
+    _write_runner(module, runner, chunk, hows, count, debug)
     for call in [i for i in fn.instructions() if i.is_call and i.callee is turns]:
         call.operands = [runner if o is turns else o for o in call.operands]
         for argument, value in zip(chunk.args[1:], call.args, strict=False):
@@ -221,7 +228,9 @@ def _function(module: Module, name: str, ret: ty.Type, params: Sequence[ty.Type]
     return fn
 
 
-def _write_chunk(fn: Function, turn: Function, kinds: Sequence[ty.Type], debug: str) -> None:
+def _write_chunk(
+    fn: Function, turn: Function, kinds: Sequence[ty.Type], hows: Sequence[Reduction], debug: str
+) -> None:
     """Iterations of chunk c of n: n // 16 of them, and one more in the first n % 16 chunks."""
     entry = Block("entry")
     at = Builder(entry)
@@ -232,42 +241,73 @@ def _write_chunk(fn: Function, turn: Function, kinds: Sequence[ty.Type], debug: 
     longer = at.icmp("ult", c, more)
     first = at.add(at.mul(c, length, ("nuw", "nsw")), at.select(longer, c, more), ("nuw", "nsw"))
     end = at.sub(at.add(length, at.cast("zext", longer, ty.I64), ("nuw", "nsw")), ConstInt(ty.I64, 1), ("nsw",))
-    starts: list[Value] = [const_float(kind, -0.0) for kind in kinds]
-    _loop(fn, entry, end, starts, debug,
-          lambda b, k: b.call(turn, [b.add(first, k, ("nuw", "nsw")), *fn.args[2:]]))  # fmt: skip
+    starts = [how.neutral(kind) for kind, how in zip(kinds, hows, strict=True)]
+    turns, done, results = _loop(entry, end, list(zip(starts, hows, strict=True)), debug, lambda b, k: _parts(
+        b, b.call(turn, [b.add(first, k, ("nuw", "nsw")), *fn.args[2:]]), len(hows)))  # fmt: skip
+    _end(fn, [entry, turns, done], results)
 
 
 def _write_runner(
-    module: Module, fn: Function, chunk: Function, kinds: Sequence[ty.Type], count: int, debug: str
+    module: Module, fn: Function, chunk: Function, hows: Sequence[Reduction], count: int, debug: str
 ) -> None:
+    """Chunks, one after the other. What is no sum of theirs goes through memory, and is put together behind all chunks:
+    a chunk then needs nothing of the one before."""
     entry = Block("entry")
     at = Builder(entry)
     least = declare(module, "llvm.umin.i64", ty.I64, (ty.I64, ty.I64))
     end = at.call(least, [fn.args[0], ConstInt(ty.I64, CHUNKS - 1)])
-    _loop(fn, entry, end, fn.args[count:], debug, lambda b, c: b.call(chunk, [c, *fn.args[:count]]))
+    starts = fn.args[count:]
+    sums = [n for n, how in enumerate(hows) if how == ADDITION]
+    apart = [n for n, how in enumerate(hows) if how != ADDITION]
+    arrays = {n: at.alloca(ty.array(CHUNKS, starts[n].type)) for n in apart}
+
+    def run(b: Builder, c: Value) -> list[Value]:
+        parts = _parts(b, b.call(chunk, [c, *fn.args[:count]]), len(hows))
+        for n in apart:
+            b.store(parts[n], b.gep(starts[n].type, arrays[n], c))
+        return [parts[n] for n in sums]
+
+    turns, done, added = _loop(entry, end, [(starts[n], hows[n]) for n in sums], debug, run)
+    blocks, results = [entry, turns], dict(zip(sums, added, strict=True))
+    if apart:
+        together, last, made = _loop(done, end, [(starts[n], hows[n]) for n in apart], debug, lambda b, c: [
+            b.load(starts[n].type, b.gep(starts[n].type, arrays[n], c)) for n in apart])  # fmt: skip
+        blocks += [done, together]
+        results.update(zip(apart, made, strict=True))
+        done = last
+    _end(fn, [*blocks, done], [results[n] for n in range(len(hows))])
     never_unrolled(module, fn)
 
 
-def _loop(fn: Function, entry: Block, last: Value, starts: Sequence[Value], debug: str, body: _Body) -> None:
-    """A loop from 0 to `last` that adds up what its body returns."""
+def _parts(at: Builder, result: Value, count: int) -> list[Value]:
+    return [result] if count == 1 else [at.extractvalue(result, n) for n in range(count)]
+
+
+def _loop(
+    before: Block, last: Value, values: Sequence[tuple[Value, Reduction]], debug: str, body: _Body
+) -> tuple[Block, Block, list[Value]]:
+    """A loop from 0 to `last` that puts together what its body gives: it, the block behind it, the results there."""
     turn, done = Block("turn"), Block("done")
-    Builder(entry).br(turn)
+    Builder(before).br(turn)
     at = Builder(turn)
-    number = at.phi(ty.I64, [(ConstInt(ty.I64, 0), entry)])
-    so_far = [at.phi(start.type, [(start, entry)]) for start in starts]
+    number = at.phi(ty.I64, [(ConstInt(ty.I64, 0), before)])
+    so_far = [at.phi(start.type, [(start, before)]) for start, _ in values]
     at.metadata = {"dbg": debug} if debug else {}
-    result = body(at, number)
-    parts = [result] if len(starts) == 1 else [at.extractvalue(result, n) for n in range(len(starts))]
-    sums: list[Value] = [at.binary("fadd", old, part, ()) for old, part in zip(so_far, parts, strict=True)]
+    parts = body(at, number)
+    made = [how.put(at, old, part) for (_, how), old, part in zip(values, so_far, parts, strict=True)]
     more = at.add(number, ConstInt(ty.I64, 1), ("nuw", "nsw"))
     at.cond_br(at.icmp("eq", number, last), done, turn)
-    for phi, value in zip([number, *so_far], [more, *sums], strict=True):
-        assert isinstance(phi, Instruction)
+    for phi, value in zip([number, *so_far], [more, *made], strict=True):
         phi.operands.append(value)
         phi.blocks.append(turn)
     end = Builder(done)
-    given = [end.phi(value.type, [(value, turn)]) for value in sums]
-    end.ret(end.aggregate(fn.ftype.ret, given) if len(given) > 1 else given[0] if given else None)
-    fn.blocks = [entry, turn, done]
+    return turn, done, [end.phi(value.type, [(value, turn)]) for value in made]
+
+
+def _end(fn: Function, blocks: list[Block], results: list[Value]) -> None:
+    """The function of these blocks, which returns results."""
+    end = Builder(blocks[-1])
+    end.ret(end.aggregate(fn.ftype.ret, results) if len(results) > 1 else results[0] if results else None)
+    fn.blocks = blocks
     for block in fn.blocks:
         block.function = fn
