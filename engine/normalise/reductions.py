@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Block, Constant, ConstFloat, ConstInt, Function, Instruction, Value, const_float
+from irgrad.engine.ir.opcodes import having
 from irgrad.engine.ir.uses import Uses
 
 __all__ = ["ADDITION", "Reduction", "reduction_of"]
@@ -26,6 +27,7 @@ _LARGEST = ("llvm.maxnum", "llvm.maximum", "llvm.maximumnum", "llvm.smax", "llvm
 _SMALLEST = ("llvm.minnum", "llvm.minimum", "llvm.minimumnum", "llvm.smin", "llvm.umin")
 _PURE = tuple(f"llvm.{name}" for name in "sin cos tan fabs f exp log sqrt max min pow smax smin umax umin".split())
 """Beginnings of the names of intrinsics that only compute."""
+_WRITE = having("writes") | {"fence"}
 _GREATER = ("gt", "ge")
 
 
@@ -236,4 +238,4 @@ def _writes(instr: Instruction) -> bool:
     """Whether an instruction may write to memory, or do anything else but computing a value."""
     if instr.is_call:
         return instr.opcode != "call" or not (instr.callee_name or "").startswith(_PURE)
-    return instr.opcode in ("store", "fence", "cmpxchg", "atomicrmw") or bool(instr.volatile or instr.ordering)
+    return instr.opcode in _WRITE or bool(instr.volatile or instr.ordering)
