@@ -262,13 +262,10 @@ class _Copies:
             at.store(thread, place, 4)
             known.update(dict(zip(fn.args, [place, place, *copy.args[2:]], strict=True)))
         blocks = copied_blocks(fn.blocks, known)
-        variables = [i for i in blocks[0].instructions if i.opcode == "alloca"]
-        blocks[0].instructions = [i for i in blocks[0].instructions if i.opcode != "alloca"]
-        for variable in variables:
-            variable.block = start
-        start.instructions[:0] = variables
-        at.br(blocks[0])
-        copy.blocks = [start, *blocks]
+        for instr in start.instructions:
+            instr.block = blocks[0]
+        blocks[0].instructions[:0] = start.instructions
+        copy.blocks = blocks
         for block in copy.blocks:
             block.function = copy
         answers: dict[Value, Value] = {}
@@ -384,8 +381,8 @@ def _driver(module: Module, region: Function, found: Phases) -> Function:
     large: list[Value] = []
     frames: list[Value] = []
     for variable in found.variables:
-        elem = variable.elem or ty.I8
-        if ty.size_of(elem) >= _LARGE:
+        elem = _spaced(variable)
+        if ty.size_of(elem) >= _LARGE and variable.align <= 16:
             size = at.mul(count, ConstInt(ty.I64, ty.size_of(elem)))
             large.append(at.call(declare(module, "malloc", ty.PTR, (ty.I64,)), [size]))
             frames.append(large[-1])
@@ -416,6 +413,13 @@ def _driver(module: Module, region: Function, found: Phases) -> Function:
     return made
 
 
+def _spaced(variable: Instruction) -> ty.Type:
+    """The type of a variable, as long as its alignment asks: each thread's is aligned as the one of one thread was."""
+    kind = variable.elem or ty.I8
+    rest = -ty.size_of(kind) % max(variable.align, 1)
+    return ty.struct((kind, ty.array(rest, ty.I8))) if rest else kind
+
+
 def _turns(
     phase: Function, turn: Block, ended: Block, made: Function, frames: list[Value], found: Phases
 ) -> None:
@@ -424,7 +428,7 @@ def _turns(
     at = Builder(turn)
     thread = at.phi(ty.I32, [])
     where = at.to_i64(thread)
-    own = [at.gep(v.elem or ty.I8, frame, where) for v, frame in zip(found.variables, frames, strict=True)]
+    own = [at.gep(_spaced(v), frame, where) for v, frame in zip(found.variables, frames, strict=True)]
     said = at.call(phase, [thread, threads, *captured, *own])
     more = at.add(thread, ConstInt(ty.I32, 1))
     at.cond_br(at.icmp("slt", more, threads), turn, ended)
