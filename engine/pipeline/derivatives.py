@@ -26,6 +26,7 @@ from irgrad.engine.differentiate.with_tape import derive_with_tape
 from irgrad.engine.ir.model import Function, Module, Value
 from irgrad.engine.ir.text.outline import outline
 from irgrad.engine.legality.checks import CHECKS
+from irgrad.engine.legality.library_code import refuse_libraries
 from irgrad.engine.normalise.exceptions.unwinding import has_exceptions, lower_exceptions
 from irgrad.engine.normalise.reinterpret.retype import loosen, retype
 from irgrad.engine.normalise.segments import Choice, Segments, outline_segments
@@ -98,6 +99,7 @@ def checked(module: Module, request: Request, rules: Rulebook | None = None) -> 
 
 def examined(module: Module, request: Request, rules: Rulebook | None = None) -> Unit:
     """The module normalised and analysed."""
+    refuse_libraries(module)
     if rules is not None:
         module.rules = rules
         rules.hide()
