@@ -15,6 +15,7 @@ from pathlib import Path
 
 from irgrad.engine.codegen.cache import default_cache, fingerprint
 from irgrad.interop.loaders.compiler import Compilation, Options, cached_compilation, packed, run_compiler, wheel
+from irgrad.interop.loaders.zig_memory import by_malloc
 from irgrad.rules.errors import CompileError, LoadError
 
 __all__ = ["call_libm", "compile_zig", "exported", "imported", "swap_whole"]
@@ -67,7 +68,7 @@ def compile_zig(path: Path, options: Options, display: str | None = None) -> Com
     plain = options.opt is None or options.opt.lstrip("-") in ("O0", "0") or not options.passes
     words = [str(zig), *_WORDS, *(f"-I{folder}" for folder in options.include), *options.flags]
     identity = f"{zig.stat().st_size} {zig.stat().st_mtime_ns}"
-    key = fingerprint("zig-ir-4", identity, display or str(path.resolve()), path.read_bytes(), str(plain), *words)
+    key = fingerprint("zig-ir-7", identity, display or str(path.resolve()), path.read_bytes(), str(plain), *words)
     store = default_cache()
     hit = cached_compilation(store.get("ir", key))
     if hit is not None:
@@ -85,7 +86,8 @@ def compile_zig(path: Path, options: Options, display: str | None = None) -> Com
             raise CompileError(f"`{display or path}` does not compile",
                                because=f"zig says:\n{messages or f'exit status {done.returncode}'}",
                                fix="mend the source   or   pass include=[...], flags=[...] to load()")
-        text = exported(swap_whole(call_libm(read_bitcode(output))))
+        text = swap_whole(call_libm(read_bitcode(output)))
+        text = exported(by_malloc(text, _of_library(text, "/std/heap/")))
     text = _FILE.sub(lambda found: _shown(found, path.resolve(), display or str(path)), text)
     needs = tuple(sorted({str(row) for row in imported(path)}))
     result = Compilation(text, messages, needs, cached=False)
