@@ -194,7 +194,7 @@ _GROUPS: tuple[tuple[CallFacts, str], ...] = (
     (CallFacts("deallocator", pointer=0), "irgrad.kept.free"),
     (CallFacts("deallocator", pointer=1), "irgrad.kept.free_later"),
     (CallFacts("allocator", sizes=(4,)), "irgrad_found_beside"),
-    (CallFacts("allocator", sizes=(1,)), "irgrad_found_memory"),
+    (CallFacts("allocator", sizes=(1,)), "irgrad_found_memory irgrad_found_table"),
     (_SILENT, "irgrad.kept.clear irgrad_found_begin irgrad_found_bytes irgrad_found_index irgrad_found_before"),
     (_SILENT, "irgrad_found_shadow"),
     (CallFacts("inactive", writes=(0,), inactive=True), "irgrad.tape.at irgrad.tape.need"),

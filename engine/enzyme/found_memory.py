@@ -18,15 +18,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from irgrad.engine.analyses.memory.byte_kinds import INT, PTR, Layout
 from irgrad.engine.analyses.memory.carried_over import carried_over
-from irgrad.engine.analyses.memory.objects import FOUND, bits_of, found_group, has_pointer
+from irgrad.engine.analyses.memory.objects import FOUND, TABLE, bits_of, found_group, has_pointer
 from irgrad.engine.analyses.types.records import Pattern
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import (
+    Block,
     ConstData,
     ConstInt,
     ConstUndef,
@@ -52,9 +53,10 @@ __all__ = ["Made", "with_memory"]
 _MOST_POINTERS = 64  # of the variables of one function
 _ONCE = 1 << 40  # the period of what does not repeat: only the start of an allocation is a multiple of it
 _OTHER, _NOTHING = 0, -1
+_DEEPEST = 4  # analyses, each of which follows pointers one step further
 _TOGETHER = ("icmp", "sub")
-_Place = tuple[str, int]
-"""A variable, and where in it a pointer lies."""
+_Place = tuple[Any, ...]
+"""A variable, where in it a pointer lies, and where in each element of the memory behind that another one lies, ..."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +131,16 @@ def _groups(
     names = {var.name for var in kept if isinstance(var, GlobalVariable)}
     asked = [place for place in places if place[0] in names]
     groups = {place: Group(0, _NOTHING) for place in places if place[0] not in names}
-    if asked:
-        alone = {place: Group(number, _ONCE) for number, place in enumerate(asked)}
-        groups |= groups_of(analysed(groups | alone), asked)
-    return groups
+    found: dict[_Place, Group] = {}
+    for _ in range(_DEEPEST if asked else 0):
+        alone = {place: Group(number, found[place].period if place in found else _ONCE)
+                 for number, place in enumerate(asked)}  # fmt: skip
+        found, inner = groups_of(analysed(groups | alone), asked)
+        fresh = [place for place in inner if place not in found]
+        if not fresh or len(asked) + len(fresh) > _MOST_POINTERS:
+            break
+        asked += fresh
+    return groups | found
 
 
 def _own_variables(module: Module, defined: Mapping[str | None, bool]) -> list[GlobalVariable]:
@@ -193,32 +201,102 @@ def _pointers(type_: ty.Type, at: int = 0) -> list[int] | None:
 
 def find_memory(module: Module, root: Function, groups: Mapping[_Place, Group]) -> list[GlobalVariable]:
     """Let the root begin by asking for the memory behind some pointers of variables. Returns these."""
+    prologue = _Prologue(module, root, groups)
     variables: dict[str, GlobalVariable] = {}
-    b = Builder(root.blocks[0], at=sum(instr.opcode == "alloca" for instr in root.blocks[0].instructions[:1]))
-    ptr, i64 = ty.PTR, ty.I64
-    begin = declare(module, "irgrad_found_begin", i64, ())
-    size = declare(module, "irgrad_found_bytes", i64, (ptr, ptr))
-    find = declare(module, FOUND, ptr, (ptr, i64, i64, i64, ptr))
-    index = declare(module, "irgrad_found_index", i64, (ptr, ptr, i64, ptr))
-    call: Value = ConstInt(i64, 0)
-    if any(group.period != _NOTHING for group in groups.values()):
-        call = b.call(begin, [])
-    for (name, at), group in groups.items():
+    for place in groups:
+        name, at, *behind = place
         var = module.globals[name]
         assert isinstance(var, GlobalVariable)
         variables[name] = var
         var.init = ConstZero(var.value_type)
-        if group.period == _NOTHING:
-            continue
-        place = b.gep(ty.I8, var, at)
-        address = b.load(ptr, place)
-        said = _name(module, f"the pointer in `{name}`" + (f", {at} bytes from its start," if at else ""))
-        length = b.call(size, [address, said]) if group.period else ConstInt(i64, 0)
-        base = b.call(find, [address, length, call, ConstInt(i64, group.number), said])
-        period = ConstInt(i64, group.period or 1)
-        before = b.call(index, [address, base, period, said])
-        b.store(base if group.period == _ONCE else b.gep(ty.I8, base, b.mul(before, period)), place)
+        if groups[place].period != _NOTHING and not behind:
+            prologue.ask(place, prologue.b.gep(ty.I8, var, at))
+    prologue.end()
     return list(variables.values())
+
+
+class _Prologue:
+    """What the root begins with."""
+
+    def __init__(self, module: Module, root: Function, groups: Mapping[_Place, Group]) -> None:
+        ptr, i64 = ty.PTR, ty.I64
+        self.module, self.root, self.groups = module, root, groups
+        self.b = Builder(Block("found"))
+        self.blocks = [self.b.block]
+        self.size = declare(module, "irgrad_found_bytes", i64, (ptr, ptr))
+        self.find = [declare(module, name, ptr, (ptr, i64, i64, i64, ptr)) for name in (FOUND, TABLE)]
+        self.index = declare(module, "irgrad_found_index", i64, (ptr, ptr, i64, ptr))
+        self.call: Value = ConstInt(i64, 0)
+        if any(group.period != _NOTHING for group in groups.values()):
+            self.call = self.b.call(declare(module, "irgrad_found_begin", i64, ()), [])
+
+    def ask(self, place: _Place, slot: Value) -> None:
+        """Ask for the memory behind the pointer in `slot`, and behind the pointers there."""
+        group, inner = self.groups[place], [path for path in self.groups if path[:-1] == place]
+        address = self.b.load(ty.PTR, slot)
+        said = self._name(place) if len(place) == 2 else ConstZero(ty.PTR)
+        length = self.b.call(self.size, [address, said]) if group.period else ConstInt(ty.I64, 0)
+        number = ConstInt(ty.I64, group.number)
+        base = self.b.call(self.find[bool(inner)], [address, length, self.call, number, said])
+        period = ConstInt(ty.I64, group.period or 1)
+        before = self.b.call(self.index, [address, base, period, said])
+        once = group.period == _ONCE
+        self.b.store(base if once else self.b.gep(ty.I8, base, self.b.mul(before, period)), slot)
+        if inner:
+            self._behind(inner, base, self._count(base, length, group.period))
+
+    def _count(self, base: Value, length: Value, period: int) -> Value:
+        """How many elements a block has; one where nothing repeats."""
+        if period != _ONCE:
+            return self.b.binary("udiv", length, ConstInt(ty.I64, period))
+        some = self.b.icmp("ne", length, ConstInt(ty.I64, 0))
+        return self.b.cast("zext", some, ty.I64)
+
+    def _behind(self, inner: list[_Place], base: Value, count: Value) -> None:
+        """A loop over the elements of a block."""
+        period = ConstInt(ty.I64, self.groups[inner[0][:-1]].period)
+        before = self.b.block
+        head, body, end = (Block(f"found.{len(self.blocks) + i}") for i in range(3))
+        self.blocks += [head, body, end]
+        self.b.br(head)
+        i = Builder(head).phi(ty.I64, [(ConstInt(ty.I64, 0), before)])
+        at_head = Builder(head)
+        at_head.cond_br(at_head.icmp("ult", i, count), body, end)
+        self.b = Builder(body)
+        element = base if period.value == _ONCE else self.b.gep(ty.I8, base, self.b.mul(i, period))
+        for path in inner:
+            self.ask(path, self.b.gep(ty.I8, element, path[-1]))
+        more = self.b.add(i, ConstInt(ty.I64, 1), ("nuw",))
+        i.operands.append(more)
+        i.blocks.append(self.b.block)
+        self.b.br(head)
+        self.b = Builder(end)
+
+    def end(self) -> None:
+        """Go on with what the root did before."""
+        old = self.root.blocks[0]
+        if len(self.blocks) == 1:
+            place = Builder(old, at=0)
+            for instr in self.blocks[0].instructions:
+                place.insert(instr)
+            return
+        for instr in [instr for instr in old.instructions if instr.opcode == "alloca"]:
+            old.instructions.remove(instr)
+            self.blocks[0].instructions.insert(0, instr)
+            instr.block = self.blocks[0]
+        self.b.br(old)
+        for block in self.blocks:
+            block.function = self.root
+        self.root.blocks[:0] = self.blocks
+
+    def _name(self, place: _Place) -> GlobalVariable:
+        words = f"the pointer in `{place[0]}`" + (f", {place[1]} bytes from its start," if place[1] else "")
+        data = words.encode() + b"\0"
+        name = f"irgrad.found.{sum(key.startswith('irgrad.found.') for key in self.module.globals)}"
+        type_ = ty.array(len(data), ty.I8)
+        var = GlobalVariable(name, type_, ConstData(type_, data), True, "internal")
+        self.module.globals[name] = var
+        return var
 
 
 def found_before(module: Module) -> None:
@@ -231,7 +309,8 @@ def found_before(module: Module) -> None:
         users = uses_of(fn.blocks)
         starts: dict[Value, Value] = {}
         for block in fn.blocks:
-            for call in [instr for instr in block.instructions if instr.is_call and instr.callee_name == FOUND]:
+            calls = [instr for instr in block.instructions if instr.is_call]
+            for call in [instr for instr in calls if instr.callee_name in (FOUND, TABLE)]:
                 start = call.args[0]
                 period = next(user.args[2] for user in users[call] if user.callee_name == "irgrad_found_index")
                 if isinstance(period, ConstInt) and period.value != _ONCE:
@@ -244,23 +323,14 @@ def found_before(module: Module) -> None:
             replace_uses(fn, starts)
 
 
-def _name(module: Module, words: str) -> GlobalVariable:
-    data = words.encode() + b"\0"
-    name = f"irgrad.found.{sum(key.startswith('irgrad.found.') for key in module.globals)}"
-    type_ = ty.array(len(data), ty.I8)
-    var = GlobalVariable(name, type_, ConstData(type_, data), True, "internal")
-    module.globals[name] = var
-    return var
-
-
-def groups_of(facts: Facts, places: list[_Place]) -> dict[_Place, Group]:
-    """Which pointers belong together, of an analysis with a group for each."""
+def groups_of(facts: Facts, places: list[_Place]) -> tuple[dict[_Place, Group], list[_Place]]:
+    """Which pointers belong together, of an analysis with a group for each; the pointers in the memory behind."""
     numbers = {}
     for call in facts.pointers.root.instructions():
         group = found_group(call) if call.is_call else None
         if group is not None:
             numbers[facts.pointers.object_of[call].index] = group
-    union = {number: number for number in numbers.values()}
+    union = {number: number for number in range(len(places))}
 
     def top(number: int) -> int:
         while union[number] != number:
@@ -271,21 +341,39 @@ def groups_of(facts: Facts, places: list[_Place]) -> dict[_Place, Group]:
         first, *rest = (top(numbers[bit]) for bit in bits_of(masks))
         for other in rest:
             union[top(other)] = top(first)
-    kinds: dict[int, set[Layout]] = {}
-    periods: dict[int, int] = {}
+    layouts: list[set[tuple[int, Layout]]] = [set() for _ in places]
     for bit, number in numbers.items():
-        layout = facts.types.object_layout(facts.pointers.objects[bit])
+        obj = facts.pointers.objects[bit]
+        layout = facts.types.object_layout(obj)
         period, fields = (layout.period, layout.fields) if isinstance(layout, Pattern) else (_ONCE, layout)
-        if any(kind not in (INT, PTR) and not (isinstance(kind, ty.Type) and kind.is_int) for _, kind in fields):
-            kinds.setdefault(top(number), set()).add(fields)
-            periods[top(number)] = max(periods.get(top(number), 1), period)
-    same: dict[tuple[int, frozenset[Layout]], int] = {}
-    groups = {}
-    for number, place in enumerate(places):
-        own = top(number) if number in union else -1
-        key = periods.get(own, _OTHER), frozenset(kinds.get(own, ()))
-        groups[place] = Group(same.setdefault(key, number), key[0])
-    return groups
+        if any(kind is PTR for _, kind in fields) and facts.types.small_record(obj)[0]:
+            period, fields = _ONCE, facts.types.small_record(obj)[1]  # pointers to different things
+        if any(kind is not INT and not (isinstance(kind, ty.Type) and kind.is_int) for _, kind in fields):
+            layouts[number].add((period, fields))
+    numbered = {place: number for number, place in enumerate(places)}
+
+    def held(place: _Place) -> frozenset[tuple[int, Layout]]:
+        mine = top(numbered[place])
+        return frozenset(row for other in union if top(other) == mine for row in layouts[other])
+
+    def shape(place: _Place) -> Any:
+        """What the memory holds, and what pointers in it lead to."""
+        return held(place), tuple((path[-1], shape(path)) for path in places if path[:-1] == place)
+
+    groups: dict[_Place, Group] = {}
+    inner: list[_Place] = []
+    same: dict[Any, int] = {}
+    for depth in sorted(set(map(len, places))):
+        level = [(number, place) for number, place in enumerate(places) if len(place) == depth]
+        for number, place in level if depth > 2 else ():  # what one place in one memory leads to
+            above = groups[place[:-1]].number, place[-1]
+            union[top(number)] = top(same.setdefault(above, number))
+        for number, place in level:
+            own = held(place)
+            period = max((period for period, _ in own if period != _ONCE), default=_ONCE) if own else _OTHER
+            groups[place] = Group(same.setdefault(shape(place), number), period)
+            inner += [(*place, at) for at in sorted({at for _, fields in own for at, kind in fields if kind is PTR})]
+    return groups, inner
 
 
 def _together(facts: Facts, found: int) -> Iterator[int]:

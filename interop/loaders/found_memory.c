@@ -86,7 +86,7 @@ static byte *around(byte *p, u64 *bytes) {
 }
 
 static void fail(const char *name, const char *what) {
-  fprintf(stderr, "irgrad: %s %s\n", name, what);
+  fprintf(stderr, "irgrad: %s %s\n", name ? name : "a pointer in memory behind a variable", what);
   abort();
 }
 
@@ -97,17 +97,18 @@ u64 irgrad_found_begin(void) {
   return call;
 }
 
+// No name: a pointer in memory, where what was never written looks like one.
 u64 irgrad_found_bytes(byte *p, const char *name) {
   u64 bytes = 0;
   if (!p) return 0;
   irgrad_kept_hold();
   byte *base = around(p, &bytes);
   let();
-  if (base == (byte *)-1)
+  if (base == (byte *)-1 && name)
     fail(name, "is the address of memory that no allocation of this program returned, so that its derivatives have no "
                "place; allocate it with malloc, realloc or new in code that irgrad compiles with the derivative "
                "(-flto for several files)");
-  return base ? bytes : 0;
+  return base && base != (byte *)-1 ? bytes : 0;
 }
 
 // The start of the allocation; the address itself where it leads nowhere. No bytes: memory without active floats, which
@@ -128,6 +129,10 @@ byte *irgrad_found_memory(byte *p, u64 size, u64 call, u64 group, const char *na
     fail(name, "leads into memory that another variable has for values of another kind, so that it is not known which "
                "of its bytes have derivatives; allocate the two apart");
   return size && known ? base : p;
+}
+
+byte *irgrad_found_table(byte *p, u64 size, u64 call, u64 group, const char *name) {
+  return irgrad_found_memory(p, size, call, group, name);
 }
 
 // How many elements lie before an address.

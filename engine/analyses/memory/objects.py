@@ -31,8 +31,9 @@ OPEN = '"irgrad-open"'
 """Attribute of a root's argument whose memory a program goes on using: what pointers stored there lead to leaves the
 function, its shadow too."""
 
-FOUND = "irgrad_found_memory"
-"""(address, bytes, call, group, name) -> the allocation that a variable leads into when a program calls."""
+FOUND, TABLE = "irgrad_found_memory", "irgrad_found_table"
+"""(address, bytes, call, group, name) -> the allocation that a variable leads into when a program calls; the pointers
+in it may lead anywhere, or have been asked for too (a table)."""
 
 NUMBER = '"irgrad-number"'
 FLOAT = '"irgrad-float"'
@@ -261,7 +262,7 @@ def describes_types(var: GlobalVariable) -> bool:
 
 def found_group(call: Instruction) -> int | None:
     """Which memory of a program a call finds behind its variables; None for other calls."""
-    if call.callee_name != FOUND or not isinstance(call.args[3], ConstInt):
+    if call.callee_name not in (FOUND, TABLE) or not isinstance(call.args[3], ConstInt):
         return None
     return call.args[3].value
 

@@ -19,6 +19,7 @@ from irgrad.engine.analyses.memory.fields import MOST_PLACES, REST, Cells, resid
 from irgrad.engine.analyses.memory.inclusion import Inclusion
 from irgrad.engine.analyses.memory.objects import (
     COPIES,
+    FOUND,
     Object,
     alloca_size,
     bits_of,
@@ -313,15 +314,16 @@ class Pointers(Solution):
 
     def _allocated(self, call: Instruction, effect: Effect) -> Object:
         """The object of an allocation. What variables lead to when a program calls is one for those of a group, and
-        holds pointers that nobody knows."""
+        holds pointers that nobody knows, unless those have been asked for too."""
         group = found_group(call)
-        if group is not None and group in self._found:
-            self.object_of[call] = self._found[group]
-            return self._found[group]
-        made = self._object("heap", call, heap_size(call, effect), function_of(call))
+        made = self._found.get(group) if group is not None else None
+        if made is None:
+            made = self._object("heap", call, heap_size(call, effect), function_of(call))
         if group is not None:
-            self._found[group] = made
-            self._edge(self._unknown_node, self._content[made.index])
+            self.object_of[call] = self._found[group] = made
+        if call.callee_name == FOUND:
+            for node in self._into(made.index):
+                self._edge(self._unknown_node, node)
         return made
 
     # -- solving ------------------------------------------------------------------------------------------------------

@@ -177,14 +177,19 @@ class MemoryTypes:
 
     def object_layout(self, obj: Object) -> Pattern | Layout:
         """What a whole object holds: its fields when it is one small record, else the pattern that repeats."""
-        evidence = tuple(self.record(obj.index).evidence)
-        if all(not where.stride for where, *_ in evidence):
-            size = max([1, *(off_end(where) + length for where, _, length, _ in evidence)])
-            if size <= 256:
-                fields = self._records.layout({obj.index: Offsets(0)}, size)
-                repeated = shortest(size, fields)
-                return repeated if repeated.period < size else fields
+        size, fields = self.small_record(obj)
+        if size:
+            repeated = shortest(size, fields)
+            return repeated if repeated.period < size else fields
         return self._region({obj.index: Offsets(0)})
+
+    def small_record(self, obj: Object) -> tuple[int, Layout]:
+        """Bytes and fields of an object that is one small record; no bytes where it is not."""
+        evidence = tuple(self.record(obj.index).evidence)
+        size = max([1, *(off_end(where) + length for where, _, length, _ in evidence)])
+        if size > 256 or any(where.stride for where, *_ in evidence):
+            return 0, ()
+        return size, self._records.layout({obj.index: Offsets(0)}, size)
 
     def carries(self, value: Value) -> Kind | Layout | None:
         """What an integer (or a vector of them) carries: a float type, PTR, INT, a layout for packed values, None."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from irgrad.engine.analyses.activity.activity import objects_of
 from irgrad.engine.analyses.memory.byte_kinds import CONFLICT, Layout
 from irgrad.engine.analyses.memory.carried_over import carried_over
-from irgrad.engine.analyses.memory.objects import FOUND, Object
+from irgrad.engine.analyses.memory.objects import FOUND, TABLE, Object
 from irgrad.engine.analyses.types.records import Pattern
 from irgrad.engine.differentiate.layout import lanes, separate_shadows
 from irgrad.engine.differentiate.shadow.copies import layout_of_copy
@@ -96,7 +96,7 @@ def _made(sweep: PrimalCopy, instr: Instruction, args: list[Value], lane: int) -
     """A new block, or the one beside an allocation that was there before the call."""
     unit, b = sweep.unit, sweep.b
     own, number = sweep.value(instr), ConstInt(ty.I64, lane)
-    if instr.callee_name in (FOUND, BESIDE):
+    if instr.callee_name in (FOUND, TABLE, BESIDE):
         beside = unit.declare(BESIDE, TYPES[BESIDE], "nounwind")
         return b.call(beside, [_tag(unit, instr), args[0], args[1], own, args[2], args[3], number])
     made = b.call(unit.declare(NEW, TYPES[NEW], "nounwind", "noalias"), args)

@@ -46,7 +46,8 @@ def test_what_is_asked_for_is_part_of_the_function() -> None:
 
 
 @pytest.mark.parametrize(("before", "use"), [
-    ("static double **rows; static void begin(void) { rows = malloc(8); *rows = malloc(48); }", "rows[0][i]"),
+    ("static struct c { struct c *next; double v; } *w; static void begin(void) {}\n"
+     "static struct c *at(int i) { struct c *p = w; while (i--) p = p->next; return p; }", "at(i)->v"),
     ("static double kept[6], *w = kept; static void begin(void) {}", "w[i]"),
 ])  # fmt: skip
 def test_what_is_refused(before: str, use: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
