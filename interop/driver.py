@@ -192,7 +192,7 @@ def _compilation(command: Command, source: Source, more: Sequence[str] = ()) -> 
 
     from irgrad.interop.loaders.checked import ending
     from irgrad.interop.loaders.compiler import Options, compile_source
-    from irgrad.interop.loaders.languages import by_name
+    from irgrad.interop.loaders.languages import by_name, linked_names
     from irgrad.interop.loaders.loading import missing, special
 
     options = _options(command, source.language, more)
@@ -210,7 +210,7 @@ def _compilation(command: Command, source: Source, more: Sequence[str] = ()) -> 
     spoken = by_name(source.language)
     assert spoken is not None
     made = spoken.compile(path, Options(opt=command.opt, passes=False), None)
-    return replace(made, text=ending(made.text)) if spoken.fails else made
+    return replace(made, text=linked_names(ending(made.text))) if spoken.fails else made
 
 
 def _precompile(command: Command) -> None:

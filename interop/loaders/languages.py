@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from irgrad.engine.signature.prototype import quoted
 from irgrad.interop.loaders.compiler import NEWEST_LLVM, TYPES, Compilation, Options, Tool, compile_source
 
-__all__ = ["FLANG", "LANGUAGES", "RUSTC", "Language", "by_name", "by_suffix"]
+__all__ = ["FLANG", "LANGUAGES", "RUSTC", "Language", "by_name", "by_suffix", "linked_names"]
 
 RUSTC = Tool(
     "Rust", "IRGRAD_RUSTC", ("rustc",), "-vV", r"^LLVM version: (\d+)", "rustc", "install Rust (https://rustup.rs)",
@@ -19,6 +21,8 @@ FLANG = Tool(
     "apt install flang-22", "apt install flang-22",
 )  # fmt: skip
 
+_LINKAGE = re.compile(r'^(!\d+) = distinct !DISubprogram\([^\n]*?linkageName: "([^"]+)"', re.M)
+_SHOWN = re.compile(r'^define (?!internal|private)[^@\n]*@("?)([^"\n(]+)\1\([^\n]*!dbg (!\d+)', re.M)
 Compile = Callable[[Path, Options, "str | None"], Compilation]
 
 
@@ -76,6 +80,18 @@ def _fortran(path: Path, options: Options, display: str | None) -> Compilation:
     from irgrad.interop.loaders.fortran import compile_fortran
 
     return compile_fortran(path, options, FLANG.find(), display)
+
+
+def linked_names(text: str) -> str:
+    """The module in which functions have the names that compilers of their language give them, not those of the source:
+    objects of other compilers are linked with it."""
+    names = dict(_LINKAGE.findall(text))
+    for quote, shown, node in _SHOWN.findall(text):
+        name = names.get(node, shown)
+        if name != shown and not re.search(rf'^(?:define|declare) [^@\n]*@"?{re.escape(name)}"?\(', text, re.M):
+            end = "" if quote else r"(?![\w.$])"
+            text = re.sub(rf"@{quote}{re.escape(shown)}{quote}{end}", f"@{quoted(name)}".replace("\\", r"\\"), text)
+    return text
 
 
 def _text(path: Path, options: Options, display: str | None) -> Compilation:

@@ -73,7 +73,7 @@ def compile_rust(path: Path, options: Options, tool: tuple[str, str], display: s
     words = [program, f"--crate-name={crate}", *_WORDS, *(["-Cno-prepopulate-passes"] if plain else []),
              *([f"-Copt-level={1 if unoptimised else _level(options.opt)}"] if options.opt else []),
              *(f"-L{folder}" for folder in options.include), *options.flags]  # fmt: skip
-    key = fingerprint("rust-ir-12", version, shown, str(path.resolve()), path.read_bytes(), *words)
+    key = fingerprint("rust-ir-14", version, shown, str(path.resolve()), path.read_bytes(), *words)
     store = default_cache()
     hit = cached_compilation(store.get("ir", key))
     if hit is not None:

@@ -39,6 +39,16 @@ _BODIES = {
     "hashmap_random_keys": _SEED, "is_zero_slow_path": "  ret i1 true\n",
     "lock_contended": _FAILS, "read_contended": _FAILS, "write_contended": _FAILS,
     "wake": _NOTHING, "wake_writer_or_readers": _NOTHING,
+    "sqrt_approx": """  %odd = or i64 %0, 1
+  %zeros = call i64 @llvm.ctlz.i64(i64 %odd, i1 true)
+  %bits = sub i64 64, %zeros
+  %half = lshr i64 %bits, 1
+  %power = shl i64 1, %half
+  %rest = lshr i64 %0, %half
+  %twice = add i64 %power, %rest
+  %root = lshr i64 %twice, 1
+  ret i64 %root
+""",
 }  # fmt: skip
 """Functions of the library, by the ends of their paths; a lock that is held would be waited for without end."""
 _ONCE = """  %state = alloca {{ i32, i8 }}, align 4
@@ -68,14 +78,16 @@ def one_thread(text: str) -> str:
 
     def body(row: re.Match[str]) -> str:
         name = _LAST.search(row["symbol"])
-        if demangled(row["symbol"])[:1] != ["std"] or name is None or int(name[1]) != len(name[2]):
+        if demangled(row["symbol"])[:1] not in (["std"], ["core"]) or name is None or int(name[1]) != len(name[2]):
             return row[0]
         return f"define internal {row['head']}@{row['symbol']}({row['types']}) {{\n{_BODIES[name[2]]}}}\n"
 
     version = _VERSION.search(text)
     if version and (int(version[1]), int(version[2])) >= _COMPLETE_IS_ZERO:
         text = _CALLED_ONCE.sub(once, text)
-    return _DECLARED.sub(body, text)
+    made = _DECLARED.sub(body, text)
+    counts = "@llvm.ctlz.i64(" in made and not re.search(r"^declare [^\n]*@llvm\.ctlz\.i64\(", made, re.M)
+    return made + ("declare i64 @llvm.ctlz.i64(i64, i1 immarg)\n" if counts else "")
 
 
 def _plain(row: re.Match[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from toolchains import needs_rustc
+from toolchains import needs_flang, needs_rustc
 
 from irgrad.interop.cli import main
 
@@ -42,3 +42,15 @@ def test_rust_in_a_program_of_c(tmp_path: Path, capfd: pytest.CaptureFixture[str
     made = tmp_path / "slope.o"
     assert main(["cc", "-O2", "-c", str(source), "-o", str(made)]) == 0 and made.stat().st_size > 0
     assert main(["run", str(program), str(made)]) == 48
+
+
+@needs_flang
+@pytest.mark.long
+def test_fortran_in_a_program_of_c(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """C calls a procedure by the name that compilers of Fortran give it."""
+    source, program = tmp_path / "slope.f90", tmp_path / "main.c"
+    source.write_text("real(8) function cube(x)\n  real(8), intent(in) :: x\n  cube = x**3\nend function\n")
+    program.write_text("double __enzyme_autodiff(void *, ...);\ndouble cube_(const double *);\nextern int enzyme_dup;\n"
+                       "int main(void) { double x = 4, d = 0; __enzyme_autodiff((void *)cube_, enzyme_dup, &x, &d);\n"
+                       "return (int)d; }\n")  # fmt: skip
+    assert main(["run", str(program), str(source)]) == 48

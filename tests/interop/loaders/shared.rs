@@ -13,3 +13,16 @@ pub fn hashset(x: &[f64], keys: &[i32]) -> f64 {
     let mut s = std::collections::HashSet::new();
     keys.iter().zip(x).filter(|(k, _)| s.insert(**k)).map(|(_, v)| v * v).sum()
 }
+pub struct Leaf { p: f64, l: Option<Box<Leaf>>, r: Option<Box<Leaf>> }
+fn walk(t: &Option<Box<Leaf>>, d: f64) -> f64 {
+    match t { None => 0.0, Some(n) => n.p * n.p * d + walk(&n.l, d + 1.0) + walk(&n.r, d + 2.0) }
+}
+fn build(mut v: Vec<(f64, f64)>) -> Option<Box<Leaf>> {
+    if v.is_empty() { return None; }
+    v.sort_by(|a, b| a.0.partial_cmp(&b.0).unwrap());
+    let m = v.len() / 2;
+    let right = v.split_off(m + 1);
+    let p = v.pop().unwrap();
+    Some(Box::new(Leaf { p: p.0 * p.1, l: build(v), r: build(right) }))
+}
+pub fn sorted_tree(x: &[f64]) -> f64 { walk(&build(x.iter().map(|v| (*v, v * v)).collect()), 1.0) }
