@@ -10,6 +10,8 @@ as bounded.
 
 from __future__ import annotations
 
+from typing import Any
+
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.loops import Loops
 from irgrad.engine.ir import types as ty
@@ -36,8 +38,8 @@ def merge_alike(fn: Function) -> int:
                     continue
                 ahead = _ahead(phi, block)
                 if ahead is not None:
-                    one, behind = ahead
-                    replaced[phi] = _instead(phi, one, [behind, one.operands[1]], block)
+                    behind, step, flags = ahead
+                    replaced[phi] = _sum(phi, behind, step, flags, block)
                     break  # the other one is no longer behind a phi
                 address = _address(phi, block, loops)
                 if address is not None:
@@ -68,31 +70,39 @@ def _may_be_used(value: Value, block: Block, loops: Loops) -> bool:
     return value.block is not None and (loop is None or loop.contains(block))
 
 
-def _ahead(phi: Instruction, block: Block) -> tuple[Instruction, Instruction] | None:
-    """The addition of a constant that makes the phi of another one of the block, whichever way the block is entered."""
-    adds = [o for o in dict.fromkeys(phi.operands) if isinstance(o, Instruction)]
-    one = adds[0] if len(adds) == 1 else None
-    if one is None or one.opcode != "add" or not isinstance(one.operands[1], ConstInt) or not phi.type.is_int:
+def _ahead(phi: Instruction, block: Block) -> tuple[Instruction, int, tuple[str, ...]] | None:
+    """A phi of the block that is always as far behind, how far, and the flags of the addition that makes up for it."""
+    if not phi.type.is_int:
         return None
-    step, bits = one.operands[1].value, ty.size_of(phi.type) * 8
+    bits = ty.size_of(phi.type) * 8
     for behind in block.phis:
         if behind is phi or behind.type is not phi.type:
             continue
         before = dict(zip(behind.blocks, behind.operands, strict=True))
         rows = [(value, before[b]) for value, b in zip(phi.operands, phi.blocks, strict=True)]
-        if all(_more(value, other, one, step, bits) for value, other in rows):
-            return one, behind
+        steps = {_further(value, other, bits) for value, other in rows}
+        step = steps.pop()
+        if steps or step is None or all(isinstance(value, ConstInt) for value, _ in rows):
+            continue
+        adds = [v for row in rows for v in row if isinstance(v, Instruction) and _summand(v)[1]]
+        return behind, step, tuple(f for f in ("nuw", "nsw") if all(f in add.flags for add in adds))
     return None
 
 
-def _more(value: Value, other: Value, one: Instruction, step: int, bits: int) -> bool:
-    """Whether a value is `other + step`, by this addition or as small numbers."""
-    if value is one:
-        return one.operands[0] is other
-    if not (isinstance(value, ConstInt) and isinstance(other, ConstInt)):
-        return False
-    small = min(other.value, step) >= 0 and value.value < 1 << bits - 1
-    return small and value.value == other.value + step
+def _further(value: Value, other: Value, bits: int) -> int | None:
+    """How much more a value is than another, as small numbers or by constants added to the same; None: not, or not
+    known."""
+    if isinstance(value, ConstInt) and isinstance(other, ConstInt):
+        return value.value - other.value if 0 <= other.value < value.value < 1 << bits - 1 else None
+    (base, more), (same, less) = _summand(value), _summand(other)
+    return more - less if base is same and less >= 0 and less < more < 1 << bits - 1 else None
+
+
+def _summand(value: Value) -> tuple[Value, int]:
+    """A value and a constant of which this is the sum."""
+    if isinstance(value, Instruction) and value.opcode == "add" and isinstance(value.operands[1], ConstInt):
+        return value.operands[0], value.operands[1].value
+    return value, 0
 
 
 def _address(phi: Instruction, block: Block, loops: Loops) -> tuple[Instruction, Instruction] | None:
@@ -138,11 +148,25 @@ def _instead(phi: Instruction, one: Instruction, operands: list[Value], block: B
     """The computation behind the phis of the block, with the flags that every copy has."""
     copies = [o for o in phi.operands if isinstance(o, Instruction)]
     flags = tuple(flag for flag in one.flags if all(flag in copy.flags for copy in copies))
-    dbg = one.metadata.get("dbg")
-    new = Instruction(
+    return _put(phi, block, Instruction(
         one.opcode, one.type, operands, name=phi.name, flags=flags, pred=one.pred, elem=one.elem,
-        metadata={"dbg": dbg} if dbg else {},
-    )  # fmt: skip
+        metadata=_place(one),
+    ))  # fmt: skip
+
+
+def _sum(phi: Instruction, behind: Value, step: int, flags: tuple[str, ...], block: Block) -> Instruction:
+    """Another phi of the block and a constant."""
+    made = next(o for o in phi.operands if isinstance(o, Instruction))
+    operands = [behind, ConstInt(phi.type, step)]
+    return _put(phi, block, Instruction("add", phi.type, operands, name=phi.name, flags=flags, metadata=_place(made)))
+
+
+def _place(of: Instruction) -> dict[str, Any]:
+    dbg = of.metadata.get("dbg")
+    return {"dbg": dbg} if dbg else {}
+
+
+def _put(phi: Instruction, block: Block, new: Instruction) -> Instruction:
     new.block = block
     block.instructions.remove(phi)
     at = sum(1 for instr in block.instructions if instr.opcode in ("phi", "landingpad"))
