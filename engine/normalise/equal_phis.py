@@ -2,8 +2,9 @@
 
 LLVM duplicates the increment of a loop into the arms of a `continue` and merges the copies by a phi. As one addition
 it is an induction variable again, which follows from the iteration number; as a phi it would go to the tape, and
-every address made from it. The same goes for two counters of which one is always a step ahead of the other: of
-`for (i = 0; i + 1 < n; i++)` LLVM makes i + 1 a phi of its own, and i what that was before. And to addresses: where a
+every address made from it. The same goes for two counters of which one is always as far ahead of the other: of
+`for (i = 0; i + 1 < n; i++)` LLVM makes i + 1 a phi of its own, and i what that was before; of u[i + 2] in a loop, a
+phi whose next value is i + 3 where that of i is i + 1. And to addresses: where a
 phi is what a counter's values make of one base (`for (auto &k : n.kid)` in C++), it is the address of the counter, and
 as bounded.
 """

@@ -40,6 +40,7 @@ from irgrad.engine.normalise.reinterpret.packed import unpack
 from irgrad.engine.normalise.reinterpret.pieces import join_pieces
 from irgrad.engine.normalise.reinterpret.unions import move_unions
 from irgrad.engine.normalise.scratch import reuse_scratch
+from irgrad.engine.normalise.short_branches import select_branches
 from irgrad.engine.normalise.split_ranges import split_ranges
 from irgrad.engine.normalise.unify_returns import unify_returns
 from irgrad.engine.normalise.workspace import cut_workspaces
@@ -108,6 +109,7 @@ NORMALISE = (
     function_pass("canonical-loops", _alone(canonicalise)),
     function_pass("version-loops", _alone(version_loops)),
     function_pass("split-ranges", _alone(split_ranges)),
+    function_pass("select-branches", _alone(select_branches)),
     function_pass("settle-distances", _alone(settle_distances)),
     function_pass("cut-workspaces", _alone(cut_workspaces)),
     _rooted("reuse-scratch", reuse_scratch),

@@ -1,22 +1,20 @@
 """Branches that vary between samples become selects, where both sides are short and without side effects.
 
-    p: br %c, a, m      a: %x = ...; br m      m: %y = phi [%x, a], [%z, p]
-
-becomes `p: %x = ...; %y = select %c, %x, %z; br m`, and the same with two sides. Where that is not enough, branches
-that do not vary are flattened as well: one of them may stand in a side of one that does.
+Where that is not enough, branches that do not vary are flattened as well: one of them may stand in a side of one that
+does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Block, Function, Instruction, Value
 from irgrad.engine.ir.opcodes import SPECULATABLE
+from irgrad.engine.normalise.short_branches import flatten_at, predecessors
 from irgrad.engine.widen.uniformity import Uniformity, math_intrinsic
 from irgrad.rules.effects import facts as effects_of
 
-__all__ = ["flatten", "predecessors", "pure"]
+__all__ = ["flatten", "pure"]
 
 _COST = 200
 """The most that both sides of a branch may cost together: an operation is 1, a call 20."""
@@ -34,7 +32,8 @@ def flatten(fn: Function, analyse: Callable[[], Uniformity]) -> None:
         if not varying:
             return
         others = [b for b in branches if b not in varying]
-        if not any(_flatten_at(fn, b, _COST) for b in varying) and not any(_flatten_at(fn, b, _LOW) for b in others):
+        tried = ((b, _COST) for b in varying), ((b, _LOW) for b in others)
+        if not any(flatten_at(fn, b, limit, _cost) for some in tried for b, limit in some):
             return
 
 
@@ -71,40 +70,6 @@ def _final(value: Value, replaced: dict[Value, Value]) -> Value:
     return value
 
 
-def _flatten_at(fn: Function, block: Block, limit: int) -> bool:
-    end = block.terminator
-    yes, no = end.blocks
-    if yes is no:
-        return False
-    preds = predecessors(fn)
-    sides = [side if _is_side(side, preds) else None for side in (yes, no)]
-    ends = [side.successors[0] if side is not None else to for side, to in zip(sides, (yes, no), strict=True)]
-    if ends[0] is not ends[1]:  # a triangle whose other side also looks like one
-        for keep in (0, 1):
-            if sides[keep] is not None and ends[keep] is (yes, no)[1 - keep]:
-                sides[1 - keep], ends[1 - keep] = None, ends[keep]
-                break
-        else:
-            return False
-    if sides == [None, None] or sum(_cost(side) for side in sides if side is not None) > limit:
-        return False
-    _merge(fn, block, sides, ends[0])
-    return True
-
-
-def predecessors(fn: Function) -> dict[Block, list[Block]]:
-    """The blocks from which each block is reached."""
-    out: dict[Block, list[Block]] = {block: [] for block in fn.blocks}
-    for block in fn.blocks:
-        for to in block.successors:
-            out[to].append(block)
-    return out
-
-
-def _is_side(block: Block, preds: dict[Block, list[Block]]) -> bool:
-    return len(preds[block]) == 1 and block.terminator.opcode == "br" and len(block.successors) == 1 and not block.phis
-
-
 def _cost(block: Block) -> int:
     total = 0
     for instr in block.instructions[:-1]:
@@ -124,31 +89,3 @@ def pure(instr: Instruction) -> bool:
         return True
     known = effects_of(name) if name and not name.startswith("llvm.") else None
     return known is not None and known.kind == "pure" and not any(v.type.is_ptr for v in instr.args)
-
-
-def _merge(fn: Function, block: Block, sides: list[Block | None], out: Block) -> None:
-    branch = block.instructions.pop()
-    condition = branch.operands[0]
-    for side in sides:
-        if side is not None:
-            for instr in side.instructions[:-1]:
-                instr.block = block
-                block.instructions.append(instr)
-    came = [side if side is not None else block for side in sides]
-    for phi in out.phis:
-        values: list[Value] = [phi.operands[phi.blocks.index(source)] for source in came]
-        if values[0] is values[1]:
-            chosen = values[0]
-        else:
-            select = Instruction("select", phi.type, [condition, *values])
-            select.block = block
-            block.instructions.append(select)
-            chosen = select
-        rows = [(v, b) for v, b in zip(phi.operands, phi.blocks, strict=True) if b not in came]
-        phi.operands = [*(v for v, _ in rows), chosen]
-        phi.blocks = [*(b for _, b in rows), block]
-    jump = Instruction("br", ty.VOID, blocks=[out])
-    jump.block = block
-    block.instructions.append(jump)
-    gone = {side for side in sides if side is not None}
-    fn.blocks[:] = [b for b in fn.blocks if b not in gone]

@@ -32,7 +32,8 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Block, ConstInt, Function, Instruction, Module, Value
 from irgrad.engine.ir.opcodes import PURE, TRAPS
-from irgrad.engine.widen.if_conversion import predecessors, pure
+from irgrad.engine.normalise.short_branches import predecessors
+from irgrad.engine.widen.if_conversion import pure
 from irgrad.engine.widen.uniformity import ANY, BORROW, IGNORED, Uniformity
 
 __all__ = ["mask_loop"]

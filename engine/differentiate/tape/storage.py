@@ -255,7 +255,8 @@ class Storage:
             index = b.add(b.mul(index, b.add(self.dims[top, loop], extra)), counter)
         index = b.add(_times(b, index, flat.width), ConstInt(ty.I64, shift))
         assert flat.pointer is not None
-        b.store(value, b.gep(flat.type, flat.pointer, index), in_arena(flat.type), self._scope(flat))
+        kept = b.cast("zext", value, ty.I8) if flat.type is ty.I1 else value  # LLVM stores vectors of i1 one by one
+        b.store(kept, b.gep(kept.type, flat.pointer, index), in_arena(kept.type), self._scope(flat))
 
     def counter(self, loop: Loop) -> Instruction:
         """The iteration number of a loop in the primal sweep (0 in the first iteration)."""
@@ -275,8 +276,9 @@ class Storage:
                 number = flat.levels.place(b, number, recall(("mask", flat.key)))
             index = b.add(b.mul(index, b.add(self.extent(top, loop, recall), extra)), number)
         index = b.add(_times(b, index, flat.width), ConstInt(ty.I64, shift))
-        place = b.gep(flat.type, recall(("array", flat.key)), index)
-        return b.load(flat.type, place, in_arena(flat.type), self._scope(flat))
+        kept = ty.I8 if flat.type is ty.I1 else flat.type
+        value = b.load(kept, b.gep(kept, recall(("array", flat.key)), index), in_arena(kept), self._scope(flat))
+        return value if kept is flat.type else b.cast("trunc", value, flat.type)
 
     def _scope(self, flat: Flat) -> dict[str, str]:
         """The program's own accesses go to rows that steps work on."""

@@ -149,3 +149,41 @@ def test_the_address_of_a_counter(text: str, merged: int) -> None:
     assert (address.opcode == "getelementptr") == bool(merged)  # type: ignore[attr-defined]
     if merged:
         assert address.operands == [fn.args[0], counter]  # type: ignore[attr-defined]
+
+
+FURTHER = """define i64 @f(ptr %x, i64 %n) {{
+entry:
+  br label %loop
+loop:
+  %far = phi i64 [ {first}, %entry ], [ %next.far, %loop ]
+  %i = phi i64 [ 2, %entry ], [ %next, %loop ]
+  %sum = phi i64 [ 0, %entry ], [ %total, %loop ]
+  %total = add i64 %sum, %far
+  %next = add nuw nsw i64 %i, {step}
+  %next.far = add nuw i64 %i, 5
+  %end = icmp sge i64 %next, %n
+  br i1 %end, label %out, label %loop
+out:
+  ret i64 %total
+}}
+"""
+
+
+@pytest.mark.parametrize(("first", "step", "merged"), [(6, 1, 1), (5, 2, 1), (5, 1, 0), (6, 2, 0), (2, 5, 0)])
+def test_a_counter_that_runs_ahead_by_constants_of_both(first: int, step: int, merged: int) -> None:
+    """u[i + 4] of a stencil: the next i + 4 is i + 5, the next i is i + 1."""
+    text = FURTHER.format(first=first, step=step)
+    module = read(text)
+    fn = module.functions["f"]
+    assert merge_alike(fn) == merged
+    if merged:
+        made = next(i for i in fn.instructions() if i.name == "far")
+        assert (made.opcode, made.operands[1].value, made.flags) == ("add", 5 - step, ("nuw",))  # type: ignore[attr-defined]
+    for n in (3, 9, 20):
+        want, far, i = 0, first, 2
+        while True:
+            want, far, i = want + far, i + 5, i + step
+            if i >= n:
+                break
+        unit = compile_module(to_text(module), ["f"], cache=False)
+        assert unit.function("f", ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)(None, n) == want

@@ -1,0 +1,114 @@
+"""Short branches of innermost loops become selects; others stay, and derivatives are the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import irgrad
+from irgrad import engine
+from irgrad.engine.ir.text.reader import read
+from irgrad.engine.ir.verify import verify_module
+from irgrad.engine.normalise.short_branches import select_branches
+
+LOOP = """
+declare double @llvm.fabs.f64(double)
+declare double @llvm.fmuladd.f64(double, double, double)
+declare double @exp(double)
+define double @f(ptr %x, ptr %y, i64 %n) {{
+entry:
+  br label %body
+body:
+  %i = phi i64 [ 0, %entry ], [ %next, %latch ]
+  %s = phi double [ 0.0, %entry ], [ %sum, %latch ]
+  %p = getelementptr double, ptr %x, i64 %i
+  %q = getelementptr double, ptr %y, i64 %i
+  %v = load double, ptr %p
+  %c = fcmp ogt double %v, 0.0
+{branch}
+latch:
+{join}
+  %next = add i64 %i, 1
+  %go = icmp slt i64 %next, %n
+  br i1 %go, label %body, label %exit
+exit:
+  ret double %sum
+}}
+"""
+TRIANGLE = """  br i1 %c, label %a, label %latch
+a:
+  %w = call double @llvm.fabs.f64(double %v)
+  %u = fmul double %w, %v
+  br label %latch"""
+NESTED = """  br i1 %c, label %a, label %b
+a:
+  %d = fcmp olt double %v, 2.0
+  br i1 %d, label %e, label %j
+e:
+  %u = fmul double %v, %v
+  br label %j
+j:
+  %k = phi double [ %u, %e ], [ 3.0, %a ]
+  br label %latch
+b:
+  %o = fneg double %v
+  br label %latch"""
+SUM = "  %sum = fadd double %s, %m"
+CASES = {
+    "a triangle": (TRIANGLE, "  %m = phi double [ %u, %a ], [ %v, %body ]\n" + SUM, 1),
+    "a branch in a branch": (NESTED, "  %m = phi double [ %k, %j ], [ %o, %b ]\n" + SUM, 2),
+    "a product added up": (TRIANGLE, "  %m = phi double [ %u, %a ], [ %v, %body ]\n"
+                           "  %sum = call double @llvm.fmuladd.f64(double %m, double %v, double %s)", 1),
+    "a sum in a branch": (TRIANGLE.replace("%u = fmul double %w, %v", "%u = fadd double %s, %w"),
+                          "  %sum = phi double [ %u, %a ], [ %s, %body ]", 0),
+    "a recurrence": (TRIANGLE, "  %m = phi double [ %u, %a ], [ %v, %body ]\n  %sum = fmul double %s, %m", 0),
+    "a store in a branch": (TRIANGLE.replace("  br label %latch", "  store double %u, ptr %q\n  br label %latch"),
+                            "  %m = phi double [ %u, %a ], [ %v, %body ]\n" + SUM, 0),
+    "a load in a branch": (TRIANGLE.replace("%w = call double @llvm.fabs.f64(double %v)", "%w = load double, ptr %q"),
+                           "  %m = phi double [ %u, %a ], [ %v, %body ]\n" + SUM, 0),
+    "a call in a branch": (TRIANGLE.replace("@llvm.fabs.f64", "@exp"),
+                           "  %m = phi double [ %u, %a ], [ %v, %body ]\n" + SUM, 0),
+    "a call": (TRIANGLE, "  %m = phi double [ %u, %a ], [ %v, %body ]\n  %x1 = call double @exp(double %m)\n"
+               "  %sum = fadd double %s, %x1", 0),
+    "a long side": (TRIANGLE.replace("  br label %latch", "".join(
+        f"  %u{k} = fadd double %u, {k}.0\n" for k in range(30)) + "  br label %latch"),
+                    "  %m = phi double [ %u29, %a ], [ %v, %body ]\n" + SUM, 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_branches(name: str) -> None:
+    branch, join, number = CASES[name]
+    module = read(LOOP.format(branch=branch, join=join))
+    fn = module.functions["f"]
+    before = len(fn.blocks)
+    assert select_branches(fn) == number
+    verify_module(module)
+    selects = sum(i.opcode == "select" for i in fn.instructions())
+    assert selects == number
+    assert (len(fn.blocks) < before) == bool(number)
+    assert select_branches(fn) == 0
+
+
+LIMITER = """
+#include <math.h>
+static double minmod(double a, double b) { return a * b <= 0 ? 0 : (fabs(a) < fabs(b) ? a : b); }
+double f(const double *u, const double *w, long n) {
+    double s = 0;
+    for (long i = 1; i + 2 < n; i++) {
+        double l = u[i] + 0.5 * minmod(u[i] - u[i - 1], u[i + 1] - u[i]);
+        double r = u[i + 1] - 0.5 * minmod(u[i + 1] - u[i], u[i + 2] - u[i + 1]);
+        s += w[i] * (l + r > 0 ? 0.5 * l * l : 0.5 * r * r);
+    }
+    return s;
+}"""
+
+
+def test_the_derivative_of_a_limiter() -> None:
+    kernel = irgrad.load(LIMITER).kernel("f", "f64(f64[n] u, f64[n] w, i64 n)")
+    rng = np.random.default_rng(2)
+    u, w, v, h = rng.normal(size=40), rng.normal(size=40), rng.normal(size=40), 1e-6
+    want = [(kernel(u + h * e, w) - kernel(u - h * e, w)) / (2 * h) for e in np.eye(40)]
+    got = engine.grad(kernel, argnums=0)(u, w)
+    assert got == pytest.approx(want, rel=1e-7, abs=1e-8)
+    assert engine.jvp(kernel, (u, w), (v, None))[1] == pytest.approx(got @ v, rel=1e-12)
