@@ -11,6 +11,7 @@ from irgrad.engine.functions.jacobians import lane_bytes
 from irgrad.engine.functions.strips import Strips, Width, choose_width, lanes_first, lanes_last
 from irgrad.engine.kernel.binding import Bound
 from irgrad.engine.kernel.kernel import Kernel
+from irgrad.engine.kernel.pages import copied
 from irgrad.engine.kernel.select import active_outputs, at_types, in_tuple, selected, structured
 from irgrad.engine.signature.parameter import Wrt
 from irgrad.rules.errors import DTypeError, ShapeError, SignatureError
@@ -80,7 +81,7 @@ def multi_vjp(
     kernel, primals = at_types(kernel, primals)
     positions, single = selected(kernel, wrt, None, all_floats=True)
     bound = kernel.bind(primals, {})
-    kept = Bound([None if b is None else b.copy() for b in bound.buffers], bound.sizes)
+    kept = Bound([None if b is None else copied(b) for b in bound.buffers], bound.sizes)
     outputs, active = kernel.output_positions, active_outputs(kernel)
     made: dict[tuple[int, ...], Strips] = {}
 

@@ -11,6 +11,7 @@ import numpy as np
 from irgrad.engine.kernel.binding import Bound, frame_of
 from irgrad.engine.kernel.frames import MISSED, Calls
 from irgrad.engine.kernel.kernel import Kernel, Prepared, plain
+from irgrad.engine.kernel.pages import copied
 from irgrad.engine.kernel.programs import Program
 from irgrad.engine.kernel.run import Run, like
 from irgrad.engine.kernel.select import (
@@ -303,7 +304,7 @@ def vjp(kernel: Kernel, *primals: Any, wrt: Wrt = None) -> Any:
     if not primals:
         return partial(vjp, kernel, wrt=wrt)
     bound = kernel.bind(primals, {})
-    kept = Bound([None if b is None else b.copy() for b in bound.buffers], bound.sizes)
+    kept = Bound([None if b is None else copied(b) for b in bound.buffers], bound.sizes)
     out = kernel(*primals)
     program = kernel.primal.pullback((*positions, *active_outputs(kernel)))
     run = Run(program, kept, {})
@@ -311,7 +312,7 @@ def vjp(kernel: Kernel, *primals: Any, wrt: Wrt = None) -> Any:
     def pullback(cotangent: Any) -> Any:
         """Gradients of the arguments for this cotangent of the outputs."""
         full = run(_cotangents(kernel, program, run, cotangent))
-        return structured([plain(full[_slot(program, i, 0)].copy()) for i in positions], single)
+        return structured([plain(copied(full[_slot(program, i, 0)])) for i in positions], single)
 
     return out, pullback
 

@@ -1,4 +1,4 @@
-"""Zeroed arrays of some megabytes, in memory that comes back when nobody holds them any more.
+"""Arrays from some hundred kilobytes on, in memory that comes back when nobody holds them any more.
 
 A large array of `numpy` is fresh pages of the system at every call: to map and to clear them takes longer than many a
 kernel. Here the memory of an array that has died is cleared and given out again, to arrays of the same size.
@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["LEAST", "MOST_KEPT", "free_memory", "release_pages", "zeros"]
+__all__ = ["LEAST", "MOST_KEPT", "copied", "free_memory", "release_pages", "zeros"]
 
 Array = np.ndarray[Any, Any]
-LEAST = 1 << 19
-"""Bytes of an array from which on its memory is kept; smaller ones come from `malloc`'s own pools."""
+LEAST = 1 << 17
+"""Bytes of an array from which on its memory is kept; smaller ones come from `malloc`'s own pools, which gives larger
+ones back to the system."""
 MOST_KEPT = 1 << 27
 """Bytes that are kept at most while no array uses them."""
 _free: dict[int, list[Array]] = {}
@@ -35,6 +36,26 @@ def zeros(shape: tuple[int, ...], dtype: Any) -> Array:
         memory.fill(0)
     except (KeyError, IndexError):
         memory = np.zeros(size, np.uint8)
+    return _array(memory, shape, dtype)
+
+
+def copied(array: Array) -> Array:
+    """Like `array.copy()`, C-contiguous, in such memory."""
+    size = array.nbytes
+    if size < LEAST or size > MOST_KEPT:
+        return array.copy()
+    try:
+        memory = _free[size].pop()
+    except (KeyError, IndexError):
+        memory = np.empty(size, np.uint8)
+    copy = _array(memory, array.shape, array.dtype)
+    copy[...] = array
+    return copy
+
+
+def _array(memory: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+    """An array in this memory, which comes back when nothing uses it any more."""
+    size = memory.nbytes
     owner = (ctypes.c_char * size).from_buffer(memory)  # arrays refer to it, and it to nothing that outlives them
 
     def back(_: weakref.ref[Any]) -> None:

@@ -25,7 +25,7 @@ class Run:
     overwrite it (shadows of outputs are consumed, gradients are accumulated).
     """
 
-    __slots__ = ("_arguments", "_frame", "_written", "buffers", "program", "start")
+    __slots__ = ("_arguments", "_frame", "_fresh", "_written", "buffers", "program", "start")
 
     def __init__(self, program: Program, bound: Bound, start: Mapping[int, Value]) -> None:
         self.program = program
@@ -41,10 +41,9 @@ class Run:
                 if copied:
                     self.start[number] = primal
         self.buffers = program.fill(given, bound.sizes)
-        for number, value in self.start.items():
-            self.buffers[number][...] = value
         self._written = [number for number, slot in enumerate(program.slots) if slot.role != "in"]
         self._frame = frame_of(self.buffers)
+        self._fresh = True  # buffers are zeros
 
     @property
     def own_bytes(self) -> int:
@@ -79,9 +78,10 @@ class Run:
 
     def _reset(self) -> None:
         values, buffers = self.start, self.buffers
-        for number in self._written:
+        for number in () if self._fresh else self._written:
             if number not in values:
                 buffers[number].fill(0)
+        self._fresh = False
         for number, value in values.items():
             buffers[number][...] = value
 

@@ -10,7 +10,7 @@ import pytest
 
 from irgrad.engine.kernel import pages
 from irgrad.engine.kernel.binding import address_of
-from irgrad.engine.kernel.pages import LEAST, MOST_KEPT, free_memory, zeros
+from irgrad.engine.kernel.pages import LEAST, MOST_KEPT, copied, free_memory, zeros
 
 F64 = np.dtype(np.float64)
 SHAPE = (LEAST // 64, 8)
@@ -75,3 +75,17 @@ def test_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     assert free_memory() == 4096
     files.clear()
     assert free_memory() is None
+
+
+def test_copies_take_the_memory_of_arrays_that_died() -> None:
+    array = zeros(SHAPE, F64)
+    where = address_of(array)
+    del array
+    given = np.arange(LEAST // 8, dtype=np.float64).reshape(SHAPE)
+    copy = copied(given)
+    assert address_of(copy) == where
+    assert np.array_equal(copy, given)
+    assert copy.flags.carray
+    small = copied(given[0])
+    assert np.array_equal(small, given[0])
+    assert small.base is None
