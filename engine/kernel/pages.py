@@ -53,9 +53,9 @@ def copied(array: Array) -> Array:
     return copy
 
 
-def _array(memory: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+def _array(memory: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     """An array in this memory, which comes back when nothing uses it any more."""
-    size = memory.nbytes
+    size: int = memory.nbytes
     owner = (ctypes.c_char * size).from_buffer(memory)  # arrays refer to it, and it to nothing that outlives them
 
     def back(_: weakref.ref[Any]) -> None:
@@ -65,7 +65,7 @@ def _array(memory: Array, shape: tuple[int, ...], dtype: Any) -> Array:
             _free.pop(next(iter(_free)))  # the size that was not used for the longest time
 
     _given[id(memory)] = weakref.ref(owner, back)
-    return np.ndarray(shape, dtype, owner)
+    return np.ndarray(shape, dtype, owner)  # type: ignore[arg-type, unused-ignore]
 
 
 def release_pages() -> int:
