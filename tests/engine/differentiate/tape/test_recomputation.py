@@ -9,6 +9,7 @@ from handwritten.planned import facts_of, find, rules_of
 
 from irgrad.engine.differentiate.tape.recomputation import NEVER
 from irgrad.engine.enzyme.lower import lower
+from irgrad.engine.report.explain import explain
 from irgrad.interop.loaders import load
 
 LOOP = """
@@ -136,3 +137,19 @@ void g(struct matrix *a, struct matrix *d) { __enzyme_autodiff((void *)f, a, d);
 """).text)  # fmt: skip
     primal, _, reverse = text.split("@irgrad.root.1.vjp.", 1)[1].split("\n}", 1)[0].partition("\nr.")
     assert re.search(r"load ptr, ptr %[av]0", primal) and not re.search(r"load ptr, ptr %[av]0", reverse)
+
+
+def _kept_in_loops(body: str) -> list[str]:
+    source = f"double f(double *u, const double *w, double a, long n, long m) {{ double s = 1; {body} return s; }}"
+    kernel = load(source, flags=["-ffp-contract=on"]).kernel("f", "f64(inout f64[n] u, f64[n] w, f64 a, i64 n, i64 m)")
+    return [v.opcode for fn in explain(kernel, lanes=False).functions for loop in fn.loops for v in loop.kept]
+
+
+def test_fused_operations_are_made_again_in_nests() -> None:
+    """From a number that is saved anyway, where loops stand around, and not where a loop hands on what they are made
+    of."""
+    loop = "for (long i = 0; i < n; i++) { double p = u[i] * u[i] + w[i] * a; u[i] = u[i] + a * p * p; }"
+    chain = "for (long i = 0; i < n; i++) { double p = s * u[i] + w[i] * a; s = p * p * a + s; }"
+    assert _kept_in_loops(f"for (long t = 0; t < m; t++) {loop}") == ["load"]
+    assert sorted(_kept_in_loops(loop)) == ["fmuladd", "load"]
+    assert "fmuladd" in _kept_in_loops(f"for (long t = 0; t < m; t++) {chain}")
