@@ -57,7 +57,9 @@ def test_derivatives(path: Path, level: str | None) -> None:
 
 
 @pytest.mark.parametrize("level", ["O0", "O2"])
-@pytest.mark.parametrize("name", ["stack_beside_length.c", "words_reused.c", "header_then_arrays.c", "pool.c"])
+@pytest.mark.parametrize(
+    "name", ["stack_beside_length.c", "words_reused.c", "grown_records.c", "header_then_arrays.c", "pool.c"]
+)
 def test_without_the_types_of_the_source(name: str, level: str) -> None:
     path = Path(__file__).with_name("layouts") / name
     kernel = irgrad.load(path, opt=level, flags=["-fno-strict-aliasing"]).kernel("loss", "f64(f64[n] x, i64 n)")

@@ -65,6 +65,7 @@ class Carriers:
         self._floats: dict[Value, set[Type]] = {}
         self._integer: set[Value] = set()
         self._subscripts: dict[Value, None] = {}
+        self._compared: list[tuple[Value, Value]] = []
         self._said: dict[Value, set[tuple[int, Kind]]] = {}
         self._either: set[tuple[Value, int]] = set()
         self._parts: list[Instruction] = []
@@ -105,19 +106,29 @@ class Carriers:
 
     @cached_property
     def _counts(self) -> set[Value]:
-        """The classes of subscripts, and of what they are computed of by adding and scaling."""
+        """The classes of subscripts and of sizes of memory, of what they are computed of by adding and scaling, and of
+        what is compared with one."""
         work, seen = list(self._subscripts), set(self._subscripts)
+        classes: set[Value] = set()
         while work:
-            value = work.pop()
-            if isinstance(value, Instruction) and value.opcode in _STEPS | CHOICES:
-                fresh = [v for v in value.operands[value.opcode == "select":] if v.type.is_int and v not in seen]
-                seen.update(fresh)
-                work += fresh
-        return {self.find(value) for value in seen if _tracked(value)}
+            while work:
+                value = work.pop()
+                if _tracked(value):
+                    classes.add(self.find(value))
+                if isinstance(value, Instruction) and value.opcode in _STEPS | CHOICES:
+                    fresh = [v for v in value.operands[value.opcode == "select":] if v.type.is_int and v not in seen]
+                    seen.update(fresh)
+                    work += fresh
+            for a, b in self._compared:
+                for one, other in ((a, b), (b, a)):
+                    if other not in seen and (one in seen or self.find(one) in classes):
+                        seen.add(other)
+                        work.append(other)
+        return classes
 
     def counts(self, value: Value) -> bool:
-        """The value says where in memory something is: it is added up and scaled to be a subscript. The bits of a
-        float never are, unless they are cut or shifted first."""
+        """The value says where in memory something is, or how much there is of it: it is added up and scaled to be a
+        subscript or a size, or compared with one. The bits of a float never are, unless they are masked or shifted."""
         return self.find(value) in self._counts
 
     def origins(self, value: Value) -> list[Value]:
@@ -206,6 +217,8 @@ class Carriers:
             self._unite(instr, instr.operands[0], tuple(instr.indices))
         elif op == "insertvalue":
             self._insert(instr, instr.operands[0], instr.operands[1], tuple(instr.indices))
+        elif op == "icmp" and all(_tracked(operand) for operand in instr.operands):
+            self._compared.append((instr.operands[0], instr.operands[1]))
         elif op in _ARITHMETIC:
             self._number(instr, *instr.operands)
         elif op == "getelementptr":
@@ -311,6 +324,9 @@ class Carriers:
             self._unite(first, call)
 
     def _call(self, call: Instruction) -> None:
+        effect = self._pointers.effect(call)
+        if effect is not None and (effect.allocates or effect.moves is not None or effect.copy is not None):
+            self._subscripts.update(dict.fromkeys(arg for arg in call.args if _tracked(arg)))
         for fn in self._pointers.callees(call) or ():
             if fn.blocks:
                 for actual, formal in zip(call.args, fn.args, strict=False):

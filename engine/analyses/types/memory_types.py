@@ -173,7 +173,7 @@ class MemoryTypes:
         period = -(-widest // period) * period
         repeat = Offsets(0, ((period, None),))
         rows = {bit: add(places, repeat) for bit, places in spots.items()}
-        return shortest(period, self._records.layout(rows, period))
+        return shortest(period, self._records.repeated(rows, period))
 
     def object_layout(self, obj: Object) -> Pattern | Layout:
         """What a whole object holds: its fields when it is one small record, else the pattern that repeats."""

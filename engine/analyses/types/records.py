@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from irgrad.engine.analyses.memory.byte_kinds import INT, Evidence, Kind, Layout, Record, kind_size, merge
+from irgrad.engine.analyses.memory.byte_kinds import CONFLICT, INT, Evidence, Kind, Layout, Record, kind_size, merge
 from irgrad.engine.analyses.memory.spots import MOST, Spots
 from irgrad.engine.analyses.memory.strided_sets import Offsets
 from irgrad.engine.ir.types import Type
@@ -114,6 +114,20 @@ class Records:
                 wide |= self._of[bit].wide
             last = self._layouts[key] = versions, merge(list(found), size, wide)
         return last[1]
+
+    def repeated(self, rows: Spots, period: int) -> Layout:
+        """The layout of memory that repeats from somewhere on: what lies at just one place, in a header before it, does
+        not say what lies at that distance in each period."""
+        fields = dict(self.layout(rows, period))
+        hits = dict.fromkeys(hit for bit in rows for hit in self.of(bit).near(rows[bit], period))
+        wide: dict[Evidence, int] = {}
+        for bit in rows:
+            wide |= self.of(bit).wide
+        for at, kind in merge([hit for hit in hits if not hit[1][0].exact], period, wide):
+            once = fields.get(at, INT)
+            if isinstance(kind, Type) and once is not kind:
+                fields[at] = kind if once is INT else CONFLICT
+        return tuple(sorted(fields.items(), key=lambda field: field[0]))
 
     def versions(self, spots: Spots | Iterable[int]) -> int:
         """Another number whenever more is known of one of the objects: their versions only grow."""

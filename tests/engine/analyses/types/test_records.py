@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irgrad.engine.analyses.memory.byte_kinds import ACCESS, PTR
+from irgrad.engine.analyses.memory.byte_kinds import ACCESS, CONFLICT, INT, PTR
 from irgrad.engine.analyses.memory.strided_sets import ZERO, Offsets
 from irgrad.engine.analyses.types.records import Records
 from irgrad.engine.ir import types as ty
@@ -42,3 +42,12 @@ def test_beyond_a_number_of_sets_all_objects_are_one(monkeypatch: pytest.MonkeyP
     assert first[0] is not second[0] and second[0] is third[0]
     records.of(300).add(Offsets(8), ty.F64, 8, ACCESS)
     assert third[0].layout(ZERO, 16) == ((0, ty.F64), (8, ty.F64))
+
+
+def test_a_header_says_nothing_of_what_repeats_behind_it() -> None:
+    records = Records()
+    records.of(1).add(Offsets(8), INT, 8, ACCESS)
+    records.of(1).add(Offsets(0), PTR, 8, ACCESS)
+    records.of(1).add(Offsets(32, ((24, None),)), ty.F64, 8, ACCESS)
+    records.of(1).add(Offsets(24, ((24, None),)), ty.F64, 8, ACCESS)
+    assert records.repeated({1: Offsets(0, ((24, None),))}, 24) == ((0, CONFLICT), (8, ty.F64))
