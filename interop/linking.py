@@ -36,7 +36,8 @@ def link(command: Command, images: Sequence[Path], output: Path, *, shared: bool
     wanted = undefined(files)
     libcxx = wants_libcxx(wanted) and not command.libstdcxx
     cpp = wants_cpp(wanted)
-    tail = [*map(str, images), "-o", str(output), *command.link, *(["-shared"] if shared else [])]
+    fortran = _of_fortran() if "U _FortranA" in wanted and not shared else []
+    tail = [*map(str, images), "-o", str(output), *command.link, *fortran, *(["-shared"] if shared else [])]
     # zig builds libc++ from source when it is first linked, a minute's work; most numerical programs need none of it.
     system = _system(cpp) if compiler.zig and not libcxx else None
     if system:
@@ -50,6 +51,14 @@ def link(command: Command, images: Sequence[Path], output: Path, *, shared: bool
     done = _linked(compiler.command["c++" if cpp else "c"], [*tail, *libraries], environment, libcxx)
     if not _told(done, output):
         raise _failed(command, output, done)
+
+
+def _of_fortran() -> list[str]:
+    """The run-time library of flang, where there is one."""
+    from irgrad.interop.loaders.fortran_runtime import archive
+    from irgrad.interop.loaders.languages import FLANG
+
+    return [str(archive(FLANG.find()[0]))]
 
 
 def _told(done: subprocess.CompletedProcess[str], output: Path) -> bool:

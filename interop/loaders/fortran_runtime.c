@@ -26,6 +26,7 @@ static const char _QQtwice[] = "an array is allocated that is allocated already"
 static const char _QQfreed[] = "an array is deallocated that is not allocated";
 static const char _QQshape[] = "a number is assigned to an array that is not allocated";
 static const char _QQshapes[] = "an array is assigned to one of another shape";
+static const char _QQkind[] = "an intrinsic function along an axis has an array of a kind that the run-time library of irgrad has not";
 static const char _QQtypes[] = "an array is assigned to one of another type";
 #define FAIL(name) _FortranAStopStatementText(_QQ##name, sizeof _QQ##name, 1, 0);
 
@@ -592,6 +593,34 @@ ALWAYS void _FortranAReshape(Array *result, const Array *from, const Array *shap
   }
 }
 
+// The bytes of one array as elements of another type: `size` of them, or as many as they fill.
+INLINE void transfer(Array *result, const Array *from, const Array *mold, i64 size) {
+  i64 n = elements(from);
+  establish(result, mold, size < 0 ? mold->rank : 1);
+  if (size >= 0) set_extent(result, 0, size);
+  else if (mold->rank) {
+    result->rank = 1;
+    set_extent(result, 0, mold->size ? (n * from->size + mold->size - 1) / mold->size : 0);
+  }
+  make(result);
+  i64 room = elements(result) * result->size;
+  for (i64 k = 0; k < n; k++) {
+    i64 left = room - k * from->size;
+    if (left <= 0) break;
+    char *to = (char *)result->base + k * from->size;
+    if (left >= from->size) copy(to, element(from, from->dim, k), from);
+    else memcpy(to, element(from, from->dim, k), left);
+  }
+}
+
+ALWAYS void _FortranATransfer(Array *result, const Array *from, const Array *mold, const char *file, int line) {
+  transfer(result, from, mold, -1);
+}
+
+ALWAYS void _FortranATransferSize(Array *result, const Array *from, const Array *mold, const char *file, int line, i64 size) {
+  transfer(result, from, mold, size);
+}
+
 INLINE int true_at(const Array *mask, const Dim *shape, i64 number) {
   const char *at = element(mask, shape, number);
   return mask->size == 4 ? *(const int32_t *)at != 0 : mask->size == 8 ? *(const i64 *)at != 0 : *at != 0;
@@ -674,6 +703,101 @@ ALWAYS void _FortranANorm2Dim(Array *result, const Array *array, int axis, const
     else ((float *)result->base)[k] = sqrt(sum);
   }
 }
+
+// Reductions along an axis that is known when the program runs.
+
+INLINE i64 without(Array *result, const Array *like, const Array *array, int axis) {
+  establish(result, like, array->rank - 1);
+  i64 inner = 1;
+  for (int k = 0, j = 0; k < array->rank; k++)
+    if (k != axis - 1) set_extent(result, j++, array->dim[k].extent);
+  for (int k = 0; k < axis - 1; k++) inner *= array->dim[k].extent;
+  make(result);
+  return inner;
+}
+
+INLINE i64 along(i64 k, i64 j, i64 inner, i64 many) { return k % inner + (j + k / inner * many) * inner; }
+
+INLINE int counted(const Array *mask, const Array *array, i64 at) {
+  return !mask || true_at(mask, mask->rank ? array->dim : mask->dim, mask->rank ? at : 0);
+}
+
+#define REDUCE(real, first, step) { \
+    real value = first; \
+    for (i64 j = 0; j < many; j++) { \
+      i64 at = along(k, j, inner, many); \
+      if (!counted(mask, array, at)) continue; \
+      real x = *(const real *)element(array, array->dim, at); \
+      step; \
+    } \
+    ((real *)result->base)[k] = value; \
+  }
+#define ALONG_AXIS(name, first, first_integer, step) \
+  ALWAYS void name(Array *result, const Array *array, int axis, const char *file, int line, const Array *mask) { \
+    i64 inner = without(result, array, array, axis), n = elements(result), many = array->dim[axis - 1].extent; \
+    for (i64 k = 0; k < n; k++) { \
+      if (array->type == DOUBLE) REDUCE(double, first, step) \
+      else if (array->type == SINGLE) REDUCE(float, first, step) \
+      else if (array->type == INTEGER) REDUCE(int32_t, first_integer(INT32), step) \
+      else if (array->type == LONG) REDUCE(i64, first_integer(INT64), step) \
+      else FAIL(kind) \
+    } \
+  }
+#define ZERO(kind) 0
+#define ONE(kind) 1
+#define LEAST(kind) kind##_MIN
+#define MOST(kind) kind##_MAX
+ALONG_AXIS(_FortranASumDim, 0, ZERO, value += x)
+ALONG_AXIS(_FortranAProductDim, 1, ONE, value *= x)
+ALONG_AXIS(_FortranAMaxvalDim, -INFINITY, LEAST, if (x > value) value = x)
+ALONG_AXIS(_FortranAMinvalDim, INFINITY, MOST, if (x < value) value = x)
+
+#define FOUND(real, better) { \
+    real best = 0; \
+    for (i64 j = 0; j < many; j++) { \
+      i64 at = along(k, j, inner, many); \
+      if (!counted(mask, array, at)) continue; \
+      real x = *(const real *)element(array, array->dim, at); \
+      if (!place || better || (back && x == best)) { best = x; place = j + 1; } \
+    } \
+  }
+#define PLACE_ALONG_AXIS(name, better) \
+  ALWAYS void name(Array *result, const Array *array, int kind, int axis, const char *file, int line, const Array *mask, \
+                   _Bool back) { \
+    Array like = {0}; \
+    like.size = kind; \
+    like.type = kind == 8 ? LONG : INTEGER; \
+    if (kind != 8 && kind != 4) FAIL(kind) \
+    i64 inner = without(result, &like, array, axis), n = elements(result), many = array->dim[axis - 1].extent; \
+    for (i64 k = 0; k < n; k++) { \
+      i64 place = 0; \
+      if (array->type == DOUBLE) FOUND(double, better) \
+      else if (array->type == SINGLE) FOUND(float, better) \
+      else if (array->type == INTEGER) FOUND(int32_t, better) \
+      else if (array->type == LONG) FOUND(i64, better) \
+      else FAIL(kind) \
+      if (kind == 8) ((i64 *)result->base)[k] = place; \
+      else ((int32_t *)result->base)[k] = place; \
+    } \
+  }
+PLACE_ALONG_AXIS(_FortranAMaxlocDim, x > best)
+PLACE_ALONG_AXIS(_FortranAMinlocDim, x < best)
+
+#define REDUCTION(name, real) \
+  ALWAYS real name(const Array *array, real (*step)(const real *, const real *), const char *file, int line, int axis, \
+                   const Array *mask, const real *identity, _Bool ordered) { \
+    i64 n = elements(array), any = 0; \
+    real value = identity ? *identity : 0; \
+    for (i64 k = 0; k < n; k++) { \
+      if (!counted(mask, array, k)) continue; \
+      real x = *(const real *)element(array, array->dim, k), before = value; \
+      value = any ? step(&before, &x) : x; \
+      any = 1; \
+    } \
+    return value; \
+  }
+REDUCTION(_FortranAReduceReal8Ref, double)
+REDUCTION(_FortranAReduceReal4Ref, float)
 
 // Strings.
 
@@ -766,3 +890,30 @@ POWER(_FortranAFPow8i, double, int32_t)
 POWER(_FortranAFPow8k, double, i64)
 POWER(_FortranAFPow4i, float, int32_t)
 POWER(_FortranAFPow4k, float, i64)
+
+// Powers of complex numbers.
+#define COMPLEX_POWER(name, real, integer) \
+  typedef struct { real re, im; } name##_result; \
+  name##_result name(real re, real im, integer n) { \
+    name##_result power = {1, 0}, base = {re, im}; \
+    if (n < 0) { \
+      real square = re * re + im * im; \
+      base.re = re / square; \
+      base.im = -im / square; \
+    } \
+    for (uint64_t m = n < 0 ? -(uint64_t)n : (uint64_t)n; m; m >>= 1) { \
+      if (m & 1) { \
+        real x = power.re * base.re - power.im * base.im; \
+        power.im = power.re * base.im + power.im * base.re; \
+        power.re = x; \
+      } \
+      if (m > 1) { \
+        real x = base.re * base.re - base.im * base.im; \
+        base.im = 2 * base.re * base.im; \
+        base.re = x; \
+      } \
+    } \
+    return power; \
+  }
+COMPLEX_POWER(_FortranAzpowi, double, int32_t)
+COMPLEX_POWER(_FortranAzpowk, double, i64)

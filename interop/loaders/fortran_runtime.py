@@ -1,7 +1,7 @@
 """The run-time library of Fortran: what flang's modules call, linked into them from `fortran_runtime.c`.
 
-flang's own library is compiled C++, into which no derivative can look. Output statements, which need no derivative, go
-to it; input is in neither.
+flang's own library is compiled C++, into which no derivative can look. Output statements, the time and other functions
+that need no derivative go to it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from irgrad.interop.loaders.compiler import Options, compile_source, run_compile
 from irgrad.interop.loaders.library_parts import declared, with_parts
 from irgrad.rules.errors import LoadError
 
-__all__ = ["complete", "library_digest", "open_library"]
+__all__ = ["archive", "complete", "library_digest", "open_library"]
 
 _SOURCE = Path(__file__).with_name("fortran_runtime.c")
 _FLAGS = ("-std=gnu11", "-w", "-g0", "-O2", "-Xclang", "-disable-llvm-passes", "-ffp-contract=off")
@@ -89,13 +89,25 @@ def _by_member(body: str) -> str:
 
 
 def open_library(text: str, flang: Callable[[], tuple[str, str]]) -> str:
-    """The text; flang's own library is opened where the module has input or output. `flang` finds the compiler.
+    """The text; flang's own library is opened where the module calls what irgrad's has none of: input and output, the
+    time, and what only has a value then. `flang` finds the compiler.
 
     Raises LoadError where flang comes without it.
     """
-    if "@_FortranAio" in text:
+    if "@_FortranA" in text and any(name.startswith("_FortranA") for name in declared(text)):
         _open(flang()[0])
     return text
+
+
+def archive(flang: str) -> Path:
+    """The library that flang links into programs. Raises LoadError where there is none."""
+    folder = Path(run_compiler([flang, "-print-resource-dir"]).stdout.strip())
+    found = next(iter(sorted(folder.glob("lib/**/libflang_rt.runtime.a"))), None)
+    if found is None:
+        raise LoadError("the run-time library of Fortran was not found", which="libflang_rt.runtime.a",
+                        because=f"the program calls it, and it is not below {folder}",
+                        fix="install the library that belongs to flang   or   leave output statements out")  # fmt: skip
+    return found
 
 
 @cache
@@ -106,12 +118,7 @@ def _open(flang: str) -> None:
     from irgrad.engine.codegen.cache import default_cache, fingerprint
     from irgrad.engine.support.scratch import scratch_folder
 
-    archive = Path(run_compiler([flang, "-print-resource-dir"]).stdout.strip())
-    found = next(iter(sorted(archive.glob("lib/**/libflang_rt.runtime.a"))), None)
-    if found is None:
-        raise LoadError("the run-time library of Fortran was not found", which="libflang_rt.runtime.a",
-                        because=f"the program has input or output, and it is not below {archive}",
-                        fix="install the library that belongs to flang   or   leave output statements out")  # fmt: skip
+    found = archive(flang)
     store, key = default_cache(), fingerprint("fortran-io", str(found), str(found.stat().st_mtime_ns))
     with scratch_folder("fortran") as scratch:
         library = Path(scratch, "io.so")

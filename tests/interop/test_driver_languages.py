@@ -54,3 +54,13 @@ def test_fortran_in_a_program_of_c(tmp_path: Path, capfd: pytest.CaptureFixture[
                        "int main(void) { double x = 4, d = 0; __enzyme_autodiff((void *)cube_, enzyme_dup, &x, &d);\n"
                        "return (int)d; }\n")  # fmt: skip
     assert main(["run", str(program), str(source)]) == 48
+
+
+@needs_flang
+@pytest.mark.long
+def test_a_program_of_fortran(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Its run-time library is that of flang."""
+    source = tmp_path / "program.f90"
+    source.write_text("program main\n  print '(a,f6.3)', 'x', 0.5d0\nend program\n")
+    assert main(["run", str(source)]) == 0
+    assert capfd.readouterr().out == "x 0.500\n"

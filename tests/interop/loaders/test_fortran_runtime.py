@@ -246,6 +246,28 @@ def test_models(name: str, signature: str | None, args: tuple[Any, ...]) -> None
     assert engine.check(kernel, *args).ok
 
 
+INTRINSICS: list[tuple[str, str, tuple[Any, ...]]] = [
+    *((name, "f64(f64[n] x)", (RNG.uniform(0.2, 1.5, 8),)) for name in (
+        "parr cptr classarr holder cplx mixed globals diffs ptrfun transferred seq optarg crs broyden kinds words near"
+    ).split()),
+    *(("dims", "f64(f64[n,m] x, i32 k)", (RNG.uniform(0.2, 1.5, (2, 4)), axis)) for axis in (1, 2)),
+]  # fmt: skip
+
+
+@needs_flang
+@pytest.mark.parametrize(("name", "signature", "args"), fast(2, INTRINSICS))
+def test_intrinsics(name: str, signature: str, args: tuple[Any, ...]) -> None:
+    kernel = irgrad.load(FILE.with_name("intrinsics.f90")).kernel(name, signature)
+    if name == "dims":
+        x, axis = args[0].T, args[1] - 1
+        own = (x.sum(axis) ** 2).sum() + x.max(axis).sum() + (x.argmax(axis) + 1).sum()
+        np.testing.assert_allclose(kernel(*args), own + x.sum(0).prod() + x[:, 0].sum(), rtol=1e-13)
+    if name == "near":
+        z = complex(*args[0][:2])
+        np.testing.assert_allclose(kernel(*args), args[0][0] + (z**3).real + ((z + 1) ** -3).imag, rtol=1e-13)
+    assert engine.check(kernel, *args).ok
+
+
 @needs_flang
 def test_random_numbers_begin_where_the_source_says() -> None:
     """The same numbers behind the same seed; without one they go on, from call to call."""
