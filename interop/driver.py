@@ -28,7 +28,7 @@ from irgrad.rules.errors import CompileError, LoadError
 if TYPE_CHECKING:
     from irgrad.interop.loaders.compiler import Compilation, Options
 
-__all__ = ["CC_USAGE", "RUN_USAGE", "build", "compiled", "main_cc", "main_run"]
+__all__ = ["CC_USAGE", "RUN_USAGE", "build", "compiled", "main_cc", "main_run", "program_text"]
 
 RUN_USAGE = """usage: irgrad run [-O0..-O3] [-I DIR] [-D NAME[=VALUE]] [-l LIB] [-L DIR] [-std=...] [--rules FILE.py]
                   [--tape-memory=512MB] [--checkpoint=FILE:LINE=CHOICE] [--no-preopt] FILE... [-- ARGS]
@@ -322,6 +322,19 @@ def _image(command: Command, sources: Sequence[Source], form: str, output: Path,
         known = emit(lowered, None, form, cpu=cpu, features=features, approximate=vectors)
         disk.put("image", key, known)
     return known
+
+
+def program_text(words: Sequence[str]) -> str:
+    """The IR of the program that `irgrad cc` makes of sources, with all derivatives: what is made machine code of.
+
+    words: of its command line. Raises what a compilation raises.
+    """
+    command = _prepared(words, CC_USAGE, run=False)
+    assert not isinstance(command, int), words
+    text, cpp = _module(command, command.sources, None)
+    text = _without_absent(command, text, whole=True)
+    settled = _settled(command, text, whole=True)
+    return _lowered(text, whole=True, cpp=cpp, command=command, settled=settled, form=".o")
 
 
 def _bitcode(text: str) -> bytes:

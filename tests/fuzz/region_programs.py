@@ -47,10 +47,15 @@ int main(void) {
 """
 
 
+def source_of(seed: int) -> str:
+    """The program of a seed."""
+    return Regions(seed).source + _MAIN
+
+
 def check_program(seed: int) -> str:
     """What is wrong with the program of a seed; "right"."""
     with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "p.c").write_text(Regions(seed).source + _MAIN)
+        Path(folder, "p.c").write_text(source_of(seed))
         flags = [("-O0", "-O2")[seed % 2], f"-DN={(40, 400, 4000)[seed % 3]}"]
         for name, more in (("with", "-fopenmp"), ("without", "-Wno-unknown-pragmas")):
             command = [sys.executable, "-m", "irgrad.interop.cli", "cc", *flags, more, "p.c", "-lm", "-o", name]

@@ -1,6 +1,7 @@
 """Programs with jobs under the thread sanitiser: machine code of their IR with its instrumentation, on four threads.
 
     python tests/fuzz/sanitised.py [NAME ...]        the cases of `team_cases.py` that are named, or all
+    python tests/fuzz/sanitised.py 0:10              programs of `region_programs.py` as `irgrad cc` makes them, by seed
 
 clang (of the ziglang wheel) writes the instrumented code, gcc's libtsan is its runtime.
 """
@@ -111,9 +112,36 @@ def check(name: str, change: Callable[[str], str] = str) -> str:
     return said
 
 
+def check_program(seed: int, change: Callable[[str], str] = str) -> str:
+    """A random program with regions: its own values, its gradient and its tangents. change: of its text before."""
+    import warnings
+
+    from fuzz.region_programs import source_of
+    from irgrad.interop.driver import program_text
+
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        place = Path(folder)
+        (place / "p.c").write_text(source_of(seed))
+        text = program_text(["-O1", "-fopenmp", f"-DN={(400, 4000)[seed % 2]}", str(place / "p.c"), "-lm"])
+        (place / "p.ll").write_text(instrumented(change(text)), encoding="utf-8")
+        (place / "t.c").write_text("\n".join(row for row in MAIN.splitlines() if "__tsan" in row or row[:1] == "#"))
+        _run([*_CLANG, "p.ll", "-o", "p.o"], folder)
+        _run(["gcc", "-fsanitize=thread", "-O1", "t.c", "p.o", "-lm", "-o", "main"], folder)
+        command = ["setarch", "-R", "./main"] if shutil.which("setarch") else ["./main"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False,
+                              env={"TSAN_OPTIONS": "exitcode=66", "OMP_NUM_THREADS": "4"})  # fmt: skip
+        return "" if done.returncode == 0 else f"{done.returncode}: {done.stderr[:3000]}"
+
+
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
     from fuzz.team_cases import CASES
 
+    if sys.argv[1:] and sys.argv[1][0].isdigit():
+        first, _, last = sys.argv[1].partition(":")
+        for seed in range(int(first), int(last or int(first) + 1)):
+            print(seed, check_program(seed) or "no race", flush=True)
+        sys.exit()
     for case in sys.argv[1:] or CASES:
         print(case, check(case) or "no race", flush=True)

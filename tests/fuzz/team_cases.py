@@ -76,6 +76,16 @@ void of_calls(const double *x, const double *w, double *y, long n, long m) {
     #pragma omp parallel for
     for (long i = 0; i < n; i++) y[i] = iterate(x[i], w, m);
 }
+double extremes(const double *x, long n) {
+    double m = -1e9, p = 1;
+    long c = 0;
+    #pragma omp parallel for reduction(max:m) reduction(*:p) reduction(+:c)
+    for (long i = 0; i < n; i++) {
+        double v = sin(x[i]) * x[i];
+        m = v > m ? v : m, p *= 1 + 0.01 * x[i], c += x[i] > 0;
+    }
+    return m * p * c;
+}
 double two_sums(const double *x, const double *w, long n) {
     double a = 1, b = 2;
     #pragma omp parallel for reduction(+:a,b)
@@ -98,5 +108,6 @@ CASES: dict[str, tuple[str, tuple[Any, ...], int]] = {
     "of_calls": ("void(f64[n] x, f64[m] w, out f64[n] y, i64 n, i64 m)", (VALUES[0], VALUES[1, :7]), 2),
     "stencil": ("void(f64[n] x, out f64[n] y, i64 n, i64 steps)", (VALUES[0], 3), 4),
     "rows": ("void(inout f64[n,m] x, f64[m] w, i64 n, i64 m)", (VALUES[:2, :300].reshape(60, 10), VALUES[2, :10]), 2),
+    "extremes": ("f64(f64[n] x, i64 n)", (VALUES[0],), 2),
     "two_sums": ("f64(f64[n] x, f64[k] w, i64 n)".replace("[k]", "[2]"), (VALUES[0], VALUES[1, :2]), 2),
 }  # fmt: skip

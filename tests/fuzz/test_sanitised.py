@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from fuzz.sanitised import available, check
+from fuzz.sanitised import available, check, check_program
 
 pytestmark = pytest.mark.skipif(not available(), reason="gcc with its thread sanitiser is not there")
 
 
-@pytest.mark.parametrize("name", ["gather", pytest.param("of_calls", marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", ["gather", *(pytest.param(name, marks=pytest.mark.long)
+                                              for name in ("extremes", "of_calls"))])  # fmt: skip
 def test_no_race(name: str) -> None:
     assert check(name) == ""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [300, 303])
+def test_no_race_in_programs(seed: int) -> None:
+    assert check_program(seed) == ""
 
 
 def test_a_race_would_be_found() -> None:
