@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from zlib import crc32
 
 from irgrad.engine.analyses.activity.activity import objects_of
-from irgrad.engine.analyses.memory.objects import describes_types, holds_address, resolve
+from irgrad.engine.analyses.memory.objects import describes_types, holds_address, is_never_written, resolve
 from irgrad.engine.differentiate.layout import lanes
 from irgrad.engine.differentiate.layout.leaves import REASSOCIATE, has_float, has_pointer, zero_of
 from irgrad.engine.differentiate.layout.separate_shadows import join_constants
@@ -382,7 +382,7 @@ class Unit:
         if not self.activity.pointer(value) or self.runtime_activity:
             return
         for obj in objects_of(self.pointers, self.pointers.of(address)):
-            if isinstance(obj.site, GlobalVariable) and self._inactive_external(obj.site):
+            if isinstance(obj.site, GlobalVariable) and not is_never_written(obj) and self._inactive_external(obj.site):
                 raise _needs_shadow(obj.site)
 
     def shadow_global(self, var: GlobalVariable) -> GlobalVariable:
