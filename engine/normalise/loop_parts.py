@@ -21,7 +21,6 @@ from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Block, Constant, ConstInt, ConstZero, Function, Instruction, Value
 from irgrad.engine.ir.opcodes import BITWISE
 from irgrad.engine.ir.rewrite import copied
-from irgrad.engine.ir.uses import uses_of
 
 __all__ = ["Part", "Version", "cut", "may_be_cut", "place_before"]
 
@@ -65,9 +64,9 @@ def may_be_cut(fn: Function, loop: Loop, loops: Loops, longest: int) -> bool:
     plain = all(block.terminator.opcode in ("br", "switch") for block in loop.blocks)
     if not plain or len(rows) > longest or any(i.call is not None and i.call.bundles for i in rows):
         return False
-    exits = loop.exits[0].phis
-    outside = uses_of(block for block in fn.blocks if not loop.contains(block))
-    return all(all(user in exits for user in outside.get(i, ())) for i in rows)
+    exits, own = loop.exits[0].phis, frozenset(rows)
+    outside = (instr for block in fn.blocks if not loop.contains(block) for instr in block.instructions)
+    return all(own.isdisjoint(instr.operands) or instr in exits for instr in outside)
 
 
 def place_before(fn: Function, loop: Loop, values: Sequence[Value], divides: bool) -> Builder:
