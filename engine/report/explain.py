@@ -170,6 +170,7 @@ def explain(
     words = Words(asked.kernel, found.module, found.unit.root)
     parts = _parts(found, words)
     parts["lanes"], parts["passes"] = (), ()
+    parts["pointers"] = found.unit.types.ranges.cheaper
     try:
         parts["lanes"] = lane_facts(asked) if lanes else ()
         parts["passes"] = passes_of(asked) if passes else ()

@@ -307,6 +307,7 @@ class Report:
     places of the loops that a team of threads shares, and of others with the reason;
     refusal: the error with which the derivative is refused, "" where there is none (or it was not made: `lanes=False`)
     device: what a GPU makes of it, None where none was asked for
+    pointers: what the analysis of pointers did not tell apart, because there was too much of it
     """
 
     kernel: str
@@ -325,6 +326,7 @@ class Report:
     one_thread: tuple[int, ...] = ()
     team: tuple[tuple[str, ...], tuple[str, ...]] | None = None
     device: DeviceFacts | None = None
+    pointers: tuple[str, ...] = ()
 
     @property
     def loops(self) -> tuple[LoopFacts, ...]:

@@ -83,6 +83,7 @@ class HeldPointers:
         self._from_start: dict[int, tuple[Spots, ...]] = {}
         self._alignments: dict[int, int] = {}
         self.coarse = False  # no new places are told apart any more
+        self.together = False  # one set of all objects stands for others
 
     def settle_for(self, coarse: bool) -> None:
         """Whether no new places are told apart from now on."""
@@ -100,6 +101,7 @@ class HeldPointers:
 
     def _made(self, mask: int) -> tuple[int, ...]:
         if len(self._sets) >= _MOST_SETS:
+            self.together = True
             mask = (1 << len(self._pointers.objects)) - 1
             if mask in self._regions:
                 return self._regions[mask]

@@ -51,7 +51,7 @@ class Ranges:
         self._state: dict[Value, Offsets] = {}
         self._changes: dict[object, int] = {}
         self._returns: dict[Function, Offsets] = {}
-        self._changed = False
+        self._changed = self._gave_up = False
         self._places: dict[Value, Spots] = {}
         self._counters = Counters(self._get, self._displacement)
         self.spots = PointerSpots(pointers, self._joined, self._displacement)
@@ -69,8 +69,20 @@ class Ranges:
             if not (self._changed or self.spots.changed or self.spots.resume()):
                 break
         else:
+            self._gave_up = True
             self._state = dict.fromkeys(self._state, TOP)
             self.spots.give_up()
+
+    @property
+    def cheaper(self) -> tuple[str, ...]:
+        """What the analysis did not tell apart, because there was too much of it; nothing where it told all apart."""
+        held = self.spots.held
+        rows = (
+            (held.together, "objects: pointers that may lead to very many are taken to lead to all"),
+            (held.coarse, "places: new places in an object are not told apart after many rounds"),
+            (self._gave_up, "offsets: a pointer may point anywhere in its objects"),
+        )
+        return tuple(text for holds, text in rows if holds)
 
     def offsets(self, value: Value) -> Offsets:
         """The set for an integer, or for a pointer in any object; everything when nothing is known."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from explained import kernel, line
@@ -9,7 +10,7 @@ from explained import kernel, line
 from irgrad import load
 from irgrad.engine import explain
 from irgrad.engine.report.facts import KeptValue, Place, RecalledValue
-from irgrad.engine.report.text import is_number, kept_text, lanes_text, loop_text
+from irgrad.engine.report.text import is_number, kept_text, lanes_text, loop_text, to_text
 
 
 def _row(text: str, *words: str) -> str:
@@ -29,6 +30,14 @@ def test_what_a_nest_prints() -> None:
     assert _row(text, "because x ", " here ", "return")
     assert _row(text, "llvm.sin.f64", "by the tables")
     assert _row(text, "samples of a batch: ", "side by side")
+
+
+def test_a_cheaper_analysis_of_pointers_is_told() -> None:
+    found = explain(kernel("straight"), lanes=False)
+    assert found.pointers == ()
+    assert "pointers:" not in str(found)
+    cheap = to_text(replace(found, pointers=("objects: all are one",)))
+    assert "  pointers: a cheaper analysis, objects: all are one\n" in cheap
 
 
 def test_straight_code_has_no_loops() -> None:

@@ -95,6 +95,7 @@ def test_beyond_a_number_of_sets_one_of_all_objects_is_right_as_well(monkeypatch
     pointers = Pointers(facts.module, facts.root)
     ranges = Ranges(pointers)
     held = ranges.spots.held
+    assert [row.partition(":")[0] for row in ranges.cheaper] == ["objects"]
     every = (1 << len(pointers.objects)) - 1
     (heap,) = {o.index for o in pointers.objects if o.kind == "heap" and o.site is named(facts.root, "o9")}
     assert held.regions(every) == held.regions(every & ~1)
