@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from handwritten.made import make, module_of
 
+import irgrad
 from irgrad.engine.normalise.computed_extrema import repeat_extrema
 
 STEPS = {
@@ -125,3 +126,65 @@ def test_no_choice_is_taped() -> None:
     i = np.argmin(items)
     assert np.count_nonzero(dx) == 1 and np.allclose(dx[i], 2 * items[i] * (2 * x[i] - 0.5))
     assert made.tape_bytes() == 0
+
+
+NEAREST = """#include <math.h>
+double f(const double *c, const double *x, long n, long k, long d) {{
+    double cost = 0;
+    for (long p = 0; p < n; p++) {{
+        double m = {start};
+        for (long j = 0; j < k; j++) {{
+            double v = 0;
+            {item}
+            {step}
+        }}
+        cost += {behind};
+    }}
+    return cost;
+}}"""
+ITEMS = {
+    "a sum": "for (long i = 0; i < d; i++) v += (x[p * d + i] - c[j * d + i]) * (x[p * d + i] - c[j * d + i]);",
+    "down": "for (long i = d; i-- > 0;) v += fabs(x[p * d + i] - c[j * d + i]) * c[j * d];",
+    "a root": "for (long i = 0; i < d; i++) v += x[p * d + i] * c[j * d + i] * c[j * d + i]; v = sqrt(v * v + 0.1);",
+    "two loops": "double w = 1; for (long i = 0; i < d; i++) v += x[p * d + i] * c[j * d + i]; "
+                 "for (long i = 0; i < d; i++) w *= 1 + 0.1 * c[j * d + i] * v; v = w - v;",
+    "a nest": "for (long i = 0; i < d; i++) for (long l = 0; l <= i; l++) "
+              "v += x[p * d + i] * c[j * d + l] * c[j * d + i];",
+    "a choice": "for (long i = 0; i < d; i++) "
+                "{ if (c[j * d + i] > x[p * d + i]) v += c[j * d + i]; else v -= x[p * d]; }",
+    "until": "for (long i = 0; i < d && v < 1.5; i++) v += c[j * d + i] * c[j * d + i] * x[p * d + i];",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("step", STEPS.values(), ids=list(STEPS))
+@pytest.mark.parametrize("item", ITEMS.values(), ids=list(ITEMS))
+def test_items_with_loops(item: str, step: str) -> None:
+    """Values to the bit, both modes against central differences."""
+    starts = (("INFINITY", "isinf(m) ? 0 : m * m"), ("2.5", "m"), ("x[p]", "m * x[p]"))
+    start, behind = starts[len(item + step) % 3]
+    source = NEAREST.format(start=start, item=item, step=step, behind=behind)
+    kernel = irgrad.load(source).kernel("f", "f64(f64[k,d] c, f64[n,d] x, i64 n, i64 k, i64 d)")
+    for n, k, d in ((5, 4, 3), (3, 1, 2), (4, 3, 1), (0, 3, 2), (3, 0, 2), (3, 2, 0)):
+        if start == "x[p]" and not d:
+            continue
+        rng = np.random.default_rng(10 * n + k)
+        c, x = rng.uniform(0.3, 1.5, (k, d)), rng.uniform(0.3, 1.5, (n, d))
+        v = rng.normal(size=c.shape)
+        value, gradient = irgrad.value_and_grad(kernel, wrt="c")(c, x)
+        assert value == kernel(c, x)
+        slope = (kernel(c + 1e-6 * v, x) - kernel(c - 1e-6 * v, x)) / 2e-6
+        assert np.isclose(np.sum(gradient * v), slope, rtol=1e-6, atol=1e-7), (n, k, d)
+        tangent = irgrad.jvp(kernel, (c, x), (v, None))[1]
+        assert np.isclose(tangent, slope, rtol=1e-6, atol=1e-7), (n, k, d)
+
+
+@pytest.mark.parametrize("item", ITEMS.values(), ids=list(ITEMS))
+def test_loops_with_such_items(item: str) -> None:
+    source = NEAREST.format(start="INFINITY", item=item, step="if (v < m) m = v;", behind="m")
+    assert repeat_extrema(module_of(source, "f").functions["f"]) == 1
+
+
+def test_an_item_that_hangs_on_the_extremum() -> None:
+    item = "for (long i = 0; i < d && v < m; i++) v += c[j * d + i] * c[j * d + i];"
+    source = NEAREST.format(start="INFINITY", item=item, step="if (v < m) m = v;", behind="m")
+    assert repeat_extrema(module_of(source, "f").functions["f"]) == 0
