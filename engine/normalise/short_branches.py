@@ -8,20 +8,22 @@ that a phi of such a branch hands on LLVM does not take for one of the iteration
 with branches, 2.3 without; a step of a scheme with limiters, 16 and 6).
 
 Done where it leaves the loop without any branch but that of its end: sides of operations that may run although the
-program would not have run them, without calls but those of intrinsics for one operation, a few of them; and where
-nothing that a loop hands on to itself (a sum, an extremum with its index) goes through the branches, which LLVM knows
-as such in that form alone. Values stay as they are, to the last bit.
+program would not have run them, without calls but those of intrinsics for one operation, a few of them; and where what
+the loop hands on to itself goes through the branches as a sum at most, to which the side that is not taken adds -0.0,
+which changes no number. (Extrema with their index LLVM knows in the form of branches alone.) Values stay as they are,
+to the last bit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Collection
 
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.dominators import Dominators
 from irgrad.engine.analyses.control.loops import Loop, Loops
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import Block, Function, Instruction, Value
+from irgrad.engine.ir.model import Block, ConstFloat, Function, Instruction, Value, const_float
 from irgrad.engine.ir.opcodes import SPECULATABLE
 from irgrad.engine.ir.rewrite import replace_uses
 from irgrad.engine.ir.uses import Uses, uses_of
@@ -41,7 +43,7 @@ def select_branches(fn: Function) -> int:
         return 0
     loops, dominators = get(Loops, fn), get(Dominators, fn)
     uses: Uses | None = None
-    chosen: list[Loop] = []
+    chosen: list[tuple[Loop, set[Instruction]]] = []
     for loop in loops.all:
         latch = loop.latch
         if loop.children or latch is None or loop.exiting != [latch] or len(loop.blocks) < 3:
@@ -50,9 +52,10 @@ def select_branches(fn: Function) -> int:
         costs = [_units(block) for block in sides]
         if sides and sum(costs) <= _ALL and max(costs) <= _ONE and not any(map(_calls, loop.blocks)):
             uses = uses or uses_of(fn.blocks)
-            if not _handed_on(loop, set(sides), uses):
-                chosen.append(loop)
-    return sum(_flatten(fn, loop) for loop in chosen)
+            sums = _sums(loop, set(sides), uses)
+            if sums is not None:
+                chosen.append((loop, sums))
+    return sum(_flatten(fn, loop, sums) for loop, sums in chosen)
 
 
 def _units(block: Block) -> int:
@@ -72,8 +75,10 @@ def _calls(block: Block) -> bool:
     return any(i.is_call and not (i.callee_name or "").startswith("llvm.") for i in block.instructions)
 
 
-def _handed_on(loop: Loop, sides: set[Block], uses: Uses) -> bool:
-    """Whether something that a loop hands on to itself goes through a branch, or is no sum."""
+def _sums(loop: Loop, sides: set[Block], uses: Uses) -> set[Instruction] | None:
+    """The values of sums that a loop hands on to itself, with their phis; None where something else goes through a
+    branch, or is handed on as no sum."""
+    found = set[Instruction]()
     for phi in loop.header.phis:
         after, work = set[Instruction](), [phi]
         while work:
@@ -81,37 +86,47 @@ def _handed_on(loop: Loop, sides: set[Block], uses: Uses) -> bool:
                 if user not in after and loop.contains(user.block) and user not in loop.header.phis:
                     after.add(user)
                     work.append(user)
-        last = phi.operands[phi.blocks.index(loop.latch)]  # type: ignore[arg-type]
-        back: list[Value] = [last]
+        back: list[Value] = [phi.operands[phi.blocks.index(loop.latch)]]  # type: ignore[arg-type]
         ring = set[Instruction]()
         while back:
             value = back.pop()
             if isinstance(value, Instruction) and value in after and value not in ring:
                 ring.add(value)
                 back += value.operands
-        if any(i.opcode == "phi" or i.block in sides for i in ring):
-            return True
-        if phi.type.is_fp and not all(_adds(i, ring | {phi}) for i in ring):
-            return True
-    return False
+        if phi.type.is_fp:
+            ring.add(phi)
+            if not all(i.opcode == "phi" or _summed(i, ring) is not None or _extremum(i, sides) for i in ring):
+                return None
+            found |= ring
+        elif any(i.opcode == "phi" or i.block in sides for i in ring):
+            return None
+    return found
 
 
-def _adds(instr: Instruction, ring: set[Instruction]) -> bool:
-    """Whether an operation on what a loop hands on is one of a sum, or an extremum."""
-    if instr.opcode in ("fadd", "fsub"):
-        return True
-    products = (callee := instr.callee_name or "").startswith(("llvm.fmuladd.", "llvm.fma."))
-    if products:
-        return not ring.intersection(instr.operands[:2])
-    return callee.startswith(("llvm.minnum.", "llvm.maxnum.", "llvm.minimum.", "llvm.maximum."))
+def _summed(instr: Instruction, ring: set[Instruction]) -> int | None:
+    """Which operand of an addition is the sum so far; None for what is no addition to one of these values."""
+    if instr.opcode == "fadd":
+        found = [k for k in (0, 1) if instr.operands[k] in ring]
+    elif instr.opcode == "fsub":
+        found = [0] if instr.operands[0] in ring and instr.operands[1] not in ring else []
+    elif (instr.callee_name or "").startswith(("llvm.fmuladd.", "llvm.fma.")):
+        found = [2] if instr.operands[2] in ring and not ring.intersection(instr.operands[:2]) else []
+    else:
+        return None
+    return found[0] if len(found) == 1 else None
 
 
-def _flatten(fn: Function, loop: Loop) -> int:
+def _extremum(instr: Instruction, sides: set[Block]) -> bool:
+    names = ("llvm.minnum.", "llvm.maxnum.", "llvm.minimum.", "llvm.maximum.")
+    return (instr.callee_name or "").startswith(names) and instr.block not in sides
+
+
+def _flatten(fn: Function, loop: Loop, sums: set[Instruction]) -> int:
     """Flatten the branches of a loop, innermost first; the number of them."""
     total = 0
     blocks = loop.blocks
     while True:
-        found = next((b for b in blocks if b is not loop.latch and flatten_at(fn, b, _ALL, _units)), None)
+        found = next((b for b in blocks if b is not loop.latch and flatten_at(fn, b, _ALL, _units, sums)), None)
         if found is None:
             return total
         total += 1
@@ -152,12 +167,15 @@ def predecessors(fn: Function) -> dict[Block, list[Block]]:
     return out
 
 
-def flatten_at(fn: Function, block: Block, limit: int, cost: Callable[[Block], int]) -> bool:
+def flatten_at(
+    fn: Function, block: Block, limit: int, cost: Callable[[Block], int], sums: Collection[Instruction] = ()
+) -> bool:
     """Make selects of the branch at the end of a block, where its sides cost no more; whether that was possible.
 
         p: br %c, a, m      a: %x = ...; br m      m: %y = phi [%x, a], [%z, p]
 
-    becomes `p: %x = ...; %y = select %c, %x, %z; br m`, and the same with two sides. `cost`: of what a side does.
+    becomes `p: %x = ...; %y = select %c, %x, %z; br m`, and the same with two sides. `cost`: of what a side does;
+    `sums`: values of sums, to which a side that is not taken adds nothing.
     """
     end = block.terminator
     if end.opcode != "br" or not end.operands:
@@ -177,7 +195,7 @@ def flatten_at(fn: Function, block: Block, limit: int, cost: Callable[[Block], i
             return False
     if sides == [None, None] or sum(cost(side) for side in sides if side is not None) > limit:
         return False
-    _merge(fn, block, sides, ends[0])
+    _merge(fn, block, sides, ends[0], set(sums))
     return True
 
 
@@ -185,19 +203,23 @@ def _is_side(block: Block, preds: dict[Block, list[Block]]) -> bool:
     return len(preds[block]) == 1 and block.terminator.opcode == "br" and len(block.successors) == 1 and not block.phis
 
 
-def _merge(fn: Function, block: Block, sides: list[Block | None], out: Block) -> None:
+def _merge(fn: Function, block: Block, sides: list[Block | None], out: Block, sums: set[Instruction]) -> None:
     branch = block.instructions.pop()
     condition = branch.operands[0]
+    came = [side if side is not None else block for side in sides]
+    masked = {phi: total for phi in out.phis if phi in sums
+              for total in [_masked(phi, came, sides, condition, sums)] if total is not None}  # fmt: skip
     for side in sides:
         if side is not None:
             for instr in side.instructions[:-1]:
                 instr.block = block
                 block.instructions.append(instr)
-    came = [side if side is not None else block for side in sides]
     for phi in out.phis:
         values: list[Value] = [phi.operands[phi.blocks.index(source)] for source in came]
         if values[0] is values[1]:
             chosen = values[0]
+        elif phi in masked:
+            chosen = masked[phi]
         else:
             select = Instruction("select", phi.type, [condition, *values])
             select.block = block
@@ -211,3 +233,49 @@ def _merge(fn: Function, block: Block, sides: list[Block | None], out: Block) ->
     block.instructions.append(jump)
     gone = {side for side in sides if side is not None}
     fn.blocks[:] = [b for b in fn.blocks if b not in gone]
+
+
+def _masked(
+    phi: Instruction, came: list[Block], sides: list[Block | None], condition: Value, sums: set[Instruction]
+) -> Value | None:
+    """The sum to which both sides of a branch add, one after the other, -0.0 where they are not taken; None, and
+    nothing has changed, where they do not begin with the same value."""
+    chains: list[list[Instruction]] = []
+    starts: list[Value] = []
+    for source, side in zip(came, sides, strict=True):
+        value: Value = phi.operands[phi.blocks.index(source)]
+        chain: list[Instruction] = []
+        while isinstance(value, Instruction) and value.block is side and side is not None:
+            at = _summed(value, sums)
+            if at is None:
+                return None
+            chain.append(value)
+            value = value.operands[at]
+        chains.append(chain[::-1])
+        starts.append(value)
+    if starts[0] is not starts[1] or not any(chains):
+        return None
+    for taken, (side, chain) in enumerate(zip(sides, chains, strict=True)):
+        for add in chain:
+            assert side is not None
+            for place, nothing in _nothing(add, _summed(add, sums)):
+                pair = [add.operands[place], const_float(add.type, nothing)]
+                select = Instruction("select", add.type, [condition, *(pair[::-1] if taken else pair)])
+                select.block = side
+                side.instructions.insert(side.instructions.index(add), select)
+                add.operands[place] = select
+    if all(chains):
+        first = chains[1][0]
+        first.operands[_summed(first, sums)] = chains[0][-1]  # type: ignore[index]
+    return (chains[1] or chains[0])[-1]
+
+
+def _nothing(add: Instruction, sum_at: int | None) -> list[tuple[int, float]]:
+    """Operands of an addition and what they are where it adds nothing: x + -0.0, x - 0.0 and -0.0 * 1.0 + x are x."""
+    if add.opcode == "call":
+        for at in (0, 1):
+            factor = add.operands[at]
+            if isinstance(factor, ConstFloat) and math.isfinite(factor.value):
+                return [(1 - at, math.copysign(0.0, -factor.value))]
+        return [(0, -0.0), (1, 1.0)]
+    return [(1, 0.0)] if add.opcode == "fsub" else [(1 if sum_at == 0 else 0, -0.0)]
