@@ -226,7 +226,7 @@ def _by_numba(function: Any, parameters: Sequence[Parameter]) -> tuple[str, str,
         import numba
         from numba.core import config as settings
         from numba.core.compiler_lock import global_compiler_lock
-        from numba.core.errors import NumbaError
+        from numba.core.errors import NumbaError, UnsupportedBytecodeError
     except ImportError as error:
         raise LoadError("numba is not installed", because=str(error), fix='pip install "irgrad[numba]"') from None
 
@@ -238,7 +238,7 @@ def _by_numba(function: Any, parameters: Sequence[Parameter]) -> tuple[str, str,
         level, config.OPT = config.OPT, 0
         try:
             dispatcher.compile(types)
-        except (NumbaError, TypeError, NotImplementedError) as error:
+        except (NumbaError, UnsupportedBytecodeError, TypeError, NotImplementedError) as error:
             raise CompileError(f"`{_plain(function)}` does not compile", because=f"numba says:\n{error}",
                                fix="mend the function   or   the types in the signature (arrays that are written are "
                                    "`inout` or `out`)") from None

@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 BITS = "no derivative goes through the bits of a float"
 """Why whatever computes with them is refused."""
 
+_MAP = "keep the floats in an array, and their indices in the map"
+_INSTEAD = {
+    "(std/hash_map.zig:": f"{_MAP}; or std.AutoArrayHashMapUnmanaged",
+    "(src/raw/mod.rs:": f"{_MAP}, a HashMap<K, usize>; or sort a Vec of pairs",
+}
+"""Files of libraries (Zig's and Rust's hash maps): what does the same and is followed."""
+
 
 def place(unit: Unit, instr: Instruction) -> str:
     """`@kernel (file.c:41:5), block %for.body`."""
@@ -33,9 +40,11 @@ def refuse(unit: Unit, instr: Instruction, what: str, fix: str = "", because: st
     """An Unsupported error about one instruction."""
     from irgrad.engine.ir.printer import instruction_to_text
 
+    where = place(unit, instr)
+    fix = next((advice for file, advice in _INSTEAD.items() if file in where), fix)
     return Unsupported(
         what,
-        where=place(unit, instr),
+        where=where,
         which=instruction_to_text(instr).strip(),
         because=because or unit.activity.why(instr) or "an active value flows through it",
         fix=fix or "compute this part in floating point, or keep it out of what depends on the active arguments",

@@ -1,4 +1,4 @@
-// Memory of Zig: arenas, of trees and lists too, pages, and the allocators of programs.
+// Memory of Zig: arenas, of trees and lists too, pages, the allocators of programs, and hash maps.
 const std = @import("std");
 
 export fn arena_sum(x: [*]const f64, n: usize) f64 {
@@ -61,3 +61,30 @@ fn work(a: std.mem.Allocator, x: []const f64) !f64 {
 export fn page(x: [*]const f64, n: usize) f64 { return work(std.heap.page_allocator, x[0..n]) catch -1; }
 export fn smp(x: [*]const f64, n: usize) f64 { return work(std.heap.smp_allocator, x[0..n]) catch -1; }
 export fn debug(x: [*]const f64, n: usize) f64 { var g: std.heap.DebugAllocator(.{}) = .init; defer _ = g.deinit(); return work(g.allocator(), x[0..n]) catch -1; }
+export fn indexed(x: [*]const f64, keys: [*]const i32, n: usize) f64 {
+    const al = std.heap.c_allocator;
+    var map = std.AutoHashMap(i32, usize).init(al);
+    defer map.deinit();
+    const sums = al.alloc(f64, n) catch return -1;
+    defer al.free(sums);
+    var used: usize = 0;
+    for (0..n) |i| {
+        const e = map.getOrPut(keys[i]) catch return -1;
+        if (!e.found_existing) { e.value_ptr.* = used; sums[used] = 0; used += 1; }
+        sums[e.value_ptr.*] += x[i] * x[i];
+    }
+    var s: f64 = 0;
+    for (sums[0..used]) |v| s += v * v;
+    return s;
+}
+export fn histogram(x: [*]const f64, keys: [*]const i32, n: usize) f64 {
+    var map = std.AutoHashMap(i32, f64).init(std.heap.c_allocator);
+    defer map.deinit();
+    for (0..n) |i| {
+        const e = map.getOrPut(keys[i]) catch return -1;
+        if (e.found_existing) e.value_ptr.* += x[i] else e.value_ptr.* = x[i];
+    }
+    var s: f64 = 0;
+    for (0..n) |i| { const v = map.get(keys[i]).?; s += v * v * v; }
+    return s;
+}

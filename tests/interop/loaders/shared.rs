@@ -26,3 +26,17 @@ fn build(mut v: Vec<(f64, f64)>) -> Option<Box<Leaf>> {
     Some(Box::new(Leaf { p: p.0 * p.1, l: build(v), r: build(right) }))
 }
 pub fn sorted_tree(x: &[f64]) -> f64 { walk(&build(x.iter().map(|v| (*v, v * v)).collect()), 1.0) }
+pub fn indexed(x: &[f64], keys: &[i32]) -> f64 {
+    let mut at: std::collections::HashMap<i32, usize> = std::collections::HashMap::new();
+    let mut sums: Vec<f64> = Vec::new();
+    for (k, v) in keys.iter().zip(x) {
+        let i = *at.entry(*k).or_insert_with(|| { sums.push(0.0); sums.len() - 1 });
+        sums[i] += v * v;
+    }
+    keys.iter().map(|k| { let s = sums[at[k]]; s * s }).sum()
+}
+pub fn hashmap(x: &[f64], keys: &[i32]) -> f64 {
+    let mut m: std::collections::HashMap<i32, f64> = std::collections::HashMap::new();
+    for (k, v) in keys.iter().zip(x) { *m.entry(*k).or_insert(0.0) += v * v; }
+    keys.iter().map(|k| m[k] * m[k]).sum()
+}

@@ -192,6 +192,12 @@ def test_single_precision() -> None:
     np.testing.assert_allclose(engine.grad(kernel)(x), exact, rtol=1e-5)
 
 
+def _imports(x: Any) -> Any:
+    import heapq
+
+    return heapq.heappop([x])
+
+
 def _by_key(x: Any) -> Any:
     found = {0: 0.0}
     for i in range(len(x)):
@@ -200,6 +206,7 @@ def _by_key(x: Any) -> Any:
 
 
 @pytest.mark.parametrize(("function", "signature", "error", "message"), [
+    (_imports, "f64(f64 x)", irgrad.CompileError, "does not compile"),
     (_by_key, "f64(f64[n] x)", irgrad.CompileError, "(?s)keeps a typed list or a dictionary.*a list"),
     (lambda x: x + "a", "f64(f64 x)", irgrad.CompileError, r"(?s)numba says:.*No implementation"),
     (lambda x, y: x, "f64(f64 x)", irgrad.CompileError, "1 argument types given, but function takes 2"),

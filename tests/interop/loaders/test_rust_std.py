@@ -24,6 +24,8 @@ PROGRAMS: list[tuple[str, str | None, tuple[Any, ...], Any]] = [
     ("once", None, (1.2,), np.polyval([0, 1, 2, 3, 4], 1.2)),
     ("lazy", None, (1.2,), np.polyval([0, 1, 4, 9, 16], 1.2)),
     ("tls", None, (1.3,), 2 * 1.3**2),
+    ("indexed", "f64(f64[n] x, i32[n] k)", (X, KEYS), sum((X[k == KEYS] ** 2).sum() ** 2 * (k == KEYS).sum()
+                                                         for k in (1, 2, 3, 9))),
     ("sorted_tree", "f64(f64[n] x)", (X,), None),
     ("hashset", "f64(f64[n] x, i32[n] k)", (X, KEYS), (X[[0, 1, 3, 6]] ** 2).sum()),
 ]
@@ -36,6 +38,12 @@ def test_programs(name: str, signature: str | None, args: tuple[Any, ...], expec
     if expected is not None:
         np.testing.assert_allclose([kernel(*args), kernel(*args)], expected, rtol=1e-12)
     assert engine.check(kernel, *args).ok
+
+
+@needs_rustc
+def test_a_hash_map_of_floats() -> None:
+    with pytest.raises(irgrad.Unsupported, match=r"(?s)src/raw/mod\.rs.*HashMap<K, usize>"):
+        engine.grad(irgrad.load(FILE).kernel("hashmap", "f64(f64[n] x, i32[n] k)"))(X, KEYS)
 
 
 @needs_rustc

@@ -24,6 +24,16 @@ def test_programs(name: str) -> None:
     assert engine.check(kernel, X).ok
 
 
+def test_hash_maps() -> None:
+    """Of indices; one of floats is refused, and the message says what is not."""
+    lib, keys = irgrad.load(Path(__file__).with_name("memory.zig")), np.array([3, 1, 3, 2, 1, 1, 9], np.int32)
+    kernel = lib.kernel("indexed", "f64(f64[n] x, i32[n] keys, i64 n)")
+    np.testing.assert_allclose(kernel(X, keys), sum((X[keys == k] ** 2).sum() ** 2 for k in (1, 2, 3, 9)), rtol=1e-13)
+    assert engine.check(kernel, X, keys).ok
+    with pytest.raises(irgrad.Unsupported, match=r"(?s)std/hash_map\.zig.*keep the floats in an array"):
+        engine.grad(lib.kernel("histogram", "f64(f64[n] x, i32[n] keys, i64 n)"))(X, keys)
+
+
 def test_only_those_of_the_library() -> None:
     text = ("%heap.ArenaAllocator.State = type { ptr, ptr }\n"
             "%heap.ArenaAllocator = type { %mem.Allocator, %heap.ArenaAllocator.State }\n"
