@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from irgrad.engine.analyses.memory.tbaa import MEMBERS
+
 __all__ = ["typed_members"]
 
-_ROOT, _NAME = "irgrad members of Numba", "long"
+_ROOT, _NAME = f"{MEMBERS} of Numba", "long"
 
 
 @contextmanager

@@ -20,6 +20,11 @@ _NAMES: dict[str, Kind] = {
 _ITEM = re.compile(r'!"(?:[^"\\]|\\.)*"|![0-9]+|i64 -?\d+|null')
 
 
+MEMBERS = "irgrad members"
+"""How the root of types begins that no source gives: members of structures that a language's own code reads and writes,
+as nobody else does."""
+
+
 class Tbaa:
     """Reads type-based alias metadata of one module, node by node, once."""
 
@@ -40,6 +45,15 @@ class Tbaa:
     def is_vtable(self, node: str) -> bool:
         """The access reads or writes the pointer to an object's table of virtual functions."""
         return self._name(node) == "vtable pointer"
+
+    def is_member(self, node: str) -> bool:
+        """The tag is of `MEMBERS`: no program can use such memory as something else."""
+        items = self._items(node)
+        if items and not items[0].startswith('!"'):
+            items = self._items(items[1])
+        while len(items) >= 2:
+            items = self._items(items[1])
+        return bool(items) and items[0].startswith(f'!"{MEMBERS}')
 
     def _name(self, node: str) -> str:
         items = self._items(node)

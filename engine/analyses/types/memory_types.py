@@ -327,7 +327,7 @@ class MemoryTypes:
         if self.numbers.moves(instr) and any(isinstance(kind, ty.FloatType) and length <= size
                                              for bit in places for _, kind, length, _ in self.record(bit).evidence):
             return
-        given = any(
+        given = self._tbaa.is_member(instr.metadata.get("tbaa", "")) or any(
             (self._filled >> bit & 1 or self.numbers.given(bit, p.shift(at), size))
             and self.numbers.believed(bit, p.shift(at), size)
             for bit, p in places.items()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from analysed import all_of, facts_of
 
 from irgrad.engine.analyses.memory.byte_kinds import INT, PTR
-from irgrad.engine.analyses.memory.tbaa import AccessTypes
+from irgrad.engine.analyses.memory.tbaa import AccessTypes, Tbaa
+from irgrad.engine.ir.text.reader import read
 from irgrad.engine.ir.types import F64
 
 
@@ -62,3 +63,27 @@ define void @silent(ptr %y) {
     assert [said.is_number(load) for load in all_of(facts, "load")] == [True, False]
     assert [said.keeps_number(store) for store in all_of(facts, "store", "named")] == [False, True, True, False]
     assert [said.keeps_number(store) for store in all_of(facts, "store", "silent")] == [True]
+
+
+def test_members_of_a_language_are_told_from_types_of_a_source() -> None:
+    text = """
+define void @f(ptr noalias %x) {
+entry:
+  %n = load i64, ptr %x, !tbaa !0
+  %m = load i64, ptr %x, !tbaa !3
+  ret void
+}
+!0 = !{!1, !1, i64 0}
+!1 = !{!"long", !2, i64 0}
+!2 = !{!"irgrad members of Numba"}
+!3 = !{!4, !4, i64 0}
+!4 = !{!"long", !5, i64 0}
+!5 = !{!"omnipotent char", !6, i64 0}
+!6 = !{!"Simple C/C++ TBAA"}
+"""
+    module = read(text)
+    tags = [i.metadata["tbaa"] for i in module.functions["f"].instructions() if i.opcode == "load"]
+    found = Tbaa(module)
+    assert [found.is_member(tag) for tag in tags] == [True, False]
+    assert [found.kind(tag) for tag in tags] == [INT, INT]
+    assert not found.is_member("")
