@@ -12,10 +12,7 @@ HEADER = """#include <math.h>
 
 REFUSED = {
     "intptr_hi": ("", "double d = x[0]*x[1]; ((int*)&d)[1] = 0x3ff80000 + (int)k; return d*x[2];"),
-    "intptr_lo": ("", "double d = x[0]*x[1]; ((int*)&d)[0] = (int)k; return d*x[2];"),
     "memcpy_half_hi": ("", "double d = x[0]*x[1]; int h = 0x3ff00000; memcpy((char*)&d+4, &h, 4); return d*x[2];"),
-    "mask_lo": ("", "double d = x[0]*x[1]; ((uint32_t*)&d)[0] &= 0xff000000u; return d*x[2];"),
-    "array_half": ("", "double d[4]; for(int i=0;i<3;i++) d[i]=x[i]*x[i]; for(int i=0;i<3;i++) ((uint32_t*)d)[2*i]=0; return d[0]*d[1]+d[2];"),
     "array_half_dyn": ("", "double d[4]; for(int i=0;i<3;i++) d[i]=x[i]*x[i]; ((uint32_t*)d)[2*k+1]=0x3ff00000; return d[0]*d[1]+d[2];"),
     "heap_half": ("", "double *d=malloc(24); for(int i=0;i<3;i++) d[i]=x[i]*x[i]; int *q=(int*)d; for(int i=0;i<3;i++) q[2*i+1]=0x3ff00000+i; double r=d[0]*d[1]+d[2]; free(d); return r;"),
     "helper_half_hi": ("static NOINLINE void cut(unsigned*p,unsigned k){ p[1]=0x3ff00000u+k; }", "double d=x[0]*x[1]; cut((unsigned*)&d,(unsigned)k); return d*x[2];"),
@@ -31,7 +28,6 @@ REFUSED = {
     "fastlog64": ("", "double f=x[0]*x[1]+1; uint64_t i; memcpy(&i,&f,8); return ((double)i*2.220446049250313e-16-1022.9)*x[2];"),
     "hiword_num_arg": ("", "uint32_t h=((const uint32_t*)x)[1]; return (double)h*1e-6*x[2];"),
     "mant_num": ("", "double d=x[0]*x[1]; uint64_t u; memcpy(&u,&d,8); return (double)(u&0xfffffffffffffULL)*0x1p-52*x[2];"),
-    "halfstore_shift": ("", "double d=x[0]*x[1]; uint64_t u; memcpy(&u,&d,8); uint32_t hi=u>>32; uint64_t w=(uint64_t)hi<<32; double e; memcpy(&e,&w,8); return e*x[2];"),
     "word_swap_two": ("", "double a=x[0]*x[1], b=x[1]*x[2]; uint32_t w[2],v[2]; memcpy(w,&a,8); memcpy(v,&b,8); w[0]=v[0]; double e; memcpy(&e,w,8); return e*x[2];"),
     "short_store_hi": ("", "double d=x[0]*x[1]; ((uint16_t*)&d)[3]=0x3ff0; return d*x[2];"),
     "byte_store_hi": ("", "double d=x[0]*x[1]; ((unsigned char*)&d)[7]=0x3f; return d*x[2];"),
@@ -58,6 +54,12 @@ REFUSED = {
     "char_write_dyn": ("", "double d[3]; for(int i=0;i<3;i++) d[i]=x[i]*x[i]+1; ((unsigned char*)d)[8*k+7]=0x3f; return d[0]*d[1]*d[2];"),
     "word_write_dyn2": ("", "double d[3]; for(int i=0;i<3;i++) d[i]=x[i]*x[i]+1; ((int*)d)[5*k%6]=0x3ff00000; return d[0]*d[1]*d[2];"),
     "lrint_bits": ("", "long i=lrint(x[0]*4503599627370496.0*1.44)+(1023L<<52); double d; memcpy(&d,&i,8); return d*x[2];"),
+}
+ROUNDED = {
+    "intptr_lo": ("", "double d = x[0]*x[1]; ((int*)&d)[0] = (int)k; return d*x[2];"),
+    "mask_lo": ("", "double d = x[0]*x[1]; ((uint32_t*)&d)[0] &= 0xff000000u; return d*x[2];"),
+    "array_half": ("", "double d[4]; for(int i=0;i<3;i++) d[i]=x[i]*x[i]; for(int i=0;i<3;i++) ((uint32_t*)d)[2*i]=0; return d[0]*d[1]+d[2];"),
+    "halfstore_shift": ("", "double d=x[0]*x[1]; uint64_t u; memcpy(&u,&d,8); uint32_t hi=u>>32; uint64_t w=(uint64_t)hi<<32; double e; memcpy(&e,&w,8); return e*x[2];"),
 }
 RIGHT = {
     "byte_sign": ("", "double d=x[0]*x[1]; ((unsigned char*)&d)[7]^=0x80; return d*x[2];"),

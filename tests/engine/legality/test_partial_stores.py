@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from handwritten.bit_programs import REFUSED, RIGHT, source
+from handwritten.bit_programs import REFUSED, RIGHT, ROUNDED, source
 
 import irgrad
 from irgrad import engine
@@ -18,7 +18,7 @@ SIGNATURE = "f64(f64[3] x, i64 k)"
 
 @cache
 def _library(which: str, level: str) -> Any:
-    table = {"refused": REFUSED, "right": RIGHT}[which]
+    table = {"refused": REFUSED, "right": RIGHT, "rounded": ROUNDED}[which]
     return irgrad.load(source(table), opt=level, flags=["-fno-strict-aliasing", "-Wno-everything"])
 
 
@@ -43,3 +43,14 @@ def test_right(name: str, level: str) -> None:
     assert np.abs(engine.grad(kernel, wrt="x")(X, K) - want).max() <= tolerance * scale
     forward = [engine.jvp(kernel, (X, K), (e, None))[1] for e in np.eye(3)]
     assert np.abs(forward - want).max() <= tolerance * scale
+
+
+@pytest.mark.parametrize("level", ["O0", "O2"])
+@pytest.mark.parametrize("name", ROUNDED)
+def test_last_bits_are_rounding(name: str, level: str) -> None:
+    """Of the number that is meant: the product of all three, or a sum of squares of which half the bits are left."""
+    kernel = _library("rounded", level).kernel(name, SIGNATURE)
+    a, b, c = X
+    want = [2 * a * b * b, 2 * b * a * a, 2 * c] if name == "array_half" else [b * c, a * c, a * b]
+    assert engine.grad(kernel, wrt="x")(X, K) == pytest.approx(want, rel=1e-5)
+    assert [engine.jvp(kernel, (X, K), (e, None))[1] for e in np.eye(3)] == pytest.approx(want, rel=1e-5)
