@@ -41,6 +41,8 @@ class Run:
                 if copied:
                     self.start[number] = primal
         self.buffers = program.fill(given, bound.sizes)
+        for number, value in self.start.items():
+            self.buffers[number][...] = value
         self._written = [number for number, slot in enumerate(program.slots) if slot.role != "in"]
         self._frame = frame_of(self.buffers)
         self._fresh = True  # buffers are zeros
