@@ -12,7 +12,17 @@ from dataclasses import dataclass
 
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
-from irgrad.engine.ir.model import Block, Constant, ConstFloat, ConstInt, Function, Instruction, Value, const_float
+from irgrad.engine.ir.model import (
+    Block,
+    ConstAggregate,
+    Constant,
+    ConstFloat,
+    ConstInt,
+    Function,
+    Instruction,
+    Value,
+    const_float,
+)
 from irgrad.engine.ir.opcodes import having
 from irgrad.engine.ir.uses import Uses
 
@@ -54,6 +64,8 @@ class Reduction:
 
     def neutral(self, kind: ty.Type) -> Constant:
         """What a part begins with, put together with which any part is itself."""
+        if isinstance(kind, ty.VectorType):
+            return ConstAggregate(kind, [self.neutral(kind.elem)] * kind.count)
         if self.operation in _NEUTRAL:
             value = _NEUTRAL[self.operation]
             return const_float(kind, float(value)) if kind.is_float else ConstInt(kind, int(value))
@@ -71,7 +83,7 @@ class Reduction:
         """What is so far with a part."""
         if self.operation == "select":
             pair = (old, part) if self.old_first else (part, old)
-            compare = at.fcmp if old.type.is_float else at.icmp
+            compare = at.fcmp if old.type.is_fp else at.icmp
             holds = compare(self.predicate, *pair)
             return at.select(holds, old, part) if self.old_taken else at.select(holds, part, old)
         if self.callee is not None:

@@ -90,3 +90,10 @@ def test_a_choice_is_put_together_as_it_was_made() -> None:
     compare, select = at.block.instructions
     assert compare.operands == [part, old] and compare.pred == "olt"
     assert select.operands == [compare, old, part]
+
+
+def test_neutral_elements_of_vectors() -> None:
+    pair, words = ty.vector(2, ty.F64), ty.vector(4, ty.I32)
+    assert [one.value for one in ADDITION.neutral(pair).elems] == [-0.0, -0.0]  # type: ignore[attr-defined]
+    assert [one.value for one in Reduction("mul").neutral(words).elems] == [1, 1, 1, 1]  # type: ignore[attr-defined]
+    assert [one.value for one in Reduction("llvm.maxnum").neutral(pair).elems] == [float("-inf")] * 2  # type: ignore[attr-defined]
