@@ -70,8 +70,9 @@ def test_states_in_place_of_a_tape_are_for_the_cpu(recwarn: pytest.WarningsRecor
 def test_no_tape_is_asked_for_where_there_is_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would be zeros there, which a reverse sweep on the CPU must not read, and residuals can be moved by hand,
     whatever the default is; a tape that is to be stored is a tape."""
-    library = irgrad.load("""void f(const double *x, double *y, long n) {
-        for (long i = 0; i < n; i++) { double s = x[i]; for (int j = 0; j < 5; j++) s = (1 + s * s) * x[i]; y[i] = s; }
+    library = irgrad.load("""#include <math.h>
+    void f(const double *x, double *y, long n) {
+        for (long i = 0; i < n; i++) { double s = x[i]; for (int j = 0; j < 5; j++) s = sin(s + j) * x[i]; y[i] = s; }
     }""")
 
     def taped(**options: Any) -> bool:
