@@ -370,14 +370,6 @@ F vector_beside_an_empty_map(double x) {
     for (auto &b : w.bodies) e += b.x[0] * b.mass + b.x[1];
     return e;
 }
-F a_map_by_joined_strings(double x) {
-    std::map<std::string, double> m;
-    const char *names[] = {"a", "b", "c"};
-    for (int i = 0; i < 9; i++) m[std::string("k") + names[i % 3]] += x * i;
-    double s = 1;
-    for (auto &[k, v] : m) s *= 1 + 0.1 * v * v;
-    return s;
-}
 F vectors_beside_a_map(double x) {
     World w;
     for (int i = 0; i < 5; i++) w.bodies.push_back({{x * i * i, 0, 0}, 1 + x * i, i == 0});
