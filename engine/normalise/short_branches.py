@@ -1,4 +1,4 @@
-"""Short branches of innermost loops become selects, so that the loops of their derivatives vectorise.
+"""Short branches of innermost loops become selects (if-conversion), so that the loops of their derivatives vectorise.
 
     l = a * b <= 0 ? 0 : (|a| < |b| ? a : b);        // a limiter of slopes
 
@@ -17,7 +17,7 @@ to the last bit.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.dominators import Dominators
@@ -55,7 +55,12 @@ def select_branches(fn: Function) -> int:
             sums = _sums(loop, set(sides), uses)
             if sums is not None:
                 chosen.append((loop, sums))
-    return sum(_flatten(fn, loop, sums) for loop, sums in chosen)
+    gone, replaced = set[Block](), dict[Value, Value]()
+    total = sum(_flatten(loop, sums, gone, replaced) for loop, sums in chosen)
+    if total:
+        fn.blocks[:] = [b for b in fn.blocks if b not in gone]
+        replace_uses(fn, {phi: _final(value, replaced) for phi, value in replaced.items()})
+    return total
 
 
 def _units(block: Block) -> int:
@@ -103,14 +108,14 @@ def _sums(loop: Loop, sides: set[Block], uses: Uses) -> set[Instruction] | None:
     return found
 
 
-def _summed(instr: Instruction, ring: set[Instruction]) -> int | None:
+def _summed(instr: Instruction, ring: Set[Instruction]) -> int | None:
     """Which operand of an addition is the sum so far; None for what is no addition to one of these values."""
     if instr.opcode == "fadd":
         found = [k for k in (0, 1) if instr.operands[k] in ring]
     elif instr.opcode == "fsub":
         found = [0] if instr.operands[0] in ring and instr.operands[1] not in ring else []
     elif (instr.callee_name or "").startswith(("llvm.fmuladd.", "llvm.fma.")):
-        found = [2] if instr.operands[2] in ring and not ring.intersection(instr.operands[:2]) else []
+        found = [2] if instr.operands[2] in ring and ring.isdisjoint(instr.operands[:2]) else []
     else:
         return None
     return found[0] if len(found) == 1 else None
@@ -121,56 +126,77 @@ def _extremum(instr: Instruction, sides: set[Block]) -> bool:
     return (instr.callee_name or "").startswith(names) and instr.block not in sides
 
 
-def _flatten(fn: Function, loop: Loop, sums: set[Instruction]) -> int:
-    """Flatten the branches of a loop, innermost first; the number of them."""
+def _flatten(loop: Loop, sums: set[Instruction], gone: set[Block], replaced: dict[Value, Value]) -> int:
+    """Flatten the branches of a loop, innermost first; the number of them. Blocks that are `gone` stay in the function,
+    and phis that are `replaced` in what is outside of the loop, until all loops are done."""
     total = 0
-    blocks = loop.blocks
+    blocks = list(loop.blocks)
     while True:
-        found = next((b for b in blocks if b is not loop.latch and flatten_at(fn, b, _ALL, _units, sums)), None)
-        if found is None:
+        preds = predecessors(blocks)
+        sides = next((s for b in blocks if b is not loop.latch and (s := flatten_at(b, preds, _ALL, _units, sums))), [])
+        if not sides:
             return total
         total += 1
-        blocks = [b for b in blocks if b in set(fn.blocks)]
-        for block in blocks:
-            while block.terminator.opcode == "br" and len(block.successors) == 1:
-                after = block.successors[0]
-                if after is block or after not in blocks or predecessors(fn)[after] != [block] or after is loop.latch:
-                    break
-                join(fn, block, after)
-                blocks = [b for b in blocks if b is not after]
+        blocks = [b for b in blocks if b not in sides]
+        joined, phis = join(blocks, keep=loop.latch)
+        blocks = [b for b in blocks if b not in joined]
+        gone.update(sides, joined)
+        replaced.update(phis)
 
 
-def join(fn: Function, block: Block, after: Block) -> None:
-    """A block and the only one behind it, which has no other in front, become one."""
-    block.instructions.pop()
+def join(blocks: Sequence[Block], keep: Block | None = None) -> tuple[set[Block], dict[Value, Value]]:
+    """Blocks that follow each other without a choice become one: those that are gone, and what became of their phis,
+    which are replaced in these blocks. `keep`: a block that stays one of its own."""
+    preds = predecessors(blocks)
     replaced: dict[Value, Value] = {}
-    for instr in after.instructions:
-        if instr.opcode == "phi":
-            replaced[instr] = instr.operands[0]
-            continue
-        instr.block = block
-        block.instructions.append(instr)
-    for to in block.successors:
-        for phi in to.phis:
-            phi.blocks = [block if b is after else b for b in phi.blocks]
-    fn.blocks.remove(after)
-    if replaced:
-        replace_uses(fn, replaced)
+    gone: set[Block] = set()
+    for block in blocks:
+        while block not in gone and block.terminator.opcode == "br" and not block.terminator.operands:
+            after = block.successors[0]
+            if preds.get(after) != [block] or after is block or after is keep:
+                break
+            block.instructions.pop()
+            for instr in after.instructions:
+                if instr.opcode == "phi":
+                    replaced[instr] = instr.operands[0]
+                    continue
+                instr.block = block
+                block.instructions.append(instr)
+            for to in block.successors:
+                if to in preds:
+                    preds[to] = [block if b is after else b for b in preds[to]]
+                for phi in to.phis:
+                    phi.blocks = [block if b is after else b for b in phi.blocks]
+            gone.add(after)
+    for block in blocks if replaced else ():
+        if block not in gone:
+            for instr in block.instructions:
+                instr.operands = [_final(v, replaced) for v in instr.operands]
+    return gone, replaced
 
 
-def predecessors(fn: Function) -> dict[Block, list[Block]]:
-    """The blocks from which each block is reached."""
-    out: dict[Block, list[Block]] = {block: [] for block in fn.blocks}
-    for block in fn.blocks:
+def _final(value: Value, replaced: dict[Value, Value]) -> Value:
+    while value in replaced:
+        value = replaced[value]
+    return value
+
+
+def predecessors(blocks: Iterable[Block]) -> dict[Block, list[Block]]:
+    """The blocks of these from which each of them is reached."""
+    out: dict[Block, list[Block]] = {block: [] for block in blocks}
+    for block in out:
         for to in block.successors:
-            out[to].append(block)
+            if to in out:
+                out[to].append(block)
     return out
 
 
 def flatten_at(
-    fn: Function, block: Block, limit: int, cost: Callable[[Block], int], sums: Collection[Instruction] = ()
-) -> bool:
-    """Make selects of the branch at the end of a block, where its sides cost no more; whether that was possible.
+    block: Block, preds: Mapping[Block, list[Block]], limit: int, cost: Callable[[Block], int],
+    sums: Set[Instruction] = frozenset(),
+) -> list[Block]:  # fmt: skip
+    """Make selects of the branch at the end of a block, where its sides cost no more. Returns the sides, which are gone
+    then; none where that was not possible.
 
         p: br %c, a, m      a: %x = ...; br m      m: %y = phi [%x, a], [%z, p]
 
@@ -179,11 +205,10 @@ def flatten_at(
     """
     end = block.terminator
     if end.opcode != "br" or not end.operands:
-        return False
+        return []
     yes, no = end.blocks
     if yes is no:
-        return False
-    preds = predecessors(fn)
+        return []
     sides = [side if _is_side(side, preds) else None for side in (yes, no)]
     ends = [side.successors[0] if side is not None else to for side, to in zip(sides, (yes, no), strict=True)]
     if ends[0] is not ends[1]:  # a triangle whose other side also looks like one
@@ -192,18 +217,19 @@ def flatten_at(
                 sides[1 - keep], ends[1 - keep] = None, ends[keep]
                 break
         else:
-            return False
+            return []
     if sides == [None, None] or sum(cost(side) for side in sides if side is not None) > limit:
-        return False
-    _merge(fn, block, sides, ends[0], set(sums))
-    return True
+        return []
+    _merge(block, sides, ends[0], sums)
+    return [side for side in sides if side is not None]
 
 
-def _is_side(block: Block, preds: dict[Block, list[Block]]) -> bool:
-    return len(preds[block]) == 1 and block.terminator.opcode == "br" and len(block.successors) == 1 and not block.phis
+def _is_side(block: Block, preds: Mapping[Block, list[Block]]) -> bool:
+    alone = len(preds.get(block, ())) == 1 and not block.phis
+    return alone and block.terminator.opcode == "br" and len(block.successors) == 1
 
 
-def _merge(fn: Function, block: Block, sides: list[Block | None], out: Block, sums: set[Instruction]) -> None:
+def _merge(block: Block, sides: list[Block | None], out: Block, sums: Set[Instruction]) -> None:
     branch = block.instructions.pop()
     condition = branch.operands[0]
     came = [side if side is not None else block for side in sides]
@@ -231,12 +257,10 @@ def _merge(fn: Function, block: Block, sides: list[Block | None], out: Block, su
     jump = Instruction("br", ty.VOID, blocks=[out])
     jump.block = block
     block.instructions.append(jump)
-    gone = {side for side in sides if side is not None}
-    fn.blocks[:] = [b for b in fn.blocks if b not in gone]
 
 
 def _masked(
-    phi: Instruction, came: list[Block], sides: list[Block | None], condition: Value, sums: set[Instruction]
+    phi: Instruction, came: list[Block], sides: list[Block | None], condition: Value, sums: Set[Instruction]
 ) -> Value | None:
     """The sum to which both sides of a branch add, one after the other, -0.0 where they are not taken; None, and
     nothing has changed, where they do not begin with the same value."""

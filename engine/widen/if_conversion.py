@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from irgrad.engine.ir.model import Block, Function, Instruction, Value
+from irgrad.engine.ir.model import Block, Function, Instruction
 from irgrad.engine.ir.opcodes import SPECULATABLE
-from irgrad.engine.normalise.short_branches import flatten_at, predecessors
+from irgrad.engine.normalise.short_branches import flatten_at, join, predecessors
 from irgrad.engine.widen.uniformity import Uniformity, math_intrinsic
 from irgrad.rules.effects import facts as effects_of
 
@@ -25,7 +25,8 @@ _LOW = 40
 def flatten(fn: Function, analyse: Callable[[], Uniformity]) -> None:
     """Flatten what can be flattened, innermost branches first. Changes `fn`."""
     while True:
-        _join(fn)
+        gone, _ = join(fn.blocks)
+        fn.blocks[:] = [b for b in fn.blocks if b not in gone]
         facts = analyse()
         branches = [b for b in fn.blocks if b.terminator.opcode == "br" and b.terminator.operands]
         varying = [b for b in branches if b.terminator.operands[0] in facts.varying]
@@ -33,41 +34,11 @@ def flatten(fn: Function, analyse: Callable[[], Uniformity]) -> None:
             return
         others = [b for b in branches if b not in varying]
         tried = ((b, _COST) for b in varying), ((b, _LOW) for b in others)
-        if not any(flatten_at(fn, b, limit, _cost) for some in tried for b, limit in some):
+        preds = predecessors(fn.blocks)
+        sides = next((s for some in tried for b, limit in some if (s := flatten_at(b, preds, limit, _cost))), [])
+        if not sides:
             return
-
-
-def _join(fn: Function) -> None:
-    """Blocks that follow each other without a choice become one."""
-    preds = predecessors(fn)
-    replaced: dict[Value, Value] = {}
-    gone: set[Block] = set()
-    for block in fn.blocks:
-        while block not in gone and block.terminator.opcode == "br" and not block.terminator.operands:
-            after = block.successors[0]
-            if preds[after] != [block] or after is block:
-                break
-            block.instructions.pop()
-            for instr in after.instructions:
-                if instr.opcode == "phi":
-                    replaced[instr] = instr.operands[0]
-                    continue
-                instr.block = block
-                block.instructions.append(instr)
-            for to in block.successors:
-                preds[to] = [block if b is after else b for b in preds[to]]
-                for phi in to.phis:
-                    phi.blocks = [block if b is after else b for b in phi.blocks]
-            gone.add(after)
-    fn.blocks[:] = [b for b in fn.blocks if b not in gone]
-    for instr in fn.instructions() if replaced else ():
-        instr.operands = [_final(v, replaced) for v in instr.operands]
-
-
-def _final(value: Value, replaced: dict[Value, Value]) -> Value:
-    while value in replaced:
-        value = replaced[value]
-    return value
+        fn.blocks[:] = [b for b in fn.blocks if b not in sides]
 
 
 def _cost(block: Block) -> int:

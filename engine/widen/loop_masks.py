@@ -47,7 +47,7 @@ def mask_loop(module: Module, fn: Function, facts: Uniformity) -> bool:
         return False
     if any(_mask_exit(module, loop, facts) for loop in reversed(loops.all)):
         return True
-    preds = predecessors(fn)
+    preds = predecessors(fn.blocks)
     if any(_mask_entry(module, loop, preds, facts) for loop in reversed(loops.all)):
         return True
     return any(_mask_sides(module, fn, block, preds, facts) for block in fn.blocks)
