@@ -202,3 +202,12 @@ def test_counts_are_printed() -> None:
     print(*(f"{count:6} lines of {name}" for name, count in lines.items()), sep="\n")
     print(*(f"{count:6} files in {name}" for name, count in folders.most_common(12)), sep="\n")
     assert counts and lines
+
+
+def test_nothing_else_lies_at_the_top() -> None:
+    """A file that a command wrote by mistake is no part of the project."""
+    listed = subprocess.run(["git", "ls-files"], capture_output=True, text=True, check=False, cwd=REPOSITORY)
+    top = {line.split("/")[0] for line in listed.stdout.splitlines()}
+    hidden = {name for name in top if name.startswith(".")}
+    assert top - hidden <= {"CHANGELOG.md", "LICENSE", "README.md", "benchmarks", "docs", "engine", "examples",
+                            "interop", "mkdocs.yml", "pyproject.toml", "rules", "tests"}  # fmt: skip

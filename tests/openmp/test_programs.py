@@ -24,6 +24,8 @@ QUICK = (
 LEVELS = [None, "O0", "O1", "O2", "O3"]
 NESTING = ("if_clause.c", "nested.c", "teams.c")
 """Those whose value without OpenMP is another one: they ask how many regions are around, or need teams."""
+BY_NUMBER = "by_thread_number.c"
+"""What it computes depends on how many threads there are (see test_thread_numbers.py)."""
 SIGNATURE = "f64(f64[n] x, i32 n)"
 X = 0.8 + 0.37 * np.sin(2.3 * np.arange(23))
 
@@ -68,12 +70,10 @@ def _results(kernel: Any) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("path", [
     pytest.param(path, id=path.name, marks=[] if path.name in ("reduction_sum.c", "gather.c") else [pytest.mark.long])
-    for path in PROGRAMS
+    for path in PROGRAMS if path.name != BY_NUMBER
 ])  # fmt: skip
 def test_kernels_on_threads(path: Path) -> None:
     lib = ig.load(path, flags=["-fopenmp"])
-    if path.name == "by_thread_number.c":
-        pytest.skip("what it computes depends on how many threads there are: test_thread_numbers.py")
     plain = _results(lib.kernel("whole", SIGNATURE))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OneThread)  # of many constructs a team shares no loop
@@ -83,6 +83,20 @@ def test_kernels_on_threads(path: Path) -> None:
         for one, other, alone in zip(results, found[1], plain, strict=True):
             np.testing.assert_array_equal(one, other)
             np.testing.assert_allclose(one, alone, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.long
+def test_a_kernel_that_asks_for_its_number_on_threads() -> None:
+    path = next(path for path in PROGRAMS if path.name == BY_NUMBER)
+    lib = ig.load(path, flags=["-fopenmp"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OneThread)
+        warnings.simplefilter("ignore", OneLoop)
+        for threads in (1, 2, 4, 16):
+            kernel = lib.kernel("whole", SIGNATURE, threads=threads)
+            _results(kernel)  # forward against reverse
+            report = ig.check(kernel, X)
+            assert report.ok, (threads, report)
 
 
 @pytest.mark.parametrize(("path", "level"), [
