@@ -85,6 +85,7 @@ def _without_absent(command: Command, text: str, *, whole: bool) -> str:
 
 def _lowered(
     text: str, *, whole: bool, cpp: bool, command: Command, settled: frozenset[str], form: str = "",
+    said: list[str] | None = None,
 ) -> str:  # fmt: skip
     from irgrad.engine.enzyme.lower import lower
     from irgrad.engine.kernel.checkpoints import checkpoints, chosen
@@ -93,7 +94,7 @@ def _lowered(
     from irgrad.engine.threads.programs import linked_team, program_on_threads, worksharing_functions
     from irgrad.interop.loaders import found_memory
 
-    with Progress("differentiating"), _told():
+    with Progress("differentiating"), _told(said):
         states = chosen(checkpoints(dict(command.checkpoint), command.tape_memory or None))
         team = form not in (".ll", ".bc")  # which may be differentiated elsewhere
         shared = worksharing_functions(text) if team else []
@@ -105,15 +106,17 @@ def _lowered(
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[None]:
-    """Prints warnings of the engine as a compiler prints its own."""
+def _told(said: list[str] | None = None) -> Iterator[None]:
+    """Prints warnings of the engine as a compiler prints its own. said: they are put there as they are printed"""
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always", RuntimeWarning)
         try:
             yield
         finally:
-            for message in dict.fromkeys(str(warning.message) for warning in found):
-                print(f"irgrad: warning: {message}", file=sys.stderr)
+            lines = [f"irgrad: warning: {message}\n" for message in dict.fromkeys(str(w.message) for w in found)]
+            sys.stderr.writelines(lines)
+            if said is not None:
+                said += lines
 
 
 def _module(command: Command, sources: Sequence[Source], depends: Path | None = None) -> tuple[str, bool]:
@@ -313,14 +316,18 @@ def _image(command: Command, sources: Sequence[Source], form: str, output: Path,
     vectors = "-fveclib=none" not in command.flags
     if not cpu:  # the compiler knows what the options mean, and wrote it down
         cpu, features = target_of(text)
-    key = fingerprint("image-4", text, form, str(whole), str(vectors), cpu, features, command.tape_memory,
+    key = fingerprint("image-5", text, form, str(whole), str(vectors), cpu, features, command.tape_memory,
                       str(command.checkpoint), host_cpu(), host_features(), source_digest(), rules_digest(text),
                       *sorted(settled))
     known = disk.get("image", key)
     if known is None:
-        lowered = _lowered(text, whole=whole, cpp=cpp, command=command, settled=settled, form=form)
+        said: list[str] = []
+        lowered = _lowered(text, whole=whole, cpp=cpp, command=command, settled=settled, form=form, said=said)
         known = emit(lowered, None, form, cpu=cpu, features=features, approximate=vectors)
+        disk.put("said", key, "".join(said).encode())
         disk.put("image", key, known)
+    elif told := disk.get("said", key):
+        sys.stderr.write(told.decode())
     return known
 
 

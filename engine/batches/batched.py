@@ -29,7 +29,7 @@ from irgrad.engine.kernel.select import active_outputs, plain_kernel, scalar_out
 from irgrad.engine.signature.parameter import Wrt
 from irgrad.engine.signature.slots import Slot
 from irgrad.engine.signature.status import failure
-from irgrad.rules.errors import DTypeError, SignatureError
+from irgrad.rules.errors import DTypeError, SignatureError, TapeMemoryError
 from irgrad.rules.layers import token
 
 __all__ = ["Batched", "batch", "batch_grad", "batch_jvp", "batch_value_and_grad", "batch_vjp"]
@@ -88,6 +88,7 @@ class Batched:
         self._known: tuple[object, Program] | None = None
         self._requests: dict[Any, Request] = {}
         self._repeats: dict[Any, Repeat] = {}
+        self._longer: dict[Any, Program] = {}  # for calls in which the tape of a sample passes its limit
         self._kinds = kinds_of(kernel)
         self._made = _made_of(kernel)
 
@@ -100,10 +101,12 @@ class Batched:
             known = self._known = now, self._program()
         return known[1]
 
-    def strategy(self, uses: tuple[str, ...], samples: int, shapes: Sequence[tuple[int, ...]]) -> Strategy:
+    def strategy(
+        self, uses: tuple[str, ...], samples: int, shapes: Sequence[tuple[int, ...]], program: Program | None = None
+    ) -> Strategy:  # fmt: skip
         """How samples run, and why so, for these uses of the slots (see `blocks`): as lanes of vectors where a program
         can be widened, unless there are fewer samples than half of the lanes, or a block holds over `LARGEST` bytes."""
-        program = self.program
+        program = program or self.program
         key = (program, varying(uses), self.width)
         found = self._made.strategies.get(key)
         if found is None:
@@ -140,8 +143,12 @@ class Batched:
         key = None if kind is None else (self.program, kind)
         known = self._repeats.get(key)
         if known is not None:
-            plan, targets = known.run(args, self.threads)
-            return [plain(array) for array in self._finished(plan, targets, known.status).values()]
+            try:
+                plan, targets = known.run(args, self.threads)
+            except TapeMemoryError:
+                del self._repeats[key]  # the other way does it with states in place of the tape, or raises it again
+            else:
+                return [plain(array) for array in self._finished(plan, targets, known.status).values()]
         given = self.operands(args, kwargs)
         starts, wanted = self.request(given)
         found = self.run(given, starts, wanted, out, (key, args))
@@ -155,9 +162,11 @@ class Batched:
 
         starts: slots that start from given values (tangents, cotangents); wanted: slot -> "each" or "sum"
         call:   what calls like this one have in common (None: nothing), and the arguments
-        Returns the results by slot. Raises KernelError when a sample's status is not 0.
+        Returns the results by slot. Raises KernelError when a sample's status is not 0. A batch in which the tape of a
+        sample passes its limit (see `Unit`) begins anew, with states in place of the tape.
         """
-        program = self.program
+        sizes = (self.program, *given.bound.sizes.values())
+        program, asked = self._longer.get(sizes, self.program), wanted
         shapes = program.shapes(given.bound.sizes)
         targets = arrays_for_results(program.slots, shapes, given, wanted, self.layout, out)
         status = program.status_slot
@@ -168,7 +177,7 @@ class Batched:
         if given.samples == 0:
             return {n: array if wanted[n] == "each" else _zeros(array) for n, array in targets.items() if n != status}
         uses = tuple(job.use(slot) for job, slot in zip(jobs, program.slots, strict=True))
-        strategy = self.strategy(uses, given.samples, shapes)
+        strategy = self.strategy(uses, given.samples, shapes, program)
         unit = unit_of(program, strategy, uses, self._made.units)
         plan = make_plan(unit, shapes, given.samples, jobs)
         key, values = call
@@ -176,8 +185,13 @@ class Batched:
             repeat = repeat_of(self.kernel, values, given, plan, jobs, targets, status)
             if repeat is not None:
                 self._repeats[key] = repeat
-        with unit.turn:
-            plan.run(1 if strategy.serial else self.threads)
+        try:
+            with unit.turn:
+                plan.run(1 if strategy.serial else self.threads)
+        except TapeMemoryError as error:
+            self._repeats.pop(key, None)
+            self._longer[sizes] = unit.keeping_states(error)
+            return self.run(given, starts, asked, out)
         return self._finished(plan, targets, status)
 
     def _finished(self, plan: Plan, targets: dict[int, Array], status: int | None) -> dict[int, Array]:

@@ -17,6 +17,7 @@ from irgrad.engine.batches.axes import Data
 from irgrad.engine.batches.threads import run_chunks, thread_limit
 from irgrad.engine.batches.unit import Unit, work
 from irgrad.engine.kernel.binding import address_of
+from irgrad.engine.kernel.messages import of_record
 from irgrad.engine.runtime.batch_driver import CONTROL, FIELDS, KIND_CODES
 from irgrad.engine.signature.slots import Slot
 
@@ -98,7 +99,7 @@ class Plan:
 
         run_chunks(call, self.chunks, threads, stop)
         if control[CONTROL.index("failure")]:
-            raise self.unit.program.out_of_tape(control[CONTROL.index("failure")])
+            raise of_record(self.unit.program.source.name, control[CONTROL.index("failure")], self.unit.limit)
 
     def summed(self, slot: int) -> Array:
         """The sum over all samples: the chunks' sums added pairwise, always in the same order."""

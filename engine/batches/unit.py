@@ -15,14 +15,16 @@ from typing import Any
 
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.batches.blocks import BLOCK, BYTES, LANES, lanes_text, loop_text, scalars_text
+from irgrad.engine.batches.threads import cores
 from irgrad.engine.ir.text.outline import outline
 from irgrad.engine.kernel.host import refuse_hosted
+from irgrad.engine.kernel.pages import free_memory
 from irgrad.engine.kernel.programs import Program
 from irgrad.engine.kernel.serialised_calls import shared_state
-from irgrad.engine.runtime.arena import DRAIN, TRIM
+from irgrad.engine.runtime.arena import DRAIN, LIMIT, PEAK_TEXT, TRIM
 from irgrad.engine.runtime.batch_driver import WORK, driver_text
 from irgrad.engine.widen.refusals import OTHERWISE
-from irgrad.rules.errors import IRGradError, Unsupported
+from irgrad.rules.errors import IRGradError, TapeMemoryError, Unsupported
 
 __all__ = ["Strategy", "Unit", "block_ir", "strategy_of", "unit_of", "varying", "work"]
 
@@ -72,9 +74,13 @@ class Strategy:
 
 
 class Unit:
-    """Machine code of a block function; it lives as long as this object."""
+    """Machine code of a block function; it lives as long as this object.
 
-    __slots__ = ("__weakref__", "address", "compiled", "program", "strategy", "tables", "turn")
+    limit: bytes of tape that a sample may have: where nothing else is said, half of the free memory is shared by as
+    many samples as there are cores; 0: as many as there are
+    """
+
+    __slots__ = ("__weakref__", "_longer", "address", "compiled", "limit", "program", "strategy", "tables", "turn")
 
     def __init__(self, program: Program, strategy: Strategy, uses: tuple[str, ...]) -> None:
         from irgrad.engine.codegen.jit import compile_module
@@ -86,9 +92,22 @@ class Unit:
         self.tables: dict[Any, Any] = {}  # plans by shapes (see `plan`)
         self.turn = threading.Lock() if strategy.serial else nullcontext()
         text, name = block_ir(program, strategy, uses), BLOCK
-        entries = [name, *(row for row in (DRAIN, TRIM) if row in outline(text).functions)]
+        entries = [name, *(row for row in (DRAIN, TRIM, LIMIT) if row in outline(text).functions)]
         self.compiled: Any = compile_module(text, entries, strict_fp=options.strict_fp, target=CPUS[options.cpu])
         self.address = int(self.compiled.address(name))
+        self.limit = 0
+        self._longer: Program | None = None
+        if options.bounded and self.compiled.has(LIMIT):
+            self.limit = (free_memory() or 0) // (2 * cores())
+            self.compiled.function(LIMIT, None, ctypes.c_int64)(self.limit or -1)
+
+    def keeping_states(self, error: TapeMemoryError) -> Program:
+        """The program for samples whose tape passes the limit. Raises the error where it is another one. Warns."""
+        from irgrad.engine.kernel.checkpoints import keeping_states
+
+        longer: Program = keeping_states(self.program, self.limit, error, cores(), self._longer)
+        self._longer = longer
+        return longer
 
 
 def block_ir(program: Program, strategy: Strategy, uses: tuple[str, ...]) -> str:
@@ -100,6 +119,7 @@ def block_ir(program: Program, strategy: Strategy, uses: tuple[str, ...]) -> str
     if strategy.name == "lanes":
         name, _, text = zlib.decompress(strategy.packed).decode("utf-8", "surrogateescape").partition("\n")
         text = link_runtime(text)
+        text += PEAK_TEXT if "irgrad_tape_peak" in outline(text).variables else ""
         return text + lanes_text(name, len(program.slots), tape=uses_tape(text))
     text, tape = program.ir, uses_tape(program.ir)
     if strategy.name == "scalars":

@@ -29,19 +29,27 @@ class LongTape(RuntimeWarning):
     """The tape of a call would take more than half of the free memory, so that loops keep states in its place."""
 
 
-def keeping_states(program: Any, limit: int, error: TapeMemoryError) -> Any:
+def keeping_states(program: Any, limit: int, error: TapeMemoryError, calls: int = 1, known: Any = None) -> Any:
     """The Program for calls whose tape passes its limit: loops that can run again keep states, the rest a tape without
-    one. Raises the error where it is another one. Warns."""
+    one. Raises the error where it is another one. Warns.
+
+    calls: that share half of the memory, each within the limit; known: what was made for others"""
+    from irgrad.engine.codegen.jit import release_tapes
     from irgrad.engine.runtime.tape_memory import PassedLimit
+
+    release_tapes()  # what the call had
+    if known is not None:
+        return known
 
     if not isinstance(error, PassedLimit):
         raise error
     within = 1 << (limit.bit_length() - 1)  # few numbers: each is a program of its own
     place = f", {error.which}" if "loop" in error.which else ""
+    among = f" for each of {calls} calls at a time" if calls > 1 else ""
     warnings.warn(LongTape(
         f"the tape of a derivative of `{program.source.name}` would take more than {limit:,} bytes, half of the memory "
-        f"that was free{place}: its loops keep states within {within:,} bytes and run iterations again where they can; "
-        'say tape_memory="8GB", or None for a tape of all'), stacklevel=5)  # fmt: skip
+        f"that was free{among}{place}: its loops keep states within {within:,} bytes and run iterations again where "
+        'they can; say tape_memory="8GB", or None for a tape of all'), stacklevel=5)  # fmt: skip
     for said in ((("*", f"memory:{within}"),), ()):
         source = replace(program.source, options=replace(program.source.options, checkpoint=said, bounded=False))
         made = type(program)(source)

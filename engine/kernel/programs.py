@@ -24,7 +24,7 @@ from irgrad.engine.kernel.normal_form import Stage, entry_name, entry_text, norm
 from irgrad.engine.kernel.options import Options
 from irgrad.engine.kernel.pages import free_memory, zeros
 from irgrad.engine.kernel.serialised_calls import in_turn
-from irgrad.engine.runtime.arena import LIMIT, PEAK, PEAK_TEXT, TRIM, WANTED
+from irgrad.engine.runtime.arena import LIMIT, PEAK, PEAK_TEXT, WANTED
 from irgrad.engine.signature.slots import Slot, Step, derived_slots, only_again, primal_slots, word_text
 from irgrad.rules.errors import ActivityError, IRGradError, TapeMemoryError
 from irgrad.rules.layers import InForce, current, token
@@ -456,15 +456,17 @@ class Program:
         try:
             program.enter(frame, buffers)
         except TapeMemoryError as error:
-            from irgrad.engine.kernel.checkpoints import keeping_states
-
             with self._lock:
-                other: Program = next(iter(self._longer.values()), None) or keeping_states(self, self._limit, error)
-                self._longer[_call_key(self.slots, buffers)] = other
-            if self.compiled.has(TRIM):
-                self.compiled.function(TRIM, ctypes.c_int64)()  # what the call had
+                other = self._longer[_call_key(self.slots, buffers)] = self.keeping_states(error)
             again()
             other.enter(frame, buffers)
+
+    def keeping_states(self, error: TapeMemoryError) -> Program:
+        """The program for calls whose tape passes the limit. Raises the error where it is another one. Warns."""
+        from irgrad.engine.kernel.checkpoints import keeping_states
+
+        made: Program = keeping_states(self, self._limit, error, known=next(iter(self._longer.values()), None))
+        return made
 
     def check_status(self, buffers: Sequence[Array]) -> None:
         """Look at the status after a call. Raises KernelError."""

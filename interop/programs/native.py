@@ -20,6 +20,7 @@ from irgrad.engine.kernel.binding import Bound, address_of, aligned_zeros
 from irgrad.engine.kernel.programs import Program
 from irgrad.engine.signature.status import failure
 from irgrad.interop.programs.algebra import Spec, layout, program_of, result_numbers, sizes_of, used_operands
+from irgrad.rules.errors import TapeMemoryError
 from irgrad.rules.layers import using
 
 __all__ = ["Native", "native_call"]
@@ -85,6 +86,8 @@ class _Single(Native):
         self, spec: Spec, program: Program, sizes: Mapping[str, int], constants: Mapping[int, int], batch: Shape
     ) -> None:
         super().__init__(spec, sizes, batch)
+        self._given = sizes, constants
+        self._longer: dict[tuple[bytes, ...], _Single] = {}  # for calls whose tape passes its limit, by integers
         words = layout(spec, program, sizes, constants, used_operands(spec, program))
         count, self._bytes = words[1], max(words[2], 1)
         self._program = program
@@ -120,6 +123,9 @@ class _Single(Native):
         self._status_type = program.slots[status].dtype.numpy if status is not None else None
 
     def __call__(self, operands: Sequence[int], results: Sequence[int], shapes: Sequence[Shape] = ()) -> None:
+        if self._longer and (longer := self._longer.get(self._integers(operands))):
+            longer(operands, results)
+            return
         try:
             state = self._free.pop()
         except IndexError:
@@ -138,11 +144,31 @@ class _Single(Native):
             _memmove(results[result], operands[operand], nbytes)
         failed = self._entry(state.address)
         if failed is not None:
-            raise self._program.out_of_tape(failed)
+            self._again(operands, results, self._program.out_of_tape(failed))
+            return
         if self._status is not None:
             self._check(state)
         if len(self._free) < _MOST_FRAMES:
             self._free.append(state)
+
+    def _integers(self, operands: Sequence[int]) -> tuple[bytes, ...]:
+        """The values of the integer scalars among the operands, on which a tape may hang."""
+        return tuple(ctypes.string_at(at, dtype.itemsize)
+                     for at, (shape, dtype) in zip(operands, self.operands, strict=True)
+                     if not shape and dtype.kind in "iu")  # fmt: skip
+
+    def _again(self, operands: Sequence[int], results: Sequence[int], error: BaseException) -> None:
+        """The call anew, with states in place of a tape that passed its limit. Raises another error."""
+        if not isinstance(error, TapeMemoryError):
+            raise error
+        made = next(iter(self._longer.values()), None)
+        if made is None:
+            made = _Single(self.spec, self._program.keeping_states(error), *self._given, self.batch)
+        for at, (shape, dtype), zeroed in zip(results, self.results, self.zeroed, strict=True):
+            if zeroed:
+                _memset(at, 0, math.prod(shape) * dtype.itemsize)
+        self._longer[self._integers(operands)] = made
+        made(operands, results)
 
     def _fresh(self) -> _Frame:
         if self._entry is None:

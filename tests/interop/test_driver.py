@@ -452,6 +452,8 @@ def test_warnings_of_the_engine_are_printed_like_a_compilers(tmp_path: Path, cap
     told = capfd.readouterr().err
     assert told.startswith("irgrad: warning: @slope (")
     assert "variadic.cpp:10:" in told
+    assert main(["cc", "-c", str(source), "-o", str(tmp_path / "again.o")]) == 0
+    assert capfd.readouterr().err == told  # although it comes from the cache
 
 
 FUSED = """double __enzyme_autodiff(void *, double);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -446,3 +447,32 @@ def test_calls_with_other_shapes_and_arrays() -> None:
         dx, da = made(x, 2.0)
         np.testing.assert_allclose(dx, 6 * x**2, rtol=1e-13)
         assert da == pytest.approx((x**3).sum(), rel=1e-12)
+
+
+@pytest.mark.parametrize("threads", [1, 3, None])
+@pytest.mark.parametrize("reduce", [None, "sum"])
+def test_long_tapes_become_states(threads: int | None, reduce: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    from irgrad.engine.batches import unit
+
+    monkeypatch.setattr(unit, "free_memory", lambda: 1 << 20)
+    library = irgrad.load("""
+    double f(const double *x, double *y, long n, long steps) {
+        double s = 0;
+        for (long t = 0; t < steps; t++)
+            for (long i = 0; i < n; i++) y[i] += 0.001 * x[i] * (1 - y[(i + 1) % n] * y[i]);
+        for (long i = 0; i < n; i++) s += y[i] * y[i];
+        return s;
+    }""")
+    rng = np.random.default_rng(0)
+    x, y = rng.uniform(0.1, 0.9, 5), rng.uniform(0.1, 0.9, (9, 5))
+    plain, bounded = (irgrad.batch_value_and_grad(
+        library.kernel("f", "f64(f64[n] x, inout f64[n] y, i64 n, i64 steps)", tape_memory=how),
+        wrt=("x", "y"), in_axes=(None, 0, None), reduce=reduce, threads=threads) for how in (None, "auto"))
+    for steps, long in ((5, False), (20_000, True), (20_000, False), (5, False)):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            right, found = plain(x, y.copy(), steps), bounded(x, y.copy(), steps)
+        for a, b in zip((right[0], *right[1]), (found[0], *found[1]), strict=True):
+            np.testing.assert_allclose(b, a, rtol=1e-10, atol=1e-13)
+        assert ["LongTape"] * long == [one.category.__name__ for one in told]
+        assert not long or "for each of" in str(told[0].message)

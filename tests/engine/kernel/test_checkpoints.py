@@ -152,3 +152,39 @@ double f(double x, long n) {
         library = ig.load(source)
     plain = ig.grad(library.kernel("f", "f64(f64 x, i64 n)", tape_memory=None))(1.0, 200_000)
     assert found == plain
+
+
+JACOBIAN = """
+void g(const double *x, double *out, long n, long steps) {
+    for (long i = 0; i < n; i++) {
+        double y = x[i];
+        for (long t = 0; t < steps; t++) y += 1e-3 * __builtin_sin(y * x[i]) * x[(i + t) % n];
+        out[i] = y;
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("door", ["hvp", "hessian", "jacrev", "threads"])
+def test_every_derivative(door: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "free_memory", lambda: 1 << 20)
+    rng = np.random.default_rng(1)
+    x, y = rng.uniform(0.1, 0.9, 4), rng.uniform(0.1, 0.9, 4)
+    scalar, vector = "f64(f64[n] x, inout f64[n] y, i64 n, i64 steps)", "void(f64[n] x, out f64[n] o, i64 n, i64 steps)"
+
+    def call(how: str | None, steps: int) -> Any:
+        library = ig.load(STEPS + JACOBIAN)
+        f, g = library.kernel("f", scalar, tape_memory=how), library.kernel("g", vector, tape_memory=how)
+        if door == "hvp":
+            return ig.hvp(f, (x, y, steps), np.ones(4))
+        if door == "hessian":
+            return ig.hessian(f)(x, y, steps)
+        if door == "jacrev":
+            return ig.jacrev(g)(x, steps)
+        shared = library.kernel("g", vector, tape_memory=how, threads=2)
+        return ig.vjp(shared, x, steps, wrt="x")[1](np.ones(4))
+
+    np.testing.assert_allclose(call("auto", 5), call(None, 5), rtol=1e-12)
+    with pytest.warns(LongTape, match="would take more than 524,288 bytes"):
+        found = call("auto", 40_000)
+    np.testing.assert_allclose(found, call(None, 40_000), rtol=1e-9)

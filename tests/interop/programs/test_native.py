@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import threading
+import warnings
 
 import numpy as np
 import pytest
 from samples import sample
 
 import irgrad
+from irgrad.engine.batches import unit
+from irgrad.engine.kernel import programs
 from irgrad.interop.programs.arguments import Values, bound_call
 from irgrad.interop.programs.native import Native, native_call
+from irgrad.interop.programs.plans import Plan, plan_of
 
 VALUES = Values(
     lambda value: isinstance(value, np.ndarray), lambda value, p: np.asarray(value), lambda value, p: int(value), "map"
@@ -94,3 +98,35 @@ def test_threads_have_frames_of_their_own() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+@pytest.mark.parametrize("batch", [(), (3,)])
+def test_long_tapes_become_states(batch: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (programs, unit):
+        monkeypatch.setattr(module, "free_memory", lambda: 1 << 20)
+    library = irgrad.load("""
+    void walk(const double *x, double p, double *y, long n, long steps) {
+        for (long i = 0; i < n; i++) y[i] = x[i];
+        for (long t = 0; t < steps; t++)
+            for (long i = 0; i < n; i++) y[i] += 1e-3 * __builtin_sin(y[(i + 1) % n] * p);
+    }""")
+    found = []
+    for how in (None, "auto"):
+        kernel = library.kernel("walk", "void(f64[n] x, f64 p, out f64[n] y, i64 n, i64 steps)", tape_memory=how)
+        values = [np.linspace(1, 2, 5), np.array(0.5), np.array(40_000)]
+        call = bound_call(kernel, values, VALUES)
+        plan = plan_of(Plan, call.spec, call.sizes, call.constants)
+        ((plan, _),) = plan.gradients((0, 1), (0,))
+        plan = plan.mapped(*batch) if batch else plan
+        rows = [*call.operands, np.linspace(-1, 1, 5)]
+        rows = [np.broadcast_to(row, (*batch, *row.shape)) for row in rows]
+        for steps in (40_000, 5, 40_000):
+            rows[2] = np.full(rows[2].shape, steps)
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                found.append(_run(plan.native, rows))
+            names = {one.category.__name__ for one in told}
+            assert names == ({"LongTape"} if how and steps > 5 and len(found) == 4 else set())
+    for right, now in zip(found[:3], found[3:], strict=True):
+        for a, b in zip(right, now, strict=True):
+            np.testing.assert_allclose(b, a, rtol=1e-9)
