@@ -18,12 +18,9 @@ from irgrad.engine.signature.slots import Slot, Step
 from irgrad.engine.threads.chunks import SharedLoops, share_loops
 from irgrad.engine.threads.shadows import mark_shadows
 from irgrad.engine.threads.teams import Teams, with_teams
+from irgrad.rules.errors import OneThread
 
-__all__ = ["OneThread", "Sharing", "compiled_with_threads", "shared_loops", "teams_of", "warn_of_one_thread"]
-
-
-class OneThread(RuntimeWarning):
-    """`threads=` is given, and no loop of the program can be shared."""
+__all__ = ["Sharing", "compiled_with_threads", "shared_loops", "teams_of", "warn_of_one_thread"]
 
 
 class Sharing(Protocol):

@@ -20,10 +20,10 @@ from irgrad.engine.ir.text.outline import calls_of, function_bodies, outline
 from irgrad.engine.threads.chunks import share_loops, with_chunks
 from irgrad.engine.threads.shadows import mark_shadows
 from irgrad.engine.threads.teams import with_teams
+from irgrad.rules.errors import OneThread
 
 __all__ = [
-    "OneThread", "chunked", "derivative_on_threads", "has_worksharing", "linked_team", "program_on_threads",
-    "worksharing_functions",
+    "chunked", "derivative_on_threads", "has_worksharing", "linked_team", "program_on_threads", "worksharing_functions",
 ]  # fmt: skip
 
 _REGION = re.compile(r"\.omp_outlined(?:\b|_)")
@@ -43,10 +43,6 @@ _TAPE = {
 }  # fmt: skip
 """What guards of jobs call."""
 _OWN = re.compile(rf"^define ptr @{RUN}\(", re.M)
-
-
-class OneThread(RuntimeWarning):
-    """A worksharing loop of a program that one thread runs, in a derivative."""
 
 
 def has_worksharing(text: str) -> bool:

@@ -24,20 +24,16 @@ from irgrad.engine.grids.threads_of_loops import shared_loops
 from irgrad.interop.jax.device import ARCHITECTURE, BLOCK, TARGET, call_of, launch_of
 from irgrad.interop.jax.for_device import with_tape, without_tape
 from irgrad.interop.programs.algebra import Key, Spec, program_of, result_numbers
-from irgrad.rules.errors import Unsupported
+from irgrad.rules.errors import OneThread, Unsupported
 
 if TYPE_CHECKING:
     from irgrad.engine.grids.grid_text import GridSlot
     from irgrad.engine.kernel.programs import Program
 
-__all__ = ["Buffer", "OneThread", "Plan", "lower_in_parts", "plan_of", "run_parts"]
+__all__ = ["Buffer", "Plan", "lower_in_parts", "plan_of", "run_parts"]
 
 _UNROLLED = 4  # loops whose launches stand in the program one by one
 _LOCAL = 256  # bytes of an array that is part of the state
-
-
-class OneThread(RuntimeWarning):
-    """A call without a batch runs in one thread of a GPU."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from irgrad.engine.ir.text.entities import restrict
 from irgrad.engine.parallel.numbered import MAX_THREADS
 from irgrad.interop.loaders.compiler import Options, compile_source
 from irgrad.interop.loaders.library_parts import declared, with_parts
-from irgrad.rules.errors import LoadError
+from irgrad.rules.errors import LoadError, OneThread
 
-__all__ = ["OneThread", "complete", "with_threads"]
+__all__ = ["complete", "with_threads"]
 
 _SOURCE = Path(__file__).with_name("openmp.c")
 _FLAGS = ("-std=gnu11", "-w", "-g0", "-O2", "-Xclang", "-disable-llvm-passes")
@@ -30,10 +30,6 @@ _SAYS = ("__kmpc_push_num_threads", "omp_set_num_threads")
 """What sources say how many threads they want with."""
 _THREADS = re.compile(rf"^(@{MAX_THREADS}) = [a-z_ ]*(global|constant) i32 \d+", re.M)
 _DEFINED = re.compile(r"^define [^@\n]*@([\w$.]+)\(|^@(irgrad_omp_\w+) = ", re.M)
-
-
-class OneThread(RuntimeWarning):
-    """A region that depends on how many threads run it, or a loop that OpenMP gives to threads, and one thread runs."""
 
 
 def complete(text: str, *, program: bool = False) -> str:

@@ -28,6 +28,7 @@ __all__ = [
     "LoadError",
     "MissingRuleError",
     "OneAtATime",
+    "OneThread",
     "RuleError",
     "ShapeError",
     "SignatureError",
@@ -169,3 +170,7 @@ class CacheError(IRGradError):
 
 class ActivityError(IRGradError):
     """A request for the derivative of, or with respect to, something that has none."""
+
+
+class OneThread(RuntimeWarning):
+    """One thread runs what many could run if it were written in another way: a loop, a region, a call on a GPU."""

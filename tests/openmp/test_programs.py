@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 import irgrad as ig
-from irgrad.engine.kernel.shared_loops import OneThread
 from irgrad.interop.cli import main
-from irgrad.interop.loaders.openmp import OneThread as OneLoop
+from irgrad.rules.errors import OneThread
 
 HERE = Path(__file__).parent
 PROGRAMS = sorted(path for path in HERE.iterdir() if path.suffix in (".c", ".cpp"))
@@ -77,7 +76,6 @@ def test_kernels_on_threads(path: Path) -> None:
     plain = _results(lib.kernel("whole", SIGNATURE))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OneThread)  # of many constructs a team shares no loop
-        warnings.simplefilter("ignore", OneLoop)
         found = {threads: _results(lib.kernel("whole", SIGNATURE, threads=threads)) for threads in (1, 2, 4, 16)}
     for results in found.values():
         for one, other, alone in zip(results, found[1], plain, strict=True):
@@ -91,7 +89,6 @@ def test_a_kernel_that_asks_for_its_number_on_threads() -> None:
     lib = ig.load(path, flags=["-fopenmp"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OneThread)
-        warnings.simplefilter("ignore", OneLoop)
         for threads in (1, 2, 4, 16):
             kernel = lib.kernel("whole", SIGNATURE, threads=threads)
             _results(kernel)  # forward against reverse

@@ -15,9 +15,8 @@ import numpy as np
 import pytest
 
 import irgrad as ig
-from irgrad.engine.kernel.shared_loops import OneThread
 from irgrad.interop.driver import main_cc
-from irgrad.interop.loaders.openmp import OneThread as OneRegion
+from irgrad.rules.errors import OneThread
 
 HERE = Path(__file__).parent / "numbers"
 PROGRAMS = sorted(path for path in HERE.iterdir() if path.suffix in (".c", ".cpp"))
@@ -60,7 +59,7 @@ def theirs(tmp_path_factory: pytest.TempPathFactory):
 def test_kernels(path: Path, level: str | None, threads: int, theirs) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OneThread)  # the loops are small
-        warnings.filterwarnings("error", "one thread runs a region", OneRegion)
+        warnings.filterwarnings("error", "one thread runs a region", OneThread)
         kernel = ig.load(path, flags=["-fopenmp"], opt=level).kernel("f", SIGNATURE, threads=threads)
         value, y = kernel(X)
         np.testing.assert_allclose(np.array([value, *y]), theirs(path, threads), rtol=1e-12, atol=1e-13)
@@ -135,7 +134,7 @@ double f(const double *x, int n) {
 ])  # fmt: skip
 def test_what_stays_with_one_thread_is_said(before: str, inside: str, why: str) -> None:
     source = REGION.replace("BEFORE", before).replace("INSIDE", inside)
-    with pytest.warns(OneRegion, match=rf"<string>:\d+:1: .*{why}"):
+    with pytest.warns(OneThread, match=rf"<string>:\d+:1: .*{why}"):
         ig.load(source, flags=["-fopenmp"])
 
 
@@ -161,7 +160,7 @@ def test_a_function_that_regions_and_others_call() -> None:
       return s;
     }
     """
-    with pytest.warns(OneRegion, match="regions call its function, and others do"):
+    with pytest.warns(OneThread, match="regions call its function, and others do"):
         lib = ig.load(source, flags=["-fopenmp"])
     assert lib.kernel("f", "f64(f64 x)")(1.0) == 1 + 2 * 2  # libomp has three threads for the first call
 

@@ -9,8 +9,8 @@ import pytest
 
 import irgrad
 from irgrad.engine.kernel.options import team_size
-from irgrad.engine.kernel.shared_loops import OneThread, shared_loops
-from irgrad.rules.errors import IRGradError
+from irgrad.engine.kernel.shared_loops import shared_loops
+from irgrad.rules.errors import IRGradError, OneThread
 
 SOURCE = """
 double f(const double *x, double *y, long n) {

@@ -14,7 +14,8 @@ import pytest
 from fuzz.team_cases import CASES, SOURCE
 
 import irgrad
-from irgrad.engine.kernel.shared_loops import OneThread, shared_loops
+from irgrad.engine.kernel.shared_loops import shared_loops
+from irgrad.rules.errors import OneThread
 
 
 @pytest.fixture(scope="module")

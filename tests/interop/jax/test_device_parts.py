@@ -20,8 +20,7 @@ from irgrad.engine.codegen import nvptx
 from irgrad.engine.grids import parts_text, regions, static_tape
 from irgrad.interop.jax import device_parts
 from irgrad.interop.jax.device import TARGET
-from irgrad.interop.jax.device_parts import OneThread
-from irgrad.rules.errors import Unsupported
+from irgrad.rules.errors import OneThread, Unsupported
 
 from .test_device import _device, _on, gpu, needs_library, needs_plugin
 

@@ -33,7 +33,7 @@ def test_parts_that_are_empty_are_left_out_and_long_ones_stay_aligned() -> None:
     assert str(IRGradError("alone")) == "alone"
 
 
-@pytest.mark.parametrize("name", errors.__all__)
+@pytest.mark.parametrize("name", [name for name in errors.__all__ if name != "OneThread"])  # a warning
 def test_classes_pickle_and_share_one_base(name: str) -> None:
     error = getattr(errors, name)("what", where="here", which="this", because="so", fix="do")
     again = pickle.loads(pickle.dumps(error))
