@@ -66,6 +66,7 @@ class Carriers:
         self._integer: set[Value] = set()
         self._subscripts: dict[Value, None] = {}
         self._compared: list[tuple[Value, Value]] = []
+        self._counters: set[Value] = set()
         self._said: dict[Value, set[tuple[int, Kind]]] = {}
         self._either: set[tuple[Value, int]] = set()
         self._parts: list[Instruction] = []
@@ -161,8 +162,9 @@ class Carriers:
         """Add what became known of a value. True when that is new."""
         own = self._layout.setdefault(self.find(value), {})
         size, changed = ty.store_size(value.type), False
+        counter = self.find(value) in self._counters
         for at, kind in layout:
-            if at < 0 or at + kind_size(kind) > size:
+            if at < 0 or at + kind_size(kind) > size or (counter and isinstance(kind, ty.FloatType)):
                 continue
             if isinstance(kind, ty.FloatType):
                 self._floats.setdefault(self.find(value), set()).add(kind)
@@ -259,7 +261,15 @@ class Carriers:
             self._said.setdefault(self.find(value), set()).update(layout)
 
     def settle(self) -> None:
-        """A float on one path and a pointer on another, the program says, are both: also where it says so of a part."""
+        """A float on one path and a pointer on another, the program says, are both: also where it says so of a part.
+        And what is computed, and never moved from elsewhere, to be a subscript carries no float, wherever it is stored
+        besides."""
+        floats = {root for root, said in self._said.items() if any(isinstance(kind, ty.FloatType) for _, kind in said)}
+        self._counters = {
+            root
+            for root in self._counts - floats
+            if all(isinstance(v, Instruction) and v.opcode in INT_BINARY for v in self._origins.get(root, [root]))
+        }
         changed = any(kind is ty.PTR for said in self._said.values() for _, kind in said)
         while changed:
             changed = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from analysed import facts_of, named
 
+from irgrad.engine.analyses.memory.byte_kinds import INT
 from irgrad.engine.analyses.types.carriers import integers_in
 from irgrad.engine.ir.types import F32, F64, I8, I32, I64, array, struct
 
@@ -109,3 +110,37 @@ entry:
     assert [str(v.name) for v in facts.types.carriers.origins(named(facts.root, "odd"))] == ["n"]
     active = {name for name in ("number", "tag", "odd") if facts.activity.value(named(facts.root, name))}
     assert active == ({"number", "odd"} if differentiated else {"number"})
+
+
+def test_a_counter_stays_a_number_in_memory_of_floats() -> None:
+    """It is stored where floats are stored at another time, and where it comes from stays an integer too."""
+    text = """
+define void @f(ptr noalias %x, ptr noalias %w, ptr noalias %size) {
+entry:
+  %n = load i64, ptr %size
+  %even = and i64 %n, -2
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %even, %loop ], [ %next, %more ]
+  %at = getelementptr double, ptr %w, i64 %i
+  %float = load double, ptr %x
+  store double %float, ptr %at
+  store i64 %i, ptr %at
+  %again = icmp slt i64 %i, 3
+  br i1 %again, label %loop, label %more
+more:
+  %next = add i64 %i, 1
+  %there = getelementptr double, ptr %x, i64 %next
+  %word = load i64, ptr %there
+  store i64 %word, ptr %at
+  %go = icmp slt i64 %next, %n
+  br i1 %go, label %loop, label %done
+done:
+  ret void
+}
+"""
+    facts = facts_of(text, "f", {0, 1})
+    carriers = facts.types.carriers
+    assert not carriers.floats(named(facts.root, "i")) and not carriers.floats(named(facts.root, "n"))
+    assert carriers.floats(named(facts.root, "word")) == {F64}
+    assert facts.types.access(facts.root.args[2], 8) == ((0, INT),)
