@@ -105,7 +105,8 @@ class Unit:
         """The program for samples whose tape passes the limit. Raises the error where it is another one. Warns."""
         from irgrad.engine.kernel.checkpoints import keeping_states
 
-        longer: Program = keeping_states(self.program, self.limit, error, cores(), self._longer)
+        longer: Program = keeping_states(self.program, self.limit, error, cores(), self._longer,
+                                          max(self.strategy.lanes, 1))
         self._longer = longer
         return longer
 
@@ -198,6 +199,8 @@ def _widened_first(program: Program, uses: Sequence[str], serial: str, width: in
 
     if program.parent is None:
         return ""
+    if program.source.options.checkpoint:
+        return "its loops keep states, as `checkpoint` or `tape_memory` says"
     if len(program.stage.text) > _TWICE:
         return "it is too large to be made a second time, from the widened function"
     largest = max((s.dtype.size for s in program.slots if s.differentiable), default=8)

@@ -29,11 +29,14 @@ class LongTape(RuntimeWarning):
     """The tape of a call would take more than half of the free memory, so that loops keep states in its place."""
 
 
-def keeping_states(program: Any, limit: int, error: TapeMemoryError, calls: int = 1, known: Any = None) -> Any:
+def keeping_states(
+    program: Any, limit: int, error: TapeMemoryError, calls: int = 1, known: Any = None, lanes: int = 1
+) -> Any:
     """The Program for calls whose tape passes its limit: loops that can run again keep states, the rest a tape without
     one. Raises the error where it is another one. Warns.
 
-    calls: that share half of the memory, each within the limit; known: what was made for others"""
+    calls: that share half of the memory, each within the limit; known: what was made for others; lanes: samples of a
+    call"""
     from irgrad.engine.codegen.jit import release_tapes
     from irgrad.engine.runtime.tape_memory import PassedLimit
 
@@ -43,7 +46,7 @@ def keeping_states(program: Any, limit: int, error: TapeMemoryError, calls: int 
 
     if not isinstance(error, PassedLimit):
         raise error
-    within = 1 << (limit.bit_length() - 1)  # few numbers: each is a program of its own
+    within = 1 << ((limit // lanes).bit_length() - 1)  # few numbers: each is a program of its own
     place = f", {error.which}" if "loop" in error.which else ""
     among = f" for each of {calls} calls at a time" if calls > 1 else ""
     warnings.warn(LongTape(

@@ -375,7 +375,7 @@ die:
   %where = load ptr, ptr %wherep, align 8
   call void @irgrad.tape.fail(i64 %size, i64 %total, i64 %count, ptr %where)
   unreachable
-made:
+made:  ; large_tapes.ll looks here
   %chunkp = getelementptr i8, ptr %t, i64 16
   %before = load ptr, ptr %chunkp, align 8
   store ptr %before, ptr %chunk, align 8

@@ -8,7 +8,7 @@ from pathlib import Path
 
 __all__ = [
     "CONSTANT_SHADOW", "DRAIN", "LIMIT", "PEAK", "PEAK_TEXT", "RESET", "STOP", "TRIM", "WANTED", "arena_text",
-    "guarded_text", "run_name",
+    "guarded_text", "large_text", "run_name",
 ]  # fmt: skip
 
 _GUARD_BYTES = 576  # see `arena.ll`
@@ -45,6 +45,12 @@ WANTED = (PEAK, LIMIT, RESET, DRAIN, TRIM, STOP)
 def arena_text() -> str:
     """The definitions of `irgrad.tape.*`."""
     return Path(__file__).with_name("arena.ll").read_text(encoding="utf-8")
+
+
+@cache
+def large_text() -> str:
+    """`irgrad.tape.large`, which tells of tapes that pass half of the free memory."""
+    return Path(__file__).with_name("large_tapes.ll").read_text(encoding="utf-8")
 
 
 def guarded_text(name: str, parameters: Sequence[str]) -> str:

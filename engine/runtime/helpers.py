@@ -14,7 +14,7 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.text.entities import joined
 from irgrad.engine.ir.text.outline import outline
 from irgrad.engine.ir.types import Type
-from irgrad.engine.runtime.arena import arena_text
+from irgrad.engine.runtime.arena import arena_text, large_text
 from irgrad.engine.runtime.segments import SEGMENTS
 
 P, N, V = ty.PTR, ty.I64, ty.VOID
@@ -177,6 +177,12 @@ def uses_tape(text: str) -> bool:
     return not _ARENA.isdisjoint(outline(text).functions)
 
 
+_LOOK = """made:
+  %used = add i64 %total, %size
+  call void @irgrad.tape.large(ptr %t, i64 %used)
+"""
+
+
 def link_arena(text: str, *, whole: bool = False) -> str:
     """The module with the arena's definitions in place of their declarations; unchanged when it uses no arena.
 
@@ -187,6 +193,7 @@ def link_arena(text: str, *, whole: bool = False) -> str:
     arena = arena_text()
     if whole:
         arena = arena.replace("call ptr @irgrad.tape.guard_of()", "inttoptr i64 0 to ptr")
+        arena = arena.replace("made:  ; large_tapes.ll looks here\n", _LOOK) + large_text()
     runtime = arena + "declare i64 @llvm.umax.i64(i64, i64)\ndeclare void @llvm.memset.p0.i64(ptr, i8, i64, i1)\n"
     kept = _DECLARATION.sub(lambda m: "" if "@irgrad.tape." in m.group(0) else m.group(0), text + "\n")
     linked = joined(kept, runtime)

@@ -16,10 +16,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from irgrad.engine.batches.batched import LARGEST
 from irgrad.engine.batches.blocks import BLOCK
 from irgrad.engine.batches.plan import CHUNKS, LONG, STAGE_BYTES, front_bytes, placed, scratch_bytes
+from irgrad.engine.batches.threads import cores
 from irgrad.engine.batches.unit import Strategy, block_ir, strategy_of
 from irgrad.engine.codegen.polls import ASKS, WANTED, asking_text
 from irgrad.engine.ir.text.entities import joined
@@ -28,10 +30,21 @@ from irgrad.engine.runtime.batch_driver import FIELDS, HEAD, KIND_CODES, driver_
 from irgrad.engine.runtime.ir_writer import Writer
 from irgrad.engine.signature.prototype import quoted
 from irgrad.engine.signature.slots import TAPE
-from irgrad.interop.jax.handler import FAIL, PARTS, QUERY, TARGETS, in_turn, register_text
+from irgrad.interop.jax.handler import (
+    FAIL,
+    PARTS,
+    QUERY,
+    TARGETS,
+    in_turn,
+    integer_bytes,
+    register_text,
+    target_of,
+)
 from irgrad.interop.jax.status import scan_call, status_text
+from irgrad.interop.jax.tape_limit import bound, is_bounded, limited
 from irgrad.interop.jax.tape_memory import LOOK, report_text
 from irgrad.interop.jax.threads import WORDS, sharing_text
+from irgrad.rules.errors import Unsupported
 
 __all__ = ["Uses", "batch_strategy", "batched_layout", "batched_text", "register_batched", "uses_of"]
 
@@ -56,6 +69,7 @@ ready:
   %up = add i64 %number, 63
   %start64 = and i64 %up, -64
   %memory = inttoptr i64 %start64 to ptr
+BEFORE
   %tape = call ptr @irgrad.batch.asked(ptr %call, ptr %args, ptr %rets, ptr %meta, ptr %memory, ptr %block)
 TAPE
 LEAVE
@@ -110,25 +124,45 @@ def register_batched(program: Program, strategy: Strategy, uses: Uses) -> str:
     form = f"{strategy.name} {strategy.lanes} {varies if strategy.lanes else ''}"
     reports = status_text(program)
     threads = program.source.options.threads  # no part of the code, but of what its handler has been told
-    more = [*([reports] if reports else []), *([f"threads={threads}"] if threads else [])]
+    has_limit = is_bounded(program)
+    more = [*([reports] if reports else []), *([f"threads={threads}"] if threads else []), *(["bounded"] * has_limit)]
     how = fingerprint(program.key, sharing_text(), WANTED, form, *more)
     name = f"irgrad.{program.source.name}.batch.{how[:32]}"
     if name not in TARGETS:
         leave = scan_call(program, _FRONT + len(program.slots) * (_BESIDE + len(FIELDS)))[1]
-        text = batched_text(name, block_ir(program, strategy, words), leave, reports)
+        integers = integer_bytes(program.slots) if has_limit else None
+        text = batched_text(name, block_ir(program, strategy, words), leave, reports, integers)
         options = program.source.options
         register_text(name, in_turn(program, name, text), options.strict_fp, ASKS, options.threads)
+        bound(program, target_of(name), lambda other: _with_states(other, strategy, uses), cores(),
+              max(strategy.lanes, 1))  # fmt: skip
     return name
 
 
-def batched_text(name: str, block: str, leave: str = "  ret ptr null", reports: str = "") -> str:
+def _with_states(program: Program, strategy: Strategy, uses: Uses) -> tuple[Any, int] | None:
+    """The handler of another program for calls of one with this strategy; None where its samples run in another way."""
+    try:
+        found = strategy_of(program, _block_uses(program, uses), strategy.lanes or 1)
+    except Unsupported:
+        return None
+    if (found.name, found.lanes, found.serial) != (strategy.name, strategy.lanes, strategy.serial):
+        return None
+    return target_of(register_batched(program, found, uses))
+
+
+def batched_text(
+    name: str, block: str, leave: str = "  ret ptr null", reports: str = "", integers: Sequence[int] | None = None
+) -> str:
     """The module of a handler: a block function, the driver, and what fills in the driver's words from the buffers.
 
-    leave, reports: how it returns, and the functions which that calls (see `status`)
+    leave, reports: how it returns, and the functions which that calls (see `status`); integers: see `handler_text`
     """
     text = block + driver_text(block, WANTED) + _filler() + asking_text("irgrad.batch.call", "irgrad.batch.asked")
     handler = sharing_text() + (PARTS + QUERY + _BODY + FAIL + _CALL).replace("LEAVE", leave) + reports
-    handler = handler.replace("TAPE", LOOK) + report_text(name.split(".")[1] if "." in name else name)
+    step = _BESIDE + len(FIELDS)
+    places = None if integers is None else [(_FRONT + n * step, size, -1) for n, size in enumerate(integers) if size]
+    handler = limited(name, handler.replace("TAPE", LOOK), "%block", places)
+    handler += report_text(name.split(".")[1] if "." in name else name)
     return joined(text, handler.replace("@HANDLER", f"@{quoted(name)}"))
 
 

@@ -17,6 +17,7 @@ The layouts of the structures are those of `xla/ffi/api/c_api.h`, API version 0.
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from irgrad.engine.codegen.polls import HANDLER
@@ -24,12 +25,16 @@ from irgrad.engine.ir.text.entities import joined
 from irgrad.engine.kernel.host import refuse_hosted
 from irgrad.engine.kernel.programs import Program
 from irgrad.engine.kernel.serialised_calls import shared_state
+from irgrad.engine.runtime.arena import LIMIT
 from irgrad.engine.signature.prototype import quoted
+from irgrad.engine.signature.slots import Slot
 from irgrad.interop.jax.status import checked_text, status_text
+from irgrad.interop.jax.tape_limit import ASK, bound, is_bounded, limited
 from irgrad.interop.jax.tape_memory import LOOK, report_text
 
 __all__ = [
-    "FAIL", "PARTS", "QUERY", "TARGETS", "Target", "handler_text", "in_turn", "register", "register_text",
+    "FAIL", "PARTS", "QUERY", "TARGETS", "Target", "handler_text", "in_turn", "integer_bytes", "register",
+    "register_text", "target_of",
 ]  # fmt: skip
 
 _LOCK = threading.Lock()
@@ -190,7 +195,7 @@ placed:
   store ptr %p, ptr %fp
   %s1 = add i64 %s, 1
   br label %slot
-invoke:
+invoke:BEFORE
   %tape = call ptr @ENTRY(ptr %frame)LOOK
   br i1 %needs, label %release, label %end
 release:
@@ -204,15 +209,20 @@ LEAVE
 _TEMPLATE = PARTS + QUERY + _BODY + FAIL + _CALL
 
 
-def handler_text(name: str, entry: str, slots: int, checked: tuple[str, str] = ("", "  ret ptr null")) -> str:
+def handler_text(
+    name: str, entry: str, slots: int, checked: tuple[str, str] = ("", "  ret ptr null"),
+    integers: Sequence[int] | None = None,
+) -> str:  # fmt: skip
     """The IR of the handler `name` for a program whose entry and number of slots are given.
 
     checked: what is done behind the call of the entry, and how the handler returns (see `status.checked_text`)
+    integers: of a program whose tape has a limit, the bytes of each slot that is an integer scalar, else 0
     """
     text = _TEMPLATE.replace("LOOK", checked[0]).replace("LEAVE", checked[1]).replace("TAPE", LOOK)
     text = text.replace("@HANDLER", f"@{quoted(name)}").replace("@ENTRY", f"@{quoted(entry)}")
     text = text.replace("SLOTS", str(max(slots, 1))) if slots else text.replace("SLOTS", "0")
-    return text + report_text(name.split(".")[1] if "." in name else name)
+    places = None if integers is None else [(4 + 4 * n, size, 3 + 4 * n) for n, size in enumerate(integers) if size]
+    return limited(name, text, "%scratch", places) + report_text(name.split(".")[1] if "." in name else name)
 
 
 _TURNS = """
@@ -269,17 +279,33 @@ def register(program: Program) -> str:
         key = fingerprint(key, reports)
     if options.threads:  # which is no part of the code, but of what its handler has been told
         key = fingerprint(key, f"threads={options.threads}")
+    if is_bounded(program):
+        key = fingerprint(key, "bounded")
     name = f"irgrad.{program.source.name}.{key[:32]}"
     if name not in TARGETS:
         refuse_hosted(program.stage.text, repr(program), "JAX")
-        handler = handler_text(name, program.entry_symbol, len(program.slots), checked_text(program))
+        integers = integer_bytes(program.slots) if is_bounded(program) else None
+        handler = handler_text(name, program.entry_symbol, len(program.slots), checked_text(program), integers)
         text = joined(program.ir, handler + reports)
         if options.threads:
             from irgrad.engine.kernel.shared_loops import warn_of_one_thread
 
             warn_of_one_thread(program)
         register_text(name, in_turn(program, name, text), options.strict_fp, HANDLER, options.threads)
+        bound(program, target_of(name), lambda other: target_of(register(other)))
     return name
+
+
+def target_of(name: str) -> tuple[Any, int]:
+    """The machine code of a handler and its address."""
+    compiled = TARGETS[name].compiled
+    return compiled, int(compiled.address(name))
+
+
+def integer_bytes(slots: Sequence[Slot]) -> list[int]:
+    """The bytes of each slot that is an integer scalar, 0 for others."""
+    return [0 if slot.parameter.is_array or slot.differentiable or slot.steps or slot.role != "in" else slot.dtype.size
+            for slot in slots]  # fmt: skip
 
 
 def register_text(
@@ -296,12 +322,12 @@ def register_text(
 
     with _LOCK:
         if name not in TARGETS:
-            entries, hands = [name], max(threads, 0)
+            entries, hands = [name, *(row for row in (LIMIT, ASK) if f"@{row}(" in text)], max(threads, 0)
             if f"@{team.RUN}(" in text:
                 team.provide()
                 entries.append(team.THREADS)
             compiled = compile_module(text, entries, strict_fp=strict_fp, stoppable=stoppable)
-            if len(entries) > 1:
+            if team.THREADS in entries:
                 compiled.function(team.THREADS, None, ctypes.c_int64)(hands)
             jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(compiled.address(name)), platform="cpu")
             TARGETS[name] = Target(text, strict_fp, compiled, hands)

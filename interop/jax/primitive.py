@@ -24,6 +24,7 @@ from irgrad.interop.jax.handler import register
 from irgrad.interop.jax.host_transfer import register_transfer
 from irgrad.interop.jax.sharding import alike, call_target, cut, several, varying
 from irgrad.interop.jax.status import on_own_thread
+from irgrad.interop.jax.tape_limit import is_bounded
 from irgrad.interop.programs.algebra import (
     Spec,
     in_place,
@@ -155,11 +156,13 @@ def _lower(
         target, words, places = _batched(spec, program, names, numbers, call.batch, avals, where)
         meta = np.array(words, np.int64)
         target = register_transfer(target) if transfer else target
+        places = {} if is_bounded(program) else places
         rows = call.back(call_target(call.ctx, target, call.operands, meta, call.common, places))
         return rows if status is None else rows[:-1]
     target, words = register(program), layout(spec, program, names, numbers, where)
     target = register_transfer(target) if transfer else target
-    return call_target(ctx, target, operands, np.array(words, np.int64), 0, in_place(words))
+    places = {} if is_bounded(program) else in_place(words)
+    return call_target(ctx, target, operands, np.array(words, np.int64), 0, places)
 
 
 def _made_alone(tape: Any) -> bool:

@@ -17,7 +17,7 @@ _ROOM = 700  # characters of the message, without the function's name
 LOOK = """
   %full = icmp eq ptr %tape, null
   br i1 %full, label %well, label %exhausted
-exhausted:
+exhausted:EXHAUSTED
   %outof = alloca ptr
   call void @irgrad.tape.report(ptr %outof, ptr %call, ptr %tape)
   %tapeerror = load ptr, ptr %outof

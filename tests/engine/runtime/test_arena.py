@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -208,3 +210,22 @@ def _in_use() -> int:
     call.restype = Mallinfo2
     info = call()
     return int(info.uordblks + info.hblkhd)
+
+
+def test_programs_of_c_tell_of_a_large_tape(capfd: pytest.CaptureFixture[str]) -> None:
+    """Once, where it passes half of the memory that the system says is free."""
+    file = Path(f"/tmp/{os.getpid() % 10**8:08d}")  # as long a name as the system's
+    file.write_text("MemTotal:  900000 kB\nMemAvailable:   100000 kB\n", encoding="ascii")
+    text = link_runtime(ARENA, whole=True)
+    for path in ("/proc/nothing", str(file)):
+        unit = compile_module(text.replace("/proc/meminfo", path), ["acquire", "alloc", "finish"])
+        acquire, alloc = unit.function("acquire", ctypes.c_void_p), unit.function("alloc", None, *[ctypes.c_void_p] * 2)
+        tape = acquire()
+        for megabytes in (10, 30, 20, 50):
+            alloc(tape, megabytes << 20)
+        unit.function("finish", None, ctypes.c_void_p)(tape)
+        told = capfd.readouterr().err
+        known = path == str(file)
+        assert told.count("more than 51200000 bytes, half of the memory that was free, in its own code") == known
+        assert told.count("irgrad: warning") == known
+    file.unlink()

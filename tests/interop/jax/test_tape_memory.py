@@ -16,7 +16,7 @@ k = ig.load('''
 #include <math.h>
 double f(double x, double p, long n) {
   double y = x; for (long t = 0; t < n; t++) y += 1e-9 * sin(y * p) * y; return y; }
-''').kernel("f", "f64(f64 x, f64 p, i64 n)")
+''').kernel("f", "f64(f64 x, f64 p, i64 n)", tape_memory=None)
 calls = {
     "jit(grad)": (jax.jit(jax.grad(k)), 1.0), "grad": (jax.grad(k), 1.0),
     "jit(vmap(grad))": (jax.jit(jax.vmap(jax.grad(k), in_axes=(0, None, None))), np.linspace(1, 2, 40)),
