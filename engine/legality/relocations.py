@@ -98,7 +98,7 @@ class _Trail:
                 elif instr.opcode == "load" and _holds_numbers(instr.type):
                     for bit, where in unit.types.ranges.places(instr.operands[0]).items():
                         self._loads.setdefault(bit, []).append((instr, where))
-        self._same = SameAllocation(unit, self._callers)
+        self._same = SameAllocation(unit, self._callers, self._uses)
 
     def moved(self, difference: Instruction, *, surely: bool) -> Instruction | None:
         """The first pointer with a shadow that a number made from this difference moves. Where the addresses are not

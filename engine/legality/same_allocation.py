@@ -1,16 +1,19 @@
 """Whether two addresses lie in one allocation: shown by the value or the memory that both come from.
 
-The end of a vector and its beginning are fields of one object, a pointer that walks comes from where it began, the two
-ends of a span were handed over together. Two elements of a table of pointers may be anywhere.
+The end of a vector and its beginning are fields of one object, a pointer that walks comes from where it began and stops
+where its block ends, the two ends of a span were handed over together, a pointer that is read once more is the same if
+nothing was written meanwhile. Two elements of a table of pointers may be anywhere.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.control.cache import get
+from irgrad.engine.analyses.control.cfg import Cfg
 from irgrad.engine.analyses.control.dominators import Dominators
-from irgrad.engine.ir.model import Argument, Constant, ConstInt, Function, GlobalVariable, Instruction, Value
+from irgrad.engine.ir.model import Argument, Block, Constant, ConstInt, Function, GlobalVariable, Instruction, Value
 from irgrad.engine.ir.opcodes import CHOICES, having
 
 if TYPE_CHECKING:
@@ -25,11 +28,14 @@ _ONE_INSTANCE = ("argument", "alloca", "global")
 
 
 class SameAllocation:
-    """callers: the calls of each function."""
+    """callers: the calls of each function. uses: the instructions that use a value."""
 
-    def __init__(self, unit: Unit, callers: dict[Function, list[Instruction]]) -> None:
+    def __init__(
+        self, unit: Unit, callers: dict[Function, list[Instruction]], uses: Callable[[Value], Iterable[Instruction]]
+    ) -> None:
         self._unit = unit
         self._callers = callers
+        self._uses = uses
 
     def shown(self, first: Value, second: Value, depth: int = _DEEPEST) -> bool:
         """Whether it is known that the two, of which neither is null, lie in one allocation."""
@@ -38,8 +44,11 @@ class SameAllocation:
     def _together(self, first: Value, second: Value, depth: int, assumed: set[tuple[Value, Value]]) -> bool:
         """`assumed`: pairs of which at least one is a phi, or chosen. If each way into its block keeps a pair in one
         allocation that was in one before, then it always is (coinduction)."""
+        ends = first, second
         first, second = self._unmoved(first), self._unmoved(second)
         if first is second or (first, second) in assumed or _nowhere(first) or _nowhere(second):
+            return True
+        if any(self._walked(a, b) or self._walked(b, a) for a, b in (ends, (first, second))):
             return True
         ways = _ways(first, second)
         assumed |= {(first, second)} if ways else set()
@@ -53,6 +62,30 @@ class SameAllocation:
                 break
             value = value.operands[0]
         return value
+
+    def _walked(self, start: Value, end: Value) -> bool:
+        """Whether a loop goes from one to the other: by a pointer that begins there, moves by a number in each round,
+        is read or written through, and stops where it is equal to the other."""
+        if not isinstance(end, Instruction | Argument):
+            return False
+        for user in self._uses(end):
+            if user.opcode != "icmp" or user.pred not in ("eq", "ne"):
+                continue
+            walker = self._unmoved(user.operands[1] if user.operands[0] is end else user.operands[0])
+            if not isinstance(walker, Instruction) or walker.opcode != "phi":
+                continue
+            rounds = [v for v in walker.operands if v is not walker and self._unmoved(v) is walker]
+            begins = [v for v in walker.operands if self._unmoved(v) is not walker]
+            from_start = all(self._begins(v, self._unmoved(start)) for v in begins)
+            if rounds and from_start and any(user.opcode in ("load", "store") for user in self._uses(walker)):
+                return True
+        return False
+
+    def _begins(self, value: Value, start: Value, depth: int = _DEEPEST) -> bool:
+        value = self._unmoved(value)
+        if value is start or not depth or not isinstance(value, Instruction) or value.opcode != "phi":
+            return value is start
+        return all(self._begins(v, start, depth - 1) for v in value.operands)
 
     def _pair(self, first: Value, second: Value, depth: int) -> bool:
         if first is second or self._one_instance(first, second):
@@ -72,20 +105,46 @@ class SameAllocation:
         return self._unit.pointers.objects[bits.bit_length() - 1].kind in _ONE_INSTANCE
 
     def _fields(self, first: Instruction, second: Instruction) -> bool:
-        """Whether two pointers were loaded from different fields of one object."""
+        """Whether two pointers were loaded from different fields of one object, or from one that kept its value."""
+        if first.operands[0] is second.operands[0]:
+            return self._kept(first, second) or self._kept(second, first)
         (base, at), (other, there) = map(_field, (first.operands[0], second.operands[0]))
         return at != there and _same(base, other, _DEEPEST)
+
+    def _kept(self, first: Instruction, second: Instruction) -> bool:
+        """Whether nothing can have been written to the place of two loads on any way from the first to the second."""
+        address = first.operands[0]
+        begin = second.block
+        if begin is None or begin.function is None:
+            return False
+        cfg, seen, met = get(Cfg, begin.function), set[Block](), False
+        work = [(begin, begin.instructions.index(second))]
+        while work:
+            block, length = work.pop()
+            for instr in reversed(block.instructions[:length]):
+                if instr is first or instr is address:
+                    met = met or instr is first
+                    break
+                if self._unit.pointers.instr_writes(instr) & self._unit.pointers.of(address):
+                    return False
+            else:
+                new = [b for b in cfg.preds(block) if b not in seen]
+                seen.update(new)
+                work += [(b, len(b.instructions)) for b in new]
+        return met
 
 
 def _ways(first: Value, second: Value) -> list[tuple[Value, Value]]:
     """What two values that are known at one point of the program may be, one pair for each way into the block of a phi;
-    none if neither is chosen. Phis of one block change at once; else the other value must not change meanwhile."""
+    none if neither is chosen. Phis of one block change at once; else the other value must not change meanwhile, or be
+    made later, and the ways not again before it."""
     if _is(first, "phi") and _is(second, "phi") and first.block is second.block:  # type: ignore[attr-defined]
         others = dict(zip(second.blocks, second.operands, strict=True))  # type: ignore[attr-defined]
         return [(v, others[b]) for b, v in zip(first.blocks, first.operands, strict=True)]  # type: ignore[attr-defined]
     for chosen, other, turned in ((first, second, False), (second, first, True)):
         if isinstance(chosen, Instruction) and chosen.opcode in CHOICES and (
-            chosen.opcode != "phi" or _before(other, chosen) or all(_before(v, chosen) for v in chosen.operands)
+            chosen.opcode != "phi" or _before(other, chosen) or _later(other, chosen)
+            or all(_before(v, chosen) for v in chosen.operands)
         ):  # fmt: skip
             values = chosen.operands[1:] if chosen.opcode == "select" else chosen.operands
             return [(other, v) if turned else (v, other) for v in values]
@@ -100,6 +159,21 @@ def _before(value: Value, phi: Instruction) -> bool:
     if block is None or block.function is None or value.block is block:
         return False
     return get(Dominators, block.function).value_dominates(value, block.instructions[-1])
+
+
+def _later(value: Value, phi: Instruction) -> bool:
+    """Whether a value is made behind a phi, and nothing that comes into the phi is made anew between the two."""
+    begin, end = phi.block, value.block if isinstance(value, Instruction) else None
+    if begin is None or begin.function is None or end is None or end is begin or end.function is not begin.function:
+        return False
+    if not get(Dominators, begin.function).value_dominates(phi, end.instructions[-1]):
+        return False
+    cfg, met, work = get(Cfg, begin.function), {begin, end}, [begin]
+    while work:
+        new = [b for b in cfg.succs(work.pop()) if b not in met]
+        met.update(new)
+        work += new
+    return not any(isinstance(v, Instruction) and v.block in met for v in phi.operands)
 
 
 def _is(value: Value, opcode: str) -> bool:

@@ -88,6 +88,16 @@ extern "C" double ends(const double *x, long n) {
   return d[0];
 }
 """
+COPIED = """
+#include <deque>
+extern "C" double ends(const double *x, long n) {
+  std::deque<double> d(x, x + n), e(600, x[1]);
+  d.push_back(x[0] * x[1]); d.push_front(d[2]); e.resize(3); e.push_front(x[2]); d.resize(7);
+  double s = 0;
+  for (size_t i = 0; i < d.size(); i++) s = 0.5 * s + d[i] * d[i] * e[i % e.size()];
+  return s;
+}
+"""
 X = np.array([0.5, 0.3, 1.2, 0.7, 0.9])
 BY_DISTANCE, FROM_BASE = "-DRELOCATED(p,new,old)=p+(new-old)", "-DRELOCATED(p,new,old)=new+(p-old)"
 
@@ -125,9 +135,10 @@ def test_distances_kept_in_memory(integer: str, level: str) -> None:
 
 
 @pytest.mark.parametrize("level", ["-O0", "-O2"])
-@pytest.mark.parametrize("source", [ENDS, pytest.param(FRONT, marks=pytest.mark.long)])
+@pytest.mark.parametrize("source", [ENDS, *(pytest.param(text, marks=pytest.mark.long) for text in (COPIED, FRONT))])
 def test_sizes_and_lengths_are_no_distances(level: str, source: str) -> None:
-    """The length of a block beside its address; a deque, whose start depends on how long its map is."""
+    """The length of a block beside its address; a deque, whose start depends on how long its map is,
+    and whose size grows by how far a pointer walked in a block."""
     kernel = irgrad.load(source, language="c++", flags=[level]).kernel("ends", "f64(f64[n] x, i64 n)")
     h = 1e-6
     want = [(kernel(X + h * e) - kernel(X - h * e)) / (2 * h) for e in np.eye(5)]

@@ -6,6 +6,7 @@ import pytest
 from handwritten.made import asked, module_of
 
 from irgrad.engine.ir.model import Function, Instruction
+from irgrad.engine.ir.uses import uses_of
 from irgrad.engine.legality.same_allocation import SameAllocation
 from irgrad.engine.pipeline.derivatives import analysed
 
@@ -40,6 +41,10 @@ entry:
   %two = getelementptr ptr, ptr %rows, i64 2
   %elements.b = load ptr, ptr %two
   %again.a = load ptr, ptr %one
+  %kept.a = load ptr, ptr %one
+  store double 1.0, ptr @table
+  %kept.b = load ptr, ptr %one
+  store ptr %x, ptr %two
   %again.b = load ptr, ptr %one
   call void @ends(ptr %x, ptr %moved.a, ptr %block, ptr %o)
   br label %loop
@@ -67,12 +72,29 @@ loop:
   %more = icmp slt i64 %j, %n
   br i1 %more, label %loop, label %done
 done:
+  %to.a = getelementptr i8, ptr %elements.a, i64 8
+  %to.b = getelementptr i8, ptr %elements.b, i64 0
+  %jumps.a = getelementptr i8, ptr %elements.a, i64 8
+  %jumps.b = getelementptr i8, ptr %block, i64 0
+  br label %walk
+walk:
+  %at = phi ptr [ %to.a, %done ], [ %further, %walk ]
+  %chain = phi ptr [ %jumps.a, %done ], [ %link, %walk ]
+  %link = load ptr, ptr %chain
+  %here = load double, ptr %at
+  %further = getelementptr i8, ptr %at, i64 8
+  %last.link = icmp eq ptr %link, %jumps.b
+  %ended = icmp eq ptr %further, %to.b
+  %both = and i1 %ended, %last.link
+  br i1 %both, label %left, label %walk
+left:
   ret void
 }
 """
 SHOWN = {
-    "moved": True, "from": True, "handed": True, "fields": True, "walks": True, "span": True,
+    "moved": True, "from": True, "handed": True, "fields": True, "walks": True, "span": True, "to": True, "kept": True,
     "elements": False, "again": False, "foreign": False, "turns": False, "apart": False, "crossed": False,
+    "jumps": False,
 }  # fmt: skip
 
 
@@ -88,6 +110,7 @@ def test_pairs(pair: str) -> None:
             named[instr.name] = instr
             for callee in (unit.pointers.callees(instr) or ()) if instr.is_call else ():
                 callers.setdefault(callee, []).append(instr)
-    same = SameAllocation(unit, callers)
+    uses = {fn: uses_of(fn.blocks) for fn in unit.pointers.functions}
+    same = SameAllocation(unit, callers, lambda value: [u for found in uses.values() for u in found.get(value, ())])
     first, second = named[f"{pair}.a"], named[f"{pair}.b"]
     assert same.shown(first, second) is same.shown(second, first) is SHOWN[pair]
