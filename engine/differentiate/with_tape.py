@@ -33,7 +33,8 @@ def derive_with_tape(unit: Unit, abi: Abi) -> Derived:
         room = made.room()
     except Untapeable as refused:
         return Derived("", (), None, json.dumps({"because": refused.because, "where": refused.where}))
-    layout = hashlib.sha256(function_to_text(forward).encode("utf-8", "surrogateescape")).hexdigest()
+    texts = "\n".join(map(function_to_text, [forward, *made.chunks()]))
+    layout = hashlib.sha256(texts.encode("utf-8", "surrogateescape")).hexdigest()
     note = {"reverse": made.owner.target.name, "room": room.to_text(), "layout": layout}
     return Derived(str(forward.name), tuple(sorted(unit.activity.scratch)), unit.facts, json.dumps(note))
 

@@ -279,6 +279,10 @@ class Program:
             source = parent.source
             text = prepared_text(source.name, source.signature, source.text + "\n", keep, options)
         text = constructed(text, name) if inside else text
+        if options.threads and step.derivative == "forward_with_tape":
+            from irgrad.engine.threads.chunks import with_loops_inside
+
+            text, fresh = with_loops_inside(text, name), True
         text, _ = ready(text, name, keep, preopt=options.preopt, fresh=fresh)
         module = _read(text, name)
         followed = only_again(self.source.signature, self.word, parent.slots)

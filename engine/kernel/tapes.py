@@ -40,8 +40,6 @@ def tape_of(program: Program, active: Iterable[int], width: int = 1) -> Tape:
     """The tape between `program.forward_with_tape(active, width)` and `program.reverse_from_tape(active, width)`.
     Differentiates, or asks the disk cache; an error that the derivative in one piece would raise as well is a reason
     here."""
-    if program.source.options.threads:
-        return Tape(because="threads share its loops, each with a tape of its own")
     made = program.forward_with_tape(active, width)
     try:
         note = made.stage.note

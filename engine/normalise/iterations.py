@@ -39,12 +39,14 @@ from irgrad.engine.normalise.reductions import ADDITION, Reduction, reduction_of
 from irgrad.rules.effects import facts
 
 __all__ = [
-    "ITERATION", "LOOP", "OWN_PLACES", "READ_FIRST", "apart", "outline_iterations", "outline_loop", "promises",
-    "scalar_loops", "with_iterations",
+    "CHUNKS", "ITERATION", "LOOP", "OWN_PLACES", "READ_FIRST", "apart", "outline_iterations", "outline_loop",
+    "promises", "scalar_loops", "with_iterations",
 ]  # fmt: skip
 
 ITERATION, LOOP = ".iteration.", ".loop."
 """What the names of the two functions have in the middle; the names of their derivatives have it as well."""
+CHUNKS = 16
+"""The most chunks of a loop that threads share (see `threads/chunks.py`)."""
 OWN_PLACES = '"irgrad-own-places"'
 """Of an argument of an iteration, and of its shadow: no other iteration touches the same place through it."""
 READ_FIRST = '"irgrad-read-first"'

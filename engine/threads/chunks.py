@@ -35,14 +35,12 @@ from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.locations import locate
 from irgrad.engine.ir.model import Block, ConstInt, Function, Instruction, Module, Value
 from irgrad.engine.ir.rewrite import declare
-from irgrad.engine.normalise.iterations import ITERATION, LOOP, OWN_PLACES, READ_FIRST, outline_loop
+from irgrad.engine.normalise.iterations import CHUNKS, ITERATION, LOOP, OWN_PLACES, READ_FIRST, outline_loop
 from irgrad.engine.normalise.reductions import ADDITION, Reduction
 from irgrad.engine.threads.ownership import made_of
 
-__all__ = ["CHUNKS", "SharedLoops", "never_unrolled", "share_loops", "with_chunks"]
+__all__ = ["SharedLoops", "never_unrolled", "share_loops", "with_chunks", "with_loops_inside"]
 
-CHUNKS = 16
-"""The most chunks of a loop."""
 _COMPARED = 120
 _Body: TypeAlias = Callable[[Builder, Value], list[Value]]
 
@@ -67,6 +65,20 @@ def with_chunks(text: str, root: str, *, promised: bool = False) -> str:
     module = read(text, roots=[root])
     found = share_loops(module, module.functions[root], promised=promised)
     return to_text(module) if found.shared else text
+
+
+def with_loops_inside(text: str, root: str) -> str:
+    """A module with chunks, whose loops of chunks are to be inlined: a tape of the caller's has those of chunks in it
+    (see `tape/chunk_tape.py`), but of no other function."""
+    from irgrad.engine.ir.printer import to_text
+    from irgrad.engine.ir.text.reader import read
+
+    module = read(text, roots=[root])
+    for name, fn in module.functions.items():
+        if LOOP in name and ITERATION not in name and fn.blocks:
+            fn.tail = "alwaysinline nounwind"
+            never_unrolled(module, fn)
+    return to_text(module)
 
 
 def share_loops(module: Module, fn: Function, *, promised: bool = False) -> SharedLoops:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from irgrad.engine.codegen.team import RUN, THREADS
 from irgrad.engine.ir import types as ty
+from irgrad.engine.normalise.iterations import CHUNKS as _CHUNKS
 from irgrad.engine.runtime.arena import guarded_text
 
 __all__ = ["AUTOMATIC_TEXT", "THREADS_TEXT", "Job", "Room", "job_text"]
@@ -20,7 +21,6 @@ define void @{THREADS}(i64 %threads) {{
 """
 AUTOMATIC_TEXT = "\n@irgrad.team.threads = internal constant i64 0\n"
 """In place of it: as many threads as `team.ll` chooses."""
-_CHUNKS = 16
 _BLOCK = 512  # elements that are added up for all chunks before the next ones are
 _MOST = 1 << 32  # bytes of address space of which it is asked which pages were touched
 _LARGE = 65536  # bytes that are worth threads

@@ -60,7 +60,8 @@ def with_teams(
     from irgrad.engine.ir.printer import to_text
     from irgrad.engine.ir.text.reader import read
 
-    module = read(prepare(text, [root, *roots]), roots=[root, *roots])
+    text = prepare(text, [root, *roots])  # of two functions that share a tape one is left
+    module = read(text, roots=[root, *roots])
     made = Teams("")
     jobs: list[Job] = []
     seen_names: list[str] = []

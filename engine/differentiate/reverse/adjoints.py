@@ -467,9 +467,11 @@ def derived_call(r: ReverseState, instr: Instruction) -> None:
     combined = r.plan.combined.runs(instr)
     abi = r.unit.call_abi(instr)
     amount = r.take(instr) if instr.type is not ty.VOID and r.active(instr) else None
+    half, used = r.taped.reverse_of(instr) if r.taped is not None and not combined else (None, frozenset())
     args: list[Value] = []
     for i, arg in enumerate(instr.args):
-        args.append(r.recall.value(arg))
+        wanted = half is None or len(args) in used
+        args.append(r.recall.value(arg) if wanted else ConstUndef(arg.type, poison=True))
         if i < len(abi.shadow) and abi.shadow[i]:
             args.append(r.recall.shadow(arg))
     if abi.ret_adjoint:
@@ -478,8 +480,10 @@ def derived_call(r: ReverseState, instr: Instruction) -> None:
         args.append(r.recall.tape(instr))
     ftype = reverse_type(instr.call.fn_type, abi, r.unit.width, tape=not combined)
     callee = resolve(instr.callee)
-    if isinstance(callee, Function):
-        entry: Value = combined_function(r.unit, callee) if combined else split_functions(r.unit, callee)[1]
+    if half is not None:
+        entry: Value = half
+    elif isinstance(callee, Function):
+        entry = combined_function(r.unit, callee) if combined else split_functions(r.unit, callee)[1]
     else:
         descriptor = separate_shadows.first(r.b, r.recall.shadow(instr.callee), r.unit.width)
         entry = r.b.load(ty.PTR, r.b.gep(ty.PTR, descriptor, 2))

@@ -296,6 +296,9 @@ class Augment(Sweep):
         if self.owner.plan.combined.runs(instr):
             self.copy(instr)
             return
+        if self.owner.taped is not None:
+            self.owner.taped.derived_call(self, instr)
+            return
         abi = self.unit.call_abi(instr)
         args: list[Value] = []
         for i, arg in enumerate(instr.args):

@@ -57,7 +57,7 @@ class Backward:
     def _bind_reverse_arguments(self) -> None:
         owner = self.owner
         if owner.taped is not None:
-            self.tape = owner.taped.bind_reverse()
+            self.tape, self.cotangent = owner.taped.bind_reverse(), owner.taped.cotangent
             return
         new = iter(owner.target.args)
         for i, old in enumerate(owner.fn.args):

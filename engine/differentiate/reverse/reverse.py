@@ -20,10 +20,10 @@ from irgrad.engine.differentiate.reverse.backward import Backward
 from irgrad.engine.differentiate.reverse.neighbours import Neighbours
 from irgrad.engine.differentiate.shared.conventions import Abi
 from irgrad.engine.differentiate.shared.unit import Unit
+from irgrad.engine.differentiate.tape.chunk_tape import tape_of
 from irgrad.engine.differentiate.tape.rematerialise import Recall
 from irgrad.engine.differentiate.tape.state import ReverseState
 from irgrad.engine.differentiate.tape.storage import Storage
-from irgrad.engine.differentiate.tape.taped import Taped
 from irgrad.engine.ir.builder import zero
 from irgrad.engine.ir.model import Block, Function, Instruction, Value, const_float
 
@@ -33,7 +33,7 @@ class Reverse(ReverseState):
 
     def __init__(self, unit: Unit, fn: Function, abi: Abi, primal: Function, reverse: Function) -> None:
         super().__init__(unit, fn, abi, reverse, split=primal is not reverse)
-        self.on_tape = Taped(self, unit.outputs) if self.caller_tape and unit.outputs is not None else None
+        self.on_tape = tape_of(self) if self.caller_tape else None
         self.taped = self.on_tape
         self.primal = Augment(self, primal)
         self.sweep = self.primal

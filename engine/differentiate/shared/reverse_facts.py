@@ -26,6 +26,7 @@ from irgrad.engine.ir.model import Block, Constant, ConstInt, Function, GlobalVa
 from irgrad.engine.ir.opcodes import CHOICES, having
 from irgrad.engine.ir.types import may_hold_pointer
 from irgrad.engine.ir.uses import uses_of
+from irgrad.engine.normalise.iterations import ITERATION
 
 SHADOWED = having("combines_bits") | STRUCTURAL | CHOICES | {"load", "alloca"}
 
@@ -42,7 +43,8 @@ class ReverseFacts:
         self.loops = get(Loops, fn)
         self.dom = self.loops.dom
         self.induction = Induction(fn, self.cfg, self.loops)
-        self.caller_tape = split and fn is unit.root and unit.outputs is not None  # see taped.py
+        taped = fn is unit.root or ITERATION in (fn.name or "")
+        self.caller_tape = split and taped and unit.outputs is not None  # see taped.py
         outside = beyond(unit) if self.caller_tape else unit.every_write | unit.between if split else unit.outside_root
         self.clobber = Clobber(self.cfg, unit.pointers, self.induction, outside)
         self.exit = next((b for b in self.cfg.rpo if b.terminator.opcode == "ret"), None)

@@ -74,7 +74,8 @@ class Demands:
             elif what == "tape":
                 assert isinstance(subject, Instruction)
                 if not self.facts.direct(subject):
-                    self._save(("tape", subject), ty.PTR, self.facts.level(subject), reason)
+                    kind = ty.I64 if self.facts.caller_tape else ty.PTR  # see `Recall.tape`
+                    self._save(("tape", subject), kind, self.facts.level(subject), reason)
             elif what == "count":
                 assert isinstance(subject, Loop)
                 self._count(subject, reason)

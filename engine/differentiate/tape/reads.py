@@ -146,7 +146,7 @@ class Reads:
                 break
             self._by = instr
             if instr.opcode == "ret":
-                if instr.operands and facts.abi.ret_adjoint and not facts.caller_tape:
+                if instr.operands and facts.abi.ret_adjoint:
                     self.give(instr.operands[0])
                 continue
             self.instruction(instr)

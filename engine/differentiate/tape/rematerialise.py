@@ -174,9 +174,11 @@ class Recall:
         tape = self.owner.sweep.tapes[call]
         if self.owner.direct(call):
             return tape
-        key = ("tape", call)
-        self.owner.storage.save(key, ty.PTR, self.owner.level(call), lambda: tape, [("after", tape)])
-        return self.load(key)
+        key, taped = ("tape", call), self.owner.taped
+        kind = ty.PTR if taped is None else ty.I64  # where it begins in the tape of the caller's
+        self.owner.storage.save(key, kind, self.owner.level(call), lambda: tape, [("after", tape)])
+        found = self.load(key)
+        return found if taped is None else taped.within(self.owner.b, found)
 
     def _shadow_again(self, value: Instruction) -> Value | None:
         """Pointer arithmetic is done again, and pointers are loaded again where nothing overwrote them."""

@@ -12,14 +12,15 @@ evaluated in Python.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from irgrad.engine.analyses.evolution.trips import signed
 from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Argument, ConstInt, ConstZero, Instruction, Value
-from irgrad.engine.ir.opcodes import INT_BINARY, RESIZES, SHIFTS, having
+from irgrad.engine.ir.opcodes import INT_BINARY, RESIZES, SHIFTS, TRAPS
 
 __all__ = ["LARGEST", "Room", "RoomWriter"]
 
@@ -63,6 +64,47 @@ class Room:
                 total += -(-found // 16) * 16
         return -(-total // 64) * 64 if total else 0
 
+    @property
+    def cheap(self) -> bool:
+        """Whether the nodes can be computed where nothing is known of the arguments: none traps."""
+        shifts = [self.nodes[node[2]][0] == "const" for node in self.nodes if node[0] in SHIFTS]
+        return all(shifts) and not any(node[0] in TRAPS for node in self.nodes)
+
+    def decides(self, argument: int, first: int, last: int) -> Sequence[int]:
+        """Values of an argument from `first` to `last` that stand for all of them: the two ends, where it is compared
+        with one number and does nothing else, so that all sizes are those on either side of it."""
+        names = [n for n, node in enumerate(self.nodes) if node[0] == "arg" and node[1] == argument]
+        users = [n for n, node in enumerate(self.nodes) if any(name in _parts(node) for name in names)]
+        ordered = [self.nodes[n][0] == "icmp" and self.nodes[n][1] not in ("eq", "ne") for n in users]
+        if not users:
+            return (first,)
+        alone = ordered == [True] and not set(_parts(self.nodes[users[0]])) <= set(names)
+        return (first, last) if alone else range(first, last + 1)
+
+    def emit(self, b: Builder, arguments: Mapping[int, Value], memo: dict[Hashable, Value]) -> Value:
+        """The size as instructions, of a room that is `cheap`. memo: what was written before, by what it is made of."""
+        values: list[Value] = []
+        for number, node in enumerate(self.nodes):
+            parts = [values[p] for p in _parts(node)]
+            key = (number, *parts)
+            if node[0] == "arg":
+                values.append(arguments[node[1]])
+                continue
+            if key not in memo:
+                memo[key] = _emitted(b, node, parts)
+            values.append(memo[key])
+        total: Value = ConstInt(ty.I64, self.fixed)
+        for number, conditions in self.terms:
+            size = values[number]
+            up = b.binary("and", b.add(size, ConstInt(ty.I64, 15), ()), ConstInt(ty.I64, -16))
+            taken = b.icmp("ult", size, ConstInt(ty.I64, LARGEST))
+            for condition, outcome in conditions:
+                held = values[condition]
+                held = held if outcome else b.binary("xor", held, ConstInt(ty.I1, 1))
+                taken = b.binary("and", taken, held)
+            total = b.add(total, b.select(taken, up, ConstInt(ty.I64, 0)), ())
+        return b.binary("and", b.add(total, ConstInt(ty.I64, 63), ()), ConstInt(ty.I64, -64))
+
     def to_text(self) -> str:
         """For the disk cache."""
         return json.dumps([self.fixed, self.nodes, self.terms])
@@ -86,6 +128,21 @@ def _parts(node: tuple[Any, ...]) -> Sequence[int]:
         case "zext" | "sext" | "trunc":
             return node[1:2]
     return node[1:3]
+
+
+def _emitted(b: Builder, node: tuple[Any, ...], parts: Sequence[Value]) -> Value:
+    op = node[0]
+    if op == "const":
+        return ConstInt(ty.int_(node[2]), node[1])
+    if op == "icmp":
+        return b.icmp(node[1], *parts)
+    if op == "select":
+        return b.select(*parts)
+    if op in RESIZES:
+        return b.cast(op, parts[0], ty.int_(node[3]))
+    if op in _CHOICES.values():
+        return b.select(b.icmp(f"{op[0]}{'gt' if op.endswith('max') else 'lt'}", *parts), *parts)
+    return b.binary(op, parts[0], parts[1], ())
 
 
 def _value(node: tuple[Any, ...], values: Sequence[int | None], scalars: Mapping[int, int]) -> int | None:
@@ -116,7 +173,7 @@ def _value(node: tuple[Any, ...], values: Sequence[int | None], scalars: Mapping
 
 def _arithmetic(op: str, a: int, b: int, flags: Sequence[str], bits: int) -> int | None:
     x, y = signed(a, bits), signed(b, bits)
-    if (op in having("may_trap") and b == 0) or (op in SHIFTS and b >= bits):
+    if (op in TRAPS and b == 0) or (op in SHIFTS and b >= bits):
         return None
     match op:
         case "add" | "sub" | "mul":
@@ -157,10 +214,12 @@ def _mask(bits: int) -> int:
 
 
 class RoomWriter:
-    """Cuts sizes out of a function. `arguments`: positions of the pointers to scalars, which it does not write."""
+    """Cuts sizes out of a function. `arguments`: positions of the pointers to scalars, which it does not write;
+    `numbers`: of its scalars."""
 
-    def __init__(self, arguments: Mapping[Argument, int]) -> None:
+    def __init__(self, arguments: Mapping[Argument, int], numbers: Mapping[Argument, int] | None = None) -> None:
         self.arguments = arguments
+        self.numbers = numbers or {}
         self.nodes: list[tuple[Any, ...]] = []
         self.terms: list[tuple[int, tuple[tuple[int, bool], ...]]] = []
         self._known: dict[Value, int | None] = {}
@@ -195,6 +254,8 @@ class RoomWriter:
         bits = value.type.bits
         if isinstance(value, ConstInt | ConstZero):
             return ("const", value.value if isinstance(value, ConstInt) else 0, bits)
+        if isinstance(value, Argument) and value in self.numbers:
+            return ("arg", self.numbers[value], bits)
         if not isinstance(value, Instruction):
             return None
         if value.opcode == "load":

@@ -58,9 +58,12 @@ class Taped:
         self.start: Block | None = None
         self.arena: Value | None = None  # of the reverse sweep, for shadows of unknown size
         self.tape: Value | None = None
+        self.filled: Value | None = None  # the same in the reverse sweep
         self.bytes: Value | None = None
+        self.cotangent: Value | None = None  # of what the function returns
 
-    def _refuse(self, because: str, instr: Instruction | None = None) -> NoReturn:
+    def refuse(self, because: str, instr: Instruction | None = None) -> NoReturn:
+        """Raise Untapeable."""
         raise Untapeable(because, place(self.owner.unit, instr) if instr is not None else "")
 
     def _absent(self, name: str | None) -> Argument:
@@ -98,9 +101,9 @@ class Taped:
             return
         owner = self.owner
         if persistent_memory.outlives(owner.unit, instr):
-            self._refuse("memory with a shadow is kept in a variable", instr)
+            self.refuse("memory with a shadow is kept in a variable", instr)
         if owner.loops.of(block) is not None or owner.exit is None or not owner.dom.dominates(block, owner.exit):
-            self._refuse("memory with a shadow is allocated in a loop or on one of several paths", instr)
+            self.refuse("memory with a shadow is allocated in a loop or on one of several paths", instr)
         sweep.shadows[instr] = self._absent(instr.name)
         self.local.append(instr)
 
@@ -108,19 +111,36 @@ class Taped:
         """Refuse to keep an address."""
         if has_pointer(type_) and not (isinstance(key, tuple) and key[0] == "array"):
             shown = key[1] if isinstance(key, tuple) else key
-            self._refuse("an address would have to be kept", shown if isinstance(shown, Instruction) else None)
+            self.refuse("an address would have to be kept", shown if isinstance(shown, Instruction) else None)
         if isinstance(key, Instruction) and type_.scalar.is_int and self.owner.unit.pointers.of(key):
-            self._refuse("an address would have to be kept, as a number", key)
+            self.refuse("an address would have to be kept, as a number", key)
 
     def unknown_count(self, loop: Loop) -> NoReturn:
         """Refuse a loop that keeps records."""
-        self._refuse("the iterations of a loop cannot be counted before it", loop.header.terminator)
+        self.refuse("the iterations of a loop cannot be counted before it", loop.header.terminator)
 
     def nested(self, loop: Loop) -> NoReturn:
         """Refuse an array per iteration of a loop."""
-        self._refuse("the iterations of a loop are only known inside of the loop around it", loop.header.terminator)
+        self.refuse("the iterations of a loop are only known inside of the loop around it", loop.header.terminator)
+
+    def derived_call(self, sweep: PrimalSweep, instr: Instruction) -> None:
+        """Refuse a call that keeps a tape of its own (see `chunk_tape.py`)."""
+        self.refuse("an address would have to be kept", instr)
+
+    def reverse_of(self, instr: Instruction) -> tuple[Function, frozenset[int]]:
+        """The reverse sweep of such a call, and which of its arguments it uses."""
+        raise NotImplementedError
+
+    def within(self, b: Builder, distance: Value) -> Value:
+        """Where the tape of such a call is."""
+        raise NotImplementedError
 
     def close(self, b: Builder) -> None:
+        """The record, and the end of the primal sweep."""
+        self.keep_record(b)
+        b.ret()
+
+    def keep_record(self, b: Builder) -> None:
         """The record of what is outside of loops, at the start of the tape."""
         storage = self.owner.storage
         kind, slots = storage.record_type(None)
@@ -131,7 +151,6 @@ class Taped:
                 ends = [b.cast("ptrtoint", end, ty.I64) for end in (value, self.tape)]
                 value = b.sub(ends[0], ends[1], ())
             b.store(value, b.gep(ty.I8, self.tape, offset), align=min(ty.align_of(value.type), 16))
-        b.ret()
 
     def entry(self, top: Builder) -> None:
         """Slots that are defined on every path; the rest of the tape as an arena."""
@@ -140,11 +159,16 @@ class Taped:
         arena = self.owner.arena
         if arena is None:
             return
-        assert isinstance(arena, Instruction) and self.tape is not None and self.bytes is not None
+        assert isinstance(arena, Instruction) and self.tape is not None
         top.insert(arena)
         top.store(top.gep(ty.I8, self.tape, self.fixed), arena)
-        end = top.gep(ty.I8, self.tape, top.load(ty.I64, self.bytes))
+        end = top.gep(ty.I8, self.tape, self.length(top))
         top.store(end, top.gep(ty.I8, arena, 8))
+
+    def length(self, top: Builder) -> Value:
+        """The bytes of the tape."""
+        assert self.bytes is not None
+        return top.load(ty.I64, self.bytes)
 
     @property
     def fixed(self) -> int:
@@ -158,6 +182,7 @@ class Taped:
         """Arguments of the reverse sweep, which has nothing of what the function writes; the tape."""
         owner = self.owner
         *given, tape = owner.target.args
+        self.filled = tape
         new = iter(given)
         for i, old in enumerate(owner.fn.args):
             owner.reverse_values[old] = self._absent(old.name) if i in self.outputs else next(new)
@@ -201,7 +226,7 @@ class Taped:
         sweep, sweep.b = owner.sweep, b
         size = None if "malloc_usable_size" in owner.unit.module.functions else allocation_bytes(sweep, call)
         if size is None:
-            self._refuse("the size of an allocation is not known", instr)
+            self.refuse("the size of an allocation is not known", instr)
         return size
 
     def _zeroed_room(self, b: Builder, size: Value) -> Value:
@@ -240,22 +265,30 @@ class Taped:
             shadows = set(owner.unit.shadow_globals.values())
             for instr in fn.instructions():
                 if any(o in self.hidden for o in instr.operands):
-                    self._refuse(f"the {what} of an argument or of local memory is needed where there is none", instr)
+                    self.refuse(f"the {what} of an argument or of local memory is needed where there is none", instr)
                 if what == "shadow" and any(o in shadows for o in instr.operands):
-                    self._refuse("addresses of variables are kept in memory", instr)
+                    self.refuse("addresses of variables are kept in memory", instr)
+
+    def chunks(self) -> list[Function]:
+        """The functions that fill parts of the tape."""
+        return []
 
     def room(self) -> Room:
         """The bytes of the tape."""
         owner = self.owner
         old = {new: block for block, new in owner.sweep.blocks.items()}
-        arguments = {new: i for i, new in enumerate(owner.sweep.target.args[:-2]) if i not in self.outputs}
-        writer = RoomWriter(arguments)
+        writer = self.writer()
         for block, size in self.rooms:
             if owner.loops.of(old[block]) is not None:
-                self._refuse("an array is kept for each iteration of a loop", old[block].terminator)
+                self.refuse("an array is kept for each iteration of a loop", old[block].terminator)
             if not writer.add(size, self._conditions(old[block])):
-                self._refuse("the iterations of a loop do not follow from integer arguments", old[block].terminator)
+                self.refuse("the iterations of a loop do not follow from integer arguments", old[block].terminator)
         return writer.room(self.fixed)
+
+    def writer(self) -> RoomWriter:
+        """For sizes that follow from integers behind arguments that the function only reads."""
+        args = self.owner.sweep.target.args[:-2]
+        return RoomWriter({new: i for i, new in enumerate(args) if i not in self.outputs})
 
     def _conditions(self, block: Block) -> list[tuple[Value, bool]]:
         """The branches on the way to a block that runs at most once, and what LLVM knows to be true there."""

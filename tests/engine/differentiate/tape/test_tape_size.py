@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from textwrap import dedent
+
 import pytest
 
 from irgrad.engine.differentiate.tape.tape_size import Room, RoomWriter
+from irgrad.engine.ir.builder import Builder
+from irgrad.engine.ir.model import Block
 from irgrad.engine.ir.text.reader import read
 
 TEXT = """
@@ -81,3 +85,41 @@ def test_what_is_missing() -> None:
     assert not writer.add(VALUES["unknown"], [])
     assert not writer.add(VALUES["called"], [])
     assert writer.room(0).bytes({}) == 0
+
+
+def test_the_same_as_code() -> None:
+    """A size that is written as instructions is the size that it was cut out of."""
+    text = """
+    declare i64 @llvm.umin.i64(i64, i64)
+    define void @chunk(i64 %c, i64 %last, i32 %m) {
+      %whole = add nuw nsw i64 %last, 1
+      %length = lshr i64 %whole, 4
+      %more = and i64 %whole, 15
+      %longer = icmp ult i64 %c, %more
+      %one = zext i1 %longer to i64
+      %count = add nuw nsw i64 %length, %one
+      %wide = sext i32 %m to i64
+      %row = mul nuw nsw i64 %count, %wide
+      %bytes = shl nuw nsw i64 %row, 3
+      %some = icmp sgt i32 %m, 2
+      %least = call i64 @llvm.umin.i64(i64 %bytes, i64 4000)
+      %third = udiv i64 %bytes, 3
+      ret void
+    }
+    """
+    fn = read(dedent(text), roots=["chunk"]).functions["chunk"]
+    values = {instr.name: instr for instr in fn.instructions() if instr.name}
+    arguments = {arg: n for n, arg in enumerate(fn.args)}
+    writer = RoomWriter({}, arguments)
+    assert writer.add(values["bytes"], []) and writer.add(values["least"], [(values["some"], False)])
+    room = writer.room(20)
+    assert room.cheap and room.decides(0, 0, 15) == (0, 15) and room.decides(1, 0, 15) == range(16)
+    assert room.decides(3, 0, 15) == (0,)
+    b = Builder(Block())
+    again = RoomWriter({}, arguments)
+    assert again.add(room.emit(b, dict(enumerate(fn.args)), {}), [])
+    for c, last, m in [(0, 99, 3), (15, 99, 3), (3, 98, 2), (4, 98, 2), (0, 0, 1), (7, 3, 5), (0, 63, 0)]:
+        scalars = {0: c, 1: last, 2: m}
+        assert again.room(0).bytes(scalars) == room.bytes(scalars)
+    trap = RoomWriter({}, arguments)
+    assert trap.add(values["third"], []) and not trap.room(0).cheap
