@@ -13,6 +13,7 @@ from collections.abc import Container, Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from irgrad.engine.analyses.memory.byte_kinds import leaves
 from irgrad.engine.analyses.memory.objects import holds_address
 from irgrad.engine.enzyme.apart import own_memory
 from irgrad.engine.enzyme.calls import PREFIX, DerivativeCall, find, parse
@@ -365,7 +366,7 @@ def _differentiated(
         name, _derivative_of(call), tuple(active(call)), kept=kept(call), log=not call.untaped,
         strong_zero=strong(call), width=Apart(call.width) if call.width > 1 else 1,
         runtime_activity=loose(call), rounding=rounding(call), discard=unasked(call),
-        approximate=True, checkpoint=checkpoint,
+        approximate=True, checkpoint=checkpoint, elements=_floats(call),
     )  # fmt: skip
     made = within_time(
         lambda: with_memory(
@@ -407,6 +408,20 @@ def unasked(call: DerivativeCall) -> tuple[int, ...]:
     unneeded = [p.activity == "dupnoneed" and formal.type.is_ptr and p.held is None for formal, p in said]
     result = [call.result.kind is not None and "primal_return" not in call.switches]
     return tuple(i for i, silent in enumerate(unneeded + result) if silent)
+
+
+def _floats(call: DerivativeCall) -> tuple[str, ...]:
+    """The type of the floats that a root's arguments point to where they are parameters, or a result, of nothing else;
+    "" for others. An optimiser may leave no more of them than an integer that is stored there."""
+    kinds = [formal.type for formal in formals_of(call)]
+    kinds += [call.result.kind] if call.result.kind is not None else []
+    return tuple(_of_floats(kind) for kind in kinds)
+
+
+def _of_floats(kind: ty.Type) -> str:
+    parts = leaves(kind)
+    whole = sum(size for _, _, size in parts) == ty.size_of(kind) and len({part for _, part, _ in parts}) == 1
+    return str(parts[0][1]) if whole and isinstance(parts[0][1], ty.FloatType) else ""
 
 
 def strong(call: DerivativeCall) -> bool:

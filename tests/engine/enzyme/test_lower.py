@@ -50,6 +50,33 @@ double f(double x) { return x < 1 ? x : __enzyme_autodiff((void *)f, x / 2); }
 """).text)  # fmt: skip
 
 
+BITS = """
+#include <stdint.h>
+union word { double d; int64_t i; };
+typedef struct { double a, b; } two;
+double __enzyme_autodiff(void *, ...), __enzyme_fwddiff(void *, ...);
+two __enzyme_fwddiff_two(void *, ...);
+double quick_exp(double x) { union word u; u.i = (int64_t)(6497320848556798.0 * x + 4606985713057410000.0); return u.d; }
+double quick_log(double x) { union word u; u.d = x; return (double)u.i * 1.539095918623324e-16 - 709.0895657128241; }
+two both(double x) { union word u, v; u.i = (int64_t)(6497320848556798.0 * x + 4606985713057410000.0); v.i = u.i + 1; return (two){u.d, v.d}; }
+double kernel(double x) { return CALL; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "what"),
+    [("__enzyme_autodiff((void *)quick_exp, x)", "becomes the bits of a float"),
+     ("__enzyme_fwddiff((void *)quick_exp, x, 1.0)", "becomes the bits of a float"),
+     ("__enzyme_autodiff((void *)quick_log, x)", "bits of an active float are used as a number"),
+     ("__enzyme_fwddiff((void *)quick_log, x, 1.0)", "bits of an active float are used as a number"),
+     ("__enzyme_fwddiff_two((void *)both, x, 1.0).b", "becomes the bits of a float")],
+)  # fmt: skip
+def test_bits_that_a_function_makes_its_result_of_are_no_silent_zero(call: str, what: str) -> None:
+    """An optimiser leaves a load or a store of an integer as the only use of the parameter or the result."""
+    with pytest.raises(Unsupported, match=what):
+        lower(load(BITS, define={"CALL": call}).text)
+
+
 def test_active_values_in_a_variable_are_refused_not_dropped() -> None:
     with pytest.raises(IRGradError) as caught:
         lower(load(HEAD + """
