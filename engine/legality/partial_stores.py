@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from irgrad.engine.analyses.activity.bits import Bits
 from irgrad.engine.analyses.memory.byte_kinds import ACCESS, PTR
 from irgrad.engine.analyses.memory.objects import Object, bits_of
 from irgrad.engine.analyses.memory.strided_sets import Offsets, meets
 from irgrad.engine.differentiate.shadow.copies import ADJOINT_ENDS
-from irgrad.engine.differentiate.shared.refuse import BITS, refuse
+from irgrad.engine.differentiate.shared.refuse import BITS, refuse, refuse_bits
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import Instruction, Value
+from irgrad.engine.ir.model import Constant, Instruction, Value
 from irgrad.engine.ir.opcodes import having
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ _LOW = {"half": 1, "bfloat": 0, "float": 2, "double": 6, "x86_fp80": 8, "fp128":
 
 def refuse_parts(unit: Unit) -> None:
     """Raise Unsupported for the first store or load that mixes the bytes of an active float with others."""
+    _refuse_rounded(unit)
     active = unit.activity.active_objects
     if not active:
         return
@@ -41,7 +43,7 @@ def refuse_parts(unit: Unit) -> None:
                 if not _may_cut(unit, instr):
                     continue
                 if reads is None:
-                    reads = _reads(unit)
+                    reads = _reads(unit, active)
                 if any(_cut(unit, instr, obj, reads) for obj in _active(unit, instr.operands[1])):
                     what = f"a part of an active float is overwritten with a `{instr.operands[0].type}`"
                     raise refuse(unit, instr, what, because=BITS, fix=_FIX)
@@ -50,6 +52,30 @@ def refuse_parts(unit: Unit) -> None:
                 if other:
                     what = f"memory that holds `{other}` is read as `{instr.type}`"
                     raise refuse(unit, instr, what, because=BITS, fix="read it as what was stored in it")
+
+
+def _refuse_rounded(unit: Unit) -> None:
+    """Active floats that were rounded to integers and become a part of a float (its exponent) which matters: nothing
+    active is stored in such memory, but what is read from it depends on the active arguments."""
+    others = 0
+    for obj in unit.pointers.objects:
+        if unit.activity.useful_object(obj) and not unit.activity.object(obj):
+            others |= 1 << obj.index
+    stores = [
+        instr for fn in unit.pointers.functions for instr in fn.instructions()
+        if instr.opcode == "store" and instr.operands[0].type.scalar.is_int
+        and not isinstance(instr.operands[0], Constant) and unit.pointers.of(instr.operands[1]) & others
+        and _may_cut(unit, instr)
+    ]  # fmt: skip
+    bits = Bits(unit.activity) if stores else None
+    reads: dict[int, list[tuple[Offsets, ty.Type]]] | None = None
+    for store in stores:
+        if bits is None or not bits.rounded(store.operands[0]):
+            continue
+        reads = _reads(unit, others) if reads is None else reads
+        if any(_cut(unit, store, unit.pointers.objects[bit], reads)
+               for bit in bits_of(unit.pointers.of(store.operands[1]) & others)):  # fmt: skip
+            raise refuse_bits(unit, store, "an active float, rounded to an integer, becomes a part of a float")
 
 
 def _active(unit: Unit, pointer: Value) -> Iterator[Object]:
@@ -124,11 +150,11 @@ def _alike(read: ty.Type, stored: ty.Type) -> bool:
     )
 
 
-def _reads(unit: Unit) -> dict[int, list[tuple[Offsets, ty.Type]]]:
+def _reads(unit: Unit, mask: int) -> dict[int, list[tuple[Offsets, ty.Type]]]:
     found: dict[int, list[tuple[Offsets, ty.Type]]] = {}
     for fn in unit.pointers.functions:
         for instr in fn.instructions():
-            if instr.opcode == "load" and unit.pointers.of(instr.operands[0]) & unit.activity.active_objects:
+            if instr.opcode == "load" and unit.pointers.of(instr.operands[0]) & mask:
                 if any(isinstance(k, ty.FloatType) and instr.type.scalar.is_int for _, k in _carried(unit, instr)):
                     continue
                 for bit, places in unit.types.ranges.places(instr.operands[0]).items():

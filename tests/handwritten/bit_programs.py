@@ -54,6 +54,11 @@ REFUSED = {
     "char_write_dyn": ("", "double d[3]; for(int i=0;i<3;i++) d[i]=x[i]*x[i]+1; ((unsigned char*)d)[8*k+7]=0x3f; return d[0]*d[1]*d[2];"),
     "word_write_dyn2": ("", "double d[3]; for(int i=0;i<3;i++) d[i]=x[i]*x[i]+1; ((int*)d)[5*k%6]=0x3ff00000; return d[0]*d[1]*d[2];"),
     "lrint_bits": ("", "long i=lrint(x[0]*4503599627370496.0*1.44)+(1023L<<52); double d; memcpy(&d,&i,8); return d*x[2];"),
+    "exponent_of_a_static": ("static union{double d;struct{int lo,hi;}n;} G;", "G.n.hi=(int)(1512775.4*x[0]*x[1])+(1072693248-60801); return G.d*x[2];"),
+    "exponent_of_a_static_alone": ("static union{double d;struct{int lo,hi;}n;} G;", "G.n.hi=(int)(1512775.4*x[0]*x[1]*x[2])+(1072693248-60801); return G.d;"),
+    "power_by_bits": ("", "union{float f;int i;} v; v.f=(float)(x[0]*x[1]); v.i=(int)(1.5f*(v.i-1064866805)+1064866805); return v.f;"),
+    "power_by_upper_half": ("", "union{double d;int i[2];} u; u.d=x[0]*x[1]; u.i[1]=(int)(x[2]*(u.i[1]-1072632447)+1072632447); u.i[0]=0; return u.d;"),
+    "number_through_calls": ("static NOINLINE long bits(double d){ long w; memcpy(&w,&d,8); return w; } static NOINLINE double mk(long w){ double d; memcpy(&d,&w,8); return d; }", "return mk((long)(0.5*(double)bits(x[0]*x[1])+0.5*4606985713057410000.0));"),
 }
 ROUNDED = {
     "intptr_lo": ("", "double d = x[0]*x[1]; ((int*)&d)[0] = (int)k; return d*x[2];"),

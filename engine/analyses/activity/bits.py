@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from irgrad.engine.analyses.memory.byte_kinds import ACCESS, CONFLICT
 from irgrad.engine.analyses.memory.strided_sets import meets
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import Constant, ConstFloat, ConstInt, ConstZero, Function, Instruction, Value
+from irgrad.engine.ir.model import Argument, Constant, ConstFloat, ConstInt, ConstZero, Function, Instruction, Value
 from irgrad.engine.ir.opcodes import CHOICES, INT_BINARY, LANES_OUT, RESIZES, SHIFTS, having
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ class Bits:
         self._state: dict[Value, int] = {}
         self._memory: dict[int, int] = {}  # object -> state of the integers stored in it
         self._returns: dict[Function, int] = {}
+        self._numbers: set[Value] = set()  # floats computed from the bits of others, taken for a number
+        self._rounds = any(_rounds(instr) for fn in self._pointers.functions for instr in fn.instructions())
         self._again = True
         while self._again:
             self._again = False
@@ -75,6 +77,8 @@ class Bits:
             self._return(instr)
         elif instr.is_call:
             self._call(instr)
+        elif instr.type.scalar.is_fp:
+            self._number(instr)
         elif op in INT_BINARY:
             state = self._of(instr)
             if state and not self._beside_floats(instr) and not self._constant_almost_everywhere(instr):
@@ -86,6 +90,14 @@ class Bits:
             if op == "trunc" and self._beside_floats(instr):
                 return
             self._set(instr, self._of(instr, 1 if op == "select" else 0))
+
+    def _number(self, instr: Instruction) -> None:
+        """Such a number has no tangent, and may become the bits of a float again (a power by the bits of a float)."""
+        first = instr.operands[0] if instr.opcode in ("sitofp", "uitofp") else None
+        made = any(o in self._numbers for o in instr.operands) if first is None else self._state.get(first, 0) & MOVED
+        if made and instr not in self._numbers:
+            self._numbers.add(instr)
+            self._again = True
 
     def _of(self, instr: Instruction, first: int = 0) -> int:
         values = instr.operands[first:]
@@ -187,6 +199,8 @@ class Bits:
                 for actual, formal in zip(call.args, fn.args, strict=False):
                     self._set(formal, self._state.get(actual, 0))
                 self._set(call, self._returns.get(fn, 0))
+        if not known and call.type.scalar.is_fp:
+            self._number(call)
         if known or call.type is ty.VOID or call.type.is_fp or (call.callee_name or "").startswith(_COUNTS):
             return
         state = self._any(call.args)
@@ -301,19 +315,26 @@ class Bits:
             self.float_memory(pointer, size, varied=False) or any(self._parts(pointer, size))
         )
 
-    def _rounded(self, value: Value) -> bool:
+    def rounded(self, value: Value) -> bool:
         """Made by arithmetic of an active float that was rounded to an integer, and not moved into the exponent."""
         seen: set[Value] = set()
-        work = [value]
+        work = [value] if self._rounds and value.type.scalar.is_int else []
         while work:
             value = work.pop()
-            if value in seen or not isinstance(value, Instruction):
+            if value in seen:
                 continue
             seen.add(value)
+            if isinstance(value, Argument) and value.function is not None:
+                work += [call.args[value.index] for call in self._pointers.calls.get(value.function, ())
+                         if value.index < len(call.args)]  # fmt: skip
+            if not isinstance(value, Instruction):
+                continue
             op = value.opcode
-            if op in ("fptosi", "fptoui") or (value.is_call and (value.callee_name or "").startswith(_ROUNDS)):
-                if self._activity.varied(value.operands[0]):
+            if _rounds(value):
+                if self._activity.varied(value.operands[0]) or value.operands[0] in self._numbers:
                     return True
+            elif value.is_call:
+                work += [end.operands[0] for fn in self._pointers.callees(value) or () for end in _ends(fn)]
             elif op == "shl":
                 by = value.operands[1]
                 least = {16: 7, 32: 20, 64: 52}.get(8 * ty.store_size(value.type.scalar), 52)  # 20: an upper half
@@ -341,8 +362,8 @@ class Bits:
             return ""
         state = self._state.get(instr.operands[0], 0) if instr.operands else 0
         if (
-            op == "bitcast" and instr.type.is_fp and self._activity.useful(instr) and self._rounded(instr.operands[0])
-        ) or (op == "store" and self._rounded(instr.operands[0]) and self._into_float(instr)):
+            op == "bitcast" and instr.type.is_fp and self._activity.useful(instr) and self.rounded(instr.operands[0])
+        ) or (op == "store" and self.rounded(instr.operands[0]) and self._into_float(instr)):
             return "an active float, rounded to an integer, becomes the bits of a float"
         if not state:
             return ""
@@ -357,6 +378,16 @@ class Bits:
                 what = "integer arithmetic on the bits of an active float makes a float again"
                 return what if state & COMPUTED else "an active float is copied byte by byte"
         return ""
+
+
+def _rounds(instr: Instruction) -> bool:
+    """A float is rounded to an integer."""
+    return instr.opcode in ("fptosi", "fptoui") or (instr.is_call and (instr.callee_name or "").startswith(_ROUNDS))
+
+
+def _ends(fn: Function) -> list[Instruction]:
+    """The returns of a function that returns something."""
+    return [instr for instr in fn.instructions() if instr.opcode == "ret" and instr.operands]
 
 
 def _joins_zero(phi: Instruction) -> bool:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 BITS = "no derivative goes through the bits of a float"
 """Why whatever computes with them is refused."""
 
+_MAX_CHAIN = 16
 _MAP = "keep the floats in an array, and their indices in the map"
 _INSTEAD = {
     "(std/hash_map.zig:": f"{_MAP}; or std.AutoArrayHashMapUnmanaged",
@@ -26,14 +27,24 @@ _INSTEAD = {
 
 
 def place(unit: Unit, instr: Instruction) -> str:
-    """`@kernel (file.c:41:5), block %for.body`."""
-    from irgrad.engine.ir.locations import locate
-
+    """`@kernel (file.c:41:5), block %for.body`; what an optimiser made has the line of what it is made of."""
     block = instr.block
     fn = block.function if block is not None else None
     name = f"@{fn.name}" if fn is not None else "a function"
-    line = locate(unit.module, instr)
+    line = _nearest_line(unit, instr)
     return f"{name}{f' ({line})' if line else ''}, block %{block.name if block is not None else '?'}"
+
+
+def _nearest_line(unit: Unit, instr: Instruction) -> str:
+    from irgrad.engine.ir.locations import locate
+
+    work = [instr]
+    for one in work:  # grows while it runs
+        line = locate(unit.module, one)
+        if line or len(work) > _MAX_CHAIN:
+            return line
+        work += [operand for operand in one.operands if isinstance(operand, Instruction) and operand not in work]
+    return ""
 
 
 def refuse(unit: Unit, instr: Instruction, what: str, fix: str = "", because: str = "") -> Unsupported:

@@ -56,9 +56,10 @@ union word { double d; int64_t i; };
 typedef struct { double a, b; } two;
 double __enzyme_autodiff(void *, ...), __enzyme_fwddiff(void *, ...);
 two __enzyme_fwddiff_two(void *, ...);
-double quick_exp(double x) { union word u; u.i = (int64_t)(6497320848556798.0 * x + 4606985713057410000.0); return u.d; }
+#define WORD(x) (int64_t)(6497320848556798.0 * (x) + 4606985713057410000.0)
+double quick_exp(double x) { union word u; u.i = WORD(x); return u.d; }
 double quick_log(double x) { union word u; u.d = x; return (double)u.i * 1.539095918623324e-16 - 709.0895657128241; }
-two both(double x) { union word u, v; u.i = (int64_t)(6497320848556798.0 * x + 4606985713057410000.0); v.i = u.i + 1; return (two){u.d, v.d}; }
+two both(double x) { union word u, v; u.i = WORD(x); v.i = u.i + 1; return (two){u.d, v.d}; }
 double kernel(double x) { return CALL; }
 """
 
