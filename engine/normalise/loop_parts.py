@@ -21,6 +21,7 @@ from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Block, Constant, ConstInt, ConstZero, Function, Instruction, Value
 from irgrad.engine.ir.opcodes import BITWISE
 from irgrad.engine.ir.rewrite import copied
+from irgrad.engine.ir.uses import Uses
 
 __all__ = ["Part", "Version", "cut", "may_be_cut", "place_before"]
 
@@ -52,9 +53,9 @@ class Version:
     write: Callable[[Builder], tuple[Value, dict[Value, Value]]]
 
 
-def may_be_cut(fn: Function, loop: Loop, loops: Loops, longest: int) -> bool:
+def may_be_cut(loop: Loop, loops: Loops, users: Uses, longest: int) -> bool:
     """Whether a loop has one way in, one end, at the end of an iteration, at most so many instructions, and hands on
-    values through the phis of its exit alone."""
+    values through the phis of its exit alone. users: those of the function's values."""
     if loop.preheader is None or loop.latch is None or loop.exiting != [loop.latch] or len(loop.exits) != 1:
         return False
     last = loop.latch.terminator
@@ -64,9 +65,8 @@ def may_be_cut(fn: Function, loop: Loop, loops: Loops, longest: int) -> bool:
     plain = all(block.terminator.opcode in ("br", "switch") for block in loop.blocks)
     if not plain or len(rows) > longest or any(i.call is not None and i.call.bundles for i in rows):
         return False
-    exits, own = loop.exits[0].phis, frozenset(rows)
-    outside = (instr for block in fn.blocks if not loop.contains(block) for instr in block.instructions)
-    return all(own.isdisjoint(instr.operands) or instr in exits for instr in outside)
+    exits = loop.exits[0].phis
+    return all(loop.contains(user.block) or user in exits for row in rows for user in users.get(row, ()))
 
 
 def place_before(fn: Function, loop: Loop, values: Sequence[Value], divides: bool) -> Builder:

@@ -20,6 +20,7 @@ from irgrad.engine.analyses.control.loops import Loop, Loops
 from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import ConstInt, Function, Instruction
+from irgrad.engine.ir.uses import Uses, uses_of
 from irgrad.engine.normalise.loop_parts import Part, Version, cut, may_be_cut, place_before
 from irgrad.engine.normalise.stride_versions import dense_rows
 from irgrad.engine.normalise.whole_subscripts import whole_subscripts
@@ -56,7 +57,7 @@ def _version(fn: Function, kind: Kind) -> int:
 def _next(fn: Function, kind: Kind, done: set[object]) -> tuple[Loop, Version] | None:
     loops = get(Loops, fn)
     forms: Induction | None = None
-    for loop in _outermost(fn, loops, loops.top):
+    for loop in _outermost(loops, uses_of(fn.blocks) if loops.top else {}, loops.top):
         if loop.header in done:
             continue
         done.add(loop.header)
@@ -67,10 +68,10 @@ def _next(fn: Function, kind: Kind, done: set[object]) -> tuple[Loop, Version] |
     return None
 
 
-def _outermost(fn: Function, loops: Loops, some: list[Loop]) -> Iterator[Loop]:
+def _outermost(loops: Loops, users: Uses, some: list[Loop]) -> Iterator[Loop]:
     """The outermost loops that may have versions."""
     for loop in some:
-        if may_be_cut(fn, loop, loops, _LONGEST):
+        if may_be_cut(loop, loops, users, _LONGEST):
             yield loop
         else:
-            yield from _outermost(fn, loops, loop.children)
+            yield from _outermost(loops, users, loop.children)

@@ -27,6 +27,7 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Block, ConstInt, Function, Instruction, Value
 from irgrad.engine.ir.opcodes import BITWISE
+from irgrad.engine.ir.uses import Uses, uses_of
 from irgrad.engine.normalise.loop_parts import Part, cut, may_be_cut, place_before
 from irgrad.engine.normalise.preheader import always_runs
 
@@ -55,13 +56,15 @@ def split_ranges(fn: Function) -> int:
 
 def _next(fn: Function, left: dict[Block, int], asked: set[Block]) -> tuple[Loop, Change, TripCount] | None:
     loops = get(Loops, fn)
+    users: Uses | None = None
     forms: Induction | None = None
     for loop in loops.all:
         if loop.header in asked:
             continue
         asked.add(loop.header)
         room = left.get(loop.header, _PARTS) - 1
-        if room <= 0 or loop.children or not may_be_cut(fn, loop, loops, _LONGEST):
+        users = uses_of(fn.blocks) if users is None else users
+        if room <= 0 or loop.children or not may_be_cut(loop, loops, users, _LONGEST):
             continue
         conditions = list(_conditions(loop))
         if not conditions or not _has_floats(loop):

@@ -12,6 +12,8 @@ to an unknown function belongs to it.
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
 from typing import Literal
 
 from irgrad.engine.analyses.memory.call_effects import OPAQUE, Effect, effect_of, of_unknown
@@ -407,31 +409,30 @@ class Pointers(Solution):
 
     def _receive(self) -> bool:
         """Methods are called with the objects that lead to them, as far as that is known by now."""
+        known: dict[Path, dict[tuple[int, int], int]] = {}
         for actual, formal, fn, path in tuple(self._receivers):
-            known: dict[tuple[int, int], bool] = {}
+            wanted, found = self._points[self.node(fn)], known.setdefault(path, {})
             for bit in bits_of(self._points[actual] & ~self._points[formal]):
-                if self._leads(bit, path, self._points[self.node(fn)], known):
+                if self._led_to(bit, path, found) & wanted:
                     self._add(formal, 1 << bit)
         return bool(self._work)
 
-    def _leads(self, bit: int, path: Path, wanted: int, known: dict[tuple[int, int], bool]) -> bool:
-        """Whether loads, from an object on, find what is wanted. known: what was found out, by object and way left."""
+    def _led_to(self, bit: int, path: Path, known: dict[tuple[int, int], int]) -> int:
+        """What loads find, one after the other, from an object on: a set, of all there is where that is not known.
+        known: what was found out, by object and number of loads left."""
+        if not path:
+            return 1 << bit
         key = bit, len(path)
         if key not in known:
-            known[key] = self._leads_on(bit, path, wanted, known)
+            held = 0 if filled_here(self.module, self.objects[bit]) else 1
+            for node in self._out_of(bit, (path[0].operands[0], 0)) if not held else ():
+                held |= self._points[node]
+            if held & 1:
+                held = -1
+            elif path[1:]:
+                held = reduce(or_, (self._led_to(inner, path[1:], known) for inner in bits_of(held)), 0)
+            known[key] = held
         return known[key]
-
-    def _leads_on(self, bit: int, path: Path, wanted: int, known: dict[tuple[int, int], bool]) -> bool:
-        if not path:
-            return bool(wanted >> bit & 1)
-        if not filled_here(self.module, self.objects[bit]):
-            return True
-        held = 0
-        for node in self._out_of(bit, (path[0].operands[0], 0)):
-            held |= self._points[node]
-        if held & 1:
-            return True
-        return any(self._leads(inner, path[1:], wanted, known) for inner in bits_of(held))
 
     def _propagate(self) -> None:
         while self._work:
