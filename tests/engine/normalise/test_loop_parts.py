@@ -15,6 +15,7 @@ from irgrad.engine.codegen.jit import compile_module
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import ConstInt, Function, Module
 from irgrad.engine.ir.printer import to_text
+from irgrad.engine.ir.uses import uses_of
 from irgrad.engine.ir.verify import verify_module
 from irgrad.engine.normalise.loop_parts import Part, cut, may_be_cut, place_before
 
@@ -43,7 +44,7 @@ def test_values_in_any_parts(body: str) -> None:
     whole = to_text(_outermost(body)[0])
     for at, once in itertools.product([0, 1, 4, 9], [False, True]):
         module, fn, loop = _outermost(body)
-        assert may_be_cut(fn, loop, get(Loops, fn), 100)
+        assert may_be_cut(loop, get(Loops, fn), uses_of(fn.blocks), 100)
         zero, one, end = (ConstInt(ty.I64, k) for k in (0, at, 9))
         middle = ConstInt(ty.I64, min(at + 1, 9) if once else min(at + 3, 9))
         headers = cut(fn, loop, [Part(zero, one, {}), Part(one, middle, {}, once=once), Part(middle, end, {})])
@@ -78,6 +79,7 @@ def test_what_is_never_reached_goes() -> None:
 
 def test_loops_with_other_ends() -> None:
     _, fn, loop = _outermost("for (long i = 0; i < n; i++) { if (x[i] > 3) break; s += x[i]; }")
-    assert not may_be_cut(fn, loop, get(Loops, fn), 100)
+    assert not may_be_cut(loop, get(Loops, fn), uses_of(fn.blocks), 100)
     _, fn, loop = _outermost(PLAIN)
-    assert may_be_cut(fn, loop, get(Loops, fn), 100) and not may_be_cut(fn, loop, get(Loops, fn), 2)
+    loops, users = get(Loops, fn), uses_of(fn.blocks)
+    assert may_be_cut(loop, loops, users, 100) and not may_be_cut(loop, loops, users, 2)
