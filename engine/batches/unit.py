@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import json
-import re
 import threading
 import zlib
 from collections.abc import Sequence
@@ -29,7 +28,6 @@ from irgrad.rules.errors import IRGradError, TapeMemoryError, Unsupported
 __all__ = ["Strategy", "Unit", "block_ir", "strategy_of", "unit_of", "varying", "work"]
 
 _WORK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-_NO_INLINE = re.compile(r"^attributes #\d+ = \{[^\n]* noinline[^\n]*$", re.M)
 _INLINED = 1 << 20  # characters of a module whose functions are not inlined: they might multiply
 _TWICE = 1 << 18  # characters of a derivative that is not made a second time, as that of a widened function
 _LEFT = ("control flow is the same for all samples: loops run until the last sample has left, long sides of branches "
@@ -217,7 +215,7 @@ def _packed(name: str, text: str) -> bytes:
 
 
 def _widened(program: Program, uses: Sequence[str], serial: str, width: int | str) -> Strategy:
-    from irgrad.engine.codegen.prepare import prepare
+    from irgrad.engine.codegen.prepare import inlined, prepare
     from irgrad.engine.ir.printer import to_text
     from irgrad.engine.ir.text.reader import read
     from irgrad.engine.runtime.helpers import uses_tape
@@ -236,7 +234,7 @@ def _widened(program: Program, uses: Sequence[str], serial: str, width: int | st
     except Unsupported as error:
         if "is called" not in error.because or len(text) > _INLINED:
             raise
-        module = read(prepare(_inlined(text, name), [name]), roots=[name])
+        module = read(prepare(inlined(text, name), [name]), roots=[name])
         made = widen(module, name, varying(uses), sizes, lanes, paying=width == "auto")
     wide = to_text(module)
     loops = f"llvm.vector.reduce.or.v{lanes}i1" in outline(wide).functions
@@ -254,21 +252,6 @@ def _marked(text: str) -> set[str]:
 
     found = twins(read(text))
     return {*found, *(name.removeprefix("+") for twin in found.values() for name in twin.choices.values())}
-
-
-def _inlined(text: str, name: str) -> str:
-    """The module with every function but one marked to be inlined."""
-    from irgrad.engine.codegen.jit import LLVM_LOCK
-    from irgrad.engine.codegen.llvm import parse
-
-    with LLVM_LOCK:
-        module = parse(_NO_INLINE.sub(lambda group: group[0].replace(" noinline", ""), text))
-        for function in module.functions:
-            if not function.is_declaration and function.name != name:
-                function.add_function_attribute("alwaysinline")
-        marked = str(module)
-        module.close()
-    return marked
 
 
 def _not_straight(program: Program) -> str:

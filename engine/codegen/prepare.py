@@ -26,7 +26,7 @@ from irgrad.engine.normalise.x86.lower import PREFIX, lower_vector_intrinsics
 from irgrad.rules.errors import LoadError
 from irgrad.rules.lookup import float_intrinsics
 
-__all__ = ["PREPARE", "TIDY", "out_of_line", "prepare", "strip_target", "tidy"]
+__all__ = ["PREPARE", "TIDY", "inlined", "out_of_line", "prepare", "strip_target", "tidy"]
 
 # Unrolling in LLVM follows the CPU's loop buffer. This CPU model has none: full unrolling of short loops stays, runtime
 # and partial unrolling (which would multiply the derivative's size) do not happen.
@@ -51,6 +51,7 @@ _BYTE_MOVE = re.compile(r"(%\S+) = load i8, [^\n]*\n(?:[^\n]*\n){0,8}?[^\n]* sto
 _LINES = r"(?:[ ;][^\n]*\n)*?  "
 _BYTE_LOOP = re.compile(rf"^(?P<label>[^\s:]+):[^\n]*\n{_LINES}(?P<value>%\S+) = load i8, [^\n]*\n{_LINES}"
                         rf"store i8 (?P=value), [^\n]*\n{_LINES}br i1 [^\n]*%(?P=label)[,\s]", re.M)  # fmt: skip
+_NO_INLINE = re.compile(r"^attributes #\d+ = \{[^\n]* noinline[^\n]*$", re.M)
 _SMALL = 60  # instructions of a function that is inlined for its loop over bytes
 
 _DECLARED_LIBM = re.compile(
@@ -93,6 +94,17 @@ def out_of_line(text: str, keep: Callable[[str], bool]) -> str:
     quiet = [re.sub(r"\balwaysinline\b", "", f"attributes #{fresh[n]} = {{{body}}}") for n, body in loud.items()]
     quiet = [line.replace("{ }", '{ "irgrad" }').replace("{  }", '{ "irgrad" }') for line in quiet]
     return _DEFINE_LINE.sub(changed, text) + "\n" + "\n".join(quiet) + "\n"
+
+
+def inlined(text: str, name: str) -> str:
+    """The module with every function but one marked to be inlined."""
+    module = parse(_NO_INLINE.sub(lambda group: group[0].replace(" noinline", ""), text))
+    for function in module.functions:
+        if not function.is_declaration and function.name != name:
+            function.add_function_attribute("alwaysinline")
+    marked = str(module)
+    module.close()
+    return marked
 
 
 def _pure_libm(text: str) -> str:

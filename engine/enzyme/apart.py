@@ -16,7 +16,7 @@ from irgrad.engine.ir.types import may_hold_pointer
 from irgrad.engine.ir.uses import uses_of
 from irgrad.rules.effects import facts
 
-__all__ = ["own_memory"]
+__all__ = ["may_overlap", "own_memory"]
 
 _HARMLESS = ("llvm.memset.", "llvm.lifetime.", "llvm.dbg.", "llvm.assume")
 
@@ -25,6 +25,29 @@ def own_memory(caller: Function, call: DerivativeCall) -> frozenset[int]:
     """The parameters whose value and shadows each lead to memory of their own, in which the caller put no pointers."""
     uses = uses_of(caller.blocks)
     return frozenset(i for i, said in enumerate(call.parameters) if _apart(call, said, uses))
+
+
+def may_overlap(call: DerivativeCall) -> list[int]:
+    """The parameters that lead to memory which may overlap, of a call in reverse mode whose memory may be compared when
+    it runs; none of another."""
+    found = []
+    if call.mode != "reverse" or call.width > 1 or call.through >= 0:
+        return []
+    if {"runtime_activity", "rounding"} & call.switches:
+        return []
+    formals = [formal for formal in call.function.args if "sret" not in formal.attrs]
+    for i, (formal, said) in enumerate(zip(formals, call.parameters, strict=True)):
+        given = (said.value, *said.shadows)
+        if not formal.type.is_ptr:
+            if said.activity == "dup":  # its gradient goes to memory of the program
+                return []
+        elif i not in call.apart:
+            if said.stride >= 0 or said.held is not None or any(one.memory or len(one.args) > 1 for one in given):
+                return []
+            if isinstance(call.instr.args[said.value.first], Function):
+                return []
+            found.append(i)
+    return found
 
 
 def _apart(call: DerivativeCall, said: Parameter, uses: Mapping[Value, list[Instruction]]) -> bool:

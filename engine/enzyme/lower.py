@@ -22,6 +22,7 @@ from irgrad.engine.enzyme.found_memory import with_memory
 from irgrad.engine.enzyme.interposable import interposable, refuse_interposable, replaceable
 from irgrad.engine.enzyme.leaving import Thrown, ends, may_leave, named, thrower_text, without_limits
 from irgrad.engine.enzyme.names import PLAIN, family, spelled_out
+from irgrad.engine.enzyme.overlaps import two_versions
 from irgrad.engine.enzyme.plain import HIDDEN, lower_plain, one_more
 from irgrad.engine.enzyme.registered import Said, said_about
 from irgrad.engine.enzyme.results import Found, numbers_given, numbers_in
@@ -84,7 +85,7 @@ def lower(text: str, *, whole: bool = False, preopt: bool = True, settled: Conta
 class _Made:
     """The derivative of one root: its name and text, the constant parameters that need a shadow, the numbers in the
     result, the exceptions that leave it and what throws them, the functions of which it compares addresses, the number
-    by which its tapes are known."""
+    by which its tapes are known; the root, ready to be differentiated."""
 
     name: str
     text: str
@@ -94,6 +95,12 @@ class _Made:
     thrower: str = ""
     reached: tuple[str, ...] = ()
     number: int = 0
+    ready: str = ""
+
+    @property
+    def plain(self) -> Found | None:
+        """The numbers in the result, where nothing else is to be known."""
+        return None if self.thrown or self.scratch or self.reached or self.number else self.found
 
 
 class _Program:
@@ -235,16 +242,22 @@ class _Program:
         parts = []
         if key not in self.known:
             name = f"irgrad.root.{self.count}"
-            try:
-                made = _derivative(*outside, call, caller.name or "", root_text(call, name), name, self.said,
+
+            def derived(name: str) -> _Made:
+                return _derivative(*outside, call, caller.name or "", root_text(call, name), name, self.said,
                                    self.preopt, self.whole, self.checkpoint, shared=shared)
+
+            try:
+                made = derived(name)
             except IRGradError as error:
                 raise _placed(error, call, name) from None
             self.reached.update(dict.fromkeys(made.reached))
             if made.thrown:
                 self.throwers.append(thrower_text(module, call.thrower, made.thrown))
-            self.known[key] = replace(made, text="", thrower=call.thrower)
             parts.append(made.text)
+            chosen, versions = two_versions(call, made, name, derived)
+            parts += versions
+            self.known[key] = replace(made, name=chosen, text="", ready="", thrower=call.thrower)
         known = self.known[key]
         derivative = known.name
         call.made(known.scratch, known.thrower, known.found, known.number)
@@ -309,7 +322,7 @@ def _derivative(
         call.throw(name.replace("root", "throw") if thrown else "")
         number = number_of(call, prepared, name) if call.split else 0
         made = _differentiated(outside, defined, call, prepared, name, said, checkpoint, shared=shared)
-        return replace(made, thrown=thrown, number=number)
+        return replace(made, thrown=thrown, number=number, ready=prepared)
 
     def attempt(text: str) -> _Made:
         if not may_leave(outside, text, call, caller, whole=whole):

@@ -21,8 +21,8 @@ double call(double a, const double *x, double *dx, double *y, double *dy, int n)
 
 def test_no_pointer_of_a_program_is_said_to_be_alone() -> None:
     text = lower(load(SOURCE).text)
-    (head,) = [line for line in text.splitlines() if line.startswith("define") and ".vjp." in line]
-    assert "noalias" not in head
+    heads = [line for line in text.splitlines() if line.startswith("define") and ".vjp." in line]
+    assert heads and not any("noalias" in head for head in heads)
 
 
 def test_the_thunk_takes_the_place_of_the_call() -> None:

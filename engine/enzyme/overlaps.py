@@ -1,0 +1,331 @@
+"""Whether the memory that a call of the notation is given overlaps, asked when the program runs.
+
+Pointers of a program may overlap, so what is read through one of them has to be kept where another one is written
+(see `apart.py`): in a nest of loops that is a tape of all iterations where none is needed. Two derivatives are made
+then, one for memory apart, and what each pointer leads to is compared in front of them.
+
+Method: the bytes that a function touches behind each of its pointers, as numbers that are known where it begins
+(`evolution/regions.py`); every access must be within such a region, or in memory of the function's own. Shadows are
+touched where their values are. All regions, of values and shadows, have to be disjoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from irgrad.engine.analyses.control.cache import get
+from irgrad.engine.analyses.control.loops import Loop, Loops
+from irgrad.engine.analyses.evolution import trips
+from irgrad.engine.analyses.evolution.induction import Induction
+from irgrad.engine.analyses.evolution.regions import Region, Regions, emit_union
+from irgrad.engine.analyses.evolution.trips import Expr
+from irgrad.engine.enzyme.apart import may_overlap
+from irgrad.engine.enzyme.calls import DerivativeCall
+from irgrad.engine.enzyme.results import Found
+from irgrad.engine.enzyme.thunks import active, formals_of
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.builder import Builder
+from irgrad.engine.ir.model import (
+    Argument,
+    Block,
+    Constant,
+    ConstInt,
+    Function,
+    GlobalVariable,
+    Instruction,
+    Module,
+    Value,
+)
+from irgrad.engine.ir.opcodes import ACCESSES, SPECULATABLE
+from irgrad.engine.ir.quoting import quoted_name
+from irgrad.engine.ir.rewrite import copied
+from irgrad.rules.effects import facts
+from irgrad.rules.errors import IRGradError
+
+__all__ = ["Made", "chooser_text", "disjoint_text", "two_versions"]
+
+_TAPED = "@irgrad.tape.alloc("
+_SHORT = 1 << 17  # characters of a module whose functions are inlined to see what they touch
+_LARGEST = 400  # accesses of a function whose regions are asked for
+_PASSES = ("unify-returns", "make-reducible", "canonical-loops")
+
+
+class _UnknownError(Exception):
+    """It is not known before the function runs what it touches."""
+
+
+class Made(Protocol):
+    """A derivative of a root (see `lower.py`)."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def ready(self) -> str: ...
+
+    @property
+    def plain(self) -> Found | None: ...
+
+
+def two_versions(
+    call: DerivativeCall, made: Made, name: str, derived: Callable[[str], Made]
+) -> tuple[str, list[str]]:
+    """Which function is the derivative of a root, and the texts that it needs beside the one that was made: a second
+    derivative, for memory that does not overlap, and what chooses one of the two. It is the first alone where that
+    keeps nothing which the second would not, or where it is not known what is touched."""
+    pointers, alone = may_overlap(call), (made.name, list[str]())
+    if len(pointers) < 2 or made.plain is None or _TAPED not in made.text:
+        return alone
+    kinds, own = [kind == "dup" for kind in active(call)], call.apart
+    numbers = [n for n, formal in enumerate(formals_of(call)) if not formal.type.is_ptr]
+    check = disjoint_text(made.ready, name, f"{name}.check", pointers, [n for n, k in enumerate(kinds) if k], numbers)
+    if not check:
+        return alone
+    call.keep_apart(own | frozenset(pointers))
+    try:
+        other = derived(f"{name}.apart")
+    except IRGradError:
+        return alone
+    finally:
+        call.keep_apart(own)
+    if other.plain != made.plain or other.text.count(_TAPED) >= made.text.count(_TAPED):
+        return alone
+    both = f"{name}.either"
+    return both, [other.text, check, chooser_text(both, f"{name}.check", other.name, made.name, kinds)]
+
+
+def disjoint_text(
+    text: str, root: str, name: str, pointers: Sequence[int], shadowed: Sequence[int], numbers: Sequence[int]
+) -> str:
+    """The text of `i1 @name(...)`, which takes the arguments of the root and the shadows of those in `shadowed`, and
+    says whether all that is touched behind `pointers` and their shadows is apart; "" where that is not known.
+
+    text: the root, ready to be differentiated; numbers: the arguments that lead to numbers of the call's
+    """
+    from irgrad.engine.codegen.passes import Code, Settings, run_passes
+    from irgrad.engine.codegen.prepare import inlined, prepare
+    from irgrad.engine.ir.printer import to_text
+    from irgrad.engine.ir.text.reader import read
+    from irgrad.engine.pipeline import stages
+
+    module = read(text, roots=[root])
+    if any(_defined(i, module) for i in module.functions[root].instructions()):
+        if len(text) > _SHORT:
+            return ""
+        module = read(prepare(inlined(text, root), [root]), roots=[root])
+    run_passes([p for p in stages.NORMALISE if p.name in _PASSES], Code(model=module), Settings((root,)))
+    try:
+        touched = _Touched(module.functions[root], frozenset(pointers)).regions()
+        made = _check(module, module.functions[root], name, touched, shadowed, numbers)
+    except _UnknownError:
+        return ""
+    for other in list(module.functions):
+        if other != name and not module.functions[other].is_declaration:
+            del module.functions[other]
+    module.globals.clear()
+    return to_text(module) if made else ""
+
+
+def chooser_text(name: str, check: str, apart: str, either: str, kinds: Sequence[bool]) -> str:
+    """The function that calls one of two derivatives. kinds: for each argument of the root whether it has a shadow"""
+    params, given, shadows = [], [], []
+    for n, shadowed in enumerate(kinds):
+        params += [f"ptr %a{n}", *([f"ptr %d{n}"] if shadowed else [])]
+        given.append(f"ptr %a{n}")
+        shadows += [f"ptr %d{n}"] if shadowed else []
+    slots = ", ".join(params)
+    return f"""
+declare i1 @{quoted_name(check)}({', '.join('ptr' for _ in (*given, *shadows))})
+declare void @{quoted_name(apart)}({', '.join('ptr' for _ in params)})
+declare void @{quoted_name(either)}({', '.join('ptr' for _ in params)})
+define void @{quoted_name(name)}({slots}) {{
+  %apart = call i1 @{quoted_name(check)}({', '.join((*given, *shadows))})
+  br i1 %apart, label %disjoint, label %overlapping
+disjoint:
+  call void @{quoted_name(apart)}({slots})
+  ret void
+overlapping:
+  call void @{quoted_name(either)}({slots})
+  ret void
+}}
+"""
+
+
+def _defined(instr: Instruction, module: Module) -> bool:
+    """Whether an instruction calls a function with a body."""
+    callee = module.functions.get(instr.callee_name or "") if instr.is_call else None
+    return callee is not None and not callee.is_declaration
+
+
+class _Touched:
+    """The regions that a function touches behind its arguments."""
+
+    def __init__(self, fn: Function, pointers: frozenset[int]) -> None:
+        self.fn = fn
+        self.pointers = pointers
+        self.induction = Induction(fn)
+        self.loops = get(Loops, fn)
+        self.of_loop: dict[Loop, Regions] = {}
+        self.found: dict[int, list[Region]] = {}
+
+    def regions(self) -> dict[int, list[Region]]:
+        """By the number of the argument. Raises _UnknownError."""
+        count = 0
+        for instr in self.fn.instructions():
+            rows = _accesses(instr)
+            count += len(rows)
+            if count > _LARGEST:
+                raise _UnknownError
+            for pointer, size in rows:
+                self._access(instr, pointer, size)
+        return self.found
+
+    def _access(self, instr: Instruction, pointer: Value, size: Value) -> None:
+        base, _ = self.induction.address(pointer)
+        loop = self._outermost(instr)
+        if loop is None:
+            regions: Sequence[Region] | str = [self._plain(pointer, size)]
+        else:
+            if loop not in self.of_loop:
+                self.of_loop[loop] = Regions(self.fn, loop)
+            regions = self.of_loop[loop].reach(pointer, size)
+            if isinstance(regions, str) and _own(base):
+                return
+        if isinstance(regions, str):
+            raise _UnknownError
+        for region in regions:
+            base = region.base
+            if isinstance(base, Argument) and base.index in self.pointers:
+                self.found.setdefault(base.index, []).append(Region(base, region.low, region.high))
+            elif not _own(base):
+                raise _UnknownError
+
+    def _outermost(self, instr: Instruction) -> Loop | None:
+        return next((loop for loop in self.loops.top if loop.contains(instr.block)), None)
+
+    def _plain(self, pointer: Value, size: Value) -> Region:
+        base, form = self.induction.address(pointer)
+        total = trips.const(0)
+        for symbol, coefficient in form.terms.items():
+            if not isinstance(symbol, Value):
+                raise _UnknownError
+            total = trips.make("add", total, trips.make("mul", ("value", symbol), trips.const(coefficient)))
+        low = trips.signed(form.const)
+        if isinstance(size, ConstInt):
+            return Region(base, (low, total), (low + size.value, total))
+        return Region(base, (low, total), (low, trips.make("add", total, ("value", size))))
+
+
+def _own(base: Value) -> bool:
+    """Whether memory is the function's own, a number of the call's, or never written."""
+    if isinstance(base, Argument):
+        return "noalias" in base.attrs.split()
+    if isinstance(base, GlobalVariable):
+        return base.constant
+    if not isinstance(base, Instruction):
+        return False
+    known = facts(base.callee_name or "") if base.opcode == "call" else None
+    return base.opcode == "alloca" or (known is not None and known.allocates)
+
+
+def _accesses(instr: Instruction) -> list[tuple[Value, Value]]:
+    """Addresses and bytes of what an instruction accesses. Raises _UnknownError for what may access anything, and for
+    pointers in memory."""
+    if instr.opcode in ("load", "store"):
+        kind = instr.type if instr.opcode == "load" else instr.operands[0].type
+        if kind.is_ptr or kind.scalar.is_ptr or isinstance(kind, ty.StructType | ty.ArrayType):
+            raise _UnknownError
+        return [(instr.operands[-1], ConstInt(ty.I64, ty.store_size(kind)))]
+    if instr.opcode in ACCESSES:
+        raise _UnknownError
+    if not instr.is_call:
+        return []
+    name = instr.callee_name or ""
+    if name.startswith(("llvm.memset.", "llvm.memcpy.", "llvm.memmove.")):
+        places = [instr.args[0], *([] if name.startswith("llvm.memset.") else [instr.args[1]])]
+        return [(place, instr.args[2]) for place in places]
+    known = facts(name) if name else None
+    if known is None or known.writes or not (known.kind in ("pure", "inactive") or known.allocates or known.frees):
+        raise _UnknownError
+    if known.kind in ("pure", "inactive") and not name.startswith("llvm.") and any(a.type.is_ptr for a in instr.args):
+        raise _UnknownError
+    return []
+
+
+def _check(
+    module: Module, fn: Function, name: str, touched: dict[int, list[Region]], shadowed: Sequence[int],
+    numbers: Sequence[int],
+) -> Function | None:  # fmt: skip
+    """The function that compares; None where there is nothing to compare."""
+    if len(touched) < 2:
+        return None
+    made = Function(name, ty.function(ty.I1, (ty.PTR,) * (len(fn.args) + len(shadowed))))
+    made.tail = "nounwind"
+    block = Block("entry")
+    made.blocks = [block]
+    b = Builder(block)
+    before = _Before(b, made, frozenset(numbers))
+    spans: list[tuple[Value, Value]] = []
+    for number, regions in touched.items():
+        base = made.args[number]
+        rows = [Region(base, (r.low[0], before.expr(r.low[1])), (r.high[0], before.expr(r.high[1]))) for r in regions]
+        address, size = emit_union(b, None, rows)
+        start = b.cast("ptrtoint", address, ty.I64)
+        spans.append((start, b.add(start, size, ())))
+        if number in shadowed:
+            shadow = made.args[len(fn.args) + list(shadowed).index(number)]
+            ahead = b.sub(b.cast("ptrtoint", shadow, ty.I64), b.cast("ptrtoint", base, ty.I64), ())
+            spans.append((b.add(start, ahead, ()), b.add(spans[-1][1], ahead, ())))
+    answer: Value = ConstInt(ty.I1, 1)
+    for n, (start, end) in enumerate(spans):
+        for other, stop in spans[:n]:
+            free = b.binary("or", b.icmp("ule", end, other), b.icmp("ule", stop, start))
+            answer = b.binary("and", answer, free)
+    b.ret(answer)
+    module.functions[name] = made
+    return made
+
+
+class _Before:
+    """Expressions over values of a function, computed where another one with the same arguments begins."""
+
+    def __init__(self, b: Builder, made: Function, numbers: frozenset[int]) -> None:
+        self.b = b
+        self.made = made
+        self.numbers = numbers
+        self.known: dict[Value, Value] = {}
+
+    def expr(self, expr: Expr) -> Expr:
+        """The same over what is computed here. Raises _UnknownError."""
+        if expr[0] == "value":
+            return ("value", self.value(expr[1]))
+        return (expr[0], *(self.expr(e) if isinstance(e, tuple) else e for e in expr[1:]))
+
+    def value(self, value: Value) -> Value:
+        """A value, computed here."""
+        if isinstance(value, Constant):
+            return value
+        if isinstance(value, Argument):
+            return self.made.args[value.index]
+        if value not in self.known:
+            if not isinstance(value, Instruction) or not self._early(value):
+                raise _UnknownError
+            same = copied(value, [self.value(v) for v in value.operands])
+            same.metadata = {}
+            self.known[value] = self.b.insert(same)
+        return self.known[value]
+
+    def _early(self, instr: Instruction) -> bool:
+        """Whether an instruction gives the same at the beginning of the function: of numbers, and without effects."""
+        if instr.opcode == "load":  # a number of the call's: an argument by value is written by nobody
+            place = instr.operands[0]
+            return isinstance(place, Argument) and place.index in self.numbers
+        pure = instr.opcode in SPECULATABLE and instr.opcode != "phi"
+        known = facts(instr.callee_name or "") if instr.opcode == "call" else None
+        return pure or (known is not None and known.kind == "pure" and not known.writes
+                        and not any(a.type.is_ptr for a in instr.args))  # fmt: skip
+
