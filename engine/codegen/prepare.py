@@ -23,6 +23,7 @@ from irgrad.engine.ir.text.outline import calls_of, function_bodies, outline
 from irgrad.engine.normalise.byte_copies import copy_at_once
 from irgrad.engine.normalise.variadic import fixed_arguments
 from irgrad.engine.normalise.x86.lower import PREFIX, lower_vector_intrinsics
+from irgrad.engine.parallel.one_thread import ALONE
 from irgrad.rules.errors import LoadError
 from irgrad.rules.lookup import float_intrinsics
 
@@ -397,13 +398,14 @@ def use_registers(code: Code, settings: Settings) -> None:
 
 
 def inline_promises(code: Code, settings: Settings) -> None:
-    """Functions with loops that the source promises independent become parts of their callers, with the runtime of
-    OpenMP, as far as they do not call themselves: which memory an iteration has is seen where all of it is."""
+    """Functions with loops that the source promises independent, or that OpenMP gives to threads, become parts of their
+    callers, with the runtime of OpenMP, as far as they do not call themselves: which memory an iteration has is seen
+    where all of it is."""
     texts, bodies = function_bodies(code.text), {function.name: function for function in code.llvm.functions}
     marked = [rf"{re.escape(loop)}\b" for loop in worksharing_loops(code.text)]
     found = re.compile("|".join(["!llvm.access.group", *(f"!llvm.loop {loop}" for loop in marked)]))
     calls = {name: calls_of(text) & texts.keys() for name, text in texts.items()}
-    wanted = {name for name, text in texts.items() if found.search(text)}
+    wanted = {name for name, text in texts.items() if found.search(text) or (ALONE in text and "ordered" not in text)}
     while more := {name for name, called in calls.items() if called & wanted} - wanted:
         wanted |= more
     wanted |= {called for name in wanted for called in calls[name] if called.startswith("__kmpc_")}

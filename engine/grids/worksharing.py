@@ -22,14 +22,15 @@ from collections.abc import Iterable
 
 from irgrad.engine.analyses.control.promises import SHARED_MEMORY, WORKSHARING
 from irgrad.engine.ir.text.outline import function_bodies
+from irgrad.engine.parallel.one_thread import ALONE as _ALONE
+from irgrad.engine.parallel.one_thread import ATOMIC, CRITICAL
 from irgrad.engine.parallel.regions import counts_regions, forks
 
-__all__ = ["loops_on_one_thread", "mark_worksharing"]
+__all__ = ["mark_worksharing"]
 
-_ALONE = "irgrad.one_thread"
 _WHY = (
-    ("critical", "it has a critical section"), ("ordered|doacross", "it has an ordered part"),
-    ("atomic|cmpxchg|fence", "it has atomic operations"), ("omp_task|taskloop", "it has tasks"),
+    ("critical", CRITICAL), ("ordered|doacross", "it has an ordered part"), ("atomic|cmpxchg|fence", ATOMIC),
+    ("omp_task|taskloop", "it has tasks"),
     ("@omp_", "it calls functions of omp.h"),
 )  # fmt: skip
 _ASKED = "threads of its region run one after the other: it depends on their number"
@@ -73,37 +74,6 @@ def mark_worksharing(text: str) -> str:
         elif name in reached:
             text = text.replace(body, made.alone(body, _INIT.finditer(body), _ASKED if name in asking else _OUTSIDE), 1)
     return made.written(text)
-
-
-def loops_on_one_thread(text: str) -> list[str]:
-    """The worksharing loops of a module that were not marked: rows as `f.c:3:1: it has a critical section`."""
-    rows = re.findall(rf"^ [^\n]*@\w+\([^\n]*?(?:!dbg (!\d+))?, !{re.escape(_ALONE)} (!\d+)", text, re.M)
-    found: dict[str, None] = {}
-    for place, node in dict.fromkeys(rows):
-        why = re.search(rf'^{node} = !\{{!"([^"\n]*)"\}}', text, re.M)
-        found[f"{_place(text, place) or 'a loop'}: {why[1] if why else '?'}"] = None
-    return list(found)
-
-
-def _place(text: str, node: str) -> str:
-    """`file:line:column` of a location."""
-    word = r"(?:distinct )?!DILocation\(line: (\d+), column: (\d+), scope: (!\d+)"
-    row = node and re.search(rf"^{node} = {word}", text, re.M)
-    if not row:
-        return ""
-    scope = row[3]
-    for _ in range(20):
-        inner = re.search(rf"^{scope} = (?:distinct )?!DI(\w+)\(([^\n]*)", text, re.M)
-        if inner is None:
-            break
-        if inner[1] == "File":
-            name = re.search(r'filename: "([^"]*)"', inner[2])
-            return f"{name[1] if name else '?'}:{row[1]}:{row[2]}"
-        outer = re.search(r"\bfile: (!\d+)", inner[2]) or re.search(r"\bscope: (!\d+)", inner[2])
-        if outer is None:
-            break
-        scope = outer[1]
-    return f"?:{row[1]}:{row[2]}"
 
 
 def _together(bodies: dict[str, str], *, counted: bool) -> set[str]:

@@ -240,5 +240,6 @@ def _by_chunks(text: str, normal: str, kept: Callable[[str], bool] | None) -> st
     """Independent loops in chunks, for a team of threads."""
     from irgrad.engine.codegen.prepare import tidy
     from irgrad.engine.threads.chunks import with_chunks
+    from irgrad.engine.threads.own_updates import with_own_updates
 
-    return with_chunks(tidy(text, [normal], kept), normal)
+    return with_chunks(with_own_updates(tidy(text, [normal], kept), normal), normal)

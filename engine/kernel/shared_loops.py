@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import re
 import warnings
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -11,7 +12,9 @@ from typing import Any, Protocol
 from irgrad.engine.codegen import team
 from irgrad.engine.codegen.cache import default_cache
 from irgrad.engine.codegen.jit import Compiled, compile_known
+from irgrad.engine.ir.text.entities import restrict
 from irgrad.engine.kernel.checkpoints import bytes_of
+from irgrad.engine.parallel.one_thread import ALONE, ATOMIC, CRITICAL, loops_on_one_thread
 from irgrad.engine.pipeline.derivatives import scheduled
 from irgrad.engine.runtime.arena import WANTED
 from irgrad.engine.signature.slots import Slot, Step
@@ -86,10 +89,22 @@ def _left(program: Sharing) -> tuple[str, ...]:
 
 def warn_of_one_thread(program: Sharing) -> None:
     """Warn where no loop of a program that was given threads is shared."""
+    _tell(program)
     if not _known(program)[0]:
         because = "; ".join(shared_loops(program).others[:3]) or "it has no loop"
         warnings.warn(f"`{program.source.name}` runs on one thread, whatever `threads` says: {because}", OneThread,
                       stacklevel=5)  # fmt: skip
+
+
+def _tell(program: Sharing) -> None:
+    """Warn of loops with critical sections and atomic updates that no team shares."""
+    source = program.source
+    if f"!{ALONE}" not in source.text or source.options.threads == 1:
+        return
+    shared = {place for row in _known(program)[0] for place in re.split(r" \(inlined at |\)", row)}
+    for row in loops_on_one_thread(restrict(source.text, [source.name])):
+        if row.endswith((CRITICAL, ATOMIC)) and row.partition(": ")[0] not in shared:
+            warnings.warn(f"a worksharing loop runs on one thread: {row}", OneThread, stacklevel=6)
 
 
 def compiled_with_threads(program: Sharing) -> Compiled:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from irgrad.engine.ir.text.entities import restrict
 from irgrad.engine.parallel.numbered import MAX_THREADS
+from irgrad.engine.parallel.one_thread import ATOMIC, CRITICAL, loops_on_one_thread
 from irgrad.interop.loaders.compiler import Options, compile_source
 from irgrad.interop.loaders.library_parts import declared, with_parts
 from irgrad.rules.errors import LoadError, OneThread
@@ -48,7 +49,7 @@ def complete(text: str, *, program: bool = False) -> str:
 
     text = mark_worksharing(text)
     if program:
-        _tell(text)
+        _tell(text, program=True)
     if has_forks(text):
         tell = program or any(name in wanted for name in _SAYS)
         numbered = with_numbers(text)
@@ -74,11 +75,10 @@ def complete(text: str, *, program: bool = False) -> str:
     return whole
 
 
-def _tell(text: str) -> None:
-    from irgrad.engine.grids.worksharing import loops_on_one_thread
-
+def _tell(text: str, *, program: bool) -> None:
     for row in loops_on_one_thread(text):
-        warnings.warn(OneThread(f"a worksharing loop runs on one thread: {row}"), stacklevel=3)
+        if program or not row.endswith((CRITICAL, ATOMIC)):  # of a kernel that is told when its loops are known
+            warnings.warn(OneThread(f"a worksharing loop runs on one thread: {row}"), stacklevel=3)
 
 
 def with_threads(text: str, name: str, threads: int) -> str:
@@ -91,7 +91,7 @@ def with_threads(text: str, name: str, threads: int) -> str:
         said = os.environ.get("OMP_NUM_THREADS", "")
         threads = int(said) if said.isdecimal() and int(said) > 0 else len(os.sched_getaffinity(0))
     if threads > 1:
-        _tell(restrict(text, [name]))
+        _tell(restrict(text, [name]), program=False)
     return _THREADS.sub(rf"\1 = internal unnamed_addr \2 i32 {max(threads, 1)}", text)
 
 

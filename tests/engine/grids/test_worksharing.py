@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
 import irgrad
 from irgrad.engine.analyses.control.promises import worksharing_loops
 from irgrad.engine.grids.threads_of_loops import shared_loops
-from irgrad.engine.grids.worksharing import loops_on_one_thread, mark_worksharing
+from irgrad.engine.grids.worksharing import mark_worksharing
 from irgrad.engine.ir.text.reader import read
 from irgrad.engine.ir.verify import verify_module
+from irgrad.engine.parallel.one_thread import loops_on_one_thread
 
 HEAD = "#include <math.h>\n#include <stdlib.h>\n#include <omp.h>\nvoid f(const double *x, double *y, long n) {\n"
 SIGNATURE = "void(f64[n] x, out f64[n] y, i64 n)"
@@ -215,5 +217,7 @@ def test_loops_on_one_thread() -> None:
         "one thread", 33: "threads of its region run one after the other",
     }  # fmt: skip
     assert all(place.startswith("<string>:") for place in rows)
+    with pytest.warns(RuntimeWarning, match=r"a worksharing loop runs on one thread: <string>:18:1: it has an ordered"):
+        kernel = lib.kernel("f", "void(inout f64[n] x, i64 n)", threads=2)
     with pytest.warns(RuntimeWarning, match=r"a worksharing loop runs on one thread: <string>:13:1: it has a critical"):
-        lib.kernel("f", "void(inout f64[n] x, i64 n)", threads=2)
+        kernel(np.ones(20))

@@ -1,0 +1,43 @@
+"""Loops of OpenMP that one thread runs, as `grids/worksharing.py` marks them in a module's text, and why."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["ALONE", "ATOMIC", "CRITICAL", "loops_on_one_thread"]
+
+ALONE = "irgrad.one_thread"
+"""The metadata, of a call that sets a loop's bounds, that has the reason."""
+CRITICAL, ATOMIC = "it has a critical section", "it has atomic operations"
+"""Reasons that do not count where what is updated so is put together from parts (see `threads/own_updates.py`)."""
+
+
+def loops_on_one_thread(text: str) -> list[str]:
+    """The worksharing loops of a module that were not marked: rows as `f.c:3:1: it has a critical section`."""
+    rows = re.findall(rf"^ [^\n]*@\w+\([^\n]*?(?:!dbg (!\d+))?, !{re.escape(ALONE)} (!\d+)", text, re.M)
+    found: dict[str, None] = {}
+    for place, node in dict.fromkeys(rows):
+        why = re.search(rf'^{node} = !\{{!"([^"\n]*)"\}}', text, re.M)
+        found[f"{_place(text, place) or 'a loop'}: {why[1] if why else '?'}"] = None
+    return list(found)
+
+
+def _place(text: str, node: str) -> str:
+    """`file:line:column` of a location."""
+    word = r"(?:distinct )?!DILocation\(line: (\d+), column: (\d+), scope: (!\d+)"
+    row = node and re.search(rf"^{node} = {word}", text, re.M)
+    if not row:
+        return ""
+    scope = row[3]
+    for _ in range(20):
+        inner = re.search(rf"^{scope} = (?:distinct )?!DI(\w+)\(([^\n]*)", text, re.M)
+        if inner is None:
+            break
+        if inner[1] == "File":
+            name = re.search(r'filename: "([^"]*)"', inner[2])
+            return f"{name[1] if name else '?'}:{row[1]}:{row[2]}"
+        outer = re.search(r"\bfile: (!\d+)", inner[2]) or re.search(r"\bscope: (!\d+)", inner[2])
+        if outer is None:
+            break
+        scope = outer[1]
+    return f"?:{row[1]}:{row[2]}"
