@@ -106,14 +106,14 @@ def outline_iterations(module: Module, fn: Function) -> list[str]:
 
 def outline_loop(
     module: Module, fn: Function, loop: Loop, iteration: str, runner: str, *,
-    reductions: list[Reduction] | None = None, any_order: bool = False,
+    reductions: list[Reduction] | None = None, any_order: bool = False, vectors: bool = False,
 ) -> str:  # fmt: skip
     """Outline a loop that is known to be independent, into functions of these names; why it stays, "" where it went.
 
     reductions: gets the operation of each value that iterations put something to, in the order of the results; without
-    it, these are sums. any_order: the source lets iterations run in any order
+    it, these are sums. any_order: the source lets iterations run in any order; vectors: sums may be of vectors
     """
-    outlined = _Outlined(module, fn, loop, reductions is not None, any_order)
+    outlined = _Outlined(module, fn, loop, reductions is not None, any_order, vectors)
     if not outlined.refusal:
         outlined.move(iteration, runner)
         if reductions is not None:
@@ -156,6 +156,7 @@ class _Outlined:
     loop: Loop
     reductions: bool = False
     any_order: bool = False
+    vectors: bool = False
     refusal: str = ""
     sums: list[_Sum] = field(default_factory=list)
     counters: list[_Counter] = field(default_factory=list)
@@ -186,7 +187,7 @@ class _Outlined:
             if found is not None and all(isinstance(s, Value) and s in _outside(self.loop, [s])
                                          for s in found[1].terms):  # fmt: skip
                 self.counters.append(_Counter(phi, found[0], found[1], induction.form(phi).exact))
-            elif phi.type in (ty.F32, ty.F64) and self._adds(phi, after):
+            elif (phi.type.scalar if self.vectors else phi.type) in (ty.F32, ty.F64) and self._adds(phi, after):
                 self.sums.append(_Sum(phi, start, after))
             elif self.reductions and (how := self._reduction(phi, after)) is not None:
                 self.sums.append(_Sum(phi, start, after, how))

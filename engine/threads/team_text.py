@@ -90,6 +90,7 @@ class _Context:
 
     def __init__(self, job: Job) -> None:
         self.result = _result(job.sums)
+        self.align = max(64, *map(ty.align_of, (*job.given, *job.sums, ty.I64)))
         fields = [str(kind) for kind in job.given]
         self.room = len(fields)
         fields += ["ptr", "i64", "i64"] * len(job.rooms)  # address, elements, offset
@@ -115,7 +116,7 @@ def _runner(job: Job, context: _Context) -> str:
     rows = [f"""
 define internal {context.result} @{job.name}({parameters}) noinline nounwind {{
 entry:
-  %context = alloca {context.type}, align 64
+  %context = alloca {context.type}, align {context.align}
   %count = add i64 %last, 1
 """]  # fmt: skip
     for n, kind in enumerate(job.given):

@@ -73,7 +73,7 @@ def with_teams(
             number = len(seen_names)
             seen_names.append(place)
             why = _refused(loop) or _unnumbered(fn, loop)
-            why = why or outline_loop(module, fn, loop, f"{TEAM}{number}.chunk", f"{TEAM}{number}")
+            why = why or outline_loop(module, fn, loop, f"{TEAM}{number}.chunk", f"{TEAM}{number}", vectors=True)
             if why:
                 made.others.append(f"{place}: {why}")
                 continue

@@ -79,6 +79,22 @@ def test_a_warning_where_no_loop_is_shared() -> None:
         f(np.ones(3))
 
 
+def test_sums_of_vectors(lib: Any) -> None:
+    """Tangents of several directions at once: a sum has a vector of them, which chunks add up too."""
+    signature, args, _ = CASES["single"]
+    found: dict[int, Any] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for threads in (0, 1, 2, 16):
+            kernel = lib.kernel("single", signature, **({"threads": threads} if threads else {}))
+            program = kernel.primal.jvp([n for n, slot in enumerate(kernel.primal.slots) if slot.name == "w"], 8)
+            assert not threads or "\ndefine internal ptr @irgrad.team." in program.ir
+            found[threads] = jax.jit(jax.jacfwd(lambda w, kernel=kernel: kernel(args[0], w)))(args[1])
+    for made in found.values():
+        np.testing.assert_allclose(made, found[0], rtol=2e-5)
+        assert made is found[0] or np.array_equal(made, found[1])
+
+
 def test_many_callers_at_once(lib: Any) -> None:
     """One has the team, the others run their chunks by themselves."""
     signature, args, _ = CASES["gather"]
