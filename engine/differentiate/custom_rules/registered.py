@@ -405,7 +405,7 @@ class _Returned:
         if len(types) == 1 and (types[0] is self.type or not self.type.is_aggregate):
             return types[0] is self.type
         size = ty.size_of(ty.struct(tuple(types)))
-        return -(-size // 8) == -(-ty.size_of(self.type) // 8)
+        return -(-size // 8) == -(-ty.size_of(self.type) // 8) and size <= ty.size_of(self.type)
 
     def parts(self, types: Sequence[ty.Type], what: str) -> list[Value]:
         """Its fields. Raises RuleError where it returns something else."""

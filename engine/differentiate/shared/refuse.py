@@ -92,7 +92,8 @@ def refuse_bits(unit: Unit, instr: Instruction, what: str) -> Unsupported:
     return refuse(
         unit, instr, what, because=BITS,
         fix="write it with floating-point operations, such as ldexp, frexp, copysign, fabs or log2; or give it a "
-        'function of its own with a rule: @rule(lib.function("name")), or inactive(lib.function("name"))',
+        'function of its own with a rule: @rule(lib.function("name")), or inactive(lib.function("name")); in a program '
+        "__enzyme_register_gradient_name, __enzyme_register_derivative_name, or __enzyme_inactivefn_name",
     )  # fmt: skip
 
 

@@ -43,6 +43,23 @@ Floats ratio_fwd(float a, float da, float b, float db) { return (Floats){a / b, 
 void *__enzyme_register_derivative_ratio[] = {(void *)ratio, (void *)ratio_fwd};
 double use_ratio(double x) { return ratio((float)x, (float)(x * x)); }
 
+/* a float made of bits, which has no derivative of its own; the tangent alone, which is shorter than a register */
+#include <string.h>
+static float root(float a) {
+  float y = a;
+  int i;
+  memcpy(&i, &y, 4);
+  i = 0x5f3759df - (i >> 1);
+  memcpy(&y, &i, 4);
+  return y * (1.5f - 0.5f * a * y * y);
+}
+static float root_aug(float a) { return root(a); }
+static float root_rev(float a, float dy) { float y = root(a); return -0.5f * y * y * y * dy; }
+static float root_fwd(float a, float da) { float y = root(a); return -0.5f * y * y * y * da; }
+void *__enzyme_register_gradient_root[] = {(void *)root, (void *)root_aug, (void *)root_rev};
+void *__enzyme_register_derivative_root[] = {(void *)root, (void *)root_fwd};
+double use_root(double x) { return x * root((float)x); }
+
 /* arrays, a length, integers behind a pointer; right derivative; constant coefficients with a used shadow */
 double dot(const double *a, const double *b, const int *which, int n) { double s = 0; for (int i = 0; i < n; i++) s += a[which[i]] * b[i]; return s; }
 Kept dot_aug(const double *a, double *da, const double *b, double *db, const int *which, int *dwhich, int n) { return (Kept){0, dot(a, b, which, n)}; }
@@ -70,6 +87,10 @@ int main(void) {
   near_("mix", __enzyme_autodiff((void *)use_mix, 0.5), 10 * sin(0.5) + 20 * 0.5 * cos(0.5) + 20 * 2.0 + 30 * 1);
   near_("mix fwd", __enzyme_fwddiff((void *)use_mix, 0.5, 1.0), 7 * (sin(0.5) + 0.5 * cos(0.5) + 2 + 1));
   near_("ratio", __enzyme_autodiff((void *)use_ratio, 2.0), 2 * (1.0 / 4 - 2.0 / 16 * 4));
+  float y = root(1.3f);
+  double slope = y - 1.3 * 0.5 * y * y * y;
+  near_("root", fabs(__enzyme_autodiff((void *)use_root, 1.3) - slope) < 1e-6, 1);
+  near_("root fwd", fabs(__enzyme_fwddiff((void *)use_root, 1.3, 1.0) - slope) < 1e-6, 1);
   near_("ratio fwd", __enzyme_fwddiff((void *)use_ratio, 2.0, 1.0), 3 * (1.0 / 4 - 2.0 / 16 * 4));
   double x[3] = {1.5, 2.5, 3.5}, dx[3] = {0, 0, 0};
   __enzyme_autodiff_void((void *)use_dot, enzyme_dup, x, dx, enzyme_const, 3);
