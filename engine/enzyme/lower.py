@@ -26,7 +26,7 @@ from irgrad.engine.enzyme.overlaps import two_versions
 from irgrad.engine.enzyme.plain import HIDDEN, lower_plain, one_more
 from irgrad.engine.enzyme.registered import Said, said_about
 from irgrad.engine.enzyme.results import Found, numbers_given, numbers_in
-from irgrad.engine.enzyme.simplified import simplified
+from irgrad.engine.enzyme.simplified import settle_statics, simplified
 from irgrad.engine.enzyme.splitting import kept, number_of, thunk_text
 from irgrad.engine.enzyme.thunks import active, declarations, derivatives, formals_of, root_text
 from irgrad.engine.enzyme.todense import lower_addresses, refuse_inside, unwanted
@@ -137,6 +137,7 @@ class _Program:
         """Static variables become visible, so that the derivatives, which are linked in, use the same ones."""
         from irgrad.engine.ir.printer import to_text
 
+        settle_statics(module)
         for var in module.globals.values():
             words = var.head.split()
             if not var.constant and {"internal", "private"} & set(words) and not (var.name or "").startswith("llvm."):

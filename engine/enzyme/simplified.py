@@ -1,17 +1,21 @@
 """Programs made ready for the search for calls of the notation: a function that is passed on is seen at the call.
 
-Local variables become values, and functions around the call (C++ templates, lambdas as pointers) are inlined.
+Local variables become values, and functions around the call (C++ templates, lambdas as pointers) are inlined. Static
+variables of addresses that nothing writes are constants.
 """
 
 from __future__ import annotations
 
 import re
 
+from irgrad.engine.analyses.memory.objects import holds_address
 from irgrad.engine.enzyme.calls import PREFIX
+from irgrad.engine.ir.model import ConstAggregate, ConstExpr, GlobalVariable, Instruction, Module, Value
 from irgrad.engine.ir.quoting import bare_name
 from irgrad.engine.ir.text.entities import cut
+from irgrad.engine.ir.uses import uses_of
 
-__all__ = ["simplified"]
+__all__ = ["settle_statics", "simplified"]
 
 _SYMBOL = re.compile(r'@(?:"[^"]*"|[-\w$.]+)', re.ASCII)
 _GIVEN = re.compile(r"call [^@\n]*@[\w.]*__enzyme_\w*\((?:ptr [^,()]*sret[^,%]*%[^,]*, )?ptr (?:noundef )?%")
@@ -74,3 +78,42 @@ def _wrappers(text: str) -> set[str]:
         elif _NAMES.search(text, entity.start, entity.end):
             names.add(bare_name(symbol[0]))
     return (given | names) - {"main"} if given else given
+
+
+def settle_statics(module: Module) -> None:
+    """Mark static variables that hold addresses from the start, and are only read, as constants: `static double *work =
+    buffer;` is another name of the buffer, in a derivative too."""
+    from irgrad.engine.ir.text.reader import materialise
+
+    found = {
+        var for var in module.globals.values()
+        if not var.constant and {"internal", "private"} & set(var.head.split()) and holds_address(var.init)
+        and not (var.name or "").startswith(("llvm.", PREFIX))
+    }  # fmt: skip
+    for var in module.globals.values():
+        found -= set(_inside(var.init)) if var.init is not None else set()
+    for fn in module.functions.values() if found else ():
+        if fn.lazy is not None and any(var.name in fn.lazy for var in found if var.name):
+            materialise(fn, module)
+        users = uses_of(fn.blocks)
+        for value, instrs in users.items():
+            found -= {var for var in _inside(value) if not all(_reads(instr, value, users) for instr in instrs)}
+    for var in found:
+        var.constant = True
+
+
+def _inside(value: Value | None) -> list[GlobalVariable]:
+    """The variables whose address a constant is made of."""
+    if isinstance(value, GlobalVariable):
+        return [value]
+    parts = value.operands if isinstance(value, ConstExpr) else value.elems if isinstance(value, ConstAggregate) else ()
+    return [var for part in parts for var in _inside(part)]
+
+
+def _reads(instr: Instruction, address: Value, users: dict[Value, list[Instruction]]) -> bool:
+    """An instruction does nothing with an address but read from it, or from behind it."""
+    if instr.opcode == "load":
+        return True
+    if instr.opcode != "getelementptr" or instr.operands[0] is not address:
+        return False
+    return all(_reads(user, instr, users) for user in users.get(instr, ()))

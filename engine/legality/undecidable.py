@@ -9,7 +9,7 @@ from irgrad.engine.analyses.memory.byte_kinds import ACCESS, CONFLICT, PTR
 from irgrad.engine.differentiate.shadow.tagged_words import Either, refuse_word
 from irgrad.engine.differentiate.shared.refuse import refuse, refuse_bits
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import Function, Instruction, Value
+from irgrad.engine.ir.model import ConstExpr, Function, GlobalVariable, Instruction, Value
 from irgrad.engine.ir.opcodes import COMPARED_OR_ROUNDED, having, of_kind
 from irgrad.engine.ir.types import may_hold_pointer
 from irgrad.engine.ir.uses import Uses, uses_of
@@ -18,6 +18,7 @@ from irgrad.engine.normalise.reinterpret.mixed import lanes_read
 if TYPE_CHECKING:
     from irgrad.engine.differentiate.shared.unit import Unit
 
+_MOST_STEPS = 64
 _MOVES = (having("moves_bits") | having("combines_bits")) - of_kind("aggregate")
 _UNWINDING = having("unwinds")
 _COMPUTES = having("float_arithmetic") | having("about_numbers") | COMPARED_OR_ROUNDED
@@ -51,7 +52,7 @@ def _refuse_in(unit: Unit, fn: Function, vectors: int) -> None:
             raise refuse(
                 unit, instr, "an active float moves through a pointer of unknown origin",
                 because="its memory is not known, so neither is the memory of its derivatives",
-                fix="take the pointer from an argument, a variable or an allocation of the same program",
+                fix=_known_memory(instr.operands[instr.opcode == "store"]),
             )  # fmt: skip
         if instr.opcode in ("load", "store") and unit.mode == "reverse" and _float_or_pointer(unit, instr):
             raise refuse_word(unit, instr, forward=True)
@@ -69,6 +70,20 @@ def _refuse_in(unit: Unit, fn: Function, vectors: int) -> None:
 def _through_unknown(unit: Unit, instr: Instruction) -> bool:
     value, address = (instr, instr.operands[0]) if instr.opcode == "load" else instr.operands
     return bool(unit.pointers.of(address) & 1) and unit.activity.value(value)
+
+
+def _known_memory(address: Value) -> str:
+    """The way out where the memory behind an address is not known; names the variable that it was read from."""
+    work: list[tuple[Value, bool]] = [(address, False)]
+    for value, read in work:  # grows while it runs
+        if isinstance(value, GlobalVariable) and read:
+            return (f"hand over the memory that `{value.name}` leads to as an argument with its shadow; or let the "
+                    "variable be null at first, and allocate its arrays with malloc, realloc or new before the "
+                    "derivative is called")  # fmt: skip
+        parts = value.operands if isinstance(value, Instruction | ConstExpr) and len(work) < _MOST_STEPS else ()
+        found = read or (isinstance(value, Instruction) and value.opcode == "load")
+        work += [(part, found) for part in parts if part.type is PTR and (part, found) not in work]
+    return "take the pointer from an argument, a variable or an allocation of the same program"
 
 
 def _float_or_pointer(unit: Unit, instr: Instruction) -> bool:

@@ -48,7 +48,7 @@ def test_what_is_asked_for_is_part_of_the_function() -> None:
 @pytest.mark.parametrize(("before", "use"), [
     ("static struct c { struct c *next; double v; } *w; static void begin(void) {}\n"
      "static struct c *at(int i) { struct c *p = w; while (i--) p = p->next; return p; }", "at(i)->v"),
-    ("static double kept[6], *w = kept; static void begin(void) {}", "w[i]"),
+    ("static double kept[6], other[6], *w = kept; static void begin(void) { w = other; }", "w[i]"),
 ])  # fmt: skip
 def test_what_is_refused(before: str, use: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "refused.c"
@@ -64,7 +64,9 @@ __attribute__((noinline)) static double f(double x) {{
 int main(void) {{ begin(); return (int)__enzyme_autodiff((void *)f, 2.0); }}
 """)
     assert main(["run", str(path)]) == 1
-    assert "an active float moves through a pointer of unknown origin" in capfd.readouterr().err
+    said = capfd.readouterr().err
+    assert "an active float moves through a pointer of unknown origin" in said
+    assert "hand over the memory that `w` leads to as an argument" in said
 
 
 def test_a_shadow_is_not_stored_in_a_variable_of_the_program(tmp_path: Path) -> None:

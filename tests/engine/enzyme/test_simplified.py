@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from irgrad.engine.enzyme.simplified import simplified
+from irgrad.engine.enzyme.simplified import settle_statics, simplified
+from irgrad.engine.ir.text.reader import read
 
 TEXT = """
 declare double @__enzyme_autodiff(ptr, double)
@@ -40,3 +41,34 @@ def test_wrappers_and_variables_are_seen_through() -> None:
 def test_a_wrapper_that_is_to_stay_stays() -> None:
     text = simplified(TEXT.replace("HOW", "noinline"), whole=True, preopt=True)
     assert "@around(ptr" in text and "@__enzyme_autodiff(ptr %f" in text
+
+
+VARIABLES = """
+@buffer = internal global [8 x double] zeroinitializer
+@named = internal global ptr @buffer
+@turned = internal global ptr @buffer
+@shown = internal global ptr @buffer
+@open = global ptr @buffer
+@rows = internal global [2 x ptr] [ptr @buffer, ptr getelementptr (i8, ptr @buffer, i64 32)]
+@handed = internal global [2 x ptr] [ptr @buffer, ptr @buffer]
+@holder = internal global { ptr, i32 } { ptr @shown, i32 1 }
+declare void @use(ptr)
+define double @f(i64 %i) {
+  %w = load ptr, ptr @named
+  %place = getelementptr [2 x ptr], ptr @rows, i64 0, i64 %i
+  %row = load ptr, ptr %place
+  %last = load ptr, ptr getelementptr (i8, ptr @rows, i64 8)
+  store ptr %row, ptr @turned
+  %given = getelementptr [2 x ptr], ptr @handed, i64 0, i64 %i
+  call void @use(ptr %given)
+  %x = load double, ptr %w
+  ret double %x
+}
+"""
+
+
+def test_static_names_of_other_variables_are_constants() -> None:
+    """What is written, handed on, has its address in another variable or is not static may change."""
+    module = read(VARIABLES, [])
+    settle_statics(module)
+    assert {var.name for var in module.globals.values() if var.constant} == {"named", "rows", "holder"}
