@@ -31,7 +31,7 @@ HEAD = "| program | primal | gradient | ratio | tape / primal | paper (by hand),
 def kernel_of(program: Program) -> Any:
     """The program as a kernel of irgrad."""
     lib = ig.load(HERE / f"{program.source}.c")
-    options = {name: dict(value) for name, value in program.options}
+    options: dict[str, Any] = {name: dict(value) for name, value in program.options}
     return lib.kernel(program.source, program.signature, **options)
 
 
@@ -91,7 +91,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.futhark", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes: a check, not a measurement")
     parser.add_argument("name", nargs="*", help="only these rows: " + ", ".join([*CASES, *PROGRAMS]))
+    parser.add_argument("--cpu", action="store_true", help="CPU time of all threads, for a machine with other work")
     given = parser.parse_args()
+    if given.cpu:
+        harness.use_cpu_time()
     print(HEAD + "\n" + "|---" * 8 + "|")
     found = [_case(name, *row, given.quick) for name, row in CASES.items() if not given.name or name in given.name]
     found += [_program(name, program, given.quick) for name, program in PROGRAMS.items()

@@ -91,7 +91,10 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these: " + ", ".join(APPLICATIONS))
     parser.add_argument("--quick", action="store_true", help="small sizes, few runs: checks, not measurements")
     parser.add_argument("--threads", type=int, default=0, help="share loops among so many threads as well")
+    parser.add_argument("--cpu", action="store_true", help="CPU time of all threads, for a machine with other work")
     given = parser.parse_args()
+    if given.cpu:
+        harness.use_cpu_time()
     more = f" 1 thread | {given.threads} threads |" if given.threads else ""
     lines = "---|" * (10 if more else 8)
     print(f"| application | primal | gradient | ratio | goal | tape | error | |{more}\n|{lines}")

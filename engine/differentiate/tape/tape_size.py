@@ -26,7 +26,7 @@ __all__ = ["LARGEST", "Room", "RoomWriter"]
 
 LARGEST = 1 << 40
 """No array is as large: a size beyond is that of a path which is not taken."""
-_MANY = 400  # nodes of one room
+_MANY = 800  # nodes of one room
 _READ = INT_BINARY | RESIZES | {"icmp", "select"}
 _CHOICES = {"llvm.umax": "umax", "llvm.umin": "umin", "llvm.smax": "smax", "llvm.smin": "smin"}
 _PREDICATES = {
@@ -223,6 +223,7 @@ class RoomWriter:
         self.nodes: list[tuple[Any, ...]] = []
         self.terms: list[tuple[int, tuple[tuple[int, bool], ...]]] = []
         self._known: dict[Value, int | None] = {}
+        self._numbers: dict[str, int] = {}
 
     def add(self, size: Value, conditions: Sequence[tuple[Value, bool]]) -> bool:
         """One array, allocated at most once, where these conditions have these outcomes; False where its size does not
@@ -243,9 +244,11 @@ class RoomWriter:
         if value not in self._known:
             self._known[value] = None
             made = self._made(value) if len(self.nodes) < _MANY else None
-            if made is not None:
-                self._known[value] = len(self.nodes)
-                self.nodes.append(made)
+            if made is not None:  # of two that are the same one is enough
+                number = self._numbers.setdefault(str(made), len(self.nodes))
+                self._known[value] = number
+                if number == len(self.nodes):
+                    self.nodes.append(made)
         return self._known[value]
 
     def _made(self, value: Value) -> tuple[Any, ...] | None:

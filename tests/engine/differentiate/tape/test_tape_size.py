@@ -121,5 +121,8 @@ def test_the_same_as_code() -> None:
     for c, last, m in [(0, 99, 3), (15, 99, 3), (3, 98, 2), (4, 98, 2), (0, 0, 1), (7, 3, 5), (0, 63, 0)]:
         scalars = {0: c, 1: last, 2: m}
         assert again.room(0).bytes(scalars) == room.bytes(scalars)
+    nodes = len(again.nodes)
+    assert again.node(room.emit(b, dict(enumerate(fn.args)), {})) is not None
+    assert len(again.nodes) == nodes, "what is the same is one node"
     trap = RoomWriter({}, arguments)
     assert trap.add(values["third"], []) and not trap.room(0).cheap
