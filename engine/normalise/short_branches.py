@@ -24,9 +24,10 @@ from irgrad.engine.analyses.control.dominators import Dominators
 from irgrad.engine.analyses.control.loops import Loop, Loops
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Block, ConstFloat, Function, Instruction, Value, const_float
-from irgrad.engine.ir.opcodes import SPECULATABLE
+from irgrad.engine.ir.opcodes import ACCESSES, SPECULATABLE
 from irgrad.engine.ir.rewrite import replace_uses
 from irgrad.engine.ir.uses import Uses, uses_of
+from irgrad.engine.normalise.early_loads import early_loads
 
 __all__ = ["flatten_at", "join", "predecessors", "select_branches"]
 
@@ -41,6 +42,7 @@ def select_branches(fn: Function) -> int:
     """Short branches of innermost loops become selects. Returns how many did."""
     if not any(block.terminator.opcode == "br" and block.terminator.operands for block in fn.blocks):
         return 0
+    early = early_loads(fn, lambda loop, loads: _pays(fn, loop, loads))
     loops, dominators = get(Loops, fn), get(Dominators, fn)
     uses: Uses | None = None
     chosen: list[tuple[Loop, set[Instruction]]] = []
@@ -49,26 +51,63 @@ def select_branches(fn: Function) -> int:
         if loop.children or latch is None or loop.exiting != [latch] or len(loop.blocks) < 3:
             continue
         sides = [block for block in loop.blocks if not dominators.dominates(block, latch)]
-        costs = [_units(block) for block in sides]
+        costs = [_units(block, early) for block in sides]
         if sides and sum(costs) <= _ALL and max(costs) <= _ONE and not any(map(_calls, loop.blocks)):
             uses = uses or uses_of(fn.blocks)
             sums = _sums(loop, set(sides), uses)
             if sums is not None:
                 chosen.append((loop, sums))
     gone, replaced = set[Block](), dict[Value, Value]()
-    total = sum(_flatten(loop, sums, gone, replaced) for loop, sums in chosen)
+    total = sum(_flatten(loop, sums, gone, replaced, early) for loop, sums in chosen)
     if total:
         fn.blocks[:] = [b for b in fn.blocks if b not in gone]
         replace_uses(fn, {phi: _final(value, replaced) for phi, value in replaced.items()})
+        if early:
+            _load_once(fn, [block for loop, _ in chosen for block in loop.blocks if block not in gone])
     return total
 
 
-def _units(block: Block) -> int:
-    """Operations of a block that may run although the program would not have run it; `_ALL` + 1 where one may not."""
+def _load_once(fn: Function, blocks: Sequence[Block]) -> None:
+    """Loads that both sides of a branch had are one."""
+    replaced: dict[Value, Value] = {}
+    for block in blocks:
+        known: dict[tuple[Value, ty.Type], Instruction] = {}
+        for instr in block.instructions:
+            if instr.opcode == "load" and not instr.volatile and not instr.ordering:
+                first = known.setdefault((_final(instr.operands[0], replaced), instr.type), instr)
+                if first is not instr:
+                    replaced[instr] = first
+            elif instr.opcode == "select" and (
+                _final(instr.operands[1], replaced) is _final(instr.operands[2], replaced)
+            ):
+                replaced[instr] = _final(instr.operands[1], replaced)
+            elif instr.opcode in ACCESSES or (instr.is_call and not _simple(instr)):
+                known.clear()
+    if replaced:
+        replace_uses(fn, {value: _final(other, replaced) for value, other in replaced.items()})
+        for block in blocks:
+            block.instructions = [i for i in block.instructions if i not in replaced]
+
+
+def _pays(fn: Function, loop: Loop, loads: set[Instruction]) -> bool:
+    """Whether the branches of a loop become selects where these loads may be made before them. (A loop that sums may
+    be summed in another rounding then, product and sum at once or not.)"""
+    assert loop.latch is not None
+    dominators = get(Dominators, fn)
+    sides = [block for block in loop.blocks if not dominators.dominates(block, loop.latch)]
+    costs = [_units(block, loads) for block in sides]
+    if not sides or sum(costs) > _ALL or max(costs) > _ONE or any(map(_calls, loop.blocks)):
+        return False
+    return _sums(loop, set(sides), uses_of(fn.blocks)) == set()
+
+
+def _units(block: Block, early: Set[Instruction] = frozenset()) -> int:
+    """Operations of a block that may run although the program would not have run it, `early` loads with them;
+    `_ALL` + 1 where one may not."""
     if block.terminator.opcode != "br":
         return _ALL + 1
     own = [i for i in block.instructions[:-1] if i.opcode != "phi"]
-    return len(own) if all(i.opcode in SPECULATABLE or _simple(i) for i in own) else _ALL + 1
+    return len(own) if all(i.opcode in SPECULATABLE or _simple(i) or i in early for i in own) else _ALL + 1
 
 
 def _simple(instr: Instruction) -> bool:
@@ -126,14 +165,17 @@ def _extremum(instr: Instruction, sides: set[Block]) -> bool:
     return (instr.callee_name or "").startswith(names) and instr.block not in sides
 
 
-def _flatten(loop: Loop, sums: set[Instruction], gone: set[Block], replaced: dict[Value, Value]) -> int:
+def _flatten(
+    loop: Loop, sums: set[Instruction], gone: set[Block], replaced: dict[Value, Value], early: Set[Instruction]
+) -> int:
     """Flatten the branches of a loop, innermost first; the number of them. Blocks that are `gone` stay in the function,
     and phis that are `replaced` in what is outside of the loop, until all loops are done."""
     total = 0
     blocks = list(loop.blocks)
     while True:
         preds = predecessors(blocks)
-        sides = next((s for b in blocks if b is not loop.latch and (s := flatten_at(b, preds, _ALL, _units, sums))), [])
+        sides = next((s for b in blocks if b is not loop.latch
+                      and (s := flatten_at(b, preds, _ALL, lambda side: _units(side, early), sums))), [])  # fmt: skip
         if not sides:
             return total
         total += 1
