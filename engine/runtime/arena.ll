@@ -56,7 +56,7 @@ take:
 found:
   %foundp = getelementptr i8, ptr %got, i64 64
   %owner = call ptr @irgrad.tape.guard_of()
-  store ptr %owner, ptr %foundp, align 8
+  store atomic ptr %owner, ptr %foundp monotonic, align 8 ; others look at all arenas for an idle one
   ret ptr %got
 again:
   %next = add i64 %i, 1
@@ -80,7 +80,7 @@ refused:
   br label %ask
 known:
   %holder = call ptr @irgrad.tape.guard_of()
-  store ptr %holder, ptr %idlep, align 8
+  store atomic ptr %holder, ptr %idlep monotonic, align 8
   ret ptr %idle
 fresh:
   %new = call ptr @calloc(i64 1, i64 88)
@@ -92,7 +92,7 @@ die:
 made:
   %guardp = getelementptr i8, ptr %new, i64 64
   %guard = call ptr @irgrad.tape.guard_of()
-  store ptr %guard, ptr %guardp, align 8
+  store atomic ptr %guard, ptr %guardp monotonic, align 8
   %countp = getelementptr i8, ptr %new, i64 48
   store i64 -1, ptr %countp, align 8
   %nextp = getelementptr i8, ptr %new, i64 72
@@ -234,7 +234,7 @@ one:
   %nextp = getelementptr i8, ptr %arena, i64 72
   %next = load ptr, ptr %nextp, align 8
   %ownerp = getelementptr i8, ptr %arena, i64 64
-  %owner = load ptr, ptr %ownerp, align 8
+  %owner = load atomic ptr, ptr %ownerp monotonic, align 8
   %held = icmp eq ptr %owner, %guard
   br i1 %held, label %ours, label %on
 ours:
@@ -483,7 +483,7 @@ count:
   %childrenp = getelementptr i8, ptr %t, i64 80
   store ptr null, ptr %childrenp, align 8
   %guardp = getelementptr i8, ptr %t, i64 64
-  store ptr null, ptr %guardp, align 8
+  store atomic ptr null, ptr %guardp monotonic, align 8
   call void @irgrad.tape.at(ptr %t, i64 -1, ptr null)
   %totalp = getelementptr i8, ptr %t, i64 32
   %total = load i64, ptr %totalp, align 8

@@ -112,6 +112,43 @@ def check(name: str, change: Callable[[str], str] = str) -> str:
     return said
 
 
+def check_tape(name: str) -> str:
+    """The two sweeps of a case with a tape between them."""
+    import ctypes
+
+    import irgrad
+    from fuzz.team_cases import CASES, SOURCE
+    from irgrad.engine.kernel.tapes import tape_of
+    from irgrad.engine.signature.slots import TAPE, TAPE_BYTES
+
+    signature, args, _ = CASES[name]
+    kernel = irgrad.load(SOURCE, flags=["-fopenmp"]).kernel(name, signature, threads=4)
+    bound, slots = kernel.bind(tuple(args), {}), kernel.primal.slots
+    active = [n for n, slot in enumerate(slots) if slot.differentiable]
+    given = {slot.index: array for slot, array in zip(slots, bound.buffers, strict=False)}
+    whole = {n: int(given[slot.index]) for n, slot in enumerate(slots)
+             if not slot.parameter.is_array and not slot.dtype.is_float}  # fmt: skip
+    size = tape_of(kernel.primal, active).bytes(whole)
+    assert size
+    memory = np.zeros(size + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    tape = memory[start : start + size]
+
+    def buffers(program: Any) -> list[np.ndarray[Any, Any]]:
+        own: dict[int, Any] = {TAPE: tape, TAPE_BYTES: np.array(size)}
+        made = []
+        for slot in program.slots:
+            array = own.get(slot.index, None if slot.steps else given.get(slot.index))
+            made.append(np.full(slot.shape(bound.sizes), 0.25, slot.dtype.numpy) if array is None else array)
+        return made
+
+    forward, reverse = kernel.primal.forward_with_tape(active), kernel.primal.reverse_from_tape(active)
+    rows = buffers(forward)
+    frame = (ctypes.c_void_p * len(rows))(*[row.ctypes.data for row in rows])
+    assert forward.entry(ctypes.addressof(frame)) is None
+    return race(forward, buffers(forward)) + race(reverse, buffers(reverse))
+
+
 def check_program(seed: int, change: Callable[[str], str] = str) -> str:
     """A random program with regions: its own values, its gradient and its tangents. change: of its text before."""
     import warnings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fuzz.sanitised import available, check, check_program
+from fuzz.sanitised import available, check, check_program, check_tape
 
 pytestmark = pytest.mark.skipif(not available(), reason="gcc with its thread sanitiser is not there")
 
@@ -13,6 +13,12 @@ pytestmark = pytest.mark.skipif(not available(), reason="gcc with its thread san
                                               for name in ("extremes", "of_calls"))])  # fmt: skip
 def test_no_race(name: str) -> None:
     assert check(name) == ""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["of_calls", "single", "in_place"])
+def test_no_race_with_a_tape(name: str) -> None:
+    assert check_tape(name) == ""
 
 
 @pytest.mark.long
