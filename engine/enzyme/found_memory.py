@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from irgrad.engine.analyses.memory.byte_kinds import INT, PTR, Layout
 from irgrad.engine.analyses.memory.carried_over import carried_over
 from irgrad.engine.analyses.memory.objects import FOUND, TABLE, bits_of, found_group, has_pointer
+from irgrad.engine.analyses.memory.strided_sets import Offsets, touches
 from irgrad.engine.analyses.types.records import Pattern
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
@@ -127,10 +128,8 @@ def _groups(
 
     facts = analysed({place: Group(0, _NOTHING) for place in places})
     mask = carried_over(facts.pointers, facts.types.ranges.places)
-    kept = {facts.pointers.objects[bit].site for bit in bits_of(mask)}
-    names = {var.name for var in kept if isinstance(var, GlobalVariable)}
-    asked = [place for place in places if place[0] in names]
-    groups = {place: Group(0, _NOTHING) for place in places if place[0] not in names}
+    asked = [place for place in places if _reads(facts, place, mask)]
+    groups = {place: Group(0, _NOTHING) for place in places if place not in asked}
     found: dict[_Place, Group] = {}
     for _ in range(_DEEPEST if asked else 0):
         alone = {place: Group(number, found[place].period if place in found else _ONCE)
@@ -141,6 +140,24 @@ def _groups(
             break
         asked += fresh
     return groups | found
+
+
+def _reads(facts: Facts, place: _Place, carried: int) -> bool:
+    """Whether anything reads the pointer that lies in a variable; what other pointers lead to is no variable."""
+    name, at = place
+    var = facts.pointers.object_of.get(facts.pointers.module.globals[name])
+    if var is None or not carried >> var.index & 1:
+        return False
+    for fn in facts.pointers.functions:
+        for instr in fn.instructions():
+            if instr.is_call and facts.pointers.effect(instr) is not None:
+                if any(facts.pointers.of(arg) >> var.index & 1 for arg in instr.args):
+                    return True
+            elif instr.traits.address >= 0 and instr.opcode != "store":
+                where = facts.types.ranges.places(instr.operands[instr.traits.address]).get(var.index)
+                if where is not None and touches(where, Offsets(at), -7, ty.store_size(instr.type)):
+                    return True
+    return False
 
 
 def _own_variables(module: Module, defined: Mapping[str | None, bool]) -> list[GlobalVariable]:
@@ -341,6 +358,11 @@ def groups_of(facts: Facts, places: list[_Place]) -> tuple[dict[_Place, Group], 
         first, *rest = (top(numbers[bit]) for bit in bits_of(masks))
         for other in rest:
             union[top(other)] = top(first)
+    behind: dict[tuple[int, int], int] = {}
+    for number, place in sorted(enumerate(places), key=lambda entry: len(entry[1])):
+        if len(place) > 2:  # one place in the memory that several pointers lead to
+            above = top(places.index(place[:-1])), place[-1]
+            union[top(number)] = top(behind.setdefault(above, number))
     layouts: list[set[tuple[int, Layout]]] = [set() for _ in places]
     for bit, number in numbers.items():
         obj = facts.pointers.objects[bit]

@@ -58,6 +58,32 @@ static double constructed(const double *x, long n) {
   for (long i = 0; i < n; i++) s += rest[i % 5][i / 5] * level[i];
   return std::sqrt(s);
 }
+static std::vector<rows> table(4, rows(16));
+static double nested(const double *x, long n) {
+  for (long i = 0; i < 4; i++)
+    for (long j = 0; j < n; j++) table[i][j] = x[j] * x[i % n];
+  double s = 0;
+  for (const rows &row : table)
+    for (long j = 0; j < n; j++) s = 0.9 * s + row[j] * row[n - 1 - j];
+  return s;
+}
+static std::vector<rows> lists;
+static double filled(const double *x, long n) {
+  for (rows &list : lists) list.clear();
+  for (long i = 0; i < 2 * n; i++) lists[i % lists.size()].push_back(x[i % n] * x[i / 2]);
+  double s = 0;
+  for (const rows &list : lists)
+    for (double v : list) s = 0.9 * s + v * v;
+  return s;
+}
+static std::vector<std::vector<rows>> cube(2, std::vector<rows>(3, rows(16)));
+static double deep(const double *x, long n) {
+  double s = 0;
+  for (auto &plane : cube)
+    for (auto &row : plane)
+      for (long j = 0; j < n; j++) row[j] = std::sin(x[j] * x[0] + s), s = 0.9 * s + row[j] * row[j];
+  return std::sqrt(s) + cube[1][2][0];
+}
 
 static void near(const char *what, double a, double b) {
   if (!(std::fabs(a - b) < 2e-5 * (1 + std::fabs(b)))) { std::printf("%s %.15g %.15g\n", what, a, b); std::exit(1); }
@@ -80,12 +106,16 @@ int main() {
   double x[12] = {0.5, 0.3, 1.2, 0.7, 0.9, 0.4, 0.8, 1.1, 0.6, 0.35, 0.45, 0.95};
   pushed_rows.reserve(2);
   owned(x, 2);
+  lists.resize(3);
   for (long n : {4L, 4L, 9L, 3L}) {
     all<assigned>("assigned", x, n);
     all<pushed>("pushed", x, n);
     all<swapped>("swapped", x, n);
     all<owned>("owned", x, n);
     all<constructed>("constructed", x, n);
+    all<nested>("nested", x, n);
+    all<filled>("filled", x, n);
+    all<deep>("deep", x, n);
     if (n == 9) pushed_rows.reserve(100), rows(50).swap(one), mine = rows();
   }
   std::puts("all right");
