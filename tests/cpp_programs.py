@@ -338,6 +338,7 @@ F destructors(double x) { double sum = 0; { Meter a(&sum, x); Meter b(&sum, x * 
 """
 
 _OWNERS = r"""
+#include <any>
 #include <map>
 #include <memory>
 #include <optional>
@@ -369,6 +370,36 @@ F vector_beside_an_empty_map(double x) {
     double e = 0;
     for (auto &b : w.bodies) e += b.x[0] * b.mass + b.x[1];
     return e;
+}
+F a_map_by_joined_strings(double x) {
+    std::map<std::string, double> m;
+    const char *names[] = {"a", "b", "c"};
+    for (int i = 0; i < 9; i++) m[std::string("k") + names[i % 3]] += x * i;
+    double s = 1;
+    for (auto &[k, v] : m) s *= 1 + 0.1 * v * v;
+    return s;
+}
+F values_of_any_type(double x) {
+    std::vector<std::any> values;
+    for (int i = 0; i < 4; i++) {
+        if (i % 2) values.push_back(x * i);
+        else values.push_back(std::vector<double>{x, x * i});
+    }
+    double r = 0;
+    for (auto &value : values) {
+        if (value.type() == typeid(double)) r += std::any_cast<double>(value) * x;
+        else for (double d : std::any_cast<std::vector<double> &>(value)) r += d * d;
+    }
+    return r;
+}
+F a_map_by_parts_of_a_string(double x) {
+    std::string text = "x=1;y=2;z=3;";
+    std::map<std::string, double> m;
+    for (size_t at = 0, is, end; at < text.size(); at = end + 1) {
+        is = text.find('=', at), end = text.find(';', at);
+        m[text.substr(at, is - at)] = x * std::stod(text.substr(is + 1, end - is - 1));
+    }
+    return m["x"] * m["y"] + m["z"] * x;
 }
 F vectors_beside_a_map(double x) {
     World w;

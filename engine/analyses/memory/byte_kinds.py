@@ -183,9 +183,16 @@ class Record:
         """All of it, as a view: what is added meanwhile must not be."""
         return self._seen.keys()
 
-    def contradicts(self, at: int, kind: Kind) -> bool:
-        """Whether something that is another kind was seen, or declared, at just this place."""
-        return any(_plain(item) and item[1] is not kind for item in self._exact.get(at, ()))
+    def contradicts(self, places: Offsets, kind: Kind, size: int, claim: Offsets) -> bool:
+        """Whether something that is another kind was seen, or declared, at a place that an index without bounds claims;
+        or seen there in each struct of an array: those are known apart, the index is not."""
+        if places.exact and any(_plain(item) and item[1] is not kind for item in self._exact.get(places.start, ())):
+            return True
+        return any(
+            item[1] is not kind and item[3] == ACCESS and _plain(item) and item[0].stride > claim.stride
+            and any(contains(item[0], places.shift(at)) for at in range(1 - item[2], size))
+            for item in self._strided
+        )  # fmt: skip
 
     def overrules(self, start: int, size: int, claim: Offsets) -> bool:
         """Whether the bytes are integers or pointers although an index that is not bounded claims them for floats: each

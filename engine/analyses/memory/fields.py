@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from irgrad.engine.analyses.memory.objects import initial_pointers, pointer_places
 from irgrad.engine.analyses.memory.receivers import receivers
 from irgrad.engine.analyses.memory.strided_sets import TOP, Offsets
-from irgrad.engine.ir.model import ConstAggregate, GlobalVariable, Instruction, Value
+from irgrad.engine.ir.model import ConstAggregate, ConstInt, GlobalVariable, Instruction, Value
 
 if TYPE_CHECKING:
     from irgrad.engine.analyses.memory.objects import PointsTo
@@ -45,7 +45,7 @@ class Cells:
                 for address, at in _pointer_accesses(instr):
                     for bit, places in ranges.places(address).items():
                         seen.setdefault(bit, set()).add(places.shift(at))
-        accessed = {bit for bit in seen if pointers.contents(pointers.objects[bit]).bit_count() > 1}
+        accessed = {bit for bit in seen if pointers.contents(pointers.objects[bit])}
         copied = set()
         for site, obj in pointers.object_of.items():
             if initial := _initial_places(site):
@@ -71,8 +71,9 @@ class Cells:
         obj = None if site is None else self._pointers.object_of.get(site)
         return TOP if obj is None else self._ranges.spots.at(address, obj.index)
 
-    def steps(self, source_address: Value, target_address: Value) -> tuple[int, ...] | None:
-        """The distances from the start of a copy at which the objects on either side have cells; None: not known."""
+    def steps(self, source_address: Value, target_address: Value, length: Value) -> tuple[int, ...] | None:
+        """The distances from the start of a copy at which the objects on either side have cells, as far as it reaches;
+        None: not known."""
         found: list[tuple[int, tuple[int, ...], Offsets]] = []
         for address in (source_address, target_address):
             for bit, places in self._ranges.places(address).items():
@@ -85,7 +86,8 @@ class Cells:
         (period,) = periods
         if any(residues(p, period) is None or len(p.expand()) != 1 for _, _, p in found):
             return None
-        return tuple(sorted({(at - p.start) % period for _, cells, p in found for at in cells}))
+        end = length.value if isinstance(length, ConstInt) else period
+        return tuple(sorted({step for _, cells, p in found for at in cells if (step := (at - p.start) % period) < end}))
 
 
 def residues(places: Offsets, period: int) -> set[int] | None:

@@ -150,7 +150,7 @@ class Pointers(Solution):
     def _into(self, bit: int, where: Where | None = None) -> list[int]:
         """The nodes that a store to these places of an object adds to."""
         if bit not in self._split:
-            return [self._content[bit]]
+            return [self._content[bit]] if self._leads_to(where, bit) else []
         _, nodes, every = self._split[bit]
         found = self._residues(bit, where)
         return [every] if found is None else [nodes[at] for at in found]
@@ -158,9 +158,16 @@ class Pointers(Solution):
     def _out_of(self, bit: int, where: Where | None) -> list[int]:
         """The nodes that a load from these places of an object takes from."""
         if bit not in self._split:
-            return [self._content[bit]]
+            return [self._content[bit]] if self._leads_to(where, bit) else []
         nodes, found = self._split[bit][1], self._residues(bit, where)
         return [self._content[bit]] if found is None else [nodes[at] for at in found]
+
+    def _leads_to(self, where: Where | None, bit: int) -> bool:
+        """Whether an address may lead to an object, as far as the first solution tells."""
+        obj = self.objects[bit]
+        if where is None or self._cells is None or obj.kind not in ("alloca", "heap", "global"):
+            return True  # memory behind arguments is known by its argument
+        return self._cells.places(where[0], obj.site) is not None
 
     def _global(self, var: GlobalVariable) -> Object:
         opaque = isinstance(var.value_type, ty.StructType) and var.value_type.fields is None
@@ -285,7 +292,7 @@ class Pointers(Solution):
         self.effects[call] = effect if self.effects.get(call, effect) is effect else OPAQUE
         args = call.args
         if effect.copy is not None:
-            self._copy_memory(args[effect.copy[0]], args[effect.copy[1]])
+            self._copy_memory(*(args[number] for number in effect.copy))
         for i, arg in enumerate(args):
             if effect.captures is None or i in effect.captures:
                 self._copy(arg, self._unknown_node)
@@ -346,9 +353,9 @@ class Pointers(Solution):
         found = residues(places.shift(where[1]), period)
         return found and {at if at in nodes else REST for at in found}
 
-    def _copy_memory(self, target: Value, source: Value) -> None:
+    def _copy_memory(self, target: Value, source: Value, length: Value) -> None:
         """memcpy: cell by cell where both sides are known, else everything to everywhere."""
-        steps = None if self._cells is None else self._cells.steps(source, target)
+        steps = None if self._cells is None else self._cells.steps(source, target, length)
         if self._cells is None or steps is None:
             middle = self._new_node()
             self._load(self.node(source), middle, "bits")

@@ -77,7 +77,7 @@ def _within(record: Record, origin: Offsets, size: int) -> Iterator[Moved]:
     for distance, (where, kind, length, strength) in record.near(origin, size):
         if strength == DECLARED or distance < 0 or distance + length > size:
             continue
-        if not where.exact and origin.exact and record.contradicts(origin.start + distance, kind):
+        if not where.exact and record.contradicts(origin.shift(distance), kind, length, where):
             continue  # an index without bounds claims too many places, which are exact ones in the target
         yield distance, kind, length, strength, False
 

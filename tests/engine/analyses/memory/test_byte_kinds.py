@@ -104,6 +104,19 @@ def test_an_index_does_not_go_back_into_a_header() -> None:
     assert floats.reach(behind) == behind
 
 
+def test_integers_of_each_struct_are_none_of_the_floats_of_an_index_without_bounds() -> None:
+    """A node of 32 bytes: three integers, then an array of two doubles that a variable indexes."""
+    record, index = Record(), Offsets(16, ((8, None),), True)
+    record.add(index, ty.F64, 8, ACCESS)
+    assert not record.contradicts(Offsets(0, ((32, None),)), ty.F64, 8, index)
+    for at in (0, 4, 8):
+        record.add(Offsets(at, ((32, None),), True), INT, 4, ACCESS)
+    for at, none in ((0, True), (8, True), (16, False), (24, False)):
+        assert record.contradicts(Offsets(at, ((32, None),)), ty.F64, 8, index) is none
+        assert record.contradicts(Offsets(at + 64), ty.F64, 8, index) is none
+    assert not record.contradicts(Offsets(0, ((32, None),)), ty.F64, 8, Offsets(0, ((64, None),)))
+
+
 def test_what_is_called_an_integer_everywhere_is_none_of_the_floats_of_an_index_without_bounds() -> None:
     record, claim = Record(), Offsets(8, ((8, None),))
     record.add(Offsets(40), INT, 4, ACCESS)
