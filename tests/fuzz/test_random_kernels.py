@@ -1,7 +1,7 @@
 """Random kernels: forward and reverse derivatives against the interpreter, against each other, and derivatives of
 several widths against as many separate ones, batches against single calls.
 
-IRGRAD_FUZZ is the number of kernels (40 by default, 1000 in `.ci/run`), IRGRAD_FUZZ_SEED the first seed. Each test is
+IRGRAD_FUZZ is the number of kernels (10 by default, 600 in `.ci/run`), IRGRAD_FUZZ_SEED the first seed. Each test is
 a batch of one C file, so that workers share the kernels.
 """
 
