@@ -13,7 +13,6 @@ from collections.abc import Container, Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from irgrad.engine.analyses.memory.byte_kinds import leaves
 from irgrad.engine.analyses.memory.objects import holds_address
 from irgrad.engine.enzyme.apart import own_memory
 from irgrad.engine.enzyme.calls import PREFIX, DerivativeCall, find, parse
@@ -28,7 +27,7 @@ from irgrad.engine.enzyme.registered import Said, said_about
 from irgrad.engine.enzyme.results import Found, numbers_given, numbers_in
 from irgrad.engine.enzyme.simplified import settle_statics, simplified
 from irgrad.engine.enzyme.splitting import kept, number_of, thunk_text
-from irgrad.engine.enzyme.thunks import active, declarations, derivatives, formals_of, root_text
+from irgrad.engine.enzyme.thunks import active, declarations, derivatives, elements, formals_of, root_text
 from irgrad.engine.enzyme.todense import lower_addresses, refuse_inside, unwanted
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import CallInfo, Function, Module
@@ -239,7 +238,7 @@ class _Program:
         self.count += 1
         thunk, root = f"irgrad.call.{self.count}", "irgrad.root"
         key = (root_text(call, root), call.derivation, call.untaped, tuple(active(call)), call.width, kept(call),
-               strong(call), loose(call), rounding(call), unasked(call), shared)  # fmt: skip
+               strong(call), loose(call), rounding(call), unasked(call), elements(call), shared)  # fmt: skip
         parts = []
         if key not in self.known:
             name = f"irgrad.root.{self.count}"
@@ -380,7 +379,7 @@ def _differentiated(
         name, _derivative_of(call), tuple(active(call)), kept=kept(call), log=not call.untaped,
         strong_zero=strong(call), width=Apart(call.width) if call.width > 1 else 1,
         runtime_activity=loose(call), rounding=rounding(call), discard=unasked(call),
-        approximate=True, checkpoint=checkpoint, elements=_floats(call),
+        approximate=True, checkpoint=checkpoint, elements=elements(call),
     )  # fmt: skip
     made = within_time(
         lambda: with_memory(
@@ -422,20 +421,6 @@ def unasked(call: DerivativeCall) -> tuple[int, ...]:
     unneeded = [p.activity == "dupnoneed" and formal.type.is_ptr and p.held is None for formal, p in said]
     result = [call.result.kind is not None and "primal_return" not in call.switches]
     return tuple(i for i, silent in enumerate(unneeded + result) if silent)
-
-
-def _floats(call: DerivativeCall) -> tuple[str, ...]:
-    """The type of the floats that a root's arguments point to where they are parameters, or a result, of nothing else;
-    "" for others. An optimiser may leave no more of them than an integer that is stored there."""
-    kinds = [formal.type for formal in formals_of(call)]
-    kinds += [call.result.kind] if call.result.kind is not None else []
-    return tuple(_of_floats(kind) for kind in kinds)
-
-
-def _of_floats(kind: ty.Type) -> str:
-    parts = leaves(kind)
-    whole = sum(size for _, _, size in parts) == ty.size_of(kind) and len({part for _, part, _ in parts}) == 1
-    return str(parts[0][1]) if whole and isinstance(parts[0][1], ty.FloatType) else ""
 
 
 def strong(call: DerivativeCall) -> bool:
