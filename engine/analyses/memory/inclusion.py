@@ -46,3 +46,35 @@ class Inclusion:
             seen |= fresh
             work += fresh
         return False
+
+
+class ByType:
+    """The parts of cells of memory: what was stored as pointers to one type, and what came without a type."""
+
+    def __init__(self, graph: Inclusion) -> None:
+        self._graph = graph
+        self._parts: dict[tuple[int, str], int] = {}
+        self._readers: dict[tuple[int, str], set[int]] = {}
+
+    def stored(self, cell: int, named: str = "") -> int:
+        """The part of a cell that was stored as pointers to a type; that without a type."""
+        found = self._parts.get((cell, named))
+        if found is None:
+            found = self._parts[cell, named] = self._graph.new()
+            self._graph.edge(found, cell)
+        return found
+
+    def read(self, cell: int, named: str, target: int) -> tuple[int, int]:
+        """The parts of a cell that may be read as pointers to a type."""
+        self._readers.setdefault((cell, named), set()).add(target)
+        return self.stored(cell, named), self.stored(cell)
+
+    def mistaken(self) -> bool:
+        """Let those that read pointers to a type as which nothing is known to be stored read all. True when any did."""
+        points = self._graph.points
+        for (cell, named), targets in tuple(self._readers.items()):
+            if points[cell] and not points[self.stored(cell, named)] | points[self.stored(cell)]:
+                for target in targets:
+                    self._graph.edge(cell, target)
+                del self._readers[cell, named]
+        return bool(self._graph.work)

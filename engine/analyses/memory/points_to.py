@@ -8,6 +8,9 @@ The root is in normal form: each of its arguments points to a buffer of its own.
 bits or more, in vectors, in structs and through copied memory. Where a pointer is made from an integer that no pointer
 flowed into, or read from memory that the module does not define, it points to the one `unknown` object; memory handed
 to an unknown function belongs to it.
+
+Where the source names the types of pointers (`!tbaa`), one that is read from memory of the function's own is one that
+was stored as such, or copied there: what follows the head of a tree in a struct is not the parent of its last node.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from typing import Literal
 
 from irgrad.engine.analyses.memory.call_effects import OPAQUE, Effect, effect_of, of_unknown
 from irgrad.engine.analyses.memory.fields import MOST_PLACES, REST, Cells, residues
-from irgrad.engine.analyses.memory.inclusion import Inclusion
+from irgrad.engine.analyses.memory.inclusion import ByType, Inclusion
 from irgrad.engine.analyses.memory.objects import (
     COPIES,
     FOUND,
@@ -64,6 +67,7 @@ from irgrad.engine.ir.opcodes import CALLS
 from irgrad.engine.ir.types import may_hold_pointer
 
 Where = tuple[Value, int | None]  # an address and a distance from it; None: the cell of the rest
+_TYPED = ("alloca", "heap")
 Sort = Literal["pointer", "number", "bits"]  # what a load takes its bytes for
 
 class Pointers(Solution):
@@ -85,8 +89,9 @@ class Pointers(Solution):
         self._graph = graph = Inclusion()
         self._new_node, self._add, self._edge = graph.new, graph.add, graph.edge
         self._points, self._done, self._work = graph.points, graph.done, graph.work
-        self._loads: dict[int, list[tuple[int, Sort, Where | None]]] = {}
-        self._stores: dict[int, list[tuple[int, Where | None]]] = {}
+        self._loads: dict[int, list[tuple[int, Sort, Where | None, str]]] = {}
+        self._stores: dict[int, list[tuple[int, Where | None, str]]] = {}
+        self._types = ByType(graph)
         self._calls: dict[int, list[Instruction]] = {}
         self._receivers: list[tuple[int, int, Function, Path]] = []  # argument, parameter, function, how it was read
         self._content: list[int] = []
@@ -142,25 +147,36 @@ class Pointers(Solution):
             every, nodes = self._new_node(), {at: self._new_node() for at in (*places, REST)}
             self._edge(every, self._content[obj.index])
             for node in nodes.values():
-                self._edge(every, node)
+                self._edge(every, self._types.stored(node) if kind in _TYPED else node)
                 self._edge(node, self._content[obj.index])
             self._split[obj.index] = (period, nodes, every)
         return obj
 
-    def _into(self, bit: int, where: Where | None = None) -> list[int]:
-        """The nodes that a store to these places of an object adds to."""
-        if bit not in self._split:
-            return [self._content[bit]] if self._leads_to(where, bit) else []
-        _, nodes, every = self._split[bit]
-        found = self._residues(bit, where)
-        return [every] if found is None else [nodes[at] for at in found]
+    def _named(self, access: Instruction) -> str:
+        """What the pointers that are moved lead to; the first solution, the most that there is, asks no types."""
+        return "" if self._cells is None else self._said.pointee(access)
 
-    def _out_of(self, bit: int, where: Where | None) -> list[int]:
-        """The nodes that a load from these places of an object takes from."""
-        if bit not in self._split:
-            return [self._content[bit]] if self._leads_to(where, bit) else []
-        nodes, found = self._split[bit][1], self._residues(bit, where)
-        return [self._content[bit]] if found is None else [nodes[at] for at in found]
+    def _into(self, bit: int, where: Where | None = None, named: str = "") -> list[int]:
+        """The nodes that a store to these places of an object, as pointers to a type, adds to."""
+        typed = self.objects[bit].kind in _TYPED
+        cells = [self._content[bit]] if bit in self._split or self._leads_to(where, bit) else []
+        if bit in self._split:
+            _, nodes, every = self._split[bit]
+            found = self._residues(bit, where)
+            if found is None and not (typed and named):
+                return [every]
+            cells = [nodes[at] for at in (nodes if found is None else found)]
+        return [self._types.stored(cell, named) for cell in cells] if typed else cells
+
+    def _out_of(self, bit: int, where: Where | None, named: str = "", reader: int = 0) -> list[int]:
+        """The nodes that a load from these places of an object takes from; as pointers to a type, by a reader."""
+        typed = named and self.objects[bit].kind in _TYPED
+        cells = [self._content[bit]] if bit in self._split or self._leads_to(where, bit) else []
+        if bit in self._split:
+            nodes, found = self._split[bit][1], self._residues(bit, where)
+            if found is not None or typed:
+                cells = [nodes[at] for at in (nodes if found is None else found)]
+        return [part for cell in cells for part in self._types.read(cell, named, reader)] if typed else cells
 
     def _leads_to(self, where: Where | None, bit: int) -> bool:
         """Whether an address may lead to an object, as far as the first solution tells."""
@@ -200,8 +216,9 @@ class Pointers(Solution):
             self._call(instr)
         elif op == "store":
             if may_hold_pointer(instr.operands[0].type):
+                named = self._named(instr)
                 for where in self._wheres(instr.operands[1], instr.operands[0].type):
-                    self._store(self.node(instr.operands[1]), self.node(instr.operands[0]), where)
+                    self._store(self.node(instr.operands[1]), self.node(instr.operands[0]), where, named)
                 if self._said.keeps_number(instr):
                     self._edge(self.node(instr.operands[0]), self._numbers)
         elif op == "ret":
@@ -212,8 +229,9 @@ class Pointers(Solution):
                 self._store(self.node(instr.operands[0]), self.node(instr.operands[1]))
         elif op == "load":
             sort: Sort = "pointer" if has_pointer(instr.type) else "number" if self._said.is_number(instr) else "bits"
+            named = self._named(instr) if sort == "pointer" else ""
             for where in self._wheres(instr.operands[0], instr.type):
-                self._load(self.node(instr.operands[0]), self.node(instr), sort, where)
+                self._load(self.node(instr.operands[0]), self.node(instr), sort, where, named)
         elif op == "alloca":
             obj = self._object("alloca", instr, alloca_size(instr), function_of(instr))
             self._add(self.node(instr), 1 << obj.index)
@@ -366,19 +384,19 @@ class Pointers(Solution):
             self._load(self.node(source), middle, "bits", (source, step))
             self._store(self.node(target), middle, (target, step))
 
-    def _load(self, pointer: int, target: int, sort: Sort, where: Where | None = None) -> None:
-        self._loads.setdefault(pointer, []).append((target, sort, where))
+    def _load(self, pointer: int, target: int, sort: Sort, where: Where | None = None, named: str = "") -> None:
+        self._loads.setdefault(pointer, []).append((target, sort, where, named))
         for bit in bits_of(self._done[pointer]):
-            self._load_from(bit, target, sort, where)
+            self._load_from(bit, target, sort, where, named)
 
-    def _load_from(self, bit: int, target: int, sort: Sort, where: Where | None) -> None:
+    def _load_from(self, bit: int, target: int, sort: Sort, where: Where | None, named: str) -> None:
         obj, kind = self.objects[bit], self.objects[bit].kind
         if sort == "pointer" and (kind == "pointee" or (may_be_addresses(obj) and not is_said_to_be_floats(obj))):
             self._open(bit)
         if sort == "pointer" and kind == "global" and filled_elsewhere(self.module, self.objects[bit]):
             self._add(target, 1)
-        number = sort == "number" and kind in ("alloca", "heap")
-        for node in [self._numbers] if number else self._out_of(bit, where):
+        number = sort == "number" and kind in _TYPED
+        for node in [self._numbers] if number else self._out_of(bit, where, named, target):
             self._edge(node, target)
 
     def _open(self, bit: int) -> None:
@@ -391,15 +409,15 @@ class Pointers(Solution):
         self._edge(self._content[bit], self._numbers)
         self._add(self._content[bit], 1 << inner.index | (not overlaps(obj)))  # overlapping ones come with all shadows
 
-    def _store(self, pointer: int, source: int, where: Where | None = None) -> None:
-        self._stores.setdefault(pointer, []).append((source, where))
+    def _store(self, pointer: int, source: int, where: Where | None = None, named: str = "") -> None:
+        self._stores.setdefault(pointer, []).append((source, where, named))
         for bit in bits_of(self._done[pointer]):
-            self._store_to(bit, source, where)
+            self._store_to(bit, source, where, named)
 
-    def _store_to(self, bit: int, source: int, where: Where | None) -> None:
+    def _store_to(self, bit: int, source: int, where: Where | None, named: str) -> None:
         if is_never_written(self.objects[bit]):
             return
-        for node in self._into(bit, where):
+        for node in self._into(bit, where, named):
             self._edge(source, node)
         if overlaps(self.objects[bit]):
             self._edge(source, self._shared)
@@ -411,7 +429,7 @@ class Pointers(Solution):
                     for instr in self._queue.pop().instructions():
                         self._constrain(instr)
                 self._propagate()
-            if not (self._receive() or self._settle()):
+            if not (self._receive() or self._types.mistaken() or self._settle()):
                 return
 
     def _receive(self) -> bool:
@@ -452,10 +470,10 @@ class Pointers(Solution):
             calls = self._calls.get(node, ())
             if loads or stores or calls:
                 for bit in bits_of(delta):
-                    for target, sort, where in tuple(loads):
-                        self._load_from(bit, target, sort, where)
-                    for source, where in tuple(stores):
-                        self._store_to(bit, source, where)
+                    for target, sort, where, named in tuple(loads):
+                        self._load_from(bit, target, sort, where, named)
+                    for source, where, named in tuple(stores):
+                        self._store_to(bit, source, where, named)
                     for call in tuple(calls):
                         self._indirect(call, bit)
             if node == self._unknown_node:
@@ -470,7 +488,7 @@ class Pointers(Solution):
     def _settle(self) -> bool:
         """Pointers made from integers that carry none: first from argument memory read as integers, else unknown."""
         empty = [i for i in self._inttoptr if not self._points[self.node(i)] and not is_zero(i.operands[0])]
-        untyped = {t for ts in self._loads.values() for t, sort, _ in ts if sort == "pointer" and not self._points[t]}
+        untyped = {t for ts in self._loads.values() for t, sort, *_ in ts if sort == "pointer" and not self._points[t]}
         wanted = untyped.union(map(self.node, empty))
         changed = False
         for obj in tuple(self.objects) if wanted else ():

@@ -61,6 +61,11 @@ class Tbaa:
             items = self._items(items[1])  # access tag: base type, access type, offset
         return items[0][2:-1] if items and items[0].startswith('!"') else ""
 
+    def pointee(self, node: str) -> str:
+        """What the accessed pointers lead to, as the source says; "" for `void *` and for what is no pointer."""
+        name = self._name(node)
+        return name if name == "vtable pointer" or re.match(r"p\d+ ", name) else ""
+
     def _read(self, node: str) -> Kind | None:
         name = self._name(node)
         if name in _NAMES:
@@ -84,8 +89,8 @@ def type_tag(access: Instruction) -> str | None:
 
 
 class AccessTypes:
-    """Which integers the source holds for numbers. Under strict aliasing such an integer is a pointer only where one
-    was stored as an integer."""
+    """Which integers the source holds for numbers, and what its pointers lead to. Under strict aliasing such an integer
+    is a pointer only where one was stored as an integer, and a pointer one that was stored as a pointer to its type."""
 
     def __init__(self, module: Module) -> None:
         self._tbaa = Tbaa(module)
@@ -94,6 +99,11 @@ class AccessTypes:
     def is_number(self, load: Instruction) -> bool:
         """The load reads what the source calls an integer."""
         return self._kind(load) is INT
+
+    def pointee(self, access: Instruction) -> str:
+        """What the pointers that a load or store moves lead to, where the source says so."""
+        tag = access.metadata.get("tbaa")
+        return self._tbaa.pointee(tag) if tag else ""
 
     def keeps_number(self, store: Instruction) -> bool:
         """The store may write a pointer where an integer is read. Without its type's name: unless it writes a pointer,

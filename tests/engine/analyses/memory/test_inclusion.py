@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from irgrad.engine.analyses.memory.inclusion import Inclusion
+from irgrad.engine.analyses.memory.inclusion import ByType, Inclusion
 
 
 def test_sets_grow_along_edges() -> None:
@@ -28,3 +28,33 @@ def test_flows_follows_every_edge() -> None:
     assert graph.flows(2, {1})
     assert graph.flows(3, {3})
     assert not graph.flows(0, {3, 4})
+
+
+def test_parts_of_a_cell_by_type() -> None:
+    graph = Inclusion()
+    types, cell, reader, other = ByType(graph), graph.new(), graph.new(), graph.new()
+
+    def spread() -> None:
+        while graph.work:
+            node = graph.work.pop()
+            for target in graph.successors[node]:
+                graph.add(target, graph.points[node])
+
+    graph.add(types.stored(cell, "p1 int"), 0b001)
+    graph.add(types.stored(cell, "p1 double"), 0b010)
+    graph.add(types.stored(cell), 0b100)
+    for part in types.read(cell, "p1 double", reader):
+        graph.edge(part, reader)
+    spread()
+    assert graph.points[cell] == 0b111
+    assert graph.points[reader] == 0b110, "what has no type may be any"
+    assert not types.mistaken()
+    alone = graph.new()
+    graph.add(types.stored(alone, "p1 int"), 0b001)
+    for part in types.read(alone, "p1 double", other):
+        graph.edge(part, other)
+    spread()
+    assert types.mistaken(), "nothing was stored as that"
+    spread()
+    assert graph.points[other] == 0b001
+    assert not types.mistaken()

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
 from analysed import all_of, facts_of, facts_of_c, named
 
+import irgrad
+from irgrad import engine
 from irgrad.engine.analyses.memory.points_to import Pointers
 from irgrad.engine.ir.model import Function, Value
 
@@ -400,3 +404,33 @@ def test_nothing_is_stored_in_type_descriptors_and_nothing_unknown_is_there() ->
     found = facts_of(DESCRIBED, "f", {0}).pointers
     for name in "qr":
         assert not kinds(found, named(found.root, name)) & {"unknown", "argument %a"}
+
+
+BEHIND_A_TREE = """
+#include <map>
+#include <memory>
+#include <vector>
+struct W { std::map<int, std::unique_ptr<std::vector<double>>> rows; std::vector<int> dead; };
+extern "C" double loss(const double *x, long n) {
+  W w;
+  for (int i = 0; i < n; i++) {
+    auto &p = w.rows[i % 2];
+    if (!p) p = std::make_unique<std::vector<double>>();
+    p->push_back(x[i]);
+  }
+  w.dead.push_back(1);
+  for (int e : w.dead) w.rows.erase(e);
+  double s = 0;
+  for (auto &[k, p] : w.rows) for (double v : *p) s += v * v * (k + 1);
+  return s;
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["O0", "O2"])
+def test_what_follows_the_head_of_a_tree_is_no_node(level: str) -> None:
+    """It lies where nodes have their parent; the types of pointers tell that it is another thing."""
+    x = np.array([0.5, 0.3, 1.2, 0.7])
+    kernel = irgrad.load(BEHIND_A_TREE, language="c++", opt=level).kernel("loss", "f64(f64[n] x, i64 n)")
+    np.testing.assert_allclose(engine.grad(kernel)(x), [1.0, 0, 2.4, 0], rtol=1e-13)
+    np.testing.assert_allclose(engine.jvp(kernel, (x,), (x,))[1], 2 * 0.25 + 2 * 1.44, rtol=1e-13)
