@@ -121,10 +121,6 @@ class DerivativeCall:
         """Name the function that throws what left the function; "" where nothing did."""
         self.thrower = thrower
 
-    def keep_apart(self, parameters: frozenset[int]) -> None:
-        """These parameters lead to memory of their own."""
-        self.apart = parameters
-
     def made(self, scratch: tuple[int, ...], thrower: str, found: Found, number: int) -> None:
         """What is known of the call once its derivative is there."""
         self.scratch, self.thrower, self.found, self.number = scratch, thrower, found, number

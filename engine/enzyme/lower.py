@@ -243,12 +243,12 @@ class _Program:
         if key not in self.known:
             name = f"irgrad.root.{self.count}"
 
-            def derived(name: str) -> _Made:
+            def derived(name: str, call: DerivativeCall) -> _Made:
                 return _derivative(*outside, call, caller.name or "", root_text(call, name), name, self.said,
                                    self.preopt, self.whole, self.checkpoint, shared=shared)
 
             try:
-                made = derived(name)
+                made = derived(name, call)
             except IRGradError as error:
                 raise _placed(error, call, name) from None
             self.reached.update(dict.fromkeys(made.reached))

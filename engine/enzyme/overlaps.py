@@ -12,6 +12,7 @@ touched where their values are. All regions, of values and shadows, have to be d
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from irgrad.engine.analyses.control.cache import get
@@ -72,7 +73,7 @@ class Made(Protocol):
 
 
 def two_versions(
-    call: DerivativeCall, made: Made, name: str, derived: Callable[[str], Made]
+    call: DerivativeCall, made: Made, name: str, derived: Callable[[str, DerivativeCall], Made]
 ) -> tuple[str, list[str]]:
     """Which function is the derivative of a root, and the texts that it needs beside the one that was made: a second
     derivative, for memory that does not overlap, and what chooses one of the two. It is the first alone where that
@@ -80,18 +81,15 @@ def two_versions(
     pointers, alone = may_overlap(call), (made.name, list[str]())
     if len(pointers) < 2 or made.plain is None or _TAPED not in made.text:
         return alone
-    kinds, own = [kind == "dup" for kind in active(call)], call.apart
+    kinds = [kind == "dup" for kind in active(call)]
     numbers = [n for n, formal in enumerate(formals_of(call)) if not formal.type.is_ptr]
     check = disjoint_text(made.ready, name, f"{name}.check", pointers, [n for n, k in enumerate(kinds) if k], numbers)
     if not check:
         return alone
-    call.keep_apart(own | frozenset(pointers))
     try:
-        other = derived(f"{name}.apart")
+        other = derived(f"{name}.apart", replace(call, apart=call.apart | frozenset(pointers)))
     except IRGradError:
         return alone
-    finally:
-        call.keep_apart(own)
     if other.plain != made.plain or other.text.count(_TAPED) >= made.text.count(_TAPED):
         return alone
     both = f"{name}.either"

@@ -13,7 +13,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -469,8 +469,7 @@ class Program:
         """The program for calls whose tape passes the limit. Raises the error where it is another one. Warns."""
         from irgrad.engine.kernel.checkpoints import keeping_states
 
-        made: Program = keeping_states(self, self._limit, error, known=next(iter(self._longer.values()), None))
-        return made
+        return cast(Program, keeping_states(self, self._limit, error, known=next(iter(self._longer.values()), None)))
 
     def check_status(self, buffers: Sequence[Array]) -> None:
         """Look at the status after a call. Raises KernelError."""

@@ -53,11 +53,10 @@ def early_loads(fn: Function, wanted: Callable[[Loop, set[Instruction]], bool]) 
         if reach.least or reach.most:
             headers = _cut(fn, loop, reach)
         done |= {loop.header, *headers}
+        forms = Induction(fn)
         for other in get(Loops, fn).all:
             if other.header in headers:
-                rows = _loads(fn, other, Induction(fn))
-                if rows is not None:
-                    safe |= set(rows)
+                safe.update(_loads(fn, other, forms) or ())
     return safe
 
 
@@ -65,12 +64,12 @@ def _next(
     fn: Function, wanted: Callable[[Loop, set[Instruction]], bool], done: set[Block]
 ) -> tuple[Loop, _Reach] | None:
     loops = get(Loops, fn)
+    forms = Induction(fn, loops=loops)
     for loop in loops.all:
         latch = loop.latch
         if loop.header in done or loop.children or latch is None or loop.exiting != [latch] or len(loop.blocks) < 3:
             continue
         done.add(loop.header)
-        forms = Induction(fn, loops=loops)
         rows = _loads(fn, loop, forms)
         if not rows or not wanted(loop, set(rows)):
             continue

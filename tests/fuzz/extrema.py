@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import random
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from fuzz.verdicts import count
 
 HEAD = "#include <math.h>\n#include <float.h>\n"
 SIGNATURE = "f64(f64[n] x, f64[m] c, out f64[n] w, i64 n, i64 m)"
@@ -151,20 +152,7 @@ def check(seed: int) -> str:
 def main() -> int:
     """Check a range of seeds."""
     first, _, last = sys.argv[1].partition(":")
-    begin, tally = time.time(), {"right": 0, "refused": 0, "wrong": 0}
-    for seed in range(int(first), int(last or int(first) + 1)):
-        try:
-            said = check(seed)
-        except Exception as error:  # a crash is a finding
-            said = f"{type(error).__name__}: {error}"
-        kind = said.partition(":")[0] if said.startswith(("right", "refused")) else "wrong"
-        tally[kind] += 1
-        if kind != "right":
-            print(seed, said, flush=True)
-        if seed % 50 == 49:
-            print(f"{seed + 1}: {tally} {time.time() - begin:.0f} s", flush=True)
-    print(tally)
-    return 1 if tally["wrong"] else 0
+    return count(check, range(int(first), int(last or int(first) + 1)))
 
 
 if __name__ == "__main__":

@@ -21,6 +21,8 @@ import numpy as np
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from fuzz.verdicts import count
+
 CHOICES: tuple[Any, ...] = (1, 2, 7, "binomial:1", "binomial:3", "memory:1kB", "memory:64kB")
 HEAD = "#include <math.h>\n#include <stdlib.h>\n#include <string.h>\n"
 SIGNATURE = "f64(f64[n] x, inout f64[n] y, i64 n, i64 steps)"
@@ -237,7 +239,7 @@ def kept_states(seed: int) -> bool:
 def main() -> int:
     """Check a range of seeds."""
     first, _, last = sys.argv[1].partition(":")
-    begin, tally = time.time(), {"right": 0, "refused": 0, "wrong": 0}
+    begin = time.time()
     seeds = range(int(first), int(last or int(first) + 1))
     if "--program" in sys.argv:
         wrong = 0
@@ -249,19 +251,7 @@ def main() -> int:
                     print(seed, said, flush=True)
             print(f"{part[-1] + 1}: {wrong} wrong, {time.time() - begin:.0f} s", flush=True)
         return 1 if wrong else 0
-    for seed in seeds:
-        try:
-            said = check(seed)
-        except Exception as error:  # a crash is a finding
-            said = f"{type(error).__name__}: {error}"
-        kind = said.partition(":")[0] if said.startswith(("right", "refused")) else "wrong"
-        tally[kind] += 1
-        if kind != "right":
-            print(seed, said, flush=True)
-        if seed % 50 == 49:
-            print(f"{seed + 1}: {tally} {time.time() - begin:.0f} s", flush=True)
-    print(tally)
-    return 1 if tally["wrong"] else 0
+    return count(check, seeds)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import faulthandler
 import multiprocessing
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,25 @@ class Verdict:
     def bad(self) -> bool:
         """Counts against the engine."""
         return self.kind not in ("ok", "rejected")
+
+
+def count(check: Callable[[int], str], seeds: range) -> int:
+    """Check seeds one after the other and print the findings; 1 when any is wrong. check: says "right", or "refused: "
+    with the refusal; anything else, and an exception, is a finding."""
+    begin, tally = time.time(), {"right": 0, "refused": 0, "wrong": 0}
+    for seed in seeds:
+        try:
+            said = check(seed)
+        except Exception as error:  # a crash is a finding
+            said = f"{type(error).__name__}: {error}"
+        kind = said.partition(":")[0] if said.startswith(("right", "refused")) else "wrong"
+        tally[kind] += 1
+        if kind != "right":
+            print(seed, said, flush=True)
+        if seed % 50 == 49:
+            print(f"{seed + 1}: {tally} {time.time() - begin:.0f} s", flush=True)
+    print(tally)
+    return 1 if tally["wrong"] else 0
 
 
 def flat(x: Any) -> Any:

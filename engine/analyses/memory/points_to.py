@@ -45,7 +45,7 @@ from irgrad.engine.analyses.memory.objects import (
     resolve,
     takes_low_bits,
 )
-from irgrad.engine.analyses.memory.receivers import Path, filled_here, receivers
+from irgrad.engine.analyses.memory.receivers import Path, filled_here, led_to, receivers
 from irgrad.engine.analyses.memory.solution import Solution
 from irgrad.engine.analyses.memory.tbaa import AccessTypes
 from irgrad.engine.ir import types as ty
@@ -438,26 +438,16 @@ class Pointers(Solution):
         for actual, formal, fn, path in tuple(self._receivers):
             wanted, found = self._points[self.node(fn)], known.setdefault(path, {})
             for bit in bits_of(self._points[actual] & ~self._points[formal]):
-                if self._led_to(bit, path, found) & wanted:
+                if led_to(bit, path, self._held, found) & wanted:
                     self._add(formal, 1 << bit)
         return bool(self._work)
 
-    def _led_to(self, bit: int, path: Path, known: dict[tuple[int, int], int]) -> int:
-        """What loads find, one after the other, from an object on: a set, of all there is where that is not known.
-        known: what was found out, by object and number of loads left."""
-        if not path:
-            return 1 << bit
-        key = bit, len(path)
-        if key not in known:
-            held = 0 if filled_here(self.module, self.objects[bit]) else 1
-            for node in self._out_of(bit, (path[0].operands[0], 0)) if not held else ():
-                held |= self._points[node]
-            if held & 1:
-                held = -1
-            elif path[1:]:
-                held = reduce(or_, (self._led_to(inner, path[1:], known) for inner in bits_of(held)), 0)
-            known[key] = held
-        return known[key]
+    def _held(self, bit: int, address: Value) -> int:
+        """What an object holds at an address in it, as far as that is known by now; -1 where it may be anything."""
+        if not filled_here(self.module, self.objects[bit]):
+            return -1
+        held = reduce(or_, (self._points[node] for node in self._out_of(bit, (address, 0))), 0)
+        return -1 if held & 1 else held
 
     def _propagate(self) -> None:
         while self._work:

@@ -7,7 +7,11 @@ list, the method of the discs sees the discs.
 
 from __future__ import annotations
 
-from irgrad.engine.analyses.memory.objects import Object, filled_elsewhere, overlaps
+from collections.abc import Callable
+from functools import reduce
+from operator import or_
+
+from irgrad.engine.analyses.memory.objects import Object, bits_of, filled_elsewhere, overlaps
 from irgrad.engine.ir.model import Instruction, Module, Value
 
 Path = tuple[Instruction, ...]
@@ -39,3 +43,19 @@ def filled_here(module: Module, obj: Object) -> bool:
     """Every pointer in an object was stored by functions that were read."""
     known = obj.kind in ("alloca", "heap", "global", "function")
     return known and not overlaps(obj) and not filled_elsewhere(module, obj)
+
+
+def led_to(bit: int, path: Path, held: Callable[[int, Value], int], known: dict[tuple[int, int], int]) -> int:
+    """The objects that loads find, one after the other, from an object on, as a set of bits; -1 where any may be.
+
+    held: the same of what an object holds at an address in it; known: what was found out, by object and loads left
+    """
+    if not path:
+        return 1 << bit
+    key = bit, len(path)
+    if key not in known:
+        found = held(bit, path[0].operands[0])
+        if found >= 0 and path[1:]:
+            found = reduce(or_, (led_to(inner, path[1:], held, known) for inner in bits_of(found)), 0)
+        known[key] = found
+    return known[key]

@@ -470,8 +470,7 @@ def derived_call(r: ReverseState, instr: Instruction) -> None:
     half, used = r.taped.reverse_of(instr) if r.taped is not None and not combined else (None, frozenset())
     args: list[Value] = []
     for i, arg in enumerate(instr.args):
-        wanted = half is None or len(args) in used
-        args.append(r.recall.value(arg) if wanted else ConstUndef(arg.type, poison=True))
+        args.append(r.recall.value(arg) if half is None or len(args) in used else ConstUndef(arg.type, poison=True))
         if i < len(abi.shadow) and abi.shadow[i]:
             args.append(r.recall.shadow(arg))
     if abi.ret_adjoint:
@@ -488,11 +487,8 @@ def derived_call(r: ReverseState, instr: Instruction) -> None:
         descriptor = separate_shadows.first(r.b, r.recall.shadow(instr.callee), r.unit.width)
         entry = r.b.load(ty.PTR, r.b.gep(ty.PTR, descriptor, 2))
     result = r.b.insert(Instruction("call", ftype.ret, [*args, entry], call=CallInfo(ftype)))
-    position = 0
-    for i, arg in enumerate(instr.args):
-        if i < len(abi.adjoint) and abi.adjoint[i]:
-            r.give(arg, r.b.extractvalue(result, position))
-            position += 1
+    for position, arg in enumerate(arg for arg, active in zip(instr.args, abi.adjoint, strict=False) if active):
+        r.give(arg, r.b.extractvalue(result, position))
 
 
 HANDLERS: dict[str, Callable[[ReverseState, Instruction], None]] = {

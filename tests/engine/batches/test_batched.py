@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from oracle.differences import five_point
 from samples import sample
+from steps import STEPS
 
 import irgrad
 from irgrad import engine
@@ -455,14 +456,7 @@ def test_long_tapes_become_states(threads: int | None, reduce: str | None, monke
     from irgrad.engine.batches import unit
 
     monkeypatch.setattr(unit, "free_memory", lambda: 1 << 20)
-    library = irgrad.load("""
-    double f(const double *x, double *y, long n, long steps) {
-        double s = 0;
-        for (long t = 0; t < steps; t++)
-            for (long i = 0; i < n; i++) y[i] += 0.001 * x[i] * (1 - y[(i + 1) % n] * y[i]);
-        for (long i = 0; i < n; i++) s += y[i] * y[i];
-        return s;
-    }""")
+    library = irgrad.load(STEPS)
     rng = np.random.default_rng(0)
     x, y = rng.uniform(0.1, 0.9, 5), rng.uniform(0.1, 0.9, (9, 5))
     plain, bounded = (irgrad.batch_value_and_grad(

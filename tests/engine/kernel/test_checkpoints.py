@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from steps import STEPS
 
 import irgrad as ig
 from irgrad.engine.kernel import programs
@@ -63,14 +64,7 @@ def test_bytes_of_arrays() -> None:
     )  # fmt: skip
 
 
-STEPS = """
-double f(const double *x, double *y, long n, long steps) {
-    double s = 0;
-    for (long t = 0; t < steps; t++)
-        for (long i = 0; i < n; i++) y[i] += 0.001 * x[i] * (1 - y[(i + 1) % n] * y[i]);
-    for (long i = 0; i < n; i++) s += y[i] * y[i];
-    return s;
-}
+SOURCE = STEPS + """
 double walk(double x, double p, long n) {
     double y = x;
     long t = 0;
@@ -95,7 +89,7 @@ def _gradient(kernel: ig.Kernel, steps: int, x: np.ndarray, y: np.ndarray) -> Fo
 @pytest.mark.parametrize("call", [_pullback, _gradient])
 def test_a_long_tape_becomes_states(call: Callable[..., Found], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "free_memory", lambda: 1 << 20)
-    library, signature = ig.load(STEPS), "f64(f64[n] x, inout f64[n] y, i64 n, i64 steps)"
+    library, signature = ig.load(SOURCE), "f64(f64[n] x, inout f64[n] y, i64 n, i64 steps)"
     rng = np.random.default_rng(0)
     x, y = rng.uniform(0.1, 0.9, N), rng.uniform(0.1, 0.9, N)
     kept = x.copy(), y.copy()
@@ -114,8 +108,8 @@ def test_a_long_tape_becomes_states(call: Callable[..., Found], monkeypatch: pyt
 
 def test_it_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "free_memory", lambda: 1 << 20)
-    gradient = ig.grad(ig.load(STEPS).kernel("walk", "f64(f64 x, f64 p, i64 n)"))
-    plain = ig.grad(ig.load(STEPS).kernel("walk", "f64(f64 x, f64 p, i64 n)", tape_memory=None))
+    gradient = ig.grad(ig.load(SOURCE).kernel("walk", "f64(f64 x, f64 p, i64 n)"))
+    plain = ig.grad(ig.load(SOURCE).kernel("walk", "f64(f64 x, f64 p, i64 n)", tape_memory=None))
     with pytest.warns(LongTape, match=r"which runs until it is left: its loops keep states within 524,288 bytes"):
         assert np.isclose(gradient(1.0, 0.5, 100_000), plain(1.0, 0.5, 100_000), rtol=1e-9)
     with warnings.catch_warnings():
@@ -126,7 +120,7 @@ def test_it_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_only_where_nothing_else_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "free_memory", lambda: 1 << 20)
-    library, signature = ig.load(STEPS), "f64(f64 x, f64 p, i64 n)"
+    library, signature = ig.load(SOURCE), "f64(f64 x, f64 p, i64 n)"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for said in ({"tape_memory": None}, {"tape_memory": "1MB"}, {"checkpoint": {"*": 10}}):
@@ -173,7 +167,7 @@ def test_every_derivative(door: str, monkeypatch: pytest.MonkeyPatch) -> None:
     scalar, vector = "f64(f64[n] x, inout f64[n] y, i64 n, i64 steps)", "void(f64[n] x, out f64[n] o, i64 n, i64 steps)"
 
     def call(how: str | None, steps: int) -> Any:
-        library = ig.load(STEPS + JACOBIAN)
+        library = ig.load(SOURCE + JACOBIAN)
         f, g = library.kernel("f", scalar, tape_memory=how), library.kernel("g", vector, tape_memory=how)
         if door == "hvp":
             return ig.hvp(f, (x, y, steps), np.ones(4))

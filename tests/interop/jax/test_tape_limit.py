@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from steps import STEPS
 
 import irgrad as ig
 from irgrad.engine.differentiate.tape.long_tapes import WholeTape
@@ -18,15 +19,6 @@ from irgrad.interop.jax.exporting import deserialize, export, serialize
 
 jax.config.update("jax_enable_x64", True)
 
-SOURCE = """
-double f(const double *x, double *y, long n, long steps) {
-    double s = 0;
-    for (long t = 0; t < steps; t++)
-        for (long i = 0; i < n; i++) y[i] += 0.001 * x[i] * (1 - y[(i + 1) % n] * y[i]);
-    for (long i = 0; i < n; i++) s += y[i] * y[i];
-    return s;
-}
-"""
 SIGNATURE = "f64(f64[n] x, inout f64[n] y, i64 n, i64 steps)"
 LONG, N = 20_000, 6
 Kernel = Callable[..., Any]
@@ -34,7 +26,7 @@ Kernel = Callable[..., Any]
 
 def _library(number: int) -> ig.Library:
     """Of a program of its own: a handler is told its limit once in a process."""
-    return ig.load(SOURCE.replace("0.001", f"0.001{number}"))
+    return ig.load(STEPS.replace("0.001", f"0.001{number}"))
 
 
 def _gradient(kernel: Kernel) -> Kernel:

@@ -6,6 +6,9 @@ import pytest
 from analysed import facts_of_c
 
 from irgrad.engine.analyses.activity.facts import Facts
+from irgrad.engine.analyses.memory.receivers import led_to
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.model import ConstZero, Instruction
 
 KINDS = """
 #include <stdlib.h>
@@ -71,3 +74,21 @@ def test_a_method_sees_the_objects_of_every_table_that_holds_it() -> None:
 def test_a_table_that_others_fill_admits_every_object() -> None:
     facts = _facts({**TABLE, "HOLDS": "m = *n > 9 ? elsewhere : &", "MORE": "extern const struct table *elsewhere;"})
     assert {24, 32} <= set(_receivers(facts, "disc_area")) & set(_receivers(facts, "box_area"))
+
+
+def test_what_loads_lead_to() -> None:
+    """Bit 0 leads to 1 and 2, those to 3 and to 4; of 5 it is not known what it holds."""
+    holds = {0: 0b110, 1: 0b1000, 2: 0b10000, 5: -1, 6: 0b100010}
+    asked: list[int] = []
+
+    def held(bit: int, address: object) -> int:
+        asked.append(bit)
+        return holds[bit]
+
+    load = Instruction("load", ty.PTR, [ConstZero(ty.PTR)])
+    known: dict[tuple[int, int], int] = {}
+    assert led_to(0, (), held, known) == 1
+    assert led_to(0, (load,), held, known) == 0b110
+    assert led_to(0, (load, load), held, known) == 0b11000
+    assert led_to(6, (load, load), held, known) == -1
+    assert led_to(0, (load, load), held, known) == 0b11000 and sorted(asked) == [0, 0, 1, 2, 5, 6]
