@@ -164,6 +164,12 @@ def _parser() -> argparse.ArgumentParser:
     cache = commands.add_parser("cache", help="the disk cache: where, how large; empty it")
     cache.add_argument("action", choices=("info", "clear"))
     cache.set_defaults(run=_cache)
+
+    tune = commands.add_parser("tune", help="measure what the tape and what functions cost on this machine")
+    action = tune.add_mutually_exclusive_group()
+    action.add_argument("--show", action="store_true", help="print the costs that are used, and the shipped ones")
+    action.add_argument("--reset", action="store_true", help="remove the table: the shipped costs are used again")
+    tune.set_defaults(run=_tune)
     return parser
 
 
@@ -422,6 +428,13 @@ def _cache(options: argparse.Namespace) -> int:
         print(f"{cache.root}: removed {cache.clear()} entries")
     else:
         print(cache.info())
+    return 0
+
+
+def _tune(options: argparse.Namespace) -> int:
+    from irgrad.interop import tuning
+
+    print(tuning.shown() if options.show else tuning.reset() if options.reset else tuning.tune())
     return 0
 
 

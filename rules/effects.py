@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Literal
 
-from irgrad.rules.expressions.expr import LIBRARY_CALL
+from irgrad.rules.expressions.costs import LIBRARY_CALL, SHIPPED, Costs
 from irgrad.rules.lookup import find, reduction
 
 __all__ = ["CallFacts", "Kind", "cost", "facts", "lanewise", "prints"]
@@ -275,12 +275,12 @@ def facts(symbol: str) -> CallFacts | None:
     return _by_pattern(symbol)
 
 
-def cost(symbol: str) -> int:
+def cost(symbol: str, costs: Costs = SHIPPED) -> int:
     """What a call without effects costs, in units of one addition."""
     match = find(symbol)
     if match is not None:
-        return match.row.work
-    return 1 if _integer_stem(symbol) else LIBRARY_CALL
+        return costs.of(match.row.key, match.row.work)
+    return 1 if _integer_stem(symbol) else costs.of("call", LIBRARY_CALL)
 
 
 @lru_cache(maxsize=4096)

@@ -79,7 +79,8 @@ def _derived(parent: Program, child: Program, name: str, text: str) -> tuple[str
         activity=tuple("dup" if number in step.active else "const" for number in range(len(parent.slots))),
         elements=tuple(slot.dtype.memory if slot.dtype.is_float else "" for slot in parent.slots),
         discard=outputs if step.derivative in ("jvp_only", "pullback") else (),
-        strict_fp=parent.source.options.strict_fp, strong_zero=True,  # 0 x inf in lanes whose value is not used
+        strict_fp=parent.source.options.strict_fp, costs=parent.source.options.costs,
+        strong_zero=True,  # 0 x inf in lanes whose value is not used
     )  # fmt: skip
     made = derive(module, request)
     if tuple(made.scratch) != tuple(child.stage.scratch):

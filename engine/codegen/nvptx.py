@@ -19,7 +19,7 @@ from irgrad.engine.codegen.llvm import binding, parse
 from irgrad.engine.codegen.optimise import internalise_except
 from irgrad.engine.codegen.passes import Code, Settings, llvm_pass, model_pass, run_passes, text_pass
 from irgrad.engine.codegen.prepare import strip_target
-from irgrad.engine.codegen.target import GPU_TAPE_COST, Target
+from irgrad.engine.codegen.target import Target
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.locations import locate
@@ -73,7 +73,7 @@ def nvidia(architecture: str = "sm_90") -> Target:
         raise LoadError(f"`{architecture}` is no architecture of a GPU",
                         because="NVIDIA's are sm_80, sm_90, sm_100, ...", fix='architecture="sm_90"')  # fmt: skip
     return Target(architecture, lambda: _TRIPLE, lambda: architecture, lambda: "", vector_math=False,
-                  initialise=_all_targets, code_model="default", reloc="default", tape_cost=GPU_TAPE_COST)  # fmt: skip
+                  initialise=_all_targets, code_model="default", reloc="default")  # fmt: skip
 
 
 @cache

@@ -1,4 +1,4 @@
-"""A digest of irgrad's own sources: part of the key of everything that they make."""
+"""A digest of irgrad's own sources and of the costs by which they choose: part of the key of all that they make."""
 
 from __future__ import annotations
 
@@ -9,18 +9,57 @@ from functools import cache
 from pathlib import Path
 
 from irgrad.engine.codegen.cache import default_cache, fingerprint
+from irgrad.engine.codegen.llvm import identity
 
-__all__ = ["digest_of", "source_digest"]
+__all__ = ["cost_file", "cost_text", "digest_of", "forget_costs", "source_digest"]
 
 _RECENT = 2_000_000_000  # nanoseconds
 
 
 @cache
 def source_digest() -> str:
-    """Digest of irgrad's own sources below interop: code that changed never meets IR that older code derived."""
+    """Digest of irgrad's own sources below interop: code that changed never meets IR that older code derived. Where
+    this machine's costs were measured, of their table as well."""
     import irgrad.rules
 
-    return digest_of((Path(__file__).parents[1], Path(irgrad.rules.__file__).parent))
+    made = digest_of((Path(__file__).parents[1], Path(irgrad.rules.__file__).parent))
+    table = cost_text()
+    return made if table is None else fingerprint(made, table, *identity())
+
+
+@cache
+def cost_text() -> bytes | None:
+    """The table that `irgrad tune` wrote, as it was when this process first asked; None where there is none. One that
+    cannot be read is empty, which `machine_costs` refuses."""
+    path = cost_file()
+    if path is None:
+        return None
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return b"" if os.environ.get("IRGRAD_COSTS") else None
+    except OSError:
+        return b""
+
+
+def cost_file() -> Path | None:
+    """Where the table is: `IRGRAD_COSTS`, else `irgrad/costs.txt` in the folder of the user's settings. None where that
+    is `0`, or nobody has such a folder."""
+    named = os.environ.get("IRGRAD_COSTS")
+    if named:
+        return None if named == "0" else Path(named)
+    base = os.environ.get("XDG_CONFIG_HOME")
+    try:
+        folder = Path(base) if base and Path(base).is_absolute() else Path.home() / ".config"
+    except RuntimeError:  # no HOME and no entry in the user database
+        return None
+    return folder / "irgrad" / "costs.txt"
+
+
+def forget_costs() -> None:
+    """Read the table again when it is asked for next."""
+    cost_text.cache_clear()
+    source_digest.cache_clear()
 
 
 def digest_of(folders: tuple[Path, ...]) -> str:

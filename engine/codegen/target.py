@@ -10,7 +10,7 @@ from typing import Any
 from irgrad.engine.codegen.llvm import binding, host_cpu, host_features
 from irgrad.rules.errors import CompileError
 
-__all__ = ["BASELINE", "CPUS", "GPU_TAPE_COST", "HOST", "Target", "check_instructions"]
+__all__ = ["BASELINE", "CPUS", "HOST", "Target", "check_instructions"]
 
 _EVERYWHERE = {"+sse", "+sse2"}  # on every x86-64 CPU
 _FEATURES = {
@@ -47,7 +47,6 @@ class Target:
     vector_math: whether calls of libm may become calls of the vector library (`vector_math.py`)
     gathers:     whether loads that lie apart are worth an instruction of their own in code that is no reverse sweep
     initialise:  makes LLVM know the architecture
-    tape_cost:   what 8 bytes of tape, written and read again, cost: in additions of floats
     reloc, code_model: how addresses are made, in LLVM's words
     """
 
@@ -60,7 +59,6 @@ class Target:
     initialise: Callable[[], object] = binding
     reloc: str = "pic"
     code_model: str = "small"
-    tape_cost: int = 28
 
     def machine(self, *, opt: int = 3, reloc: str = "", gathers: bool = True, features: str = "") -> Any:
         """LLVM's target machine, with features added or taken away; on the host its code is
@@ -85,6 +83,4 @@ HOST = Target("host", lambda: str(binding().get_process_triple()), host_cpu, hos
 """This machine, with all that its CPU can do."""
 BASELINE = Target("baseline", HOST.triple, lambda: "", lambda: "", vector_math=False)
 """Any machine of this architecture: no fused multiply-add, values are those of a compiler without -m options."""
-GPU_TAPE_COST = 125
-"""`Target.tape_cost` of a GPU: 16 bytes of traffic on a device that moves 4.3 TB and computes 34 T floats a second."""
 CPUS = {"native": HOST, "baseline": BASELINE}

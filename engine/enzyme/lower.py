@@ -367,6 +367,7 @@ def _differentiated(
     checkpoint: tuple[tuple[str, Choice], ...], *, shared: bool,
 ) -> _Made:
     """The same of a root that is ready."""
+    from irgrad.engine.codegen.machine_costs import host_costs
     from irgrad.engine.differentiate.layout.shadow_types import Apart
     from irgrad.engine.differentiate.shared.request import Request
     from irgrad.engine.ir.printer import to_text
@@ -380,6 +381,7 @@ def _differentiated(
         strong_zero=strong(call), width=Apart(call.width) if call.width > 1 else 1,
         runtime_activity=loose(call), rounding=rounding(call), discard=unasked(call),
         approximate=True, checkpoint=checkpoint, elements=elements(call),
+        costs=host_costs(),
     )  # fmt: skip
     made = within_time(
         lambda: with_memory(

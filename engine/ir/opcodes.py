@@ -14,6 +14,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Final, Literal, NamedTuple
 
+from irgrad.rules.expressions.costs import OPERATIONS
+
 Treatment = Literal["supported", "structural", "refused"]
 
 TRAITS: Final[dict[str, str]] = {
@@ -112,8 +114,8 @@ _TABLE: Final = [
     *_rows("unary", "fneg", 1, "supported", "pure float_arithmetic lanewise zero_lanewise"),
     *_rows("binary", "fadd fmul", 2, "supported", f"{_FLOATS} commutes"),
     *_rows("binary", "fsub", 2, "supported", _FLOATS),
-    *_rows("binary", "fdiv", 2, "supported", _FLOATS, cost=4),
-    *_rows("binary", "frem", 2, "supported", _FLOATS, cost=20),
+    *_rows("binary", "fdiv", 2, "supported", _FLOATS, cost=OPERATIONS["fdiv"]),
+    *_rows("binary", "frem", 2, "supported", _FLOATS, cost=OPERATIONS["frem"]),
     *_rows("binary", "add", 2, "structural",
            f"{_NUMBER} commutes combines_bits displaces carries_pointers affine"),
     *_rows("binary", "sub", 2, "structural", f"{_NUMBER} combines_bits displaces affine"),

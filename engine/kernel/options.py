@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from irgrad.rules.errors import IRGradError
+
+if TYPE_CHECKING:
+    from irgrad.rules.expressions.costs import Costs
 
 __all__ = ["CPU_CHOICES", "TAPE_CHOICES", "Options", "team_size"]
 
@@ -84,11 +88,12 @@ class Options:
                               because="a block has whole warps of 32, at most 1,024 threads", fix="device_block=128")
 
     @property
-    def tape_cost(self) -> int:
+    def costs(self) -> Costs:
         """That of the machine whose code is made (see `Target`)."""
-        from irgrad.engine.codegen.target import GPU_TAPE_COST, HOST
+        from irgrad.engine.codegen.machine_costs import host_costs
+        from irgrad.rules.expressions.costs import GPU
 
-        return GPU_TAPE_COST if self.device else HOST.tape_cost
+        return GPU if self.device else host_costs()
 
     def __str__(self) -> str:
         words = [f"strict_fp={self.strict_fp}", self.layout, "" if self.preopt else "preopt=False",

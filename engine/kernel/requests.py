@@ -23,7 +23,7 @@ def request_of(
         activity=tuple("dup" if number in step.active else "const" for number in range(len(slots))),
         elements=tuple(slot.dtype.memory if slot.dtype.is_float else "" for slot in slots),
         discard=tuple(n for n in outputs if n != status) if step.derivative in ("jvp_only", "pullback") else (),
-        strict_fp=options.strict_fp, tape_cost=options.tape_cost, strong_zero=options.strong_zero,
+        strict_fp=options.strict_fp, costs=options.costs, strong_zero=options.strong_zero,
         zero_slopes=options.strong_zero, followed=followed, checkpoint=choices(options),
         bytes_of=bytes_of(slots) if options.checkpoint else (),
     )  # fmt: skip

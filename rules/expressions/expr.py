@@ -22,6 +22,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Protocol, TypeVar, Union
 
+from irgrad.rules.expressions.costs import LIBRARY_CALL, OPERATIONS
+
 __all__ = [
     "ZERO",
     "Arg",
@@ -139,7 +141,7 @@ class Expr:
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Operand, **options: Any) -> Expr:
         """NumPy's functions on expressions: `np.sqrt(x)` builds an Op. Raises TypeError for what has no name here."""
         name = _UFUNCS.get(ufunc.__name__, ufunc.__name__)
-        if method != "__call__" or options or name not in _COSTS:
+        if method != "__call__" or options or name not in OPERATIONS:
             raise TypeError(f"`numpy.{ufunc.__name__}` has no counterpart among expressions")
         return call(name, *inputs)
 
@@ -348,24 +350,9 @@ _UFUNCS = {
     "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
 }  # fmt: skip
 
-_COSTS: dict[str, int] = {
-    **dict.fromkeys("add sub mul neg fabs copysign fma minimum maximum fmin fmax sitofp iadd1 isub1".split(), 1),
-    **dict.fromkeys("floor ceil trunc rint ldexp scalbln".split(), 2),
-    **dict.fromkeys("div sqrt".split(), 4),
-    **dict.fromkeys(
-        "exp exp2 exp10 expm1 log log2 log10 log1p sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh "
-        "pow powi hypot cbrt erf erfc tgamma lgamma j0 j1 jn y0 y1 yn fmod".split(),
-        20,
-    ),
-}
-"""Operations that expressions may contain, with their cost in units of one addition."""
-LIBRARY_CALL = 20
-"""Cost of a function of which nothing else is said."""
-
-
 def operation_cost(name: str) -> int:
     """Cost of an operation or function by its name in expressions, in units of one addition."""
-    return _COSTS.get(name, LIBRARY_CALL)
+    return OPERATIONS.get(name, LIBRARY_CALL)
 
 
 @lru_cache(1024)  # expressions of tables are walked for each instruction that they are applied to
@@ -396,7 +383,7 @@ def cost(*roots: Expr) -> int:
     total = 0
     for node in nodes(*roots):
         if isinstance(node, Op):
-            total += _COSTS.get(node.name, 20)
+            total += OPERATIONS.get(node.name, LIBRARY_CALL)
         elif isinstance(node, Cmp | Where):
             total += 1
     return total

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from irgrad.rules.expressions.expr import LIBRARY_CALL, ZERO, Arg, Expr, Operand, Result, const, cost, operation_cost
+from irgrad.rules.expressions.costs import LIBRARY_CALL
+from irgrad.rules.expressions.expr import ZERO, Arg, Expr, Operand, Result, const, cost, operation_cost
 
 __all__ = ["STRUCT", "Family", "Interval", "Kink", "Output", "Row"]
 

@@ -15,6 +15,7 @@ from irgrad.engine.ir.model import Function, Instruction, Value
 from irgrad.engine.ir.types import Type
 from irgrad.engine.runtime.strong_products import STRONG
 from irgrad.rules import effects
+from irgrad.rules.expressions.costs import SHIPPED, Costs
 from irgrad.rules.expressions.expr import ZERO, Arg, Const, Expr, Op, Result, Where, emit, needs, nodes
 
 if TYPE_CHECKING:
@@ -217,6 +218,11 @@ def pure_call(instr: Instruction) -> bool:
     return facts is not None and facts.kind == "pure"
 
 
-def libm_cost(instr: Instruction) -> int:
-    """Cost of computing a pure call again, in flops-like units."""
-    return effects.cost(instr.callee.name or "")
+def libm_cost(instr: Instruction, costs: Costs = SHIPPED) -> int:
+    """Cost of computing a pure call again, in units of one addition."""
+    return effects.cost(instr.callee.name or "", costs)
+
+
+def operation_cost(instr: Instruction, costs: Costs) -> int:
+    """The same of an instruction that is no call."""
+    return costs.of(instr.opcode, instr.traits.cost)

@@ -10,6 +10,7 @@ from irgrad.engine.differentiate.layout.shadow_memory import ShadowMemory, memor
 from irgrad.engine.differentiate.layout.shadow_types import Apart
 from irgrad.engine.normalise.repeatable import Bytes
 from irgrad.engine.normalise.segments import Choice
+from irgrad.rules.expressions.costs import SHIPPED, Costs
 
 __all__ = ["DERIVATIVES", "Derivative", "Request"]
 
@@ -48,7 +49,7 @@ class Request:
         zero slope
     followed: the function is a derivative, of one whose pointers to the same active arguments were followed already
     rounding: shadows are bounds of relative rounding errors, in place of tangents ("jvp")
-    tape_cost: what 8 bytes of tape cost, in additions of floats: values that cost less are computed again
+    costs: of the machine whose code is made: values that cost less than their tape are computed again
     checkpoint: loops that run backwards in segments, by their places (`file.c:12`), and how ("vjp", "pullback")
     bytes_of: of each argument, the bytes of its memory
     runtime_activity: a shadow that is its argument's own memory means that it has no derivative
@@ -71,7 +72,7 @@ class Request:
     zero_slopes: bool = False
     followed: bool = False
     rounding: bool = False
-    tape_cost: int = 28
+    costs: Costs = SHIPPED
     runtime_activity: bool = False
     checkpoint: tuple[tuple[str, Choice], ...] = ()
     bytes_of: tuple[Bytes | None, ...] = ()

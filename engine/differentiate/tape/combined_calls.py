@@ -16,7 +16,7 @@ from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.loops import Loops
 from irgrad.engine.analyses.control.promises import SILENT
 from irgrad.engine.analyses.memory.objects import resolve
-from irgrad.engine.differentiate.primitives.rows import libm_cost, pure_call
+from irgrad.engine.differentiate.primitives.rows import libm_cost, operation_cost, pure_call
 from irgrad.engine.differentiate.shared.reverse_facts import ReverseFacts
 from irgrad.engine.ir.model import Function, Instruction
 from irgrad.engine.ir.opcodes import PURE, TERMINATORS
@@ -68,7 +68,7 @@ class CombinedCalls:
         if found is None:
             unit = self.facts.unit
             kept = self.kept(ReverseFacts(unit, fn, unit.abis[fn], split=True))
-            found = self.bodies.pays[fn] = self.bodies.work(fn) * 8 <= unit.request.tape_cost * (kept + 8)
+            found = self.bodies.pays[fn] = self.bodies.work(fn) * 8 <= unit.request.costs.tape * (kept + 8)
         return found
 
 
@@ -149,9 +149,10 @@ class Bodies:
         return self._work[fn]
 
     def _cost(self, instr: Instruction) -> int:
+        costs = self.unit.request.costs
         if not instr.is_call:
-            return instr.traits.cost if instr.opcode in PURE else 1
+            return operation_cost(instr, costs) if instr.opcode in PURE else 1
         callee = resolve(instr.callee)
         if isinstance(callee, Function) and not callee.is_declaration:
             return self.work(callee)
-        return libm_cost(instr) if pure_call(instr) else 1
+        return libm_cost(instr, costs) if pure_call(instr) else 1

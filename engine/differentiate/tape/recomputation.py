@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from irgrad.engine.differentiate.primitives.rows import libm_cost, pure_call
+from irgrad.engine.differentiate.primitives.rows import libm_cost, operation_cost, pure_call
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Argument, Constant, Instruction, Value
 from irgrad.engine.ir.opcodes import PURE
 from irgrad.engine.schedule.loop_schedule import Cells
-from irgrad.rules.expressions.expr import LIBRARY_CALL
 
 if TYPE_CHECKING:
     from irgrad.engine.analyses.control.loops import Loop
@@ -32,7 +31,8 @@ class Recomputation:
 
     def __init__(self, facts: ReverseFacts, cells: Mapping[Instruction, Cells]) -> None:
         self.facts = facts
-        self.limit = facts.unit.request.tape_cost
+        self.costs = facts.unit.request.costs
+        self.limit = self.costs.tape
         self.cells = cells
         self.again: frozenset[Instruction] = frozenset()
         self._costs: dict[Value, int] = {}
@@ -111,9 +111,9 @@ class Recomputation:
         if opcode in PURE:
             if value.type is ty.F80 or value.type.is_aggregate or self._elsewhere(value):
                 return NEVER, []
-            return value.traits.cost, list(value.operands)
+            return operation_cost(value, self.costs), list(value.operands)
         if opcode == "call" and pure_call(value):
-            return libm_cost(value), list(value.args)
+            return libm_cost(value, self.costs), list(value.args)
         return NEVER, []
 
     def _stays(self, load: Instruction) -> bool:
@@ -151,7 +151,7 @@ class Recomputation:
             if self.facts.clobber.clobbered(value):
                 return None
             parts = [value.operands[0]]
-        elif value.opcode in PURE and value.traits.cost < self._dear and not value.type.is_aggregate:
+        elif value.opcode in PURE and operation_cost(value, self.costs) < self._dear and not value.type.is_aggregate:
             if value.type is ty.F80 or self._elsewhere(value):
                 return None
             parts = value.operands
@@ -173,8 +173,8 @@ class Recomputation:
         chains of them (measured: 1.3 of the time of Euler steps). In nests alone, and in what loops may call: a tape of
         fewer iterations is still in a cache (bundle adjustment: 1.04 of the time with half of the tape)."""
         cost = self.call_cost(value)
-        if self._dear > LIBRARY_CALL:
-            return cost < self._dear
+        if self._dear > self.costs.call:
+            return cost < self._dear and not (self.costs.waits and self._carried(value))
         level = self.facts.level(value)
         deep = level is not None and level.depth + self.facts.split > 1
         return deep and cost <= _OPERATION and not self._carried(value)
@@ -200,7 +200,7 @@ class Recomputation:
 
     def call_cost(self, value: Instruction) -> int:
         """Units to make a call again, NEVER for what is none, or has effects."""
-        return libm_cost(value) if value.opcode == "call" and pure_call(value) else NEVER
+        return libm_cost(value, self.costs) if value.opcode == "call" and pure_call(value) else NEVER
 
     # -- carried values --------------------------------------------------------------------------------------
 

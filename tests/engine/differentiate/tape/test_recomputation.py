@@ -11,6 +11,7 @@ from irgrad.engine.differentiate.tape.recomputation import NEVER
 from irgrad.engine.enzyme.lower import lower
 from irgrad.engine.report.explain import explain
 from irgrad.interop.loaders import load
+from irgrad.rules.expressions.costs import GPU
 
 LOOP = """
 void f(double *restrict x, double *restrict w, long *n, double *o) {
@@ -42,7 +43,7 @@ def test_cheap_values_are_computed_again(term: str, opcode: str, computed: bool)
 ])  # fmt: skip
 def test_a_dear_tape_has_calls_made_again(term: str, opcode: str, computed: bool, missing: int) -> None:
     """On a device 8 bytes of tape cost as much as six calls."""
-    facts = facts_of(LOOP % term, "dccd", tape_cost=125)
+    facts = facts_of(LOOP % term, "dccd", costs=GPU)
     rules = rules_of(facts)
     last = find(facts, opcode, -1)
     assert rules.computes(last) == computed
