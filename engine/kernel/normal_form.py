@@ -196,7 +196,7 @@ def prepared_text(
         if options.device:
             text = _by_iterations(text, normal, kept)
         elif options.threads:
-            text = _by_chunks(text, normal, kept)
+            text = _by_chunks(text, normal, kept, signature)
         text = prepare(text, [normal], kept, preopt=options.preopt)
         without = _without_panics(text, normal, kept)
         return text if without is text else prepare(without, [normal], kept, preopt=options.preopt)
@@ -236,10 +236,13 @@ def _by_iterations(text: str, normal: str, kept: Callable[[str], bool] | None) -
     return with_iterations(tidy(scalar_loops(text), [normal], kept), normal)
 
 
-def _by_chunks(text: str, normal: str, kept: Callable[[str], bool] | None) -> str:
+def _by_chunks(text: str, normal: str, kept: Callable[[str], bool] | None, signature: Signature) -> str:
     """Independent loops in chunks, for a team of threads."""
     from irgrad.engine.codegen.prepare import tidy
+    from irgrad.engine.kernel.checkpoints import bytes_of
+    from irgrad.engine.signature.slots import primal_slots
     from irgrad.engine.threads.chunks import with_chunks
     from irgrad.engine.threads.own_updates import with_own_updates
 
-    return with_chunks(with_own_updates(tidy(text, [normal], kept), normal), normal)
+    text = with_own_updates(tidy(text, [normal], kept), normal)
+    return with_chunks(text, normal, bytes_of=bytes_of(primal_slots(signature)))

@@ -40,7 +40,7 @@ from irgrad.rules.effects import facts
 
 __all__ = [
     "CHUNKS", "ITERATION", "LOOP", "OWN_PLACES", "READ_FIRST", "apart", "outline_iterations", "outline_loop",
-    "promises", "scalar_loops", "with_iterations",
+    "promises", "scalar_loops", "why_not_outlined", "with_iterations",
 ]  # fmt: skip
 
 ITERATION, LOOP = ".iteration.", ".loop."
@@ -119,6 +119,11 @@ def outline_loop(
         if reductions is not None:
             reductions += [s.how for s in outlined.sums]
     return outlined.refusal
+
+
+def why_not_outlined(module: Module, fn: Function, loop: Loop) -> str:
+    """Why `outline_loop` with reductions would leave a loop where it is; "" where it would not."""
+    return _Outlined(module, fn, loop, True, is_worksharing(module, loop)).refusal
 
 
 def _place(module: Module, loop: Loop) -> str:

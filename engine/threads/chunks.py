@@ -20,11 +20,12 @@ argument of the chunk: its shadow is then of one chunk at each place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from irgrad.engine.analyses.control.cache import get
+from irgrad.engine.analyses.control.dominators import Dominators
 from irgrad.engine.analyses.control.loops import Loop, Loops
 from irgrad.engine.analyses.control.promises import is_worksharing, not_promised
 from irgrad.engine.analyses.evolution.dependence import Access, Dependence
@@ -35,9 +36,20 @@ from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.locations import locate
 from irgrad.engine.ir.model import Block, ConstInt, Function, Instruction, Module, Value
 from irgrad.engine.ir.rewrite import declare
-from irgrad.engine.normalise.iterations import CHUNKS, ITERATION, LOOP, OWN_PLACES, READ_FIRST, outline_loop
+from irgrad.engine.ir.uses import uses_of
+from irgrad.engine.normalise.iterations import (
+    CHUNKS,
+    ITERATION,
+    LOOP,
+    OWN_PLACES,
+    READ_FIRST,
+    outline_loop,
+    why_not_outlined,
+)
 from irgrad.engine.normalise.reductions import ADDITION, Reduction
+from irgrad.engine.normalise.repeatable import Bytes
 from irgrad.engine.threads.ownership import made_of
+from irgrad.engine.threads.shared_updates import add_to_copies, fold_copies, number_chunks, shared_updates
 
 __all__ = ["SharedLoops", "never_unrolled", "share_loops", "with_chunks", "with_loops_inside"]
 
@@ -54,16 +66,19 @@ class SharedLoops:
     others: tuple[str, ...]
 
 
-def with_chunks(text: str, root: str, *, promised: bool = False) -> str:
+def with_chunks(
+    text: str, root: str, *, promised: bool = False, bytes_of: Sequence[Bytes | None] = ()
+) -> str:  # fmt: skip
     """A module with the independent loops of a function in chunks; the text as it is where there is none.
 
     promised: only loops of which the source says that they are independent
+    bytes_of: of each argument of the function, the bytes behind it, None where that is not known
     """
     from irgrad.engine.ir.printer import to_text
     from irgrad.engine.ir.text.reader import read
 
     module = read(text, roots=[root])
-    found = share_loops(module, module.functions[root], promised=promised)
+    found = share_loops(module, module.functions[root], promised=promised, bytes_of=bytes_of)
     return to_text(module) if found.shared else text
 
 
@@ -81,8 +96,10 @@ def with_loops_inside(text: str, root: str) -> str:
     return to_text(module)
 
 
-def share_loops(module: Module, fn: Function, *, promised: bool = False) -> SharedLoops:
-    """Bring the outermost independent loops of a function into chunks; promised: see `with_chunks`."""
+def share_loops(
+    module: Module, fn: Function, *, promised: bool = False, bytes_of: Sequence[Bytes | None] = ()
+) -> SharedLoops:  # fmt: skip
+    """Bring the outermost independent loops of a function into chunks; promised, bytes_of: see `with_chunks`."""
     shared: list[str] = []
     others: list[str] = []
     work = list(get(Loops, fn).top)
@@ -92,11 +109,18 @@ def share_loops(module: Module, fn: Function, *, promised: bool = False) -> Shar
         dependence = Dependence(fn, Pointers(module, fn), Induction(fn))
         why = _short(dependence.induction, loop)
         unsaid = "" if why else not_promised(module, loop)
-        why = why or (unsaid if promised else unsaid and _carried(module, dependence, loop))
+        updates = shared_updates(fn, fn, loop, dependence, bytes_of) if unsaid and not promised else []
+        added = {row for each in updates for row in each.rows}
+        why = why or (unsaid if promised else unsaid and _carried(module, dependence, loop, added))
         said: dict[Value, str] = {} if why else _said(dependence, loop, promised=is_worksharing(module, loop))
         number = len(shared)
         names = f"{fn.name}.turn.{number}", f"{fn.name}.turns.{number}"
         hows: list[Reduction] = []
+        if updates:
+            why = why or why_not_outlined(module, fn, loop)
+        before = loop.preheader
+        copies = [(each, *add_to_copies(module, loop, each)) for each in (() if why else updates)]
+        said.update({made[1]: OWN_PLACES for made in copies})
         why = why or outline_loop(module, fn, loop, *names, reductions=hows,
                                   any_order=is_worksharing(module, loop))  # fmt: skip
         if why:
@@ -105,6 +129,8 @@ def share_loops(module: Module, fn: Function, *, promised: bool = False) -> Shar
             work = [*loop.children, *work]
             continue
         _chunked(module, fn, number, said, hows)
+        if copies and before is not None:
+            fold_copies(module, before, f"{fn.name}.fold.{number}", copies)
         shared.append(place)
         left = {id(loop.header) for loop in work}  # the analyses are those of the function before
         work = [other for other in get(Loops, fn).all if id(other.header) in left]
@@ -133,14 +159,40 @@ def never_unrolled(module: Module, fn: Function) -> None:
         latch.terminator.metadata["llvm.loop"] = f"!{node}"
 
 
-def _carried(module: Module, dependence: Dependence, loop: Loop) -> str:
-    """Why nothing shows that the iterations are independent; "" where it does."""
-    if any(i.ordering or i.volatile or i.opcode == "fence" for b in loop.blocks for i in b.instructions):
+def _carried(module: Module, dependence: Dependence, loop: Loop, added: Collection[Instruction]) -> str:
+    """Why nothing shows that the iterations are independent; "" where it does. added: updates that each chunk makes in
+    memory of its own."""
+    atomic = (i for b in loop.blocks for i in b.instructions if i.ordering or i.volatile or i.opcode == "fence")
+    if any(i not in added for i in atomic):
         return "it has atomic operations"
+    own = _begun(dependence, loop)
     for first, second, relation in dependence.pairs(loop):
+        both = first.objects | second.objects
+        if (first.instr in added and second.instr in added) or (both and not both & ~own):
+            continue
         places = [p for a in (first, second) if (p := locate(module, a.instr))]
         return f"iterations may meet in memory ({', '.join(dict.fromkeys(places)) or '?'}): {relation.because}"
     return ""
+
+
+def _begun(dependence: Dependence, loop: Loop) -> int:
+    """Variables whose life begins in each iteration before they are used in it: what the one before left is gone."""
+    found, fn, uses = 0, dependence.fn, uses_of(dependence.fn.blocks)
+    for memory in (i for i in fn.instructions() if i.opcode == "alloca"):
+        rows = list(uses.get(memory, ()))
+        starts = [u for u in rows if u.is_call and (u.callee_name or "").startswith("llvm.lifetime.start")]
+        if len(starts) != 1 or not loop.contains(starts[0].block):
+            continue
+        if all(_comes_before(fn, starts[0], u) for u in rows if u is not starts[0]):
+            found |= dependence.pointers.of(memory)
+    return found
+
+
+def _comes_before(fn: Function, first: Instruction, second: Instruction) -> bool:
+    assert first.block is not None and second.block is not None
+    if first.block is second.block:
+        return first.block.instructions.index(first) < first.block.instructions.index(second)
+    return get(Dominators, fn).dominates(first.block, second.block)
 
 
 # -- whose memory -----------------------------------------------------------------------------------------------------
@@ -210,21 +262,20 @@ def _apart(dependence: Dependence, loop: Loop, rows: Sequence[Access], *, promis
 # -- the functions ----------------------------------------------------------------------------------------------------
 
 
-def _chunked(
-    module: Module, fn: Function, number: int, said: Mapping[Value, str], hows: Sequence[Reduction]
-) -> None:
+def _chunked(module: Module, fn: Function, number: int, said: Mapping[Value, str], hows: Sequence[Reduction]) -> None:
     """The loop that calls iterations becomes one that calls chunks."""
     turn, turns = (module.functions.pop(f"{fn.name}.{word}.{number}") for word in ("turn", "turns"))
-    count = len(turn.args)
+    count = len(turns.args) - len(hows)
     kinds = [a.type for a in turns.args[count:]]
     given = [ty.I64, *(a.type for a in turns.args[:count])]
     chunk = _function(module, f"{fn.name}{ITERATION}{number}", turn.ftype.ret, given)
     runner = _function(module, f"{fn.name}{LOOP}{number}", turns.ftype.ret, [a.type for a in turns.args])
     turn.name = f"{fn.name}.turn.{number}"
     turn.tail = "alwaysinline nounwind"
+    numbered = number_chunks(module, turn)
     module.functions[turn.name] = turn
     debug = next((i.metadata["dbg"] for b in turns.blocks for i in b.instructions if "dbg" in i.metadata), "")
-    _write_chunk(chunk, turn, kinds, hows, debug)
+    _write_chunk(chunk, turn, kinds, hows, debug, numbered=numbered)
     _write_runner(module, runner, chunk, hows, count, debug)
     for call in [i for i in fn.instructions() if i.is_call and i.callee is turns]:
         call.operands = [runner if o is turns else o for o in call.operands]
@@ -241,7 +292,7 @@ def _function(module: Module, name: str, ret: ty.Type, params: Sequence[ty.Type]
 
 
 def _write_chunk(
-    fn: Function, turn: Function, kinds: Sequence[ty.Type], hows: Sequence[Reduction], debug: str
+    fn: Function, turn: Function, kinds: Sequence[ty.Type], hows: Sequence[Reduction], debug: str, *, numbered: bool
 ) -> None:
     """Iterations of chunk c of n: n // 16 of them, and one more in the first n % 16 chunks."""
     entry = Block("entry")
@@ -254,8 +305,9 @@ def _write_chunk(
     first = at.add(at.mul(c, length, ("nuw", "nsw")), at.select(longer, c, more), ("nuw", "nsw"))
     end = at.sub(at.add(length, at.cast("zext", longer, ty.I64), ("nuw", "nsw")), ConstInt(ty.I64, 1), ("nsw",))
     starts = [how.neutral(kind) for kind, how in zip(kinds, hows, strict=True)]
+    given = [*fn.args[2:], *([c] if numbered else [])]
     turns, done, results = _loop(entry, end, list(zip(starts, hows, strict=True)), debug, lambda b, k: _parts(
-        b, b.call(turn, [b.add(first, k, ("nuw", "nsw")), *fn.args[2:]]), len(hows)))  # fmt: skip
+        b, b.call(turn, [b.add(first, k, ("nuw", "nsw")), *given]), len(hows)))  # fmt: skip
     _end(fn, [entry, turns, done], results)
 
 

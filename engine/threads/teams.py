@@ -10,7 +10,7 @@ one array goes to memory of each chunk; when all are through these are added to 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from irgrad.engine.analyses.control.cache import get
@@ -24,12 +24,12 @@ from irgrad.engine.ir.locations import locate
 from irgrad.engine.ir.model import Argument, ConstInt, Function, Instruction, Module, Value
 from irgrad.engine.ir.text.entities import joined
 from irgrad.engine.normalise.iterations import ITERATION, READ_FIRST, outline_loop
-from irgrad.engine.normalise.repeatable import Bytes, emit_bytes
+from irgrad.engine.normalise.repeatable import Bytes
 from irgrad.engine.runtime.helpers import uses_tape
 from irgrad.engine.threads.ownership import UNKNOWN, made_of, root_of
 from irgrad.engine.threads.shadows import ADDED, MIXED, REFUSED, WRITTEN, added_type
+from irgrad.engine.threads.shared_updates import bytes_of_array
 from irgrad.engine.threads.team_text import AUTOMATIC_TEXT, THREADS_TEXT, Job, Room, job_text
-from irgrad.rules.effects import facts
 
 __all__ = ["Teams", "with_teams"]
 
@@ -152,7 +152,7 @@ def _job(
     for argument, kind in shared:
         memory = root_of(call.args[argument.index])
         if memory not in rooms:
-            size = _bytes(fn, root, memory, bytes_of)
+            size = bytes_of_array(fn, root, memory, bytes_of)
             if size is None and not pages:
                 return "the bytes of an array that its reverse sweep adds to are not known"
             if size is None and (memory is UNKNOWN or not _read_first(chunk, argument)):
@@ -246,42 +246,6 @@ def _conflict(call: Instruction, chunk: Function, rooms: dict[Value, Room]) -> s
             if root in rooms or (root is UNKNOWN and rooms and WRITTEN in argument.attrs):
                 return "its reverse sweep adds to an array of which it uses other places in another way"
     return ""
-
-
-def _bytes(
-    fn: Function, root: Function, memory: Value, bytes_of: Sequence[Bytes | None]
-) -> Callable[[Instruction], Value] | None:
-    """Writes the bytes of an array before a call; None where they are not known."""
-    if isinstance(memory, Argument) and memory.index >= 0 and fn is root:
-        known = bytes_of[memory.index] if memory.index < len(bytes_of) else None
-        if known is None:
-            return None
-
-        def of_argument(call: Instruction) -> Value:
-            assert call.block is not None
-            return emit_bytes(Builder(call.block, call.block.instructions.index(call)), root, known)
-
-        return of_argument
-    if not isinstance(memory, Instruction):
-        return None
-    if memory.opcode == "alloca":
-        length = memory.operands[0]
-        size = ty.size_of(memory.elem or ty.I8) * length.value if isinstance(length, ConstInt) else 0
-        return (lambda _: ConstInt(ty.I64, size)) if size else None
-    name = memory.callee_name or ""
-    stated = facts(name)
-    sizes = (1,) if name == "irgrad.tape.alloc" else stated.sizes if stated is not None else ()
-    factors = [memory.args[i] for i in sizes]
-
-    def of_memory(call: Instruction) -> Value:
-        assert call.block is not None
-        at = Builder(call.block, call.block.instructions.index(call))
-        total: Value = ConstInt(ty.I64, 1)
-        for factor in factors:
-            total = at.mul(total, at.to_i64(factor, signed=False), ())
-        return total
-
-    return of_memory if factors else None
 
 
 def _arena(module: Module, call: Instruction, chunk: Function) -> int | str:

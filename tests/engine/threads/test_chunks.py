@@ -11,6 +11,7 @@ import irgrad
 from irgrad.engine.ir.printer import to_text
 from irgrad.engine.ir.text.reader import read
 from irgrad.engine.ir.verify import verify_module
+from irgrad.engine.kernel.shared_loops import shared_loops
 from irgrad.engine.normalise.iterations import OWN_PLACES
 from irgrad.engine.threads.chunks import share_loops, with_chunks
 
@@ -94,3 +95,25 @@ def test_short_loops_stay() -> None:
     module = read(LOOP.replace("READ", "%i").replace("WRITTEN", "%i").replace("i64 %next, %count", "i64 %next, 15"))
     found = share_loops(module, module.functions["f"])
     assert not found.shared and found.others[0].endswith("it runs 15 times at most")
+
+
+@pytest.mark.parametrize(("inside", "shared"), [(True, True), (False, False)])
+def test_arrays_of_an_iteration(inside: bool, shared: bool) -> None:
+    """What is declared in the loop is of one iteration; before it, an iteration may read what another one left."""
+    array = "double d[3];" if inside else ""
+    lib = irgrad.load(f"""
+    void f(const double *x, double *y, const long *k, long n) {{
+        {"" if inside else "double d[3] = {1, 2, 3};"}
+        for (long i = 0; i < n; i++) {{
+            {array}
+            for (long c = 0; c < 3; c++) if ({int(inside)} || x[i * 3 + c] > 0) d[c] = x[i * 3 + c] * (c + 1);
+            y[i] = d[k[i]] * d[0];
+        }}
+    }}""")
+    signature = "void(f64[n,3] x, out f64[n] y, i64[n] k, i64 n)"
+    f, plain = (lib.kernel("f", signature, threads=t) for t in (2, None))
+    assert bool(shared_loops(f.primal).shared) is shared
+    x, k = np.random.default_rng(3).normal(size=(50, 3)), np.arange(50) % 3
+    np.testing.assert_array_equal(f(x, k), plain(x, k))
+    bar = np.cos(np.arange(50.0))
+    np.testing.assert_allclose(irgrad.vjp(f, x, k)[1](bar), irgrad.vjp(plain, x, k)[1](bar), rtol=1e-12)
