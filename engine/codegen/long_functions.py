@@ -81,7 +81,7 @@ def shorten(text: str, limit: int | None = None) -> str:
     if not names:
         return text
     with no_collections():
-        module = read(text, roots=names)
+        module = read(text, roots=names, reach=False)
         done = False
         for name in names:
             function = module.functions.get(name)

@@ -35,16 +35,16 @@ _HEAD_WORDS = frozenset(
 _GLOBAL_KINDS = ("global", "constant", "alias", "ifunc")
 
 
-def read(text: str, roots: Sequence[str] | None = None) -> Module:
+def read(text: str, roots: Sequence[str] | None = None, *, reach: bool = True) -> Module:
     """Read a module. Raises IRSyntaxError, LimitExceeded, or LoadError for a root that the text does not define.
 
     `roots` names functions (without `@`): bodies that no chain of references from them reaches are kept as text in
-    `Function.lazy`; `materialise` reads one of them later.
+    `Function.lazy`; `materialise` reads one of them later. reach: False to keep all bodies but theirs as text.
     """
     _check_text(text)
     module = Module()
     try:
-        _Reader(module, text).read(roots)
+        _Reader(module, text).read(roots, reach=reach)
     except IRGradError:
         raise
     except (IndexError, KeyError, ValueError, AssertionError, TypeError, AttributeError, RecursionError) as error:
@@ -95,7 +95,7 @@ class _Reader:
         self.aliases: list[tuple[GlobalAlias, Cursor, Entity]] = []
         self.entities: dict[str, Entity] = {}
 
-    def read(self, roots: Sequence[str] | None) -> None:
+    def read(self, roots: Sequence[str] | None, *, reach: bool) -> None:
         """All passes."""
         symbols = self._cut()
         for entity in symbols:
@@ -107,7 +107,7 @@ class _Reader:
             self._initialiser(variable, cursor)
         for alias, cursor, _ in self.aliases:
             self._alias_target(alias, cursor)
-        wanted = None if roots is None else self._reachable(roots)
+        wanted = None if roots is None else self._reachable(roots) if reach else set(roots)
         for name, function in self.module.functions.items():
             entity = self.entities[name]
             if entity.body is None:

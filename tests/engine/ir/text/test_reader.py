@@ -41,6 +41,12 @@ def test_only_what_the_roots_reach_is_read() -> None:
     assert lazy.lazy is None and lazy.entry.terminator.opcode == "ret"
 
 
+def test_all_but_the_roots_may_stay_text() -> None:
+    module = read(CHAIN, roots=["b"], reach=False)
+    assert [name for name, f in module.functions.items() if f.lazy is None] == ["b"]
+    assert to_text(read(to_text(module))) == to_text(read(CHAIN))
+
+
 def test_a_missing_root_names_the_nearest() -> None:
     with pytest.raises(LoadError, match="did you mean `unrelated`"):
         read(CHAIN, roots=["unrelatd"])
