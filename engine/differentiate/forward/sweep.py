@@ -56,6 +56,7 @@ class Sweep:
         self.b = Builder(Block())
         self.instruction: Instruction | None = None
         self._free_sums = untold.free_sums(unit, fn)
+        self._free_choices = untold.free_choices(fn, self._free_sums) if self._free_sums else {}
         self._handlers: dict[str, Callable[[Instruction], None]] = {
             "load": self.load, "store": self.store, "phi": self.phi, "alloca": self.alloca, "call": self.call,
             "ret": self.ret, "atomicrmw": self.atomic, "fptrunc": self.float_cast, "fpext": self.float_cast,
@@ -130,6 +131,12 @@ class Sweep:
 
     def copy(self, instr: Instruction) -> Instruction:
         """The same instruction on the copied operands; sums that nobody is told may be reordered."""
+        if instr in self._free_choices:
+            pred, first, second = self._free_choices[instr]
+            left, right = self.value(first), self.value(second)
+            chosen = self.b.insert(Instruction("select", instr.type, [self.b.fcmp(pred, left, right), left, right]))
+            self.values[instr] = chosen
+            return chosen
         flags = tuple(dict.fromkeys((*instr.flags, *REASSOCIATE))) if instr in self._free_sums else instr.flags
         new = Instruction(
             instr.opcode, instr.type, [self.value(o) for o in instr.operands],
