@@ -80,7 +80,7 @@ def test_losses(name: str, level: str | None) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["filter_chain.cpp", "kalman_filter.cpp", "octree.cpp"])
+@pytest.mark.parametrize("name", ["filter_chain.cpp", "kalman_filter.cpp", "octree.cpp", "sparse_map.cpp"])
 def test_cpp_losses(name: str) -> None:
     """Methods found through std::function and virtual tables, exceptions beside them; a loop over an array of links."""
     _agrees(ig.load(FOLDER / name).kernel("loss", VECTOR), np.array([0.5, 0.3, 1.2, 0.7, 0.9, 0.4]))

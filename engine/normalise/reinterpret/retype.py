@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.memory.byte_kinds import INT
-from irgrad.engine.analyses.memory.tbaa import TYPE_TAG
+from irgrad.engine.analyses.memory.tbaa import TYPE_TAG, Tbaa
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
     ConstAggregate,
@@ -34,13 +34,21 @@ if TYPE_CHECKING:
 def loosen(facts: Facts) -> bool:
     """Accesses that the source calls integers, but that only move what else is a float or a pointer (words that are
     sorted, or swapped), keep the names of their types where LLVM concludes nothing from them: it would move them across
-    the accesses of those floats. True when anything changed."""
+    the accesses of those floats. A member of a structure that is computed with somewhere (the length of a list, beside
+    links that are said to reach it) is a number where it is moved, too: no pointer. True when anything changed."""
     types, changed = facts.types, False
+    tbaa = Tbaa(facts.pointers.module)
+    computed = {
+        tag
+        for _, _, access in types.carriers.accesses
+        if access is not None and (tag := access.metadata.get("tbaa")) and not types.numbers.moves(access)
+    }
     for value, _, access in types.carriers.accesses:
         tag = access.metadata.get("tbaa") if access is not None else None
         if access is None or tag is None or not types.numbers.moves(access):
             continue
-        if any(kind is not INT for _, kind in types.carriers.layout(value)):
+        kinds = {kind for _, kind in types.carriers.layout(value) if kind is not INT}
+        if kinds and not (kinds == {ty.PTR} and tag in computed and tbaa.of_structure(tag)):
             access.metadata[TYPE_TAG] = access.metadata.pop("tbaa")
             changed = True
     return changed

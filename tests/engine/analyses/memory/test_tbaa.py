@@ -71,6 +71,7 @@ define void @f(ptr noalias %x) {
 entry:
   %n = load i64, ptr %x, !tbaa !0
   %m = load i64, ptr %x, !tbaa !3
+  %k = load i64, ptr %x, !tbaa !7
   ret void
 }
 !0 = !{!1, !1, i64 0}
@@ -80,10 +81,13 @@ entry:
 !4 = !{!"long", !5, i64 0}
 !5 = !{!"omnipotent char", !6, i64 0}
 !6 = !{!"Simple C/C++ TBAA"}
+!7 = !{!8, !4, i64 8}
+!8 = !{!"list", !4, i64 0, !4, i64 8}
 """
     module = read(text)
     tags = [i.metadata["tbaa"] for i in module.functions["f"].instructions() if i.opcode == "load"]
     found = Tbaa(module)
-    assert [found.is_member(tag) for tag in tags] == [True, False]
-    assert [found.kind(tag) for tag in tags] == [INT, INT]
+    assert [found.is_member(tag) for tag in tags] == [True, False, False]
+    assert [found.of_structure(tag) for tag in tags] == [False, False, True]
+    assert [found.kind(tag) for tag in tags] == [INT, INT, INT]
     assert not found.is_member("")

@@ -68,6 +68,30 @@ void f(double *x, long *n, double *o) {
     for (int i = 0; i < 4; i++) *o += b[i] * *q[i] * counts[i];
 }
 """
+LINKS = """
+struct link { struct link *left, *right; double key; };
+struct head { struct link *first; long count; };     /* begins as a link does */
+static __attribute__((noinline)) void move(struct head *to, const struct head *from) {
+    to->first = from->first;
+    to->count = from->count;
+}
+static __attribute__((noinline)) void count(struct head *h) { h->count++; }
+void f(double *x, long *n, double *o) {
+    struct link links[4];
+    struct head head, other;
+    struct link *at = (struct link *)&head;
+    head.count = 0;
+    for (int i = 0; i < *n; i++) {
+        links[i].key = x[i] * x[i];
+        links[i].left = 0;
+        if (at->left) at->right = &links[i]; else at->left = &links[i];
+        if (x[i] > 1) at = &links[i];
+        count(&head);
+    }
+    move(&other, &head);
+    *o = other.count * other.first->key;
+}
+"""
 ORDER = np.array([2, 3, 0, 1], np.int32)
 
 
@@ -193,3 +217,14 @@ def test_integers_that_move_doubles_and_pointers_are_not_reordered_by_their_type
             if i.opcode == "load" and i.type is ty.I64 and "tbaa" in i.metadata]  # fmt: skip
     assert kept and all(i.block is not None and i.block.function is facts.root for i in kept)
     assert not loosen(Facts(module, facts.root, {0, 2}))
+
+
+def test_a_member_that_is_computed_with_is_a_number_where_it_is_moved() -> None:
+    """A pointer to a link may be one to the head, by its flow: it is never written where the head counts."""
+    module = module_of(LINKS, "f")
+    run_passes(NORMALISE, Code(model=module), Settings(("f",)))
+    facts = Facts(module, module.functions["f"], {0, 2})
+    moved = [i for fn in facts.pointers.functions for i in fn.instructions() if fn is not facts.root
+             if i.opcode == "load" and i.type is ty.I64]  # fmt: skip
+    assert not loosen(facts)
+    assert moved and all("tbaa" in i.metadata for i in moved)
