@@ -25,16 +25,19 @@ _STATES = 16  # of the example with a bound
 
 
 def choices_of(
-    unit: Unit, fn: Function, loop: Loop, words: Words, place: Place, sizes: Sequence[Size] | None, *, calls: bool
+    unit: Unit, fn: Function, loop: Loop, words: Words, place: Place, sizes: Sequence[Size] | None,
+    work: Sequence[Size] | None, *, calls: bool,
 ) -> tuple[str, ...]:
     """The choices for an outermost loop, a line each: first the tape of all, as it is without another word.
 
-    sizes: of the tape of the loop and of those in it, None where its bytes are not known before it runs; calls: whether
-    functions that it calls keep some more
+    sizes: of the tape of the loop and of those in it, None where its bytes are not known before it runs; work:
+    additions of all its iterations, None likewise; calls: whether functions that it calls keep and do some more
     """
     whole = "bytes that are not known before it runs" if sizes is None else total_of(sizes)
     more = " and what functions that it calls keep" if calls else ""
     rows = [f"a tape of all iterations: {whole}{more}; nothing runs again"]
+    done = "as many additions as is not known before it runs" if work is None else f"{_additions(work)} additions"
+    beside = " and what functions that it calls do" if calls else ""
     known = bytes_of(words.kernel.primal.slots)
     found = what_states_hold(unit.module, unit.pointers, fn, loop, known)
     if isinstance(found, str):
@@ -45,11 +48,16 @@ def choices_of(
     few, some = comb(_STATES + 1, 1), comb(_STATES + 2, 2)
     return (
         *rows,
+        f"to run all iterations once more: about {done}{beside}, where 8 bytes of tape cost {unit.request.costs.tape}",
         f"checkpoint={{{name}: 1}}: a state each iteration of {state}, and the tape of one; each runs once more",
         f'checkpoint={{{name}: "binomial:{_STATES}"}}: {_STATES} such states, and the tape of one iteration; each runs '
         f"once more up to {few} iterations, twice up to {some}",
         'tape_memory="512MB": as many states as fit in half of it, and tapes of as many iterations as fit in the other',
     )
+
+
+def _additions(work: Sequence[Size]) -> str:
+    return total_of(work).removesuffix(" bytes").removeprefix("at most ")
 
 
 def _state(held: int, memory: Sequence[Memory], sizes: Sequence[Bytes | None], words: Words) -> str:

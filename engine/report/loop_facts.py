@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.evolution.dependence import Dependence
 from irgrad.engine.analyses.evolution.loop_classes import classify
+from irgrad.engine.differentiate.primitives.rows import libm_cost, operation_cost, pure_call
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Block, Function, Instruction
+from irgrad.engine.ir.opcodes import PURE
 from irgrad.engine.report.choices import choices_of
 from irgrad.engine.report.counts import Counts
 from irgrad.engine.report.facts import FunctionFacts, KeptValue, LoopFacts, RecalledValue
@@ -108,7 +110,25 @@ class _Reader:
             return ()
         known = None if any(made.sizes is None for made in inside) else [s for made in inside for s in made.sizes or ()]
         return choices_of(self.reverse.unit, self.planned.fn, loop, self.words, self.words.loop_place(loop)[0], known,
-                          calls=calls)  # fmt: skip
+                          self._work(loop), calls=calls)  # fmt: skip
+
+    def _work(self, outermost: Loop) -> tuple[Size, ...] | None:
+        """Additions of all iterations of a nest, branches taken; None where loops are not counted."""
+        found: dict[Loop, int] = {}
+        for block in outermost.blocks:
+            loop = self.reverse.loops.of(block)
+            if loop is not None:
+                found[loop] = found.get(loop, 0) + sum(map(self._cost, block.instructions))
+        rows = [(cost, self._outer(loop)) for loop, cost in found.items()]
+        known = tuple(Size(cost, (), outer[0]) for cost, outer in rows if outer is not None)
+        return known if len(known) == len(rows) else None
+
+    def _cost(self, instr: Instruction) -> int:
+        costs = self.reverse.unit.request.costs
+        if instr.opcode == "call":
+            return libm_cost(instr, costs) if pure_call(instr) else 1
+        arithmetic = instr.opcode in PURE or instr.opcode in ("load", "store")
+        return operation_cost(instr, costs) if arithmetic else 0
 
     def _class(self, loop: Loop) -> tuple[str, str]:
         """What the iterations hand to one another: the class, and in words."""
