@@ -4,7 +4,8 @@ number of threads, and those of forward mode.
     python tests/fuzz/shared_loops.py 0:1000        check the kernels of these seeds
 
 Odd seeds are loops that the source promises independent, over arrays that are read by rows, by neighbours, by subscripts
-out of memory, and that are written in place, to other arrays, to scratch memory. Even seeds are the nests of `nests.py`,
+out of memory, and that are written in place, to other arrays, to scratch memory; every other one of them also updates
+elements of an array atomically. Even seeds are the nests of `nests.py`,
 in which nothing is promised.
 """
 
@@ -12,6 +13,7 @@ in which nothing is promised.
 from __future__ import annotations
 
 import random
+import re
 import sys
 import time
 import warnings
@@ -34,6 +36,7 @@ class Promised:
 
     def __init__(self, seed: int) -> None:
         self.r = random.Random(seed)
+        self.atomic = seed % 4 == 3
         loops = "".join(self._loop() for _ in range(self.r.randint(1, 4)))
         around = self.r.random() < 0.3
         body = f"for (long t = 0; t < 3; t++) {{{loops}    }}" if around else loops
@@ -83,10 +86,27 @@ double f(const double *x, double *y, const double *w, const long *at, long n, lo
         store = f"{target}[i] {r.choice(['=', '=', '+=', '*='])} {value};"
         if r.random() < 0.25:
             store = f"if ({a} > 0.3) {{ {store} }}"
+        body = f"{inner} {store}{end}"
+        if self.atomic and r.random() < 0.7:
+            body = self._updated(target, body)
         return f"""
     #pragma omp parallel for{clause}
-    for (long {step}) {{ {inner} {store}{end} }}
+    for (long {step}) {{ {body} }}
 """
+
+    def _updated(self, target: str, body: str) -> str:
+        """An iteration that also adds to elements of an array with which it does nothing else, or now and then does."""
+        r = self.r
+        array = r.choice([name for name in "uvy" if name != target])
+        if r.random() < 0.9:
+            body = re.sub(rf"\b{array}\[", "x[", body)
+        rows = ""
+        for _ in range(r.randint(1, 2)):
+            place = r.choice(["at[i]", "i / 2", "(i * 5 + 2) % n", "at[n - 1 - i]", "at[at[i]]", "0"])
+            value = r.choice([f"{target}[i] * 0.3", "sin(x[i])", "w[i % m] * x[at[i]]", "0.5", f"x[i] * {target}[i]"])
+            row = f"\n#pragma omp atomic\n{array}[{place}] {r.choice(['+=', '-=', '+='])} {value};\n"
+            rows += r.choice([row, row, f"if (x[i] > 0.1) {{{row}}}", f"for (int q = 0; q < 2; q++) {{{row}}}"])
+        return f"{body}{rows}"
 
 
 def subject(seed: int) -> tuple[Any, str, tuple[Any, ...], list[str]]:
