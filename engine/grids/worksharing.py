@@ -57,6 +57,7 @@ def mark_worksharing(text: str) -> str:
     """The module's text with a mark at each worksharing loop."""
     if "@__kmpc_" not in text:
         return text
+    text = _without_false_promises(text)
     bodies = function_bodies(text)
     together = _together(bodies, counted=counts_regions(text))
     made = _Nodes(text)
@@ -74,6 +75,28 @@ def mark_worksharing(text: str) -> str:
         elif name in reached:
             text = text.replace(body, made.alone(body, _INIT.finditer(body), _ASKED if name in asking else _OUTSIDE), 1)
     return made.written(text)
+
+
+def _without_false_promises(text: str) -> str:
+    """The module's text without clang's word that accesses of loops with schedules like `dynamic` are independent: it
+    does not hold of what a thread has for itself, since one array serves all its iterations. Loops that the source
+    wants to be vectorised (`simd`) keep theirs, unless they are in a function with such a loop and with arrays."""
+    accesses = set(re.findall(r'^(!\d+) = !\{!"llvm\.loop\.parallel_accesses"', text, re.M))
+    wished = set(re.findall(r'^(!\d+) = !\{!"llvm\.loop\.vectorize\.enable", i1 true', text, re.M))
+    if not accesses:
+        return text
+
+    arrays = {loop for body in function_bodies(text).values() if _INIT.search(body) and any(
+              sized or not _SCALAR.match(kind.strip()) for _, kind, sized in _VARIABLE.findall(body))
+              for loop in _LOOP.findall(body)}  # fmt: skip
+
+    def row(found: re.Match[str]) -> str:
+        nodes = found[2].split(", ")
+        if not wished & set(nodes) or nodes[0] in arrays:
+            nodes = [node for node in nodes if node not in accesses | wished]
+        return f"{found[1]}{{{', '.join(nodes)}}}"
+
+    return re.sub(r"^(!\d+ = distinct !)\{(!\d+(?:, !\d+)+)\}", row, text, flags=re.M)
 
 
 def _together(bodies: dict[str, str], *, counted: bool) -> set[str]:

@@ -360,14 +360,17 @@ def _optimisation(options: Options) -> list[str]:
     """`-O2` without its passes, unless the user asks for a level: then that level's passes run, if they are wanted.
 
     O0 has none. It is asked for as O1 without passes, because only then the compiler says what type an access has.
+    Loops of OpenMP are vectorised by nobody before it is known what clang promises of them (`grids/worksharing.py`).
     """
+    openmp = any(flag.startswith("-fopenmp") for flag in options.flags)
+    scalar = ["-fno-vectorize"] if openmp else []
     if _unoptimised(options):
         return ["-O1", "-U__OPTIMIZE__", "-Xclang", "-disable-llvm-passes"]
     if options.opt is not None:
         level = options.opt.lstrip("-").removeprefix("O")
-        return [f"-O{level}", *([] if options.passes else ["-Xclang", "-disable-llvm-passes"])]
+        return [f"-O{level}", *(scalar if options.passes else ["-Xclang", "-disable-llvm-passes"])]
     if any(re.fullmatch(r"-O(|[0-3]|s|z|fast|g)", flag) for flag in options.flags):
-        return []
+        return scalar
     return ["-O2", "-Xclang", "-disable-llvm-passes"]
 
 

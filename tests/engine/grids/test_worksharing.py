@@ -221,3 +221,28 @@ def test_loops_on_one_thread() -> None:
         kernel = lib.kernel("f", "void(inout f64[n] x, i64 n)", threads=2)
     with pytest.warns(RuntimeWarning, match=r"a worksharing loop runs on one thread: <string>:13:1: it has a critical"):
         kernel(np.ones(20))
+
+
+@pytest.mark.parametrize(("clauses", "opt"), [
+    *((f"parallel for schedule({how})", opt) for how in ("runtime", "dynamic, 3") for opt in (None, "O1", "O2", "O3")),
+    ("parallel for simd", None), ("parallel for simd schedule(guided)", None), ("simd", "O2"),
+])  # fmt: skip
+def test_an_array_of_a_thread(clauses: str, opt: str | None) -> None:
+    """One array serves all iterations of a thread, although clang calls accesses of such loops independent."""
+    text = """#include <math.h>
+#include <stdlib.h>
+double f(const double *x, double *y, long n) {
+  double *u = malloc(n * sizeof *u), q[4], s = 0;
+  for (long i = 0; i < n; i++) u[i] = 0.5 * x[i];
+  #pragma omp CLAUSES private(q)
+  for (long i = 0; i < n; i++) { for (int k = 0; k < 4; k++) q[k] = sin(k + x[i]); y[i] += q[i % 4] * q[3]; }
+  for (long i = 0; i < n; i++) s += y[i] * y[i] + u[i];
+  free(u);
+  return s;
+}""".replace("CLAUSES", clauses)
+    signature, x = "f64(f64[n] x, out f64[n] y, i64 n)", np.linspace(-1.0, 1.0, 19)
+    kernel = irgrad.load(text, flags=["-fopenmp"], opt=opt).kernel("f", signature)
+    rows = np.sin(x + np.arange(19) % 4), np.sin(x + 3)
+    np.testing.assert_allclose(kernel(x)[1], rows[0] * rows[1], rtol=1e-13)
+    slopes = np.cos(x + np.arange(19) % 4) * rows[1] + rows[0] * np.cos(x + 3)
+    np.testing.assert_allclose(irgrad.grad(kernel, of="return")(x), 2 * rows[0] * rows[1] * slopes + 0.5, rtol=1e-12)
