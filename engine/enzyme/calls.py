@@ -116,6 +116,7 @@ class DerivativeCall:
     number: int = 0  # of the derivative, by which a tape is known
     thrower: str = ""  # throws what left the function; empty when nothing does
     apart: frozenset[int] = frozenset()  # parameters that lead to memory of their own, see apart.py
+    elements: tuple[str, ...] = ()  # floats that its arguments lead to, see float_memory.py
 
     def throw(self, thrower: str) -> None:
         """Name the function that throws what left the function; "" where nothing did."""

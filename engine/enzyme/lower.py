@@ -17,6 +17,7 @@ from irgrad.engine.analyses.memory.objects import holds_address
 from irgrad.engine.enzyme.apart import own_memory
 from irgrad.engine.enzyme.calls import PREFIX, DerivativeCall, find, parse
 from irgrad.engine.enzyme.dispatch import ADDRESS, addresses, dispatched, taken
+from irgrad.engine.enzyme.float_memory import elements, formals_of
 from irgrad.engine.enzyme.found_memory import with_memory
 from irgrad.engine.enzyme.interposable import interposable, refuse_interposable, replaceable
 from irgrad.engine.enzyme.leaving import Thrown, ends, may_leave, named, thrower_text, without_limits
@@ -27,7 +28,7 @@ from irgrad.engine.enzyme.registered import Said, said_about
 from irgrad.engine.enzyme.results import Found, numbers_given, numbers_in
 from irgrad.engine.enzyme.simplified import settle_statics, simplified
 from irgrad.engine.enzyme.splitting import kept, number_of, thunk_text
-from irgrad.engine.enzyme.thunks import active, declarations, derivatives, elements, formals_of, root_text
+from irgrad.engine.enzyme.thunks import active, declarations, derivatives, root_text
 from irgrad.engine.enzyme.todense import lower_addresses, refuse_inside, unwanted
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import CallInfo, Function, Module
@@ -182,7 +183,7 @@ class _Program:
             materialise(fn, module)
         calls = [(fn, parse(module, fn, instr)) for fn in callers for instr in find(fn)]
         for fn, call in calls:
-            call.apart = own_memory(fn, call)
+            call.apart, call.elements = own_memory(fn, call), elements(module, fn, call)
         self._pair([call for _, call in calls])
         if not calls:
             return False
@@ -238,7 +239,7 @@ class _Program:
         self.count += 1
         thunk, root = f"irgrad.call.{self.count}", "irgrad.root"
         key = (root_text(call, root), call.derivation, call.untaped, tuple(active(call)), call.width, kept(call),
-               strong(call), loose(call), rounding(call), unasked(call), elements(call), shared)  # fmt: skip
+               strong(call), loose(call), rounding(call), unasked(call), call.elements, shared)  # fmt: skip
         parts = []
         if key not in self.known:
             name = f"irgrad.root.{self.count}"
@@ -380,7 +381,7 @@ def _differentiated(
         name, _derivative_of(call), tuple(active(call)), kept=kept(call), log=not call.untaped,
         strong_zero=strong(call), width=Apart(call.width) if call.width > 1 else 1,
         runtime_activity=loose(call), rounding=rounding(call), discard=unasked(call),
-        approximate=True, checkpoint=checkpoint, elements=elements(call),
+        approximate=True, checkpoint=checkpoint, elements=call.elements,
         costs=host_costs(),
     )  # fmt: skip
     made = within_time(

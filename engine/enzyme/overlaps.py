@@ -23,8 +23,9 @@ from irgrad.engine.analyses.evolution.regions import Region, Regions, emit_union
 from irgrad.engine.analyses.evolution.trips import Expr
 from irgrad.engine.enzyme.apart import may_overlap
 from irgrad.engine.enzyme.calls import DerivativeCall
+from irgrad.engine.enzyme.float_memory import formals_of
 from irgrad.engine.enzyme.results import Found
-from irgrad.engine.enzyme.thunks import active, formals_of
+from irgrad.engine.enzyme.thunks import active
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import (

@@ -10,21 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from irgrad.engine.analyses.memory.byte_kinds import leaves
 from irgrad.engine.analyses.memory.objects import NUMBER, OPEN, OVERLAPS
 from irgrad.engine.differentiate.forward.replay import TANGENT
 from irgrad.engine.differentiate.split import REVERSE
 from irgrad.engine.enzyme.calls import DerivativeCall, Parameter, argument_name, used
+from irgrad.engine.enzyme.float_memory import formals_of
 from irgrad.engine.enzyme.results import ones
 from irgrad.engine.enzyme.returned import Declared, Move, Part, Returned, arrange
 from irgrad.engine.enzyme.structs import Given, offsets, spread
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import Argument, Function, GlobalVariable, Instruction
+from irgrad.engine.ir.model import Argument, Function
 from irgrad.engine.ir.quoting import quoted_name
 from irgrad.engine.ir.types import Type
 from irgrad.rules.errors import IRGradError, Unsupported
 
-__all__ = ["Thunk", "active", "declarations", "derivatives", "elements", "formals_of", "passing", "root_text"]
+__all__ = ["Thunk", "active", "declarations", "derivatives", "passing", "root_text"]
 
 def active(call: DerivativeCall) -> list[str]:
     """What `derive` is told about each argument of the root, its result's slot included."""
@@ -39,37 +39,6 @@ def shadowed(call: DerivativeCall) -> bool:
     result = call.result
     both = call.split  # both halves are of one derivative
     return result.active or result.pointer or (result.packed and (both or "const_return" not in call.switches))
-
-
-def formals_of(call: DerivativeCall) -> list[Argument]:
-    """The parameters of the differentiated function, without that for its result."""
-    return [formal for formal in call.function.args if "sret" not in formal.attrs]
-
-
-def elements(call: DerivativeCall) -> tuple[str, ...]:
-    """The type of the floats that a root's arguments point to where they are parameters, a result, or a variable of
-    nothing else; "" for others. An optimiser may leave no more of them than an integer that is stored there."""
-    kinds = [_variable(call, formal, said) for formal, said in zip(formals_of(call), call.parameters, strict=True)]
-    kinds += [call.result.kind] if call.result.kind is not None else []
-    return tuple(_of_floats(kind) for kind in kinds)
-
-
-def _variable(call: DerivativeCall, formal: Argument, said: Parameter) -> ty.Type:
-    """The type of a parameter, or if that is a pointer, of the variable of the caller that it points to."""
-    if not formal.type.is_ptr or said.activity == "const" or said.value.memory:
-        return formal.type
-    base = call.instr.args[said.value.first]
-    while isinstance(base, Instruction) and base.opcode == "getelementptr":
-        base = base.operands[0]
-    if isinstance(base, GlobalVariable):
-        return base.value_type
-    return base.elem if isinstance(base, Instruction) and base.opcode == "alloca" and base.elem else formal.type
-
-
-def _of_floats(kind: ty.Type) -> str:
-    parts = leaves(kind)
-    whole = sum(size for _, _, size in parts) == ty.size_of(kind) and len({part for _, part, _ in parts}) == 1
-    return str(parts[0][1]) if whole and isinstance(parts[0][1], ty.FloatType) else ""
 
 
 def root_text(call: DerivativeCall, name: str) -> str:

@@ -315,6 +315,12 @@ class Bits:
             self.float_memory(pointer, size, varied=False) or any(self._parts(pointer, size))
         )
 
+    def _into_buffer(self, store: Instruction) -> bool:
+        """Into memory that is said to hold floats all over, whatever the source calls what it stores there."""
+        objects = [o for o in self._activity.flow.objects(store.operands[1]) if self._activity.useful_object(o)]
+        size = ty.store_size(store.operands[0].type.scalar)
+        return any(self._activity.types.buffers.get(o.index) == size for o in objects)
+
     def rounded(self, value: Value) -> bool:
         """Made by arithmetic of an active float that was rounded to an integer, and not moved into the exponent."""
         seen: set[Value] = set()
@@ -363,7 +369,9 @@ class Bits:
         state = self._state.get(instr.operands[0], 0) if instr.operands else 0
         if (
             op == "bitcast" and instr.type.is_fp and self._activity.useful(instr) and self.rounded(instr.operands[0])
-        ) or (op == "store" and self.rounded(instr.operands[0]) and self._into_float(instr)):
+        ) or (
+            op == "store" and self.rounded(instr.operands[0]) and (self._into_float(instr) or self._into_buffer(instr))
+        ):
             return "an active float, rounded to an integer, becomes the bits of a float"
         if not state:
             return ""

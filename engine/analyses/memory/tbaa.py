@@ -60,6 +60,11 @@ class Tbaa:
             items = self._items(items[1])
         return bool(items) and items[0].startswith(f'!"{MEMBERS}')
 
+    def of_member(self, node: str) -> bool:
+        """The access goes to a member of a structure, by a tag (structure, member, offset)."""
+        items = self._items(node)
+        return len(items) >= 3 and not items[0].startswith('!"') and items[0] != items[1]
+
     def _name(self, node: str) -> str:
         items = self._items(node)
         if len(items) >= 3 and not items[0].startswith('!"'):

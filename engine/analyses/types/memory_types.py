@@ -70,9 +70,10 @@ class MemoryTypes:
         self.carriers = Carriers(pointers)
         for obj in pointers.objects:
             self._declare(obj)
+        self.buffers: dict[int, int] = {}  # objects that hold floats all over, by the signature: their size
         for arg, name in zip(pointers.root.args, buffers, strict=False):
             if name in FLOATS and arg in pointers.object_of:
-                size = ty.store_size(FLOATS[name])
+                size = self.buffers[pointers.object_of[arg].index] = ty.store_size(FLOATS[name])
                 record = self.record(pointers.object_of[arg].index)
                 record.add(Offsets(0, ((size, None),)), FLOATS[name], size, ACCESS)
         for fn in pointers.functions:

@@ -78,37 +78,6 @@ def test_bits_that_a_function_makes_its_result_of_are_no_silent_zero(call: str, 
         lower(load(BITS, define={"CALL": call}).text)
 
 
-STORED = """
-#include <stdint.h>
-#include <string.h>
-void __enzyme_autodiff(void *, ...), __enzyme_fwddiff(void *, ...);
-extern int enzyme_dup;
-static void copied(const double *x, double *y) {
-  int64_t i = (int64_t)(6497320848556798.0 * *x + 4606985713057410000.0);
-  memcpy(y, &i, 8);
-}
-static void joined(const double *x, double *y) {
-  union { double d; int64_t i; } u;
-  u.i = (int64_t)(6497320848556798.0 * *x + 4606985713057410000.0);
-  *y = u.d;
-}
-double kernel(double x) {
-  double dx = 1, y[3], dy[3] = {1, 1, 1};
-  CALL((void *)FUNCTION, enzyme_dup, &x, &dx, enzyme_dup, y + 1, dy + 1);
-  return dx + dy[1];
-}
-"""
-
-
-@pytest.mark.parametrize("level", ["O0", "O2"])
-@pytest.mark.parametrize("mode", ["__enzyme_autodiff", "__enzyme_fwddiff"])
-@pytest.mark.parametrize("function", ["copied", "joined"])
-def test_bits_in_a_variable_of_floats_are_no_silent_zero(function: str, mode: str, level: str) -> None:
-    """All that the function does with the variable of its caller is a store of an integer."""
-    with pytest.raises(Unsupported, match="becomes the bits of a float"):
-        lower(load(STORED, define={"CALL": mode, "FUNCTION": function}, opt=level).text)
-
-
 def test_active_values_in_a_variable_are_refused_not_dropped() -> None:
     with pytest.raises(IRGradError) as caught:
         lower(load(HEAD + """
