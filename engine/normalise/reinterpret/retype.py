@@ -11,6 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.memory.byte_kinds import INT
+from irgrad.engine.analyses.memory.objects import has_pointer
+from irgrad.engine.analyses.memory.spots import Spots
+from irgrad.engine.analyses.memory.strided_sets import Offsets, touches
 from irgrad.engine.analyses.memory.tbaa import TYPE_TAG, Tbaa
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
@@ -34,24 +37,55 @@ if TYPE_CHECKING:
 def loosen(facts: Facts) -> bool:
     """Accesses that the source calls integers, but that only move what else is a float or a pointer (words that are
     sorted, or swapped), keep the names of their types where LLVM concludes nothing from them: it would move them across
-    the accesses of those floats. A member of a structure that is computed with somewhere (the length of a list, beside
-    links that are said to reach it) is a number where it is moved, too: no pointer. True when anything changed."""
+    the accesses of those floats. True when anything changed."""
     types, changed = facts.types, False
-    tbaa = Tbaa(facts.pointers.module)
-    computed = {
-        tag
-        for _, _, access in types.carriers.accesses
-        if access is not None and (tag := access.metadata.get("tbaa")) and not types.numbers.moves(access)
-    }
+    counts: _Counts | None = None
     for value, _, access in types.carriers.accesses:
         tag = access.metadata.get("tbaa") if access is not None else None
         if access is None or tag is None or not types.numbers.moves(access):
             continue
         kinds = {kind for _, kind in types.carriers.layout(value) if kind is not INT}
-        if kinds and not (kinds == {ty.PTR} and tag in computed and tbaa.of_structure(tag)):
+        if not kinds:
+            continue
+        counts = counts or _Counts(facts)
+        if kinds != {ty.PTR} or not counts.are(access, tag):
             access.metadata[TYPE_TAG] = access.metadata.pop("tbaa")
             changed = True
     return changed
+
+
+class _Counts:
+    """Members of structures that the source computes with: the length of a tree, where the links that may lead to its
+    header have another link. They are numbers where they are moved, too."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._types = types = facts.types
+        self._tbaa = Tbaa(facts.pointers.module)
+        self._computed: set[tuple[str, int, int]] = set()  # (type, object, place)
+        self._certain: list[tuple[int, Offsets]] = []  # where a pointer is written for certain, in no other object
+        for _, _, access in types.carriers.accesses:
+            tag = access.metadata.get("tbaa") if access is not None else None
+            if access is not None and tag is not None and not types.numbers.moves(access):
+                self._computed.update((tag, bit, at.start) for bit, at in self._places(access).items() if at.exact)
+        for fn in facts.pointers.functions:
+            for instr in fn.instructions():
+                if instr.opcode == "store" and has_pointer(instr.operands[0].type):
+                    places = self._places(instr)
+                    self._certain += places.items() if len(places) == 1 else ()
+
+    def are(self, access: Instruction, tag: str) -> bool:
+        """Such a member, in each object that the access may lead to, at a place where no pointer is for certain."""
+        spots = self._places(access)
+        return self._tbaa.of_structure(tag) and all(
+            at.exact and (tag, bit, at.start) in self._computed and not self._pointer(bit, at)
+            for bit, at in spots.items()
+        )
+
+    def _places(self, access: Instruction) -> Spots:
+        return self._types.ranges.places(access.operands[access.opcode == "store"])
+
+    def _pointer(self, bit: int, at: Offsets) -> bool:
+        return any(bit == other and touches(at, where, -7, 8) for other, where in self._certain)
 
 
 def retype(facts: Facts) -> bool:

@@ -89,7 +89,25 @@ void f(double *x, long *n, double *o) {
         count(&head);
     }
     move(&other, &head);
+    count(&other);
     *o = other.count * other.first->key;
+}
+"""
+SLOTS = """
+struct slot { long value; };
+static __attribute__((noinline)) void swap(struct slot *a, struct slot *b) {
+    long t = a->value;
+    a->value = b->value;
+    b->value = t;
+}
+static __attribute__((noinline)) void count(struct slot *c) { c->value++; }
+void f(double *x, double *o) {
+    double a[4], *p[4];
+    struct slot c = {0};
+    for (int i = 0; i < 4; i++) { a[i] = x[i] * x[i]; p[i] = &a[i]; }
+    for (int i = 0; i < 4; i += 2) { swap((struct slot *)&p[i], (struct slot *)&p[i + 1]); count(&c); }
+    *o = 0;
+    for (int i = 0; i < 4; i++) *o += *p[i] * (i + 1) * c.value;
 }
 """
 ORDER = np.array([2, 3, 0, 1], np.int32)
@@ -228,3 +246,9 @@ def test_a_member_that_is_computed_with_is_a_number_where_it_is_moved() -> None:
              if i.opcode == "load" and i.type is ty.I64]  # fmt: skip
     assert not loosen(facts)
     assert moved and all("tbaa" in i.metadata for i in moved)
+
+
+def test_a_member_that_is_computed_with_elsewhere_may_move_pointers() -> None:
+    x = np.array([1.5, 3.0, -2.0, 0.5])
+    (dx, _), _made = gradient(SLOTS, "f", "dd", x, OUT)
+    assert dx.tolist() == (4 * x * [2, 1, 4, 3]).tolist()
