@@ -131,8 +131,8 @@ def _launches(plan: Plan, order: Order, workers: int) -> Callable[..., list[Any]
     compiled = compile_module(plan.parts.text, plan.parts.kernels, strict_fp=True)
 
     def launch(word: str, threads: int, given: list[Any], kinds: Any, aliases: dict[int, int]) -> list[Any]:
-        if word == "first":  # what starts from an operand is changed, the operand is not
-            given = [np.array(row) if n in aliases else row for n, row in enumerate(given)]
+        # What starts from an operand is changed, the operand is not; others XLA may have elsewhere at each launch.
+        given = [row if n in aliases and word != "first" else np.array(row) for n, row in enumerate(given)]
         places = {result: operand for operand, result in aliases.items()}
         results = [given[places[n]] if n in places else np.full(kind.shape, 85, kind.dtype)
                    for n, kind in enumerate(kinds)]  # fmt: skip

@@ -29,6 +29,7 @@ from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Argument, ConstInt, Function, Instruction, Module, Value
 from irgrad.engine.ir.rewrite import declare, replace_uses
 from irgrad.engine.ir.text.entities import joined
+from irgrad.engine.ir.uses import uses_of
 from irgrad.engine.kernel.host import refuse_hosted
 from irgrad.engine.normalise.iterations import apart
 from irgrad.rules.errors import Unsupported
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["Parts", "parts_of"]
 
 _LARGEST = 1 << 34  # bytes of an array that the launches keep
+_COPIES = ("llvm.memcpy.", "llvm.memmove.", "llvm.memset.")
 _STEPS = 100_000  # loops that a grid runs, one after the other
 
 
@@ -108,7 +110,8 @@ def parts_of(
     texts = [sums_text(name, kind) for kind in ("double", "float")]
     for word in [word for word in module.functions if word.startswith((f"{name}.total.", f"{name}.gather."))]:
         del module.functions[word]  # declared there, and written here
-    texts.append(kernels_text(name, parameters, buffers, stops, rows, device=device))
+    noted = [p.name for p, arg in zip(parameters, fn.args, strict=False) if _stays(fn, arg)]
+    texts.append(kernels_text(name, parameters, buffers, noted, stops, rows, device=device))
     whole = joined(to_text(module), "".join(texts))
     return Parts(name, whole, done.bytes, max(16, tape + widest * count), count, folded, steps)
 
@@ -183,6 +186,24 @@ def _arguments(fn: Function) -> tuple[Argument, Argument]:
         argument.attrs = ""  # addresses now go through memory: nothing that was found out holds
     fn.ftype = ty.function(fn.ftype.ret, tuple(a.type for a in fn.args))
     return state, room
+
+
+def _stays(fn: Function, argument: Argument) -> bool:
+    """Whether an address in the argument's memory is kept beyond a launch: stored, or made something else than an
+    address by which the launch itself reads and writes."""
+    uses, work = uses_of(fn.blocks), list[Value]([argument])
+    seen = set(work)
+    while work:
+        value = work.pop()
+        for user in uses.get(value, ()):
+            if user.opcode in ("getelementptr", "phi", "select"):
+                work += [] if user in seen else [user]
+                seen.add(user)
+            elif user.is_call and (user.callee_name or "").startswith(_COPIES):
+                continue
+            elif user.opcode not in ("load", "icmp") and (user.opcode != "store" or user.operands[0] is value):
+                return True
+    return False
 
 
 def _finish(

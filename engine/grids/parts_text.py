@@ -56,17 +56,18 @@ def sums_text(name: str, kind: str) -> str:
 
 
 def kernels_text(
-    name: str, parameters: Sequence[GridParameter], buffers: Sequence[str], stops: Sequence[tuple[Stop, Region]],
-    rows: Rows, *, device: bool,
+    name: str, parameters: Sequence[GridParameter], buffers: Sequence[str], noted: Sequence[str],
+    stops: Sequence[tuple[Stop, Region]], rows: Rows, *, device: bool,
 ) -> str:  # fmt: skip
     """The kernels of a program whose function is `NAME.resume(parameters, ptr state, ptr room)`.
 
-    parameters: of the program; buffers: those of them that are results, which come as an operand as well
+    parameters: of the program; buffers: those of them that are results, which come as an operand as well; noted: those
+    whose addresses stay from launch to launch
     device: False for functions of the host that run one thread, and take its number and how many there are as two more
     arguments
     """
     own = [p.name for p in parameters]
-    text = _check_text(name, own) + _share_text(name, stops, rows) + _fold_text(name, stops, rows)
+    text = _check_text(name, own, noted) + _share_text(name, stops, rows) + _fold_text(name, stops, rows)
     again = [f"{word}.given" for word in buffers]
     operands = [word for word in own if word not in buffers]
     first = [*operands, *again, "state.given", *buffers, "state", "room"]
@@ -99,12 +100,12 @@ def _kernel(name: str, word: str, given: Sequence[str], lines: Sequence[str], *,
     return w.text() + declarations
 
 
-def _check_text(name: str, own: Sequence[str]) -> str:
+def _check_text(name: str, own: Sequence[str], kept: Sequence[str]) -> str:
     """Addresses are kept from launch to launch: the first one notes where the arrays are, the others compare."""
     declared = ", ".join(f"ptr %{quoted(word)}" for word in own)
     given = f"{declared}, ptr %state, ptr %room, i1 %first" if own else "ptr %state, ptr %room, i1 %first"
     w = Writer(f"define internal void @{quoted(name)}.check({given}) alwaysinline nounwind")
-    words = [*own, "state", "room"]
+    words = [*kept, "state", "room"]
     same = w.emit("xor i1 %first, true")
     noted = w.at("%state", str(ADDRESSES))
     with w.when("%first"):

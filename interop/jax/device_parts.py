@@ -38,8 +38,8 @@ _LOCAL = 256  # bytes of an array that is part of the state
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """An array that the launches write. operand: whose values it starts from, None for zeros; result: which it is, None
-    for one that nobody else wants."""
+    """An array that one launch hands to the next. operand: whose values it starts from, None for zeros; result: which
+    it is, None for one that nobody else wants."""
 
     operand: int | None
     result: int | None
@@ -48,7 +48,7 @@ class Buffer:
 
 
 class Plan(NamedTuple):
-    """A call in parts. kept: the operands that the kernels have as such; buffers: what they write."""
+    """A call in parts. kept: the operands that the kernels have as such; buffers: what they read and write."""
 
     parts: Parts
     kept: list[int]
@@ -95,14 +95,11 @@ def _slots(
     for slot, shape in zip(program.slots, program.shapes(sizes), strict=True):
         key = (slot.index, slot.steps)
         extents = tuple(ConstExtent(n) for n in shape)
-        inner = slot.role == "scratch"
+        inner, size = slot.role == "scratch", int(np.prod(shape)) * slot.dtype.size
         source, result = None if inner else operands.get(key), None if inner else results.get(key)
         if not slot.steps and slot.index in constants:
             slots.append(GridSlot(slot.name, slot.dtype, "bits", extents, bits=constants[slot.index]))
-        elif slot.role == "in" and source is not None and result is None:
-            kept[source] = None
-            slots.append(GridSlot(slot.name, slot.dtype, "in place", extents, f"operand{source}", (False,)))
-        elif result is None and int(np.prod(shape)) * slot.dtype.size <= _LOCAL:
+        elif result is None and size <= _LOCAL:
             start, given = ("zero", "") if source is None else ("copy", f"operand{source}")
             kept |= {} if source is None else {source: None}
             slots.append(GridSlot(slot.name, slot.dtype, start, extents, given, (False,) if given else ()))
@@ -119,6 +116,10 @@ def run_parts(plan: Plan, operands: Sequence[Any], launch: Any, zeros: Any, repe
     launch(word, threads, given, kinds, aliases) runs the kernel `NAME_word`: given: its operands; kinds: of its
     results; aliases: operands that are results, {operand: result}
     zeros(shape, dtype) makes an array; repeat(count, step, arrays) runs a step on what the one before it gave
+
+    Addresses are kept from launch to launch, while XLA may have an operand elsewhere at each of them, as it does with
+    constants of its loops. So what the launches only read is in memory that one hands to the next as well: operands
+    that are small are copied into the state, others are buffers.
     """
     parts, count = plan.parts, len(plan.kept)
     kinds = [jax.ShapeDtypeStruct(b.shape, b.dtype) for b in plan.buffers]
@@ -181,7 +182,7 @@ def _compiled(spec: Spec, items: Any, results: tuple[tuple[int, ...], ...]) -> _
     from irgrad.engine.codegen.cache import default_cache, fingerprint
     from irgrad.engine.codegen.nvptx import identity, ptx
 
-    key = fingerprint("parts-1", program_of(spec).key, ARCHITECTURE, repr((items, results)), identity())
+    key = fingerprint("parts-2", program_of(spec).key, ARCHITECTURE, repr((items, results)), identity())
     store = default_cache()
     data = store.get("ptx", key)
     if data is None:

@@ -33,7 +33,8 @@ STOP = Stop(1, "k.region.0", [(64, ty.I64), (80, ty.PTR), (96, ty.PTR)])
 
 def _text(*, device: bool, threads: int = 5, folded: int = 2) -> str:
     rows = Rows(48, 16, threads, folded)
-    return ONE + kernels_text("k", [GridParameter("x", DTYPES["f64"])], [], [(STOP, REGION)], rows, device=device)
+    x = GridParameter("x", DTYPES["f64"])
+    return ONE + kernels_text("k", [x], [], ["x"], [(STOP, REGION)], rows, device=device)
 
 
 @pytest.mark.parametrize("last", [0, 3, 4, 12])

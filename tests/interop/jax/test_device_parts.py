@@ -415,6 +415,21 @@ def test_a_plan_that_many_threads_cannot_run_names_the_line() -> None:
     assert caught.value.where.startswith("<string>:") and "jax.vmap" in caught.value.fix
 
 
+@needs_plugin
+def test_constants_of_a_loop_are_held() -> None:
+    """XLA puts a constant of its own into the body of each loop: no launch behind the first one may look for that of
+    the first."""
+    f, args = CASES["heat"]
+    shape = jax.ShapeDtypeStruct(np.shape(args[0]), np.float64)
+    text = _compiled(lambda x: jax.lax.fori_loop(0, 5, lambda _, x: x - 1e-3 * jax.grad(f)(x, *args[1:]), x), shape)
+    calls = re.findall(r"custom-call\(([^)]*)\), custom_call_target=\"[^\"]*ptx\".*?output_to_operand_aliasing=(.*)",
+                       text.as_text())  # fmt: skip
+    assert len(calls) >= 6
+    for operands, aliases in calls:
+        taken = set(map(int, re.findall(r"\((\d+), \{", aliases)))
+        assert len(operands.split(",")) - len(taken) <= 1, operands  # the number `a`, which `first` copies
+
+
 # -- on a device ------------------------------------------------------------------------------------------------------
 
 
