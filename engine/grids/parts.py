@@ -196,12 +196,14 @@ def _stays(fn: Function, argument: Argument) -> bool:
     while work:
         value = work.pop()
         for user in uses.get(value, ()):
-            if user.opcode in ("getelementptr", "phi", "select"):
+            if user.traits.has("same_memory"):
                 work += [] if user in seen else [user]
                 seen.add(user)
             elif user.is_call and (user.callee_name or "").startswith(_COPIES):
                 continue
-            elif user.opcode not in ("load", "icmp") and (user.opcode != "store" or user.operands[0] is value):
+            elif user.opcode != "icmp" and [n for n, o in enumerate(user.operands) if o is value] != [
+                user.traits.address
+            ]:
                 return True
     return False
 

@@ -107,12 +107,12 @@ def keep_distances(module: Module) -> None:
     for fn, primal, calls in _sweeps(module):
         records = _records(primal)
         given = _given(fn, records, calls)
-        own = _own_addresses_of(fn, given, _own_offsets(primal, records)) if given else {}
+        own = _own_addresses_of(fn, given, _own_offsets(primal, records, through=False)) if given else {}
         for offset, loads in own.items():
             places = {(record, offset) for record in records}
             memory = {source for store in primal.instructions()
                       if store.opcode == "store" and _place(store.operands[1]) in places
-                      for source in _sources(store.operands[0])}  # fmt: skip
+                      for source in _sources(store.operands[0], {})}  # fmt: skip
             stores = [i for i in primal.instructions() if i.opcode == "store" and made_of(i.operands[1]) in memory]
             read = [i for i in fn.instructions() if i.opcode == "load" and made_of(i.operands[0]) in loads]
             if any(i.opcode == "load" and made_of(i.operands[0]) in memory for i in primal.instructions()):
@@ -160,7 +160,7 @@ def _records(primal: Function) -> list[Value]:
                 for v in _leaves(block.terminator.operands[0])]  # fmt: skip
     found = list(dict.fromkeys(v for v in returned if v.type.is_ptr))
     uses = uses_of(primal.blocks)
-    whole = all(isinstance(v, Instruction) and _allocates(v) and not _escapes(v, uses, set()) for v in found)
+    whole = all(isinstance(v, Instruction) and _allocates(v) and not _escapes(v, uses, set(), {}) for v in found)
     return found if whole and len(found) == len([v for v in returned if v.type.is_ptr]) else []
 
 
@@ -173,30 +173,34 @@ def _leaves(value: Value) -> Iterator[Value]:
         yield value
 
 
-def _own_offsets(primal: Function, records: list[Value]) -> set[int]:
-    """Where all records have an address of memory that the function has allocated, and that is in records alone."""
+def _own_offsets(primal: Function, records: list[Value], *, through: bool = True) -> set[int]:
+    """Where all records have an address of memory that the function has allocated, and that is in records alone; or
+    (through) in variables of the function."""
     uses, held = uses_of(primal.blocks), set(records)
+    cells = uses if through else {}
     found: dict[tuple[Value, int], bool] = {}
     for store in primal.instructions():
         if store.opcode != "store" or not store.operands[0].type.is_ptr:
             continue
         place = _place(store.operands[1])
         if place is not None and place[0] in held:
-            sources = _sources(store.operands[0])
-            own = all(isinstance(v, Instruction) and _allocates(v) and not _escapes(v, uses, held) for v in sources)
+            sources = _sources(store.operands[0], cells)
+            own = all(isinstance(v, Instruction) and _allocates(v) and not _escapes(v, uses, held, cells)
+                      for v in sources)  # fmt: skip
             found[place] = found.get(place, True) and own
     offsets = {offset for _, offset in found}
     return {offset for offset in offsets if all(found.get((record, offset)) for record in records)}
 
 
-def _sources(pointer: Value) -> set[Value]:
-    """What an address may be made of, through merges, without what is not set on a path."""
+def _sources(pointer: Value, cells: Uses) -> set[Value]:
+    """What an address may be made of, through merges and variables, without what is not set on a path."""
     found, work = set[Value](), [pointer]
     seen = set(work)
     while work:
         value = made_of(work.pop())
-        if isinstance(value, Instruction) and value.opcode in ("phi", "select"):
-            more = [o for o in value.operands if o.type.is_ptr and o not in seen]
+        given = _given_by(value, cells)
+        if given is not None:
+            more = [o for o in given if o.type.is_ptr and o not in seen]
             seen.update(more)
             work += more
         elif not isinstance(value, ConstUndef):
@@ -204,15 +208,20 @@ def _sources(pointer: Value) -> set[Value]:
     return found
 
 
-def _escapes(memory: Value, uses: Uses, records: set[Value]) -> bool:
-    """Whether the address of memory may be known elsewhere than in the function, what it returns, and records."""
+def _escapes(memory: Value, uses: Uses, records: set[Value], cells: Uses) -> bool:
+    """Whether the address of memory may be known elsewhere than in the function, what it returns, and records; cells:
+    uses of the variables that may hold it."""
     work, seen = [memory], {memory}
     while work:
         value = work.pop()
         for user in uses.get(value, ()):
             if user.opcode == "store" and user.operands[0] is value:
                 place = _place(user.operands[1])
-                if place is None or place[0] not in records or not value.type.is_ptr:
+                if place is not None and _stored(place[0], cells) is not None and value.type.is_ptr:
+                    again = [i for i in cells[place[0]] if i.opcode == "load" and i not in seen]
+                    seen.update(again)
+                    work += again
+                elif place is None or place[0] not in records or not value.type.is_ptr:
                     return True
             elif user.opcode in _SAME or user.opcode == "insertvalue":
                 if user not in seen:
@@ -221,6 +230,26 @@ def _escapes(memory: Value, uses: Uses, records: set[Value]) -> bool:
             elif not (user.opcode in _TELLS_NOBODY or _accesses(user, value) or (user.is_call and _only_uses(user))):
                 return True
     return False
+
+
+def _given_by(value: Value, cells: Uses) -> list[Value] | None:
+    """What a value is one of; None for other values than merges and those of variables."""
+    if not isinstance(value, Instruction):
+        return None
+    if value.opcode == "load":
+        return _stored(value.operands[0], cells)
+    return value.operands if value.traits.has("chooses") else None
+
+
+def _stored(variable: Value, uses: Uses) -> list[Value] | None:
+    """What is stored to a variable of the function that is only read and written as a whole; None for other memory."""
+    if not isinstance(variable, Instruction) or variable.opcode != "alloca":
+        return None
+    users = uses.get(variable, ())
+    kinds = {i.type if i.opcode == "load" else i.operands[0].type for i in users}
+    if kinds != {variable.elem} or not all(_accesses(i, variable) for i in users):
+        return None
+    return [i.operands[0] for i in users if i.opcode == "store"]
 
 
 _TELLS_NOBODY = of_kind("compare", "terminator")

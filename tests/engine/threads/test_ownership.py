@@ -71,6 +71,25 @@ def test_what_others_may_know_is_not(more: str) -> None:
     assert _own(more) == []
 
 
+VARIABLE = """%cell = alloca ptr
+  store ptr %own, ptr %cell
+  %again = load ptr, ptr %cell
+  store ptr STORED, ptr %record
+  USE"""
+
+
+@pytest.mark.parametrize(
+    ("stored", "use", "own"),
+    [("%again", "", ["mine"]), ("%again", "store double 1.0, ptr %again", ["mine"]),
+     ("%again", "store ptr %x, ptr %cell", []), ("%again", "store ptr %again, ptr %x", []),
+     ("%again", "call void @other(ptr %again)", []), ("%again", "call void @other(ptr %cell)", []),
+     ("%again", "%w = load i32, ptr %cell", []), ("%own", "store ptr %again, ptr %x", [])],
+)  # fmt: skip
+def test_variables_may_hold_it(stored: str, use: str, own: list[str]) -> None:
+    """What a variable of the sweep holds is followed; one that others may know, or that has parts, tells others."""
+    assert _own(VARIABLE.replace("STORED", stored).replace("USE", use)) == own
+
+
 def test_a_record_is_what_the_loop_has_kept() -> None:
     assert _own(call="%x") == []
 
