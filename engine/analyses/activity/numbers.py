@@ -69,8 +69,9 @@ class Numbers:
                 return False
             if distances and value.opcode == "sub" and all(map(self._address, value.operands)):
                 continue
-            if self._types.carries(value) is not INT:
-                return False
+            kind = self._types.carries(value)
+            if kind is not INT and not (kind is None and value.opcode in INT_BINARY):
+                return False  # what is computed of numbers is one, stored or not
             if value.opcode == "load":
                 if not self._integers(value.operands[0], value.type) or (
                     not distances and self._pointers.of(value.operands[0]) & self.distances
