@@ -46,11 +46,6 @@ class Tbaa:
         """The access reads or writes the pointer to an object's table of virtual functions."""
         return self._name(node) == "vtable pointer"
 
-    def of_structure(self, node: str) -> bool:
-        """The tag says of which structure a member is accessed."""
-        items = self._items(node)
-        return len(items) >= 3 and not items[0].startswith('!"') and items[0] != items[1]
-
     def is_member(self, node: str) -> bool:
         """The tag is of `MEMBERS`: no program can use such memory as something else."""
         items = self._items(node)

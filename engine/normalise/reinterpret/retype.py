@@ -76,7 +76,7 @@ class _Counts:
     def are(self, access: Instruction, tag: str) -> bool:
         """Such a member, in each object that the access may lead to, at a place where no pointer is for certain."""
         spots = self._places(access)
-        return self._tbaa.of_structure(tag) and all(
+        return self._tbaa.of_member(tag) and all(
             at.exact and (tag, bit, at.start) in self._computed and not self._pointer(bit, at)
             for bit, at in spots.items()
         )

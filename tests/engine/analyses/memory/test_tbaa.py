@@ -88,6 +88,6 @@ entry:
     tags = [i.metadata["tbaa"] for i in module.functions["f"].instructions() if i.opcode == "load"]
     found = Tbaa(module)
     assert [found.is_member(tag) for tag in tags] == [True, False, False]
-    assert [found.of_structure(tag) for tag in tags] == [False, False, True]
+    assert [found.of_member(tag) for tag in tags] == [False, False, True]
     assert [found.kind(tag) for tag in tags] == [INT, INT, INT]
     assert not found.is_member("")
