@@ -360,18 +360,19 @@ def _optimisation(options: Options) -> list[str]:
     """`-O2` without its passes, unless the user asks for a level: then that level's passes run, if they are wanted.
 
     O0 has none. It is asked for as O1 without passes, because only then the compiler says what type an access has.
-    Loops of OpenMP are vectorised by nobody before it is known what clang promises of them (`grids/worksharing.py`).
+    Nor has OpenMP: clang promises of arrays that a thread has for itself what does not hold, and would make vectors of
+    it (native programs of clang 22 are wrong there) before the promise is taken off (`grids/worksharing.py`).
     """
-    openmp = any(flag.startswith("-fopenmp") for flag in options.flags)
-    scalar = ["-fno-vectorize"] if openmp else []
+    none = ["-Xclang", "-disable-llvm-passes"]
     if _unoptimised(options):
-        return ["-O1", "-U__OPTIMIZE__", "-Xclang", "-disable-llvm-passes"]
+        return ["-O1", "-U__OPTIMIZE__", *none]
+    passes = options.passes and not any(flag.startswith("-fopenmp") for flag in options.flags)
     if options.opt is not None:
         level = options.opt.lstrip("-").removeprefix("O")
-        return [f"-O{level}", *(scalar if options.passes else ["-Xclang", "-disable-llvm-passes"])]
+        return [f"-O{level}", *([] if passes else none)]
     if any(re.fullmatch(r"-O(|[0-3]|s|z|fast|g)", flag) for flag in options.flags):
-        return scalar
-    return ["-O2", "-Xclang", "-disable-llvm-passes"]
+        return [] if passes else none
+    return ["-O2", *none]
 
 
 def _with_passes(command: Sequence[str]) -> list[str]:

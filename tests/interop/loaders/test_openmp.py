@@ -6,6 +6,7 @@ import ctypes
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -71,6 +72,42 @@ def test_ir_of_another_compiler_gets_the_runtime(tmp_path: Path) -> None:
     np.testing.assert_allclose(ig.grad(kernel)(x), 2 * x)
     plain = "define i32 @f() {\n  ret i32 1\n}\n"
     assert complete(plain) == plain
+
+
+LANES = """
+double f(const double *x, double *y, long n) {
+    double s = 0; OUTSIDE
+    #pragma omp parallel for simd PRIVATE
+    for (long i = 0; i < n; i++) {
+        INSIDE
+        for (int k = 0; k < 4; k++) q[k] = (k + 1) * x[i] * x[i] + k;
+        y[i] += q[i % 4] * q[3];
+    }
+    for (long i = 0; i < n; i++) s += y[i] * y[i];
+    return s;
+}
+"""
+
+
+@pytest.mark.parametrize("opt", [None, "O0", "O1", "O2", "O3"])
+@pytest.mark.parametrize("words", [("double q[4];", "private(q)", ""), ("", "", "double q[4];")])
+def test_vectors_do_not_share_an_array(words: tuple[str, str, str], opt: str | None) -> None:
+    """clang 22 makes vectors of this loop whose lanes share the array: native programs are wrong from -O2 on."""
+    source = LANES
+    for word, text in zip(("OUTSIDE", "PRIVATE", "INSIDE"), words, strict=True):
+        source = source.replace(word, text)
+    kernel = ig.load(source, flags=["-fopenmp"], opt=opt).kernel("f", "f64(f64[n] x, inout f64[n] y, i64 n)")
+    x, rows, n = np.linspace(0.1, 2, 37), np.arange(37), np.arange(4)
+
+    def value(x: Any) -> Any:
+        q = (n + 1) * x[:, None] ** 2 + n
+        return ((q[rows, rows % 4] * q[:, 3]) ** 2).sum()
+
+    found, _ = kernel(x, np.zeros(37))
+    assert found == pytest.approx(value(x), rel=1e-13)
+    slopes = ig.grad(kernel, wrt="x", of="return")(x, np.zeros(37))
+    wanted = [value(x + 1e-200j * row).imag / 1e-200 for row in np.eye(37)]
+    np.testing.assert_allclose(np.ravel(slopes), wanted, rtol=1e-12)
 
 
 def test_under_jax() -> None:
