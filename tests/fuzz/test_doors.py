@@ -27,7 +27,8 @@ NO_DOORS = {"Kernel", "Signature", "batch", "bench", "broadcast", "check", "chec
             "primal", "release", "root"}  # fmt: skip
 """What is public and gives no derivative, or that of a solver whose equation the user states, or takes kernels of
 numbers alone (`broadcast`; random kernels have arrays)."""
-NO_COMMANDS = {"ar", "cache", "check", "cmake-file", "demo", "explain", "hints", "opt", "ranlib", "rules", "tesseract"}
+NO_COMMANDS = {"ar", "cache", "check", "cmake-file", "demo", "explain", "hints", "opt", "ranlib", "rules", "tesseract",
+               "tune"}  # fmt: skip
 
 
 def _share(part: int, of: int) -> int:
