@@ -38,8 +38,6 @@ from benchmarks.futhark.programs import PROGRAMS  # noqa: E402
 jax.config.update("jax_enable_x64", True)
 KERNELS = Path(__file__).parent / "kernels"
 OPTION = "f64(f64 spot, f64 strike, f64 rate, f64 vol, f64 time)"
-LOOKUPS = ("f64(f64[i,g] energy, f64[i,g,5] micro, f64[m,i] density, f64[n] at, i64[n] material, f64[5] weight, "
-           "i64 i, i64 g, i64 n)")  # fmt: skip
 BOLTZMANN = "f64(inout f64[19,n,n,n] f, inout f64[19,n,n,n] g, f64 omega, i64 n, i64 turns)"
 MOVES = np.array([(0, 0, 0), (1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0), (0, 0, 1), (0, 0, -1), (1, 1, 0),
                   (-1, -1, 0), (1, -1, 0), (-1, 1, 0), (1, 0, 1), (-1, 0, -1), (1, 0, -1), (-1, 0, 1), (0, 1, 1),
@@ -138,11 +136,12 @@ def cell(quick: bool) -> Case:
 
 def lookups(quick: bool) -> Case:
     """Gathers, and scattered additions in reverse."""
-    energy, micro, density, at, material, weight = PROGRAMS["XSBench"].data(quick)
+    program = PROGRAMS["XSBench"]
+    energy, micro, density, at, material, weight = program.data(quick)
     if not quick:
         rng = np.random.default_rng(7)
         at, material = rng.uniform(0.01, 0.99, 2_000_000), rng.integers(0, 12, 2_000_000)
-    kernel = _library("device.c").kernel("lookups", LOOKUPS)
+    kernel = _library("../futhark/xsbench.c").kernel("xsbench", program.signature)
 
     def ours(micro: Array, density: Array, energy: Array, at: Array, material: Array, weight: Array) -> Array:
         return kernel(energy, micro, density, at, material, weight)

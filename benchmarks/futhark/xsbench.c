@@ -21,6 +21,7 @@ double xsbench(const double *energy, const double *micro, const double *density,
                const double *weight, long nuclides, long points, long materials, long n)
 {
     double sum = 0.0;
+    #pragma omp simd reduction(+:sum)
     for (long p = 0; p < n; p++) {
         double macro[5] = {0, 0, 0, 0, 0};
         for (long i = 0; i < nuclides; i++) {
