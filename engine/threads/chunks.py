@@ -49,7 +49,14 @@ from irgrad.engine.normalise.iterations import (
 from irgrad.engine.normalise.reductions import ADDITION, Reduction
 from irgrad.engine.normalise.repeatable import Bytes
 from irgrad.engine.threads.ownership import made_of
-from irgrad.engine.threads.shared_updates import add_to_copies, fold_copies, number_chunks, shared_updates
+from irgrad.engine.threads.shared_updates import (
+    add_to_copies,
+    fold_copies,
+    number_chunks,
+    shared_updates,
+    why_atomic,
+    with_room,
+)
 
 __all__ = ["SharedLoops", "never_unrolled", "share_loops", "with_chunks", "with_loops_inside"]
 
@@ -118,9 +125,11 @@ def share_loops(
         hows: list[Reduction] = []
         if updates:
             why = why or why_not_outlined(module, fn, loop)
+        loop, copies = with_room(module, fn, loop, updates) if updates and not why else (loop, [])
         before = loop.preheader
-        copies = [(each, *add_to_copies(module, loop, each)) for each in (() if why else updates)]
-        said.update({made[1]: OWN_PLACES for made in copies})
+        for made in copies:
+            add_to_copies(module, made)
+            said[made.memory] = OWN_PLACES
         why = why or outline_loop(module, fn, loop, *names, reductions=hows,
                                   any_order=is_worksharing(module, loop))  # fmt: skip
         if why:
@@ -162,9 +171,8 @@ def never_unrolled(module: Module, fn: Function) -> None:
 def _carried(module: Module, dependence: Dependence, loop: Loop, added: Collection[Instruction]) -> str:
     """Why nothing shows that the iterations are independent; "" where it does. added: updates that each chunk makes in
     memory of its own."""
-    atomic = (i for b in loop.blocks for i in b.instructions if i.ordering or i.volatile or i.opcode == "fence")
-    if any(i not in added for i in atomic):
-        return "it has atomic operations"
+    if why := why_atomic(loop, added):
+        return why
     own = _begun(dependence, loop)
     for first, second, relation in dependence.pairs(loop):
         both = first.objects | second.objects

@@ -1,14 +1,17 @@
 """Arrays that the iterations of a loop add to one at a time: each chunk adds to a copy of its own.
 
     #pragma omp atomic            copies = calloc(16, bytes)
-    a[k[i]] += w[i];              chunk c:  copies[c][k[i]] += w[i]
-                                  behind:   a[e] += copies[0][e], then copies[1][e], ...
+    a[k[i]] += w[i];              if there is memory for them:
+                                      chunk c:  copies[c][k[i]] += w[i]
+                                      behind:   a[e] += copies[0][e], then copies[1][e], ...
+                                  else:  the loop as it is, on one thread
 
 The copies are put together in the order of the chunks, so that sums have the same bits on any number of threads. This
 is done before anything is differentiated: the reverse sweep of a chunk reads the adjoints of its copy, which are those
 of the array.
 
-It holds for arrays of one type whose bytes are known before the loop, which the loop does nothing else with.
+It holds for arrays of one type whose bytes are known before the loop, which the loop does nothing else with. Copies
+take no more than `_MOST` bytes: what decides is the same on any number of threads.
 """
 
 from __future__ import annotations
@@ -16,24 +19,35 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from irgrad.engine.analyses.control.loops import Loop
+from irgrad.engine.analyses.control.cache import get
+from irgrad.engine.analyses.control.loops import Loop, Loops
 from irgrad.engine.analyses.evolution.dependence import Dependence
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
-from irgrad.engine.ir.model import Argument, Block, ConstInt, Function, Instruction, Module, Value
+from irgrad.engine.ir.model import Argument, Block, ConstInt, ConstZero, Function, Instruction, Module, Value
 from irgrad.engine.ir.rewrite import copied, declare, replace_uses
 from irgrad.engine.ir.uses import Uses, uses_of
 from irgrad.engine.normalise.iterations import CHUNKS
+from irgrad.engine.normalise.loop_parts import Part, cut, may_be_cut
 from irgrad.engine.normalise.repeatable import Bytes, emit_bytes
 from irgrad.engine.threads.ownership import root_of
 from irgrad.rules.effects import facts
 
-__all__ = ["Updates", "add_to_copies", "bytes_of_array", "fold_copies", "number_chunks", "shared_updates"]
+__all__ = [
+    "Copies", "Updates", "add_to_copies", "bytes_of_array", "fold_copies", "number_chunks", "shared_updates",
+    "why_atomic", "with_room",
+]  # fmt: skip
 
 _PLAIN = {"fadd": "fadd", "fsub": "fadd", "add": "add", "sub": "add"}
 """Updates, and how what several have done to zeros is put together."""
 _LINE = 64
 """Bytes of a cache line: no two chunks write to one."""
+_MOST = 1 << 30
+"""Bytes of the copies of a loop: where they would take more, one thread runs it."""
+_ROOM = f"copies of the arrays that it updates atomically, {CHUNKS} of each, would take more than {_MOST >> 30} GiB"
+_COPIED = "irgrad.copied"
+"""Of updates: there is a version of their loop that makes them in copies."""
+_LONGEST = 2000  # instructions of a loop that is written twice
 _NUMBER = "irgrad.chunk.number"
 _MOVES = ("llvm.memset.", "llvm.memcpy.", "llvm.memmove.", "llvm.lifetime.", "llvm.assume")
 
@@ -48,12 +62,22 @@ class Updates:
     bytes: Callable[[Instruction], Value]
 
 
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """Copies of an array, one for each chunk: where they begin, the bytes of each, and how far apart they are."""
+
+    updates: Updates
+    memory: Value
+    bytes: Value
+    step: Value
+
+
 def shared_updates(
     fn: Function, root: Function, loop: Loop, dependence: Dependence, bytes_of: Sequence[Bytes | None]
 ) -> list[Updates]:
     """The arrays that a loop updates atomically, if that is all it does with them, and all that is atomic in it."""
     atomic = [i for b in loop.blocks for i in b.instructions if i.ordering or i.volatile or i.opcode == "fence"]
-    if not atomic or loop.preheader is None:
+    if not atomic or not may_be_cut(loop, get(Loops, fn), {}, _LONGEST):
         return []
     uses = uses_of(fn.blocks)
     arrays: dict[Value, list[Instruction]] = {}
@@ -69,6 +93,14 @@ def shared_updates(
             return []
         found.append(Updates(array, kind, tuple(rows), size))
     return found
+
+
+def why_atomic(loop: Loop, added: Collection[Instruction]) -> str:
+    """Why one thread runs a loop with atomic operations; "" where it has no others than some."""
+    rows = [i for b in loop.blocks for i in b.instructions if i.ordering or i.volatile or i.opcode == "fence"]
+    if all(row in added for row in rows):
+        return ""
+    return f"only where {_ROOM}" if all(_COPIED in row.metadata for row in rows) else "it has atomic operations"
 
 
 def bytes_of_array(
@@ -179,29 +211,84 @@ def number_chunks(module: Module, turn: Function) -> bool:
     return True
 
 
-def add_to_copies(module: Module, loop: Loop, updates: Updates) -> tuple[Value, Value, Value]:
-    """Have the updates of a loop go to the copy of its chunk: the copies, the bytes of each, how far apart they are."""
+def with_room(module: Module, fn: Function, loop: Loop, every: Sequence[Updates]) -> tuple[Loop, list[Copies]]:
+    """Have memory for the copies before a loop, and the loop twice: the one that is returned runs where there is such
+    memory, which is the loop of the updates."""
     assert loop.preheader is not None
-    end = loop.preheader.terminator
-    size = updates.bytes(end)
+    _hand_on_by_phis(fn, loop)
+    end, leave = loop.preheader.terminator, loop.exits[0]
+    sizes = [updates.bytes(end) for updates in every]
     at = _before(end)
-    at.metadata = _debug(updates.rows[0])
-    make = declare(module, "calloc", ty.PTR, (ty.I64, ty.I64))
-    whole = at.add(size, ConstInt(ty.I64, _LINE - 1), ())
-    step = at.binary("and", whole, ConstInt(ty.I64, -_LINE))
-    copies = at.call(make, [ConstInt(ty.I64, CHUNKS), step])
+    at.metadata = _debug(every[0].rows[0])
+    total: Value = ConstInt(ty.I64, 0)
+    steps: list[Value] = []
+    for size in sizes:
+        whole = at.add(size, ConstInt(ty.I64, _LINE - 1), ())
+        steps.append(at.binary("and", whole, ConstInt(ty.I64, -_LINE)))
+        total = at.add(total, steps[-1], ())
+    good: Value = at.icmp("ule", total, ConstInt(ty.I64, _MOST // CHUNKS))
+    count = at.select(good, ConstInt(ty.I64, CHUNKS), ConstInt(ty.I64, 0))
+    make, release = declare(module, "calloc", ty.PTR, (ty.I64, ty.I64)), declare(module, "free", ty.VOID, (ty.PTR,))
+    memory = [at.call(make, [count, step]) for step in steps]
+    for copies in memory:
+        good = at.binary("and", good, at.icmp("ne", copies, ConstZero(ty.PTR)))
+    chosen = at.cast("zext", good, ty.I64)
+    _tag(module, [row for updates in every for row in updates.rows])
+    no, yes = ConstInt(ty.I64, 0), ConstInt(ty.I64, 1)
+    cut(fn, loop, [Part(chosen, yes, {}, whole=True), Part(no, chosen, {}, whole=True)])
+    _without_unused(fn)
+    at = Builder(leave, len(leave.phis))
+    at.metadata = _debug(every[0].rows[0])
+    for copies in memory:
+        at.call(release, [copies])
+    header = loop.header
+    own = next(one for one in get(Loops, fn).all if one.header is header)
+    return own, [Copies(*row) for row in zip(every, memory, sizes, steps, strict=True)]
+
+
+def _tag(module: Module, rows: Sequence[Instruction]) -> None:
+    node = f"!{1 + max((int(name[1:]) for name in module.metadata if name[1:].isdecimal()), default=-1)}"
+    module.metadata[node] = "!{}"
+    for row in rows:
+        row.metadata[_COPIED] = node
+
+
+def _hand_on_by_phis(fn: Function, loop: Loop) -> None:
+    """What a loop with one way out hands on goes through phis of its exit."""
+    leave, uses = loop.exits[0], uses_of(fn.blocks)
+    for row in [i for block in loop.blocks for i in block.instructions]:
+        users = [u for u in uses.get(row, ()) if not (loop.contains(u.block) or u in leave.phis)]
+        if users:
+            phi = Builder(leave, 0).phi(row.type, [(row, loop.exiting[0])])
+            for user in users:
+                user.operands = [phi if o is row else o for o in user.operands]
+
+
+def _without_unused(fn: Function) -> None:
+    """Leave out phis that nobody uses: the loops hand on no counters."""
+    work = True
+    while work:
+        uses = uses_of(fn.blocks)
+        unused = {phi for block in fn.blocks for phi in block.phis if not uses.get(phi)}
+        for block in fn.blocks if unused else ():
+            block.instructions = [i for i in block.instructions if i not in unused]
+        work = bool(unused)
+
+
+def add_to_copies(module: Module, copies: Copies) -> None:
+    """Have the updates of a loop go to the copy of its chunk."""
     number = declare(module, _NUMBER, ty.I64, ())
+    updates = copies.updates
     for row in updates.rows:
         at = _before(row)
         at.metadata = _debug(row)
-        skip = at.mul(at.call(number, []), step, ("nuw", "nsw"))
-        place = _same_place(at, row.operands[0], updates.array, at.gep(ty.I8, copies, skip))
+        skip = at.mul(at.call(number, []), copies.step, ("nuw", "nsw"))
+        place = _same_place(at, row.operands[0], updates.array, at.gep(ty.I8, copies.memory, skip))
         tags = {key: node for key, node in row.metadata.items() if key == "tbaa"}
         old = at.load(row.type, place, ty.size_of(row.type), tags)
         at.store(at.binary(row.pred, old, row.operands[1], ()), place, ty.size_of(row.type), tags)
         assert row.block is not None
         row.block.instructions.remove(row)
-    return copies, size, step
 
 
 def _same_place(at: Builder, pointer: Value, array: Value, copy: Value) -> Value:
@@ -213,16 +300,13 @@ def _same_place(at: Builder, pointer: Value, array: Value, copy: Value) -> Value
     return at.insert(copied(pointer, [base, *pointer.operands[1:]]))
 
 
-def fold_copies(
-    module: Module, before: Block, name: str, made: Sequence[tuple[Updates, Value, Value, Value]]
-) -> None:  # fmt: skip
+def fold_copies(module: Module, before: Block, name: str, made: Sequence[Copies]) -> None:
     """Add the copies to their arrays, in the order of the chunks, at the end of the block that ran the loop."""
-    for number, (updates, copies, size, step) in enumerate(made):
+    for number, copies in enumerate(made):
         at = _before(before.terminator)
-        at.metadata = _debug(updates.rows[0])
-        fold = _fold(module, f"{name}.{number}", updates, at.metadata)
-        at.call(fold, [updates.array, copies, size, step])
-        at.call(declare(module, "free", ty.VOID, (ty.PTR,)), [copies])
+        at.metadata = _debug(copies.updates.rows[0])
+        fold = _fold(module, f"{name}.{number}", copies.updates, at.metadata)
+        at.call(fold, [copies.updates.array, copies.memory, copies.bytes, copies.step])
 
 
 def _fold(module: Module, name: str, updates: Updates, debug: dict[str, str]) -> Function:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -125,3 +128,46 @@ def test_what_does_not_fit_stays_with_one_thread(body: str, signature: str) -> N
         found = _derivatives(lib.kernel("f", signature, threads=2))
     for a, b in zip(found, _derivatives(lib.kernel("f", signature)), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-12)
+
+
+def test_explain_tells_when_one_thread_runs_the_loop() -> None:
+    found = shared_loops(_kernel(CASES["a histogram"], 2).primal)
+    assert len(found.shared) == 1
+    assert len(found.others) == 1
+    assert found.others[0].endswith(
+        ": only where copies of the arrays that it updates atomically, 16 of each, would take more than 1 GiB")
+
+
+_LARGE = """
+import resource, sys, warnings
+import numpy as np
+import irgrad as ig
+from irgrad.rules.errors import OneThread
+warnings.simplefilter("error", OneThread)
+lib = ig.load(sys.argv[1], flags=["-fopenmp"])
+kernel = lib.kernel("f", sys.argv[2], threads=2)
+gradient = ig.grad(kernel, of="return", wrt="x")
+n, x = 200, np.linspace(0.1, 2.0, 200)
+k, other = np.arange(n) * 7 % 37, np.arange(n) * 3 % 37
+small = kernel(x, k, other, np.zeros(64))[0], gradient(x, k, other, np.zeros(64))
+for m, room in ((9_000_000, 0), (6_000_000, 600 << 20)):
+    y = np.zeros(m)
+    if room:
+        used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + room, resource.RLIM_INFINITY))
+    np.testing.assert_allclose(kernel(x, k, other, y)[0], small[0], rtol=1e-12)
+    try:
+        np.testing.assert_allclose(gradient(x, k, other, y), small[1], rtol=1e-12)
+    except MemoryError:
+        assert room
+        print("no memory")
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="asks Linux how much memory the process has")
+def test_one_thread_where_copies_are_too_large_or_memory_is_out() -> None:
+    """Copies of 9 million numbers pass the limit; those of 6 million do not, but the process may not have as much."""
+    text = HEAD + START + CASES["forces on both partners"].replace("SCHEDULE", "")
+    made = subprocess.run([sys.executable, "-c", _LARGE, text, SIGNATURE], capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
+    assert made.stdout in ("", "no memory\n")
