@@ -244,7 +244,10 @@ class _Program:
         if key not in self.known:
             name = f"irgrad.root.{self.count}"
 
-            def derived(name: str, call: DerivativeCall) -> _Made:
+            def derived(name: str, call: DerivativeCall, ready: str = "") -> _Made:
+                if ready:
+                    return _differentiated(outside[0], outside[1], call, ready, name, self.said, self.checkpoint,
+                                           shared=shared)
                 return _derivative(*outside, call, caller.name or "", root_text(call, name), name, self.said,
                                    self.preopt, self.whole, self.checkpoint, shared=shared)
 

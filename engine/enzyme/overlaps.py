@@ -21,6 +21,8 @@ from irgrad.engine.analyses.evolution import trips
 from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.analyses.evolution.regions import Region, Regions, emit_union
 from irgrad.engine.analyses.evolution.trips import Expr
+from irgrad.engine.analyses.memory.objects import NUMBER
+from irgrad.engine.enzyme import rows
 from irgrad.engine.enzyme.apart import may_overlap
 from irgrad.engine.enzyme.calls import DerivativeCall
 from irgrad.engine.enzyme.float_memory import formals_of
@@ -48,6 +50,7 @@ from irgrad.rules.errors import IRGradError
 __all__ = ["Made", "chooser_text", "disjoint_text", "two_versions"]
 
 _TAPED = "@irgrad.tape.alloc("
+_ROW = " = load ptr, ptr "
 _SHORT = 1 << 17  # characters of a module whose functions are inlined to see what they touch
 _LARGEST = 400  # accesses of a function whose regions are asked for
 _PASSES = ("unify-returns", "make-reducible", "canonical-loops")
@@ -73,28 +76,74 @@ class Made(Protocol):
     def plain(self) -> Found | None: ...
 
 
-def two_versions(
-    call: DerivativeCall, made: Made, name: str, derived: Callable[[str, DerivativeCall], Made]
-) -> tuple[str, list[str]]:
+class Derived(Protocol):
+    """Makes a derivative of a call under a name; of this text where one is given, which is ready."""
+
+    def __call__(self, name: str, call: DerivativeCall, ready: str = "") -> Made: ...
+
+
+def two_versions(call: DerivativeCall, made: Made, name: str, derived: Derived) -> tuple[str, list[str]]:
     """Which function is the derivative of a root, and the texts that it needs beside the one that was made: a second
     derivative, for memory that does not overlap, and what chooses one of the two. It is the first alone where that
     keeps nothing which the second would not, or where it is not known what is touched."""
     pointers, alone = may_overlap(call), (made.name, list[str]())
-    if len(pointers) < 2 or made.plain is None or _TAPED not in made.text:
+    taped = _TAPED in made.text
+    if len(pointers) < 2 or made.plain is None or not (taped or _ROW in made.ready):
         return alone
     kinds = [kind == "dup" for kind in active(call)]
+    shadowed = [n for n, k in enumerate(kinds) if k]
     numbers = [n for n, formal in enumerate(formals_of(call)) if not formal.type.is_ptr]
-    check = disjoint_text(made.ready, name, f"{name}.check", pointers, [n for n, k in enumerate(kinds) if k], numbers)
-    if not check:
+    flat = _flat(made.ready, name, pointers, shadowed, numbers) if _ROW in made.ready else None
+    if not taped and (flat is None or not flat.jumps):
         return alone
+    ready, root, spaced = (flat.text, f"{name}.rows", f"{name}.spaced") if flat else (made.ready, name, "")
+    check, both = f"{name}.check", f"{name}.either"
+    compared = disjoint_text(ready, root, check, pointers, shadowed, numbers)
+    if not compared:
+        return alone
+    apart = replace(call, apart=call.apart | frozenset(pointers))
     try:
-        other = derived(f"{name}.apart", replace(call, apart=call.apart | frozenset(pointers)))
+        other = derived(root, apart, flat.text) if flat else derived(f"{name}.apart", apart)
     except IRGradError:
         return alone
-    if other.plain != made.plain or other.text.count(_TAPED) >= made.text.count(_TAPED):
+    more, less = other.text.count(_TAPED), made.text.count(_TAPED)
+    if other.plain != made.plain or more > less or (more == less and not (flat and flat.jumps)):
         return alone
-    both = f"{name}.either"
-    return both, [other.text, check, chooser_text(both, f"{name}.check", other.name, made.name, kinds)]
+    if flat is None:
+        return both, [other.text, compared, chooser_text(both, check, other.name, made.name, kinds)]
+    chooser = rows.chooser_text(both, flat, spaced, check, (other.name, made.name), kinds)
+    return both, [other.text, compared, flat.check, rows.SPACED, chooser]
+
+
+def _flat(
+    text: str, root: str, pointers: Sequence[int], shadowed: Sequence[int], numbers: Sequence[int]
+) -> rows.Flat | None:
+    """The root over the arrays that its tables of pointers lead to (see `rows.py`)."""
+    module = _inlined(text, root)
+    if module is None:
+        return None
+
+    def before(b: Builder, made: Function) -> Callable[[Expr], Expr]:
+        return _Before(b, made, frozenset(numbers)).expr
+
+    return rows.flattened(module, module.functions[root], f"{root}.rows", f"{root}.spaced", pointers, shadowed, before,
+                          _UnknownError, f"noalias {NUMBER}")  # fmt: skip
+
+
+def _inlined(text: str, root: str) -> Module | None:
+    """The module of a root that calls no function with a body, with loops in one form; None where it would be long."""
+    from irgrad.engine.codegen.passes import Code, Settings, run_passes
+    from irgrad.engine.codegen.prepare import inlined, prepare
+    from irgrad.engine.ir.text.reader import read
+    from irgrad.engine.pipeline import stages
+
+    module = read(text, roots=[root])
+    if any(_defined(i, module) for i in module.functions[root].instructions()):
+        if len(text) > _SHORT:
+            return None
+        module = read(prepare(inlined(text, root), [root]), roots=[root])
+    run_passes([p for p in stages.NORMALISE if p.name in _PASSES], Code(model=module), Settings((root,)))
+    return module
 
 
 def disjoint_text(
@@ -105,18 +154,11 @@ def disjoint_text(
 
     text: the root, ready to be differentiated; numbers: the arguments that lead to numbers of the call's
     """
-    from irgrad.engine.codegen.passes import Code, Settings, run_passes
-    from irgrad.engine.codegen.prepare import inlined, prepare
     from irgrad.engine.ir.printer import to_text
-    from irgrad.engine.ir.text.reader import read
-    from irgrad.engine.pipeline import stages
 
-    module = read(text, roots=[root])
-    if any(_defined(i, module) for i in module.functions[root].instructions()):
-        if len(text) > _SHORT:
-            return ""
-        module = read(prepare(inlined(text, root), [root]), roots=[root])
-    run_passes([p for p in stages.NORMALISE if p.name in _PASSES], Code(model=module), Settings((root,)))
+    module = _inlined(text, root)
+    if module is None:
+        return ""
     try:
         touched = _Touched(module.functions[root], frozenset(pointers)).regions()
         made = _check(module, module.functions[root], name, touched, shadowed, numbers)
@@ -314,7 +356,7 @@ class _Before:
             if not isinstance(value, Instruction) or not self._early(value):
                 raise _UnknownError
             same = copied(value, [self.value(v) for v in value.operands])
-            same.metadata = {}
+            same.metadata, same.flags = {}, ()  # what was promised of a value is said where it is used
             self.known[value] = self.b.insert(same)
         return self.known[value]
 

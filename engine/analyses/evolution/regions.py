@@ -9,8 +9,9 @@ them. An access that also depends on other conditions is told only where one tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.cfg import Cfg
@@ -29,6 +30,7 @@ from irgrad.engine.ir.rewrite import copied
 __all__ = ["Region", "Regions", "emit_union"]
 
 _Guard = tuple[Value, bool]
+_NONE: Mapping[Loop, bool] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ class Regions:
             return "its address is another one in each iteration"
         if length is None:
             return "its length is not known before the loop"
-        ends = self._ends(offset)
+        ends = self.ends(offset)
         if isinstance(ends, str):
             return ends
         (low, rest), (high, more) = ends
@@ -109,8 +111,9 @@ class Regions:
                 break
         return None
 
-    def _ends(self, form: Affine) -> tuple[tuple[int, Expr], tuple[int, Expr]] | str:
-        """The least and the greatest value of a form."""
+    def ends(self, form: Affine, fixed: Mapping[Loop, bool] = _NONE) -> tuple[tuple[int, Expr], tuple[int, Expr]] | str:
+        """The least and the greatest value of a form. fixed: loops of which only the first iteration is meant (False),
+        or only the last one (True)."""
         ends = [form, form]
         more: list[Expr] = [trips.const(0), trips.const(0)]
         while inner := [loop for end in ends for loop in end.loops() if self.loop.contains(loop)]:
@@ -120,9 +123,11 @@ class Regions:
                 return "how often a loop runs is not known before it"
             for side, end in enumerate(ends):
                 step, ends[side] = end.stride(loop), end.at_start(loop)
+                if fixed.get(loop) is False:
+                    continue
                 if step.is_const:
                     each = trips.signed(step.const)
-                    if each and (each > 0) == bool(side):
+                    if each and (loop in fixed or (each > 0) == bool(side)):
                         found = self._times(count, each)
                         if found is None:
                             return "how often an inner loop runs is not known before it"
@@ -132,8 +137,9 @@ class Regions:
                 reach = self._reach(step, count)
                 if reach is None:
                     return "its subscript is not linear in what is known before the loop"
-                up = trips.make("smax", reach, trips.const(0))
-                more[side] = trips.make("add", more[side], up if side else trips.make("sub", reach, up))
+                up = reach if loop in fixed else trips.make("smax", reach, trips.const(0))
+                down = reach if loop in fixed else trips.make("sub", reach, up)
+                more[side] = trips.make("add", more[side], up if side else down)
         results = [self._sum(end, rest) for end, rest in zip(ends, more, strict=True)]
         if results[0] is None or results[1] is None:
             return "its subscript depends on what the loop computes"
