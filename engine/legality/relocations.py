@@ -106,7 +106,7 @@ class _Trail:
         work: list[tuple[Value, bool]] = [(difference, surely)]
         seen = set(work)
         first, second = difference.operands
-        if not surely and self._same.shown(first, second):
+        if not surely and self._same.shown(first, second, difference):
             return None
         while work:
             value, counts = work.pop()

@@ -14,7 +14,7 @@ from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.cfg import Cfg
 from irgrad.engine.analyses.control.dominators import Dominators
 from irgrad.engine.ir.model import Argument, Block, Constant, ConstInt, Function, GlobalVariable, Instruction, Value
-from irgrad.engine.ir.opcodes import CHOICES, having
+from irgrad.engine.ir.opcodes import CHOICES, having, of_kind
 
 if TYPE_CHECKING:
     from irgrad.engine.differentiate.shared.unit import Unit
@@ -23,6 +23,7 @@ __all__ = ["SameAllocation"]
 
 _DEEPEST = 6
 _DISPLACES = having("integer_arithmetic") & having("displaces")
+_ARITHMETIC = of_kind("binary")
 _MOVES = having("pointer_cast") | {"getelementptr"}
 _ONE_INSTANCE = ("argument", "alloca", "global")
 
@@ -37,22 +38,26 @@ class SameAllocation:
         self._callers = callers
         self._uses = uses
 
-    def shown(self, first: Value, second: Value, depth: int = _DEEPEST) -> bool:
-        """Whether it is known that the two, of which neither is null, lie in one allocation."""
-        return bool(depth) and self._together(first, second, depth, set())
+    def shown(self, first: Value, second: Value, at: Instruction, depth: int = _DEEPEST) -> bool:
+        """Whether it is known wherever `at` runs that the two, of which neither is null, lie in one allocation."""
+        return bool(depth) and self._together(first, second, at, depth, set())
 
-    def _together(self, first: Value, second: Value, depth: int, assumed: set[tuple[Value, Value]]) -> bool:
+    def _together(
+        self, first: Value, second: Value, at: Instruction, depth: int, assumed: set[tuple[Value, Value]]
+    ) -> bool:
         """`assumed`: pairs of which at least one is a phi, or chosen. If each way into its block keeps a pair in one
         allocation that was in one before, then it always is (coinduction)."""
         ends = first, second
         first, second = self._unmoved(first), self._unmoved(second)
         if first is second or (first, second) in assumed or _nowhere(first) or _nowhere(second):
             return True
-        if any(self._walked(a, b) or self._walked(b, a) for a, b in (ends, (first, second))):
+        if any(self._walked(a, b, at) or self._walked(b, a, at) for a, b in (ends, (first, second))):
             return True
         ways = _ways(first, second)
         assumed |= {(first, second)} if ways else set()
-        return all(self._together(a, b, depth, assumed) for a, b in ways) if ways else self._pair(first, second, depth)
+        if ways:
+            return all(self._together(a, b, at, depth, assumed) for a, b in ways)
+        return self._pair(first, second, depth)
 
     def _unmoved(self, value: Value) -> Value:
         """The address that one was made from by casts, and by numbers that move it."""
@@ -63,23 +68,51 @@ class SameAllocation:
             value = value.operands[0]
         return value
 
-    def _walked(self, start: Value, end: Value) -> bool:
-        """Whether a loop goes from one to the other: by a pointer that begins there, moves by a number in each round,
-        is read or written through, and stops where it is equal to the other."""
-        if not isinstance(end, Instruction | Argument):
+    def _walked(self, start: Value, end: Value, at: Instruction) -> bool:
+        """Whether a loop goes from one to the other wherever `at` runs: by a pointer that begins there, moves by a
+        number in each round, is read or written through, and stops where it is equal to the other. A branch around the
+        loop that is taken where the two are equal says as much, as does a loop over as many elements as `at`, the
+        distance of the two, says."""
+        if not isinstance(end, Instruction | Argument) or at.block is None:
             return False
+        equal, begin = set[tuple[Block, Block]](), self._unmoved(start)
+        loops = self._counted(begin, at)
         for user in self._uses(end):
-            if user.opcode != "icmp" or user.pred not in ("eq", "ne"):
+            if user.opcode != "icmp" or user.pred not in ("eq", "ne") or user.block is None:
                 continue
             walker = self._unmoved(user.operands[1] if user.operands[0] is end else user.operands[0])
-            if not isinstance(walker, Instruction) or walker.opcode != "phi":
+            if walker is begin:
+                branches = [u for u in self._uses(user) if u.opcode == "br"]
+                equal |= {(u.block, u.blocks[user.pred == "ne"]) for u in branches if u.block is not None}
+            if not isinstance(walker, Instruction) or walker.opcode != "phi" or walker.block is None:
                 continue
             rounds = [v for v in walker.operands if v is not walker and self._unmoved(v) is walker]
             begins = [v for v in walker.operands if self._unmoved(v) is not walker]
-            from_start = all(self._begins(v, self._unmoved(start)) for v in begins)
+            from_start = all(self._begins(v, begin) for v in begins)
             if rounds and from_start and any(user.opcode in ("load", "store") for user in self._uses(walker)):
-                return True
-        return False
+                loops.add(walker.block)
+        made = {v.block for v in (start, end) if isinstance(v, Instruction)}
+        return bool(loops) and _passes(at.block, loops, equal, made)
+
+    def _counted(self, begin: Value, distance: Instruction) -> set[Block]:
+        """The headers of loops that read or write behind a pointer by an index up to a number made of a distance."""
+        if distance.opcode != "sub" or not any(self._unmoved(_address(o)) is begin for o in distance.operands):
+            return set()
+        found: set[Block] = set()
+        for place in self._uses(begin):
+            if place.opcode != "getelementptr" or place.operands[0] is not begin or not self._touched(place):
+                continue
+            for index in _leaves(place.operands[1:]):
+                following = [index, *index.operands]
+                compared = [u for v in following for u in self._uses(v) if u.opcode == "icmp"]
+                if index.block is not None and any(_made_of(o, distance) for u in compared for o in u.operands):
+                    found.add(index.block)
+        return found
+
+    def _touched(self, place: Value) -> bool:
+        users = list(self._uses(place))
+        users += [u for user in users if user.opcode == "getelementptr" for u in self._uses(user)]
+        return any(user.opcode in ("load", "store") for user in users)
 
     def _begins(self, value: Value, start: Value, depth: int = _DEEPEST) -> bool:
         value = self._unmoved(value)
@@ -93,8 +126,8 @@ class SameAllocation:
         if isinstance(first, Argument) and isinstance(second, Argument):
             fn = first.function if first.function is second.function else None
             calls = self._callers.get(fn, []) if fn is not None else []
-            ends = [(call.args[first.index], call.args[second.index]) for call in calls]
-            return bool(ends) and all(self.shown(a, b, depth - 1) for a, b in ends)
+            ends = [(call.args[first.index], call.args[second.index], call) for call in calls]
+            return bool(ends) and all(self.shown(*pair, depth - 1) for pair in ends)
         return _is(first, "load") and _is(second, "load") and self._fields(first, second)  # type: ignore[arg-type]
 
     def _one_instance(self, first: Value, second: Value) -> bool:
@@ -132,6 +165,57 @@ class SameAllocation:
                 seen.update(new)
                 work += [(b, len(b.instructions)) for b in new]
         return met
+
+
+def _address(value: Value) -> Value:
+    return value.operands[0] if isinstance(value, Instruction) and value.opcode == "ptrtoint" else value
+
+
+def _leaves(numbers: Iterable[Value]) -> list[Instruction]:
+    """The phis that numbers are computed from."""
+    found, seen, work = list[Instruction](), set[Value](), list(numbers)
+    while work:
+        value = work.pop()
+        if not isinstance(value, Instruction) or value in seen:
+            continue
+        seen.add(value)
+        if value.opcode == "phi":
+            found.append(value)
+        elif value.type.is_int and value.opcode in _ARITHMETIC:
+            work += value.operands
+    return found
+
+
+def _made_of(value: Value, number: Instruction, depth: int = 2 * _DEEPEST) -> bool:
+    """Whether a value is computed from a number."""
+    if value is number or not depth or not isinstance(value, Instruction) or value.opcode not in _ARITHMETIC:
+        return value is number
+    return any(_made_of(o, number, depth - 1) for o in value.operands)
+
+
+def _passes(at: Block, loops: set[Block], equal: set[tuple[Block, Block]], made: set[Block | None]) -> bool:
+    """Whether each way from where the pointers were `made` to `at`, or each way on from there until they are made
+    anew or the function returns, goes through one of the loops, or from one block to the next where both are equal."""
+    if at in loops:
+        return True
+    if at.function is None:
+        return False
+    cfg = get(Cfg, at.function)
+    for forwards in (False, True):
+        seen, work = {at}, [at]
+        missed = at in made and not forwards
+        while work and not missed:
+            block = work.pop()
+            following = cfg.succs(block) if forwards else cfg.preds(block)
+            ended = block.instructions[-1].opcode == "ret" if forwards else not following
+            new = [b for b in following
+                   if b not in loops and ((block, b) if forwards else (b, block)) not in equal]  # fmt: skip
+            missed = ended or any(b in made for b in new)
+            work += [b for b in new if b not in seen]
+            seen.update(new)
+        if not missed:
+            return True
+    return False
 
 
 def _ways(first: Value, second: Value) -> list[tuple[Value, Value]]:

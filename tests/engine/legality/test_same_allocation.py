@@ -88,13 +88,47 @@ walk:
   %both = and i1 %ended, %last.link
   br i1 %both, label %left, label %walk
 left:
+  %skipped.a = getelementptr i8, ptr %elements.a, i64 16
+  %skipped.b = getelementptr i8, ptr %now, i64 16
+  %within.a = getelementptr i8, ptr %again.a, i64 16
+  %within.b = getelementptr i8, ptr %turns.b, i64 24
+  %guarded.a = getelementptr i8, ptr %elements.a, i64 24
+  %guarded.b = getelementptr i8, ptr %again.b, i64 24
+  %none = icmp eq ptr %guarded.a, %guarded.b
+  br i1 %none, label %after, label %guarded
+guarded:
+  %p = phi ptr [ %guarded.a, %left ], [ %p.on, %guarded ]
+  store double 3.0, ptr %p
+  %p.on = getelementptr i8, ptr %p, i64 8
+  %p.ends = icmp eq ptr %p.on, %guarded.b
+  br i1 %p.ends, label %after, label %guarded
+after:
+  br i1 %more, label %branch, label %end
+branch:
+  %q = phi ptr [ %skipped.a, %after ], [ %q.on, %branch ]
+  store double 2.0, ptr %q
+  %q.on = getelementptr i8, ptr %q, i64 8
+  %q.ends = icmp eq ptr %q.on, %skipped.b
+  br i1 %q.ends, label %behind, label %branch
+behind:
+  br i1 %none, label %end, label %inner
+inner:
+  %w = phi ptr [ %within.a, %behind ], [ %w.on, %inner ]
+  store double 2.0, ptr %w
+  %w.on = getelementptr i8, ptr %w, i64 8
+  %w.ends = icmp eq ptr %w.on, %within.b
+  br i1 %w.ends, label %use, label %inner
+use:
+  %use.within = getelementptr i8, ptr %w.on, i64 8
+  br label %end
+end:
   ret void
 }
 """
 SHOWN = {
     "moved": True, "from": True, "handed": True, "fields": True, "walks": True, "span": True, "to": True, "kept": True,
     "elements": False, "again": False, "foreign": False, "turns": False, "apart": False, "crossed": False,
-    "jumps": False,
+    "jumps": False, "skipped": False, "within": True, "guarded": True,
 }  # fmt: skip
 
 
@@ -113,4 +147,5 @@ def test_pairs(pair: str) -> None:
     uses = {fn: uses_of(fn.blocks) for fn in unit.pointers.functions}
     same = SameAllocation(unit, callers, lambda value: [u for found in uses.values() for u in found.get(value, ())])
     first, second = named[f"{pair}.a"], named[f"{pair}.b"]
-    assert same.shown(first, second) is same.shown(second, first) is SHOWN[pair]
+    at = named.get(f"use.{pair}", named[f"{pair}.b"])
+    assert same.shown(first, second, at) is same.shown(second, first, at) is SHOWN[pair]
