@@ -266,6 +266,7 @@ class Program:
         the rules. kept: functions that stay out of line, by default those that have a rule; inside: constructors run in
         the function (see `constructors`)."""
         from irgrad.engine.differentiate.shared.rulebook import Rulebook
+        from irgrad.engine.ir.text.reader import read
         from irgrad.engine.kernel.constructors import constructed
         from irgrad.engine.kernel.requests import request_of
         from irgrad.engine.pipeline.derivatives import ready
@@ -284,7 +285,7 @@ class Program:
 
             text, fresh = with_loops_inside(text, name), True
         text, _ = ready(text, name, keep, preopt=options.preopt, fresh=fresh)
-        module = _read(text, name)
+        module = read(text, roots=[name])
         followed = only_again(self.source.signature, self.word, parent.slots)
         request = request_of(name, step, parent.slots, parent.status_slot, options, followed)
         rules = None
@@ -493,9 +494,3 @@ def _call_key(slots: Sequence[Slot], buffers: Sequence[Array]) -> tuple[Any, ...
     """What the tape of a call may hang on, as far as arguments tell: shapes and integers."""
     rows = zip(slots, buffers, strict=True)
     return tuple(b.shape if s.parameter.is_array or s.differentiable else b.tobytes() for s, b in rows)
-
-
-def _read(text: str, name: str) -> Module:
-    from irgrad.engine.ir.text.reader import read
-
-    return read(text, roots=[name])
