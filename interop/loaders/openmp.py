@@ -30,6 +30,9 @@ _TOLD = re.compile(r"^(@irgrad_omp_destructors) = external [a-z_ ]*i32", re.M)
 _SAYS = ("__kmpc_push_num_threads", "omp_set_num_threads")
 """What sources say how many threads they want with."""
 _THREADS = re.compile(rf"^(@{MAX_THREADS}) = [a-z_ ]*(global|constant) i32 \d+", re.M)
+_LAST = re.compile(r'^(@(?:"\.pl_cond\.[^"\n]*\.iv"|\.pl_cond\.[-\w$.]+\.iv)) = [a-z_ ]*global (i\d+) ', re.M)
+_LOOP = re.compile(r"^  call void @__kmpc_(?:for_static|dispatch)_init_\w+\(", re.M)
+_FUNCTION = re.compile(r"^define [^\n]*\{\n.*?^\}", re.M | re.S)
 _DEFINED = re.compile(r"^define [^@\n]*@([\w$.]+)\(|^@(irgrad_omp_\w+) = ", re.M)
 
 
@@ -47,7 +50,7 @@ def complete(text: str, *, program: bool = False) -> str:
     from irgrad.engine.parallel.numbered import with_numbers
     from irgrad.engine.parallel.regions import has_forks, on_one_thread
 
-    text = mark_worksharing(text)
+    text = mark_worksharing(_begun_anew(text))
     if program:
         _tell(text, program=True)
     if has_forks(text):
@@ -73,6 +76,17 @@ def complete(text: str, *, program: bool = False) -> str:
     if not program and "@omp_set_num_threads(" not in whole:  # nothing else writes to it
         whole = _THREADS.sub(r"\1 = internal unnamed_addr constant i32 1", whole)
     return whole
+
+
+def _begun_anew(text: str) -> str:
+    """`lastprivate(conditional)`: clang keeps the number of the last iteration that assigned a variable of the module,
+    and never clears it; a loop would go on with that of the call before."""
+    rows = "".join(f"  store {kind} 0, ptr {name}\n" for name, kind in _LAST.findall(text))
+
+    def cleared(function: re.Match[str]) -> str:
+        return _LOOP.sub(lambda found: rows + found[0], function[0]) if "@.pl_cond." in function[0] else function[0]
+
+    return _FUNCTION.sub(cleared, text) if rows else text
 
 
 def _tell(text: str, *, program: bool) -> None:

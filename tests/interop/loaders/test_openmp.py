@@ -154,3 +154,30 @@ double f(double x) {
 """
     with pytest.raises(ig.LoadError, match=r"__kmpc_task_allow_completion_event.*not supported(.|\n)*<string>:5"):
         ig.load(source, flags=["-fopenmp"])
+
+
+_LAST = """
+double f(const double *x, double *y, int n) {
+  double last = 0;
+  #pragma omp parallel for SCHEDULE lastprivate(conditional: last)
+  for (int i = 0; i < n; i++) {
+    if (x[i] < 0.9) last = x[i] * x[i] * x[0];
+    y[i] = x[i] * x[i];
+  }
+  return last;
+}
+"""
+
+
+@pytest.mark.parametrize("schedule", ["", "schedule(dynamic, 3)"])
+def test_the_last_that_held_is_one_of_this_call(schedule: str) -> None:
+    """A later iteration that assigned in an earlier call says nothing of this one."""
+    lib = ig.load(_LAST.replace("SCHEDULE", schedule), flags=["-fopenmp"])
+    kernel = lib.kernel("f", "f64(f64[n] x, out f64[n] y, i32 n)")
+    late, early = np.array([1.5, 0.8, 0.7, 0.5]), np.array([1.5, 0.6, 0.4, 1.1])
+    for x, place in ((late, 3), (early, 2), (late, 3)):
+        assert kernel(x)[0] == pytest.approx(x[place] ** 2 * x[0], rel=1e-14)
+        gradient = ig.grad(kernel, of="return")(x)
+        wanted = np.zeros(4)
+        wanted[place], wanted[0] = 2 * x[place] * x[0], x[place] ** 2
+        np.testing.assert_allclose(gradient, wanted, rtol=1e-13)

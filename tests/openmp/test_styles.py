@@ -1,0 +1,56 @@
+"""OpenMP programs in further styles, which check themselves (`selfcheck.h`): parts of arrays as reductions, dependences
+of tasks, memory of threads, captures, blocks by number, schedules of run time, nested regions."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import irgrad as ig
+from irgrad.interop.cli import main
+from irgrad.rules.errors import OneThread
+
+PROGRAMS = sorted(path for path in (Path(__file__).parent / "styles").iterdir() if path.suffix in (".c", ".cpp"))
+LEVELS = ("O0", "O1", "O2", "O3")
+SIGNATURE = "f64(f64[n] x, i32 n)"
+X = 0.8 + 0.37 * np.sin(2.3 * np.arange(23))
+
+
+def _cases() -> list[object]:
+    return [
+        pytest.param(path, level, id=f"{path.name} {level}",
+                     marks=pytest.mark.long if LEVELS[number % 4] == level else pytest.mark.slow)
+        for number, path in enumerate(PROGRAMS) for level in LEVELS
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "level"), _cases())
+def test_kernels(path: Path, level: str) -> None:
+    lib = ig.load(path, flags=["-fopenmp"], opt=level)
+    plain = lib.kernel("whole", SIGNATURE)
+    report = ig.check(plain, X)
+    assert report.ok, report
+    without = ig.load(path, flags=["-Wno-unknown-pragmas"], opt=level).kernel("whole", SIGNATURE)
+    np.testing.assert_allclose(plain(X), without(X), rtol=1e-12)
+    found = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OneThread)  # of many constructs a team shares no loop
+        for threads in (1, 2, 4, 16):
+            kernel = lib.kernel("whole", SIGNATURE, threads=threads)
+            found.append((kernel(X), ig.grad(kernel)(X), ig.jvp(kernel, (X,), (np.cos(X),))[1]))
+    for results in found:
+        for one, first in zip(results, found[0], strict=True):
+            np.testing.assert_array_equal(one, first)
+    np.testing.assert_allclose(found[0][1], ig.grad(plain)(X), rtol=1e-10)
+    assert found[0][2] == pytest.approx(float(found[0][1] @ np.cos(X)), rel=1e-10)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.name)
+def test_programs(path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
+    assert main(["run", "-O2", "-fopenmp", "-DPROGRAM", str(path), "-lm"]) == 0, capfd.readouterr()
+    assert "good" in capfd.readouterr().out
