@@ -304,10 +304,11 @@ def _command(compiler: Compiler, language: str, options: Options) -> list[str]:
 
 
 def own_headers(language: str) -> list[str]:
-    """Where the headers are that come with irgrad (`<omp.h>`, `<enzyme/enzyme>`), behind all others: a user's own come
-    first."""
-    folders = [_OWN_HEADERS / "openmp", *([_OWN_HEADERS] if language == "c++" else [])]
-    return [word for folder in folders for word in ("-idirafter", str(folder))]
+    """Where the headers are that come with irgrad: `<omp.h>` and `<enzyme/enzyme>` behind all others, a user's own come
+    first; those that complete headers of libc++ before it (`-isystem` would come behind it)."""
+    behind = [_OWN_HEADERS / "openmp", *([_OWN_HEADERS] if language == "c++" else [])]
+    before = [f"-I{_OWN_HEADERS / 'libcxx'}"] if language == "c++" else []
+    return before + [word for folder in behind for word in ("-idirafter", str(folder))]
 
 
 _CPU_ALIASES = {"core_avx2": "haswell", "core_avx_i": "ivybridge", "corei7_avx": "sandybridge"}

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import cmath
 import ctypes
+import itertools
 import re
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import irgrad as ig
@@ -168,3 +172,49 @@ def test_what_includes_the_streams_of_libstdcxx(name: str) -> None:
     want = (kernel(x - 2 * h) - 8 * kernel(x - h) + 8 * kernel(x + h) - kernel(x + 2 * h)) / (12 * h)
     assert ig.engine.grad(kernel)(x) == pytest.approx(want, rel=1e-8)
     assert ig.engine.jvp(kernel, (x,), (1.0,))[1] == pytest.approx(want, rel=1e-8)
+
+
+_COMPLEX = "exp log sqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh".split()
+
+
+@pytest.mark.parametrize("level", ["O0", "O2"])
+def test_complex_functions_at_real_numbers(level: str) -> None:
+    """libc++'s own shortcuts there (`exp(x + 0i)`, `copysign(0, im)`) say nothing of the imaginary part."""
+    parts = [(name, part) for name in [*_COMPLEX, "power"] for part in ("real", "imag")]
+    lines = [f'extern "C" double {name}_{part}(const double *x) {{ return std::{part}(std::{name}(C(x[0], x[1]))); }}'
+             for name, part in parts if name != "power"]  # fmt: skip
+    lines += [f'extern "C" double power_{part}(const double *x) {{ return std::{part}(std::pow(C(x[0], x[1]), 2.5)); }}'
+              for part in ("real", "imag")]  # fmt: skip
+    source = "#include <complex>\nusing C = std::complex<double>;\n" + "\n".join(lines)
+    lib = ig.load(source, language="c++", opt=level)
+    wanted: dict[str, Callable[[complex], complex]] = {name: getattr(cmath, name) for name in _COMPLEX}
+    wanted["power"] = lambda z: cmath.exp(2.5 * cmath.log(z))
+    for point in ([0.5, 0.0], [-0.25, 0.0], [0.0, 0.0], [1.5, 0.0], [0.0, 0.5], [0.3, -0.4]):
+        z, h = complex(*point), 1e-4
+        for name, f in wanted.items():
+            cut = {"acosh": point[1] == 0 and point[0] < 1, "log": point[0] <= 0 == point[1],
+                   "power": point[0] <= 0 == point[1], "sqrt": point[0] <= 0 == point[1]}  # fmt: skip
+            if cut.get(name, name in ("asin", "acos", "atanh") and abs(point[0]) > 1):
+                continue
+            slope = (8 * (f(z + h) - f(z - h)) - f(z + 2 * h) + f(z - 2 * h)) / (12 * h)  # holomorphic
+            for part, want in (("real", [slope.real, -slope.imag]), ("imag", [slope.imag, slope.real])):
+                kernel = lib.kernel(f"{name}_{part}", "f64(f64[2] x)")
+                np.testing.assert_allclose(ig.engine.grad(kernel)(np.array(point)), want, rtol=1e-7, atol=1e-9)
+                np.testing.assert_allclose(kernel(np.array(point)), getattr(f(z), part), rtol=1e-14, atol=1e-15)
+
+
+def test_complex_exponentials_are_those_of_libcxx() -> None:
+    """The same bits, where numbers are not finite too; but for the sign of the zero in cosh(-0 + 0i)."""
+    names = ("exp_real", "exp_imag", "cosh_real", "cosh_imag")
+    lines = [f'extern "C" double {name}_{part}(const double *x) {{ return std::{part}(std::{name}(C(x[0], x[1]))); }}'
+             for name, part in (name.split("_") for name in names)]  # fmt: skip
+    source = "#include <complex>\nusing C = std::complex<double>;\n" + "\n".join(lines)
+    ours, theirs = ig.load(source, language="c++"), ig.load(source, language="c++", define={"IRGRAD_COMPLEX": "1"})
+    for name in names:
+        one, other = (lib.kernel(name, "f64(f64[2] x)") for lib in (ours, theirs))
+        for re_, im in itertools.product([0.0, -0.0, 0.7, -1.5, 800.0, -800.0, np.inf, -np.inf, np.nan], repeat=2):
+            point = np.array([re_, im])
+            got, want = one(point), other(point)
+            assert np.array_equal(got, want, equal_nan=True), (name, point, got, want)
+            same_sign = np.signbit(got) == np.signbit(want) or np.isnan(got) or (re_ == im == 0 and name == "cosh_imag")
+            assert same_sign, (name, point, got, want)
