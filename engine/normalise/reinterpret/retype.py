@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from irgrad.engine.analyses.memory.byte_kinds import INT
+from irgrad.engine.analyses.memory.byte_kinds import INT, PTR
 from irgrad.engine.analyses.memory.objects import has_pointer
-from irgrad.engine.analyses.memory.spots import Spots
-from irgrad.engine.analyses.memory.strided_sets import Offsets, touches
+from irgrad.engine.analyses.memory.spots import ANY, Spots
+from irgrad.engine.analyses.memory.strided_sets import TOP, Offsets, touches
 from irgrad.engine.analyses.memory.tbaa import TYPE_TAG, Tbaa
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
@@ -62,19 +62,21 @@ class _Counts:
         self._types = types = facts.types
         self._tbaa = Tbaa(facts.pointers.module)
         self._computed: set[tuple[str, int, int]] = set()  # (type, object, place)
-        self._certain: list[tuple[int, Offsets]] = []  # where a pointer is written for certain, in no other object
+        self._pointers: dict[int, list[Offsets]] = {}  # object -> where a pointer may lie
         for _, _, access in types.carriers.accesses:
             tag = access.metadata.get("tbaa") if access is not None else None
             if access is not None and tag is not None and not types.numbers.moves(access):
                 self._computed.update((tag, bit, at.start) for bit, at in self._places(access).items() if at.exact)
+        copies: list[tuple[Spots, Spots, int | None]] = []
         for fn in facts.pointers.functions:
             for instr in fn.instructions():
-                if instr.opcode == "store" and has_pointer(instr.operands[0].type):
-                    places = self._places(instr)
-                    self._certain += places.items() if len(places) == 1 else ()
+                self._written(instr)
+                copies += self._copied(facts, instr)
+        while any(self._carried(*copy) for copy in copies):
+            pass
 
     def are(self, access: Instruction, tag: str) -> bool:
-        """Such a member, in each object that the access may lead to, at a place where no pointer is for certain."""
+        """Such a member, in each object that the access may lead to, at a place where no pointer may be."""
         spots = self._places(access)
         return self._tbaa.of_member(tag) and all(
             at.exact and (tag, bit, at.start) in self._computed and not self._pointer(bit, at)
@@ -84,8 +86,59 @@ class _Counts:
     def _places(self, access: Instruction) -> Spots:
         return self._types.ranges.places(access.operands[access.opcode == "store"])
 
+    def _written(self, instr: Instruction) -> None:
+        """Note where a pointer is written.
+
+        Of several objects, a store by a member that the source calls a pointer is left out, or by such a type at one of
+        several places: a pointer to a link may be one to the header by its flow, and under strict aliasing what is read
+        as a number was stored in neither way.
+        """
+        if instr.opcode in ("atomicrmw", "cmpxchg") and has_pointer(instr.operands[-1].type):
+            self._note(self._types.ranges.places(instr.operands[0]))
+        elif instr.opcode == "store" and has_pointer(instr.operands[0].type):
+            tag, places = instr.metadata.get("tbaa"), self._places(instr)
+            if len(places) > 1 and tag is not None and self._tbaa.kind(tag) is PTR:
+                exact = {} if self._tbaa.of_member(tag) else {bit: at for bit, at in places.items() if at.exact}
+                self._note(exact)
+            else:
+                self._note(places)
+
+    def _note(self, places: Spots) -> None:
+        for bit, at in places.items():
+            self._pointers.setdefault(bit, []).append(at)
+
+    def _copied(self, facts: Facts, instr: Instruction) -> list[tuple[Spots, Spots, int | None]]:
+        """(to, from, bytes) of what a call copies."""
+        effect = facts.pointers.effect(instr) if instr.is_call else None
+        if effect is None:
+            return []
+        places = self._types.ranges.places
+        if effect.copy is not None:
+            target, source, size = (instr.args[i] for i in effect.copy)
+            return [(places(target), places(source), size.value if isinstance(size, ConstInt) else None)]
+        if effect.keeps is not None:
+            self._note(places(instr.args[effect.keeps[0]]))
+        return [] if effect.moves is None else [(places(instr), places(instr.args[effect.moves]), None)]
+
+    def _carried(self, target: Spots, source: Spots, size: int | None) -> bool:
+        """A copy takes the pointers of what it reads with it. True where that is news."""
+        news = False
+        for bit, start in source.items():
+            of = list(self._pointers) if bit == ANY else [bit, ANY]
+            for where in [at for held in of for at in self._pointers.get(held, ())]:
+                if size is not None and not touches(start, where, -7, size):
+                    continue
+                for other, first in target.items():
+                    plain = start.exact and first.exact and where.exact and (size is not None or start == first)
+                    at = first.shift(where.start - start.start) if plain else TOP
+                    known = self._pointers.setdefault(other, [])
+                    if at not in known and TOP not in known:
+                        known.append(at)
+                        news = True
+        return news
+
     def _pointer(self, bit: int, at: Offsets) -> bool:
-        return any(bit == other and touches(at, where, -7, 8) for other, where in self._certain)
+        return bit == ANY or any(touches(at, where, -7, 8) for of in (bit, ANY) for where in self._pointers.get(of, ()))
 
 
 def retype(facts: Facts) -> bool:
