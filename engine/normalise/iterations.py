@@ -39,8 +39,8 @@ from irgrad.engine.normalise.reductions import ADDITION, Reduction, reduction_of
 from irgrad.rules.effects import facts
 
 __all__ = [
-    "CHUNKS", "ITERATION", "LOOP", "OWN_PLACES", "READ_FIRST", "apart", "outline_iterations", "outline_loop",
-    "promises", "scalar_loops", "why_not_outlined", "with_iterations",
+    "CHUNKS", "ITERATION", "LOOP", "OWN_PLACES", "READ_FIRST", "apart", "memory_of_iterations", "outline_iterations",
+    "outline_loop", "promises", "scalar_loops", "why_not_outlined", "with_iterations",
 ]  # fmt: skip
 
 ITERATION, LOOP = ".iteration.", ".loop."
@@ -124,6 +124,13 @@ def outline_loop(
 def why_not_outlined(module: Module, fn: Function, loop: Loop) -> str:
     """Why `outline_loop` with reductions would leave a loop where it is; "" where it would not."""
     return _Outlined(module, fn, loop, True, is_worksharing(module, loop)).refusal
+
+
+def memory_of_iterations(module: Module, fn: Function, loop: Loop) -> list[Instruction]:
+    """Variables that only an iteration of a loop uses, of one that `outline_loop` would not leave where it is, and
+    addresses in them that are computed outside of it, each behind what it is computed of."""
+    own = _Outlined(module, fn, loop, True, is_worksharing(module, loop)).private
+    return [value for value in own if not loop.contains(value.block)]
 
 
 def _place(module: Module, loop: Loop) -> str:

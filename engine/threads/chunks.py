@@ -127,7 +127,8 @@ def share_loops(
             why = why or why_not_outlined(module, fn, loop)
         loop, copies = with_room(module, fn, loop, updates) if updates and not why else (loop, [])
         before = loop.preheader
-        for made in copies:
+        why = why or (why_not_outlined(module, fn, loop) if copies else "")
+        for made in () if why else copies:
             add_to_copies(module, made)
             said[made.memory] = OWN_PLACES
         why = why or outline_loop(module, fn, loop, *names, reductions=hows,

@@ -27,7 +27,7 @@ from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Argument, Block, ConstInt, ConstZero, Function, Instruction, Module, Value
 from irgrad.engine.ir.rewrite import copied, declare, replace_uses
 from irgrad.engine.ir.uses import Uses, uses_of
-from irgrad.engine.normalise.iterations import CHUNKS
+from irgrad.engine.normalise.iterations import CHUNKS, memory_of_iterations
 from irgrad.engine.normalise.loop_parts import Part, cut, may_be_cut
 from irgrad.engine.normalise.repeatable import Bytes, emit_bytes
 from irgrad.engine.threads.ownership import root_of
@@ -235,7 +235,9 @@ def with_room(module: Module, fn: Function, loop: Loop, every: Sequence[Updates]
     chosen = at.cast("zext", good, ty.I64)
     _tag(module, [row for updates in every for row in updates.rows])
     no, yes = ConstInt(ty.I64, 0), ConstInt(ty.I64, 1)
+    own, known = memory_of_iterations(module, fn, loop), set(fn.blocks)
     cut(fn, loop, [Part(chosen, yes, {}, whole=True), Part(no, chosen, {}, whole=True)])
+    _with_own_memory([block for block in fn.blocks if block not in known], own)
     _without_unused(fn)
     at = Builder(leave, len(leave.phis))
     at.metadata = _debug(every[0].rows[0])
@@ -262,6 +264,17 @@ def _hand_on_by_phis(fn: Function, loop: Loop) -> None:
             phi = Builder(leave, 0).phi(row.type, [(row, loop.exiting[0])])
             for user in users:
                 user.operands = [phi if o is row else o for o in user.operands]
+
+
+def _with_own_memory(blocks: Sequence[Block], memory: Sequence[Instruction]) -> None:
+    """Have variables of an iteration once more, for the blocks of the other loop."""
+    other: dict[Value, Value] = {}
+    for value in memory:
+        assert value.block is not None
+        same = copied(value, [other.get(o, o) for o in value.operands])
+        other[value] = Builder(value.block, value.block.instructions.index(value) + 1).insert(same)
+    for instr in (i for block in blocks for i in block.instructions):
+        instr.operands = [other.get(o, o) for o in instr.operands]
 
 
 def _without_unused(fn: Function) -> None:
