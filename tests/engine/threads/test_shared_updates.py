@@ -48,7 +48,8 @@ CASES = {
         "double s = 0; for (int j = 0; j < 16; j++) if (c[j]) s += a[j] / c[j]; return s;}"),
     "an array of an iteration": LOOP + (
         "double part[4];\nfor (int j = 0; j < 4; j++) part[(k[i] + j) & 3] = v * (j + 1);\n"
-        "for (int j = 0; j < 4; j++) {\n#pragma omp atomic\ny[(k[i] + j) % m] += part[(other[i] + j) & 3];\n}\n}\nreturn y[1] * y[2];}"),
+        "for (int j = 0; j < 4; j++) {\n#pragma omp atomic\ny[(k[i] + j) % m] += part[(other[i] + j) & 3];\n}\n}\n"
+        "return y[1] * y[2];}"),
     "steps of time": "for (int t = 0; t < 4; t++) {\n" + LOOP.replace("x[i])", "x[i] + t)") + (
         "#pragma omp atomic\ny[(k[i] + t) % m] += v;\n}\nfor (long j = 0; j < m; j++) y[j] = sin(y[j]);\n}\n"
         "return y[3];}"),
