@@ -11,7 +11,7 @@ touched where their values are. All regions, of values and shadows, have to be d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -20,11 +20,11 @@ from irgrad.engine.analyses.control.loops import Loop, Loops
 from irgrad.engine.analyses.evolution import trips
 from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.analyses.evolution.regions import Region, Regions, emit_union
-from irgrad.engine.analyses.evolution.trips import Expr
 from irgrad.engine.analyses.memory.objects import NUMBER
 from irgrad.engine.enzyme import rows
 from irgrad.engine.enzyme.apart import may_overlap
 from irgrad.engine.enzyme.calls import DerivativeCall
+from irgrad.engine.enzyme.early_values import EarlyValues, UnknownError
 from irgrad.engine.enzyme.float_memory import formals_of
 from irgrad.engine.enzyme.results import Found
 from irgrad.engine.enzyme.thunks import active
@@ -33,7 +33,6 @@ from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import (
     Argument,
     Block,
-    Constant,
     ConstInt,
     Function,
     GlobalVariable,
@@ -41,9 +40,8 @@ from irgrad.engine.ir.model import (
     Module,
     Value,
 )
-from irgrad.engine.ir.opcodes import ACCESSES, SPECULATABLE
+from irgrad.engine.ir.opcodes import ACCESSES
 from irgrad.engine.ir.quoting import quoted_name
-from irgrad.engine.ir.rewrite import copied
 from irgrad.rules.effects import facts
 from irgrad.rules.errors import IRGradError
 
@@ -54,10 +52,6 @@ _ROW = " = load ptr, ptr "
 _SHORT = 1 << 17  # characters of a module whose functions are inlined to see what they touch
 _LARGEST = 400  # accesses of a function whose regions are asked for
 _PASSES = ("unify-returns", "make-reducible", "canonical-loops")
-
-
-class _UnknownError(Exception):
-    """It is not known before the function runs what it touches."""
 
 
 class Made(Protocol):
@@ -123,11 +117,8 @@ def _flat(
     if module is None:
         return None
 
-    def before(b: Builder, made: Function) -> Callable[[Expr], Expr]:
-        return _Before(b, made, frozenset(numbers)).expr
-
-    return rows.flattened(module, module.functions[root], f"{root}.rows", f"{root}.spaced", pointers, shadowed, before,
-                          _UnknownError, f"noalias {NUMBER}")  # fmt: skip
+    return rows.flattened(module, module.functions[root], f"{root}.rows", f"{root}.spaced", pointers, shadowed,
+                          frozenset(numbers), f"noalias {NUMBER}")  # fmt: skip
 
 
 def _inlined(text: str, root: str) -> Module | None:
@@ -162,7 +153,7 @@ def disjoint_text(
     try:
         touched = _Touched(module.functions[root], frozenset(pointers)).regions()
         made = _check(module, module.functions[root], name, touched, shadowed, numbers)
-    except _UnknownError:
+    except UnknownError:
         return ""
     for other in list(module.functions):
         if other != name and not module.functions[other].is_declaration:
@@ -214,13 +205,13 @@ class _Touched:
         self.found: dict[int, list[Region]] = {}
 
     def regions(self) -> dict[int, list[Region]]:
-        """By the number of the argument. Raises _UnknownError."""
+        """By the number of the argument. Raises UnknownError."""
         count = 0
         for instr in self.fn.instructions():
             rows = _accesses(instr)
             count += len(rows)
             if count > _LARGEST:
-                raise _UnknownError
+                raise UnknownError
             for pointer, size in rows:
                 self._access(instr, pointer, size)
         return self.found
@@ -237,13 +228,13 @@ class _Touched:
             if isinstance(regions, str) and _own(base):
                 return
         if isinstance(regions, str):
-            raise _UnknownError
+            raise UnknownError
         for region in regions:
             base = region.base
             if isinstance(base, Argument) and base.index in self.pointers:
                 self.found.setdefault(base.index, []).append(Region(base, region.low, region.high))
             elif not _own(base):
-                raise _UnknownError
+                raise UnknownError
 
     def _outermost(self, instr: Instruction) -> Loop | None:
         return next((loop for loop in self.loops.top if loop.contains(instr.block)), None)
@@ -253,7 +244,7 @@ class _Touched:
         total = trips.const(0)
         for symbol, coefficient in form.terms.items():
             if not isinstance(symbol, Value):
-                raise _UnknownError
+                raise UnknownError
             total = trips.make("add", total, trips.make("mul", ("value", symbol), trips.const(coefficient)))
         low = trips.signed(form.const)
         if isinstance(size, ConstInt):
@@ -274,15 +265,15 @@ def _own(base: Value) -> bool:
 
 
 def _accesses(instr: Instruction) -> list[tuple[Value, Value]]:
-    """Addresses and bytes of what an instruction accesses. Raises _UnknownError for what may access anything, and for
+    """Addresses and bytes of what an instruction accesses. Raises UnknownError for what may access anything, and for
     pointers in memory."""
     if instr.opcode in ("load", "store"):
         kind = instr.type if instr.opcode == "load" else instr.operands[0].type
         if kind.is_ptr or kind.scalar.is_ptr or isinstance(kind, ty.StructType | ty.ArrayType):
-            raise _UnknownError
+            raise UnknownError
         return [(instr.operands[-1], ConstInt(ty.I64, ty.store_size(kind)))]
     if instr.opcode in ACCESSES:
-        raise _UnknownError
+        raise UnknownError
     if not instr.is_call:
         return []
     name = instr.callee_name or ""
@@ -291,9 +282,9 @@ def _accesses(instr: Instruction) -> list[tuple[Value, Value]]:
         return [(place, instr.args[2]) for place in places]
     known = facts(name) if name else None
     if known is None or known.writes or not (known.kind in ("pure", "inactive") or known.allocates or known.frees):
-        raise _UnknownError
+        raise UnknownError
     if known.kind in ("pure", "inactive") and not name.startswith("llvm.") and any(a.type.is_ptr for a in instr.args):
-        raise _UnknownError
+        raise UnknownError
     return []
 
 
@@ -309,7 +300,7 @@ def _check(
     block = Block("entry")
     made.blocks = [block]
     b = Builder(block)
-    before = _Before(b, made, frozenset(numbers))
+    before = EarlyValues(b, made, frozenset(numbers))
     spans: list[tuple[Value, Value]] = []
     for number, regions in touched.items():
         base = made.args[number]
@@ -329,44 +320,3 @@ def _check(
     b.ret(answer)
     module.functions[name] = made
     return made
-
-
-class _Before:
-    """Expressions over values of a function, computed where another one with the same arguments begins."""
-
-    def __init__(self, b: Builder, made: Function, numbers: frozenset[int]) -> None:
-        self.b = b
-        self.made = made
-        self.numbers = numbers
-        self.known: dict[Value, Value] = {}
-
-    def expr(self, expr: Expr) -> Expr:
-        """The same over what is computed here. Raises _UnknownError."""
-        if expr[0] == "value":
-            return ("value", self.value(expr[1]))
-        return (expr[0], *(self.expr(e) if isinstance(e, tuple) else e for e in expr[1:]))
-
-    def value(self, value: Value) -> Value:
-        """A value, computed here."""
-        if isinstance(value, Constant):
-            return value
-        if isinstance(value, Argument):
-            return self.made.args[value.index]
-        if value not in self.known:
-            if not isinstance(value, Instruction) or not self._early(value):
-                raise _UnknownError
-            same = copied(value, [self.value(v) for v in value.operands])
-            same.metadata, same.flags = {}, ()  # what was promised of a value is said where it is used
-            self.known[value] = self.b.insert(same)
-        return self.known[value]
-
-    def _early(self, instr: Instruction) -> bool:
-        """Whether an instruction gives the same at the beginning of the function: of numbers, and without effects."""
-        if instr.opcode == "load":  # a number of the call's: an argument by value is written by nobody
-            place = instr.operands[0]
-            return isinstance(place, Argument) and place.index in self.numbers
-        pure = instr.opcode in SPECULATABLE and instr.opcode != "phi"
-        known = facts(instr.callee_name or "") if instr.opcode == "call" else None
-        return pure or (known is not None and known.kind == "pure" and not known.writes
-                        and not any(a.type.is_ptr for a in instr.args))  # fmt: skip
-

@@ -26,6 +26,7 @@ from irgrad.engine.analyses.evolution.guards import parts
 from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.analyses.evolution.regions import Regions
 from irgrad.engine.analyses.evolution.trips import Expr, TripCount
+from irgrad.engine.enzyme.early_values import EarlyValues, UnknownError
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Block, ConstInt, Function, Instruction, Module, Value
@@ -74,10 +75,6 @@ no:
 """
 
 
-class _UnknownError(Exception):
-    """Nothing is known that could be compared."""
-
-
 @dataclass(frozen=True, slots=True)
 class Flat:
     """A root over the arrays that its tables lead to. tables: the arguments that are such; check: the text of what
@@ -97,19 +94,15 @@ class _Table:
     ends: dict[tuple[int, Expr], None] = field(default_factory=dict)
 
 
-Before = Callable[[Builder, Function], Callable[[Expr], Expr]]
-"""How expressions over values of a function are computed where another one begins, which may raise an exception."""
-
-
 def flattened(
     module: Module, fn: Function, name: str, check: str, pointers: Sequence[int], shadowed: Sequence[int],
-    before: Before, unknown: type[Exception], given: str,
+    numbers: frozenset[int], given: str,
 ) -> Flat | None:  # fmt: skip
     """The function over the arrays that its tables lead to, called `name`, which it becomes; None where it has no
     tables, or where nothing could be compared.
 
-    check: what the comparing function is called; before: see `Before`, `unknown` is what it raises; given: what is said
-    of the arguments in `pointers` (see `root_text`)
+    check: what the comparing function is called; numbers: the arguments that lead to numbers of the call's; given: what
+    is said of the arguments in `pointers` (see `root_text`)
     """
     try:
         tables = _tables(fn, pointers)
@@ -118,13 +111,13 @@ def flattened(
         induction, loops = Induction(fn), get(Loops, fn)
         reach = _Reach(fn, induction, loops)
         _touched(fn, tables, reach)
-        compared = _comparing(module, fn, check, tables, shadowed, reach, before, unknown)
-    except (_UnknownError, unknown):
+        compared = _comparing(module, fn, check, tables, shadowed, reach, numbers)
+    except UnknownError:
         return None
     jumps = any(reach.varies(load) for table in tables.values() for load, _ in table.reads)
     try:
-        _rewrite(fn, tables, before)
-    except unknown:
+        _rewrite(fn, tables, numbers)
+    except UnknownError:
         return None
     for n in pointers:
         fn.args[n].attrs = given
@@ -142,7 +135,7 @@ def _only(module: Module, fn: Function, name: str) -> str:
 
 
 def _tables(fn: Function, pointers: Sequence[int]) -> dict[int, _Table]:
-    """The arguments from which pointers are read. Raises _UnknownError for what is no table only."""
+    """The arguments from which pointers are read. Raises UnknownError for what is no table only."""
     uses, found = uses_of(fn.blocks), dict[int, _Table]()
     for n in pointers:
         table, others = _Table(), False
@@ -157,7 +150,7 @@ def _tables(fn: Function, pointers: Sequence[int]) -> dict[int, _Table]:
                 else:
                     others = True
         if table.reads and others:
-            raise _UnknownError
+            raise UnknownError
         if table.reads:
             found[n] = table
     return found
@@ -205,24 +198,24 @@ class _Reach:
     def ends(
         self, form: Affine, loops: Sequence[Loop], fixed: Mapping[Loop, bool]
     ) -> tuple[tuple[int, Expr], tuple[int, Expr]]:
-        """The least and the greatest value of a form. Raises _UnknownError."""
+        """The least and the greatest value of a form. Raises UnknownError."""
         if not loops:
             known = trips.from_form(Affine(64, 0, form.terms))
             if known is None:
-                raise _UnknownError
+                raise UnknownError
             return (form.const, known), (form.const, known)
         top = loops[0]
         if top not in self.regions:
             self.regions[top] = Regions(self.fn, top)
         found = self.regions[top].ends(form, fixed)
         if isinstance(found, str):
-            raise _UnknownError
+            raise UnknownError
         return found
 
     def conditions(
         self, block: Block, loops: Sequence[Loop], fixed: Mapping[Loop, bool]
     ) -> list[tuple[str, Expr, Expr]]:
-        """What has to hold for a block to run in these iterations. Raises _UnknownError."""
+        """What has to hold for a block to run in these iterations. Raises UnknownError."""
         found: list[tuple[str, Expr, Expr]] = []
         while block is not self.fn.entry:
             above = self.dom.idom(block)
@@ -230,7 +223,7 @@ class _Reach:
             if not self.after.dominates(block, above):
                 end = above.terminator
                 if end.opcode != "br" or self.after.cfg.preds(block) != [above]:
-                    raise _UnknownError
+                    raise UnknownError
                 for value, outcome in parts(end.operands[0], end.blocks[0] is block):
                     found.append(self._condition(value, outcome, loops, fixed))
             block = above
@@ -240,12 +233,12 @@ class _Reach:
         self, value: Value, outcome: bool, loops: Sequence[Loop], fixed: Mapping[Loop, bool]
     ) -> tuple[str, Expr, Expr]:
         if not isinstance(value, Instruction) or value.opcode != "icmp" or value.pred not in _INVERSE:
-            raise _UnknownError
+            raise UnknownError
         sides: list[Expr] = []
         for operand in value.operands:
             form = self.induction.form(operand)
             if not isinstance(operand.type, ty.IntType) or not form.exact or not set(form.loops()) <= set(fixed):
-                raise _UnknownError
+                raise UnknownError
             (const, rest), _ = self.ends(form, loops, fixed)
             sides.append(trips.make("add", rest, trips.const(const)))
         return value.pred if outcome else _INVERSE[value.pred], sides[0], sides[1]
@@ -263,13 +256,13 @@ def _touched(fn: Function, tables: Mapping[int, _Table], reach: _Reach) -> None:
         kind = instr.type if instr.opcode == "load" else instr.operands[0].type
         try:
             _, (high, more) = reach.ends(form, reach.around(instr.block), {})
-        except _UnknownError:
+        except UnknownError:
             continue
         rows[base].ends[high + ty.store_size(kind), more] = None
 
 
 def _step(b: Builder, table: _Table, known: Callable[[Expr], Expr]) -> Value:
-    """How far rows are from each other: the greatest end. Raises _UnknownError."""
+    """How far rows are from each other: the greatest end. Raises UnknownError."""
     greatest: dict[Expr, int] = {}
     for high, more in table.ends:
         greatest[more] = max(high, greatest.get(more, high))
@@ -278,13 +271,13 @@ def _step(b: Builder, table: _Table, known: Callable[[Expr], Expr]) -> Value:
         end = TripCount(trips.make("add", known(more), trips.const(high))).emit(b)
         found = end if found is None else b.select(b.icmp("sgt", end, found), end, found)
     if found is None:
-        raise _UnknownError
+        raise UnknownError
     return found
 
 
 def _comparing(
     module: Module, fn: Function, name: str, tables: Mapping[int, _Table], shadowed: Sequence[int], reach: _Reach,
-    before: Before, unknown: type[Exception],
+    numbers: frozenset[int],
 ) -> str:  # fmt: skip
     """The text of `i1 @name(...)`, which takes the arguments, the shadows of those in `shadowed` and room for the
     addresses of row 0, those of the tables and then those of their shadows."""
@@ -295,13 +288,13 @@ def _comparing(
     block = Block("entry")
     made.blocks = [block]
     b = Builder(block)
-    known = before(b, made)
+    known = EarlyValues(b, made, numbers).expr
     spaced = Function(_SPACED, ty.function(ty.I1, (ty.PTR, ty.I64, ty.I64, ty.I64, ty.PTR)))
     answer: Value = ConstInt(ty.I1, 1)
     asked: list[tuple[Value, Value, Value, Value, Value]] = []
     rows = [n for n in tables if n in shadowed]
     for at, (n, table) in enumerate(tables.items()):
-        low, high, sure = _bounds(b, table, reach, known, unknown)
+        low, high, sure = _bounds(b, table, reach, known)
         step = _step(b, table, known)
         places = [(made.args[n], at)]
         if n in shadowed:
@@ -327,16 +320,16 @@ def _comparing(
 
 
 def _bounds(
-    b: Builder, table: _Table, reach: _Reach, known: Callable[[Expr], Expr], unknown: type[Exception]
+    b: Builder, table: _Table, reach: _Reach, known: Callable[[Expr], Expr]
 ) -> tuple[Value, Value, Value]:
     """The first byte of a table that is read, the first that is not, and whether all between them is sure to be there.
-    Raises _UnknownError."""
+    Raises UnknownError."""
     touched, sure = _Hull(b), _Hull(b)
     for load, _ in table.reads:
         loops = reach.around(load.block)
         form = reach.induction.address(load.operands[0])[1]
         if len(loops) > _MOST:
-            raise _UnknownError
+            raise UnknownError
         first, last = reach.ends(form, loops, {})
         touched.widen(_sum(b, known, first), _sum(b, known, last))
         assert load.block is not None
@@ -349,14 +342,14 @@ def _bounds(
                               for pred, left, right in reach.conditions(load.block, loops, fixed)]  # fmt: skip
                 ends = reach.ends(form, loops, fixed)
                 first_byte, last_byte = _sum(b, known, ends[0]), _sum(b, known, ends[1])
-            except (_UnknownError, unknown):
+            except UnknownError:
                 continue
             runs: Value = ConstInt(ty.I1, 1)
             for pred, left, right in conditions:
                 runs = b.binary("and", runs, b.icmp(pred, TripCount(left).emit(b), TripCount(right).emit(b)))
             sure.widen(first_byte, last_byte, b.insert(Instruction("freeze", ty.I1, [runs])))
     if touched.low is None or touched.high is None or sure.low is None or sure.high is None:
-        raise _UnknownError
+        raise UnknownError
     there = b.binary("and", b.icmp("sle", sure.low, touched.low), b.icmp("sge", sure.high, touched.high))
     return touched.low, b.add(touched.high, ConstInt(ty.I64, 8), ()), there
 
@@ -384,10 +377,10 @@ def _sum(b: Builder, known: Callable[[Expr], Expr], end: tuple[int, Expr]) -> Va
     return b.insert(Instruction("freeze", ty.I64, [found]))
 
 
-def _rewrite(fn: Function, tables: Mapping[int, _Table], before: Before) -> None:
+def _rewrite(fn: Function, tables: Mapping[int, _Table], numbers: frozenset[int]) -> None:
     """Compute the pointers to rows in place of reading them."""
     start = Builder(fn.entry, 0)
-    known = before(start, fn)
+    known = EarlyValues(start, fn, numbers).expr
     replaced: dict[Value, Value] = {}
     for n, table in tables.items():
         step = _step(start, table, known)

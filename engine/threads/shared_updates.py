@@ -76,7 +76,7 @@ def shared_updates(
     fn: Function, root: Function, loop: Loop, dependence: Dependence, bytes_of: Sequence[Bytes | None]
 ) -> list[Updates]:
     """The arrays that a loop updates atomically, if that is all it does with them, and all that is atomic in it."""
-    atomic = [i for b in loop.blocks for i in b.instructions if i.ordering or i.volatile or i.opcode == "fence"]
+    atomic = _atomic(loop)
     if not atomic or not may_be_cut(loop, get(Loops, fn), {}, _LONGEST):
         return []
     uses = uses_of(fn.blocks)
@@ -95,9 +95,13 @@ def shared_updates(
     return found
 
 
+def _atomic(loop: Loop) -> list[Instruction]:
+    return [i for b in loop.blocks for i in b.instructions if i.ordering or i.volatile or i.opcode == "fence"]
+
+
 def why_atomic(loop: Loop, added: Collection[Instruction]) -> str:
     """Why one thread runs a loop with atomic operations; "" where it has no others than some."""
-    rows = [i for b in loop.blocks for i in b.instructions if i.ordering or i.volatile or i.opcode == "fence"]
+    rows = _atomic(loop)
     if all(row in added for row in rows):
         return ""
     return f"only where {_ROOM}" if all(_COPIED in row.metadata for row in rows) else "it has atomic operations"

@@ -47,10 +47,12 @@ def loosen(facts: Facts) -> bool:
         kinds = {kind for _, kind in types.carriers.layout(value) if kind is not INT}
         if not kinds:
             continue
-        counts = counts or _Counts(facts)
-        if kinds != {ty.PTR} or not counts.are(access, tag):
-            access.metadata[TYPE_TAG] = access.metadata.pop("tbaa")
-            changed = True
+        if kinds == {ty.PTR}:
+            counts = counts or _Counts(facts)
+            if counts.are(access, tag):
+                continue
+        access.metadata[TYPE_TAG] = access.metadata.pop("tbaa")
+        changed = True
     return changed
 
 
@@ -72,7 +74,7 @@ class _Counts:
             for instr in fn.instructions():
                 self._written(instr)
                 copies += self._copied(facts, instr)
-        while any(self._carried(*copy) for copy in copies):
+        while [copy for copy in copies if self._carried(*copy)]:  # all of them in each round
             pass
 
     def are(self, access: Instruction, tag: str) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from random_loops import loops
 
 from irgrad.interop.cli import main
 from irgrad.interop.driver import program_text
@@ -143,29 +144,20 @@ def test_shadows_are_compared_too(tmp_path: Path) -> None:
 
 def random_kernel(rng: np.random.Generator) -> str:
     """A nest with affine subscripts, which reach no element before 0 nor behind 60."""
-    depth = int(rng.integers(1, 4))
-    counters = "ijk"[:depth]
-    loops = []
-    for n, c in enumerate(counters):
-        low = "0" if n == 0 or rng.random() < 0.7 else counters[n - 1]
-        high = rng.choice(["n", "n - 1", "4", "m"])
-        up = rng.random() < 0.75
-        step = int(rng.integers(1, 3))
-        loops.append(f"for (int {c} = {low}; {c} < {high}; {c} += {step})" if up else
-                     f"for (int {c} = {high} - 1; {c} >= {low}; {c} -= {step})")  # fmt: skip
+    nest, counters = loops(rng)
 
     def place() -> str:
         terms = [f"{rng.choice([1, 1, 2, 3])} * {c}" for c in counters if rng.random() < 0.7]
-        turned = f"{5 * rng.integers(1, 4)} - {rng.choice(list(counters))}" if rng.random() < 0.2 else ""
+        turned = f"{5 * rng.integers(1, 4)} - {rng.choice(counters)}" if rng.random() < 0.2 else ""
         return " + ".join([*terms, *([turned] if turned else []), str(rng.integers(0, 4))])
 
     body = f"y[{place()}] {rng.choice(['+=', '=', '*='])} x[{place()}] * x[{place()}]"
     body += rng.choice(["", f" + 0.5 * y[{place()}]", f" * y[{place()}]"]) + ";"
     if rng.random() < 0.3:
-        body = f"if ({rng.choice(list(counters))} > {rng.integers(0, 3)}) {body}"
+        body = f"if ({rng.choice(counters)} > {rng.integers(0, 3)}) {body}"
     more = f" y[{place()}] += sin(x[{place()}]);" if rng.random() < 0.4 else ""
-    nest = f"int m = {rng.choice(['n / 2 + 1', '(int)sqrt((double)n) + 2', 'n'])}; {' '.join(loops)} {{ {body}{more} }}"
-    return nest + (" for (int t = 0; t < 2; t++) for (int i = 0; i < n; i++) y[i] *= x[i] * x[2 * i];"
+    whole = f"int m = {rng.choice(['n / 2 + 1', '(int)sqrt((double)n) + 2', 'n'])}; {nest} {{ {body}{more} }}"
+    return whole + (" for (int t = 0; t < 2; t++) for (int i = 0; i < n; i++) y[i] *= x[i] * x[2 * i];"
                    if rng.random() < 0.3 else "")  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from random_loops import loops
 
 from irgrad.interop.cli import main
 from irgrad.interop.driver import program_text
@@ -167,23 +168,12 @@ def test_no_pointer_is_read_beyond_those_of_the_function(library: ctypes.CDLL, n
 
 def random_kernel(rng: np.random.Generator) -> str:
     """A nest over rows whose subscripts reach no row and no column before 0 nor behind 9."""
-    depth = int(rng.integers(1, 4))
-    counters = "ijk"[:depth]
-    loops = []
-    for n, c in enumerate(counters):
-        low = "0" if n == 0 or rng.random() < 0.6 else f"{counters[n - 1]}{rng.choice(['', ' + 1'])}"
-        high = rng.choice(["n", "n - 1", "4", "m"])
-        if n and rng.random() < 0.2:
-            low, high = "0", counters[n - 1]
-        up = rng.random() < 0.75
-        step = int(rng.integers(1, 3))
-        loops.append(f"for (int {c} = {low}; {c} < {high}; {c} += {step})" if up else
-                     f"for (int {c} = {high} - 1; {c} >= {low}; {c} -= {step})")  # fmt: skip
+    nest, counters = loops(rng)
 
     def number() -> str:
         if rng.random() < 0.15:
             return str(rng.integers(0, 6))
-        return f"{rng.choice(list(counters))} + {rng.integers(0, 3)}"
+        return f"{rng.choice(counters)} + {rng.integers(0, 3)}"
 
     def place() -> str:
         return f"[{number()}][{number()}]"
@@ -191,10 +181,10 @@ def random_kernel(rng: np.random.Generator) -> str:
     body = f"y{place()} {rng.choice(['+=', '=', '*='])} x{place()} * x{place()}"
     body += rng.choice(["", f" + 0.5 * y{place()}", f" * y{place()}"]) + ";"
     if rng.random() < 0.3:
-        body = f"if ({rng.choice(list(counters))} > {rng.integers(0, 3)}) {body}"
+        body = f"if ({rng.choice(counters)} > {rng.integers(0, 3)}) {body}"
     more = f" y{place()} += x{place()} * x{place()};" if rng.random() < 0.4 else ""
-    nest = f"int m = {rng.choice(['n / 2 + 1', 'n'])}; {' '.join(loops)} {{ {body}{more} }}"
-    return nest + (" for (int t = 0; t < 2; t++) for (int i = 0; i < n; i++) y[i][0] *= x[0][i] * x[i][2];"
+    whole = f"int m = {rng.choice(['n / 2 + 1', 'n'])}; {nest} {{ {body}{more} }}"
+    return whole + (" for (int t = 0; t < 2; t++) for (int i = 0; i < n; i++) y[i][0] *= x[0][i] * x[i][2];"
                    if rng.random() < 0.3 else "")  # fmt: skip
 
 

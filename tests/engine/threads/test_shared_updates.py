@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -168,10 +167,9 @@ for m, room in ((9_000_000, 0), (6_000_000, 600 << 20)):
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="asks Linux how much memory the process has")
 def test_one_thread_where_copies_are_too_large_or_memory_is_out() -> None:
     """Copies of 9 million numbers pass the limit; those of 6 million do not, but the process may not have as much."""
     text = HEAD + START + CASES["forces on both partners"].replace("SCHEDULE", "")
     made = subprocess.run([sys.executable, "-c", _LARGE, text, SIGNATURE], capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stderr
-    assert made.stdout in ("", "no memory\n")
+    assert made.stdout == "no memory\n"
