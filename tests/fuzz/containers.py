@@ -212,16 +212,16 @@ def verdict(text: str, level: str) -> tuple[str, str]:
     return ("refused", said) if said else ("ok", "")
 
 
-def program_verdict(text: str, level: str) -> tuple[str, str]:
+def program_verdict(text: str, level: str, standard: str = "c++17") -> tuple[str, str]:
     """The same of a program that asks for its derivatives by itself, through `irgrad run`."""
     single = "float f" in text or "<float" in text
-    kernel = irgrad.load(text, language="c++", opt=level).kernel("loss", "f64(f64[n] x, i64 n)")
+    kernel = irgrad.load(text, language="c++", opt=level, flags=[f"-std={standard}"]).kernel("loss", "f64(f64[n] x, i64 n)")
     close, same = (3e-3, 1e-4) if single else (1e-6, 1e-10)
     wants = [_differences(kernel, h) for h in ((1e-2, 1e-3) if single else (1e-4, 3e-6))]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "p.cpp")
         path.write_text(text + MAIN)
-        command = [sys.executable, "-m", "irgrad.interop.cli", "run", f"-{level}", "-std=c++17", "-w", str(path)]
+        command = [sys.executable, "-m", "irgrad.interop.cli", "run", f"-{level}", f"-std={standard}", "-w", str(path)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         return ("wrong" if done.returncode < 0 or "Traceback" in done.stderr or not done.stderr else "refused"), f"program: status {done.returncode}: {done.stderr}"
