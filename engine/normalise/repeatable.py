@@ -7,13 +7,12 @@ that memory have to be known before the loop: of a whole object, or of what the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 from irgrad.engine.analyses.control.cache import get
-from irgrad.engine.analyses.control.cfg import Cfg
 from irgrad.engine.analyses.control.dominators import Dominators
 from irgrad.engine.analyses.control.loops import Loop, Loops
 from irgrad.engine.analyses.control.promises import SILENT
@@ -28,6 +27,7 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder, zero
 from irgrad.engine.ir.locations import locate
 from irgrad.engine.ir.model import Argument, ConstInt, Function, GlobalVariable, Instruction, Value, is_zero
+from irgrad.engine.normalise.run_again import BEGINS, Again, called_by
 from irgrad.rules.effects import facts
 from irgrad.rules.lookup import find
 
@@ -125,6 +125,9 @@ class Repeatable:
         refusal = self._leaves(own, body)
         if refusal:
             return refusal
+        refusal = self._other_addresses(own)
+        if refusal:
+            return refusal
         later = self._changed_later()
         unknown, because = 0, ""
         for index in bits_of((written | (read & later)) & ~own):
@@ -170,6 +173,11 @@ class Repeatable:
         """The regions of memory that its accesses touch."""
         return Regions(self.fn, self.loop)
 
+    @cached_property
+    def again(self) -> Again:
+        """What may be another one when the loop is run again."""
+        return Again(self.pointers, self.fn, self.loop, self.inside)
+
     def _own(self) -> int:
         """Objects that begin and end within an iteration."""
         mask = 0
@@ -190,25 +198,17 @@ class Repeatable:
         made = obj.function
         if made is None or made not in self.inside or made is self.fn:
             return False
-        return made not in self._outside or (obj.kind == "alloca" and self.fn not in self._called(made.instructions()))
+        if made not in self._outside:
+            return True
+        return obj.kind == "alloca" and self.fn not in called_by(self.pointers, made.instructions())
 
     @cached_property
     def _outside(self) -> set[Function]:
         """Functions that are reached by other ways than through the loop."""
         others = [fn for fn in self.pointers.functions if fn is self.fn or fn not in self.inside]
-        return self._called(instr for fn in others for instr in fn.instructions()
-                            if fn is not self.fn or not self.loop.contains(instr.block))  # fmt: skip
-
-    def _called(self, instructions: Iterable[Instruction]) -> set[Function]:
-        """The functions that these instructions call, and those that these call."""
-        found: set[Function] = set()
-        work = [instr for instr in instructions if instr.is_call]
-        for call in work:  # grows
-            for callee in self.pointers.callees(call) or ():
-                if callee not in found and callee.blocks:
-                    found.add(callee)
-                    work += [instr for instr in callee.instructions() if instr.is_call]
-        return found
+        around = (instr for fn in others for instr in fn.instructions()
+                  if fn is not self.fn or not self.loop.contains(instr.block))  # fmt: skip
+        return called_by(self.pointers, around)
 
     def _scratch(self, variable: Instruction) -> bool:
         """Whether the life of a variable begins in an iteration, and nothing outside of the loop uses it."""
@@ -222,7 +222,7 @@ class Repeatable:
                     if not marks:
                         return False
                     continue
-                begins = begins or (marks and (instr.callee_name or "").startswith("llvm.lifetime.start"))
+                begins = begins or (marks and (instr.callee_name or "").startswith(BEGINS))
         return begins
 
     def _leaves(self, own: int, body: Sequence[Instruction]) -> str:
@@ -272,22 +272,23 @@ class Repeatable:
         return any(instr.opcode == "load" and ty.may_hold_pointer(instr.type)
                    and pointers.expand(pointers.of(instr.operands[0])) & mask for instr in every)  # fmt: skip
 
+    def _other_addresses(self, own: int) -> str:
+        """Why an address that the loop reads from memory may be another one when the loop is run again: its shadow lies
+        in shadow memory, which is not put back."""
+        changed = self.again.readdressed() & ~own
+        for instr in self.body if changed else ():
+            number = instr.opcode == "load" and not ty.may_hold_pointer(instr.type)
+            if not number and own_reads_writes(self.pointers, instr)[0] & changed:
+                return f"an address that it reads may be another one when it is run again ({self._at(instr)})"
+        return ""
+
     def _changed_later(self) -> int:
         """Objects that may change between the loop and its reverse: what is written behind it, or by whoever calls."""
-        pointers, cfg = self.pointers, get(Cfg, self.fn)
-        mask = 0
-        work, seen = list(self.loop.exits), set(self.loop.exits)
-        while work:
-            block = work.pop()
-            if not self.loop.contains(block):
-                for instr in block.instructions:
-                    effect = pointers.effect(instr) if instr.is_call else None
-                    if effect is None or effect.frees is None:  # what is freed is so when the reverse sweep is through
-                        mask |= instr_writes(pointers, instr)
-            for after in cfg.succs(block):
-                if after not in seen:
-                    seen.add(after)
-                    work.append(after)
+        pointers, mask = self.pointers, 0
+        for instr in self.again.behind():
+            effect = pointers.effect(instr) if instr.is_call else None
+            if effect is None or effect.frees is None:  # what is freed is so when the reverse sweep is through
+                mask |= instr_writes(pointers, instr)
         if self.fn is not pointers.root:
             for fn in pointers.functions:
                 if fn is not self.fn and fn not in self.inside:
@@ -299,6 +300,8 @@ class Repeatable:
         site = obj.site
         if isinstance(site, Instruction) and obj.function is self.fn:
             address, factors = self._address(site), self._factors(site)
+            if address is not None and not self.again.newest(obj, site):
+                return f"of {obj}, which it writes, there may be several from before it"
             if address is not None and factors is not None and all(map(self._before, factors)):
                 return Memory(obj, lambda b, _: (address, _product(b, address, factors)))
         if isinstance(site, GlobalVariable) and obj.size is not None:

@@ -1,0 +1,144 @@
+"""What is another one when a loop is run again, in the reverse sweep: memory that the same instruction allocates once
+more, and addresses that are written behind the loop. Only of the newest memory of an allocation is the address known
+before a loop, and the shadow of an address that lies in memory is what shadow memory holds at that time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from irgrad.engine.analyses.control.cache import get
+from irgrad.engine.analyses.control.cfg import Cfg
+from irgrad.engine.analyses.control.loops import Loop, Loops
+from irgrad.engine.analyses.memory.objects import Object, bits_of, is_never_written
+from irgrad.engine.analyses.memory.points_to import Pointers
+from irgrad.engine.ir.model import Block, Function, Instruction, Value
+
+__all__ = ["BEGINS", "Again", "called_by"]
+
+BEGINS = "llvm.lifetime.start"
+
+
+@dataclass
+class Again:
+    """Of a loop of a function. inside: the functions that the loop calls, and they."""
+
+    pointers: Pointers
+    fn: Function
+    loop: Loop
+    inside: Collection[Function]
+
+    # -- memory --------------------------------------------------------------------------------------------------------
+
+    def newest(self, obj: Object, site: Instruction) -> bool:
+        """Whether nothing leads the loop to what the same allocation gave in an earlier iteration of a loop around it,
+        or in an earlier call: no memory that is older holds such an address, no value hands it on."""
+        pointers, bit = self.pointers, 1 << obj.index
+        around = get(Loops, self.fn).of(site.block)  # type: ignore[arg-type]
+        if around is None and not self._recursive and (self.fn is pointers.root or obj.kind == "alloca"):
+            return True
+        if self._recursive or pointers.escaped_mask & bit or any(pointers.of(arg) & bit for arg in self.fn.args):
+            return False
+        holders = [other for other in pointers.objects if pointers.contents(other) & bit]
+        if not all(self._begins_with(other, around) for other in holders):
+            return False
+        headers = [] if around is None else [loop.header for loop in around.ancestors()]
+        hands_on = (i for i in self.fn.instructions() if i.is_call or (i.opcode == "phi" and i.block in headers))
+        return not any(pointers.of(instr) & bit for instr in hands_on if instr is not site)
+
+    @cached_property
+    def _recursive(self) -> bool:
+        return self.fn in called_by(self.pointers, self.fn.instructions())
+
+    def _begins_with(self, holder: Object, loop: Loop | None) -> bool:
+        """Whether memory is a variable whose life begins in an iteration of a loop, or in the call where it is None."""
+        variable = holder.site
+        if holder.kind != "alloca" or holder.function is not self.fn or not isinstance(variable, Instruction):
+            return False
+        inside = (instr for block in loop.blocks for instr in block.instructions) if loop is not None else ()
+        return loop is None or any(i.is_call and variable in i.operands and (i.callee_name or "").startswith(BEGINS)
+                                   for i in inside)  # fmt: skip
+
+    # -- addresses -----------------------------------------------------------------------------------------------------
+
+    def readdressed(self) -> int:
+        """Objects in which the addresses may be others in the reverse sweep than in the loop."""
+        later = self._gets_addresses(self.behind())
+        if later == later | (others := self._gets_addresses(self._behind_calls())):
+            return later
+        for obj in () if self._recursive else self.pointers.objects:  # variables of another call are others
+            if obj.kind == "alloca" and obj.function is self.fn and self._once(obj.site):
+                others &= ~(1 << obj.index)
+        return later | others
+
+    def _once(self, site: Value | None) -> bool:
+        """Whether an instruction stands in no loop."""
+        return isinstance(site, Instruction) and site.block is not None and get(Loops, self.fn).of(site.block) is None
+
+    def _gets_addresses(self, instructions: Iterable[Instruction]) -> int:
+        """Objects in which these, and what they call, may leave an address that has a shadow."""
+        pointers, mask = self.pointers, 0
+        shadowed = sum(1 << o.index for o in pointers.objects if o.kind != "function" and not is_never_written(o))
+        own = list(instructions)
+        for instr in (*own, *(i for fn in called_by(pointers, own) for i in fn.instructions())):
+            effect = pointers.effect(instr) if instr.is_call else None
+            if instr.opcode == "store" and pointers.of(instr.operands[0]) & shadowed:
+                mask |= pointers.expand(pointers.of(instr.operands[1]))
+            elif effect is not None and effect.copy is not None:
+                source = pointers.expand(pointers.of(instr.args[effect.copy[1]]))
+                if any(pointers.contents(pointers.objects[index]) & shadowed for index in bits_of(source)):
+                    mask |= pointers.expand(pointers.of(instr.args[effect.copy[0]]))
+        return mask
+
+    # -- later ---------------------------------------------------------------------------------------------------------
+
+    def behind(self) -> list[Instruction]:
+        """What the function runs behind the loop, or before it comes to the loop again."""
+        blocks = [*self.loop.exits, *_reached(get(Cfg, self.fn), self.loop.exits)]
+        return [i for block in dict.fromkeys(blocks) if not self.loop.contains(block) for i in block.instructions]
+
+    @cached_property
+    def _leading(self) -> set[Function]:
+        """The function, and those that call it or one of these."""
+        pointers = self.pointers
+        return {self.fn, *(fn for fn in pointers.functions if self.fn in called_by(pointers, fn.instructions()))}
+
+    def _behind_calls(self) -> list[Instruction]:
+        """What callers run behind the calls that lead to the function."""
+        pointers, found = self.pointers, list[Instruction]()
+        for fn in pointers.functions:
+            if fn in self.inside and fn is not self.fn:
+                continue
+            for call in [i for i in fn.instructions() if i.is_call]:
+                assert call.block is not None
+                if not self._leading.isdisjoint(pointers.callees(call) or ()):
+                    rest = call.block.instructions
+                    found += rest[rest.index(call) + 1 :]
+                    found += [i for block in _reached(get(Cfg, fn), [call.block]) for i in block.instructions]
+        return found
+
+
+def called_by(pointers: Pointers, instructions: Iterable[Instruction]) -> set[Function]:
+    """The functions that these instructions call, and those that these call."""
+    found: set[Function] = set()
+    work = [instr for instr in instructions if instr.is_call]
+    for call in work:  # grows
+        for callee in pointers.callees(call) or ():
+            if callee not in found and callee.blocks:
+                found.add(callee)
+                work += [instr for instr in callee.instructions() if instr.is_call]
+    return found
+
+
+def _reached(cfg: Cfg, blocks: Iterable[Block]) -> list[Block]:
+    """The blocks that control may come to behind these."""
+    found: dict[Block, None] = {}
+    work = list(blocks)
+    while work:
+        for after in cfg.succs(work.pop()):
+            if after not in found:
+                found[after] = None
+                work.append(after)
+    return list(found)
