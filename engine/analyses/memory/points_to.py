@@ -282,6 +282,8 @@ class Pointers(Solution):
         site = self.objects[bit].site
         if bit == 0 or self.objects[bit].kind in ("argument", "pointee"):  # the caller knows what it leads to
             self._external(call, of_unknown(self.module, call))
+        elif isinstance(site, Instruction) and found_group(site) is not None:
+            self._add(self.node(call.callee), 1)  # what a program's variable held before may be any function
         elif isinstance(site, Function) and fits(call, site):
             self._bind(call, site)
 
