@@ -49,6 +49,7 @@ __all__ = ["Made", "chooser_text", "disjoint_text", "two_versions"]
 
 _TAPED = "@irgrad.tape.alloc("
 _ROW = " = load ptr, ptr "
+_PHI = " = phi "
 _SHORT = 1 << 17  # characters of a module whose functions are inlined to see what they touch
 _LARGEST = 400  # accesses of a function whose regions are asked for
 _PASSES = ("unify-returns", "make-reducible", "canonical-loops")
@@ -79,18 +80,19 @@ class Derived(Protocol):
 def two_versions(call: DerivativeCall, made: Made, name: str, derived: Derived) -> tuple[str, list[str]]:
     """Which function is the derivative of a root, and the texts that it needs beside the one that was made: a second
     derivative, for memory that does not overlap, and what chooses one of the two. It is the first alone where that
-    keeps nothing which the second would not, or where it is not known what is touched."""
+    would not be slower (no tape, no loop over memory that may overlap), or where it is not known what is touched."""
     pointers, alone = may_overlap(call), (made.name, list[str]())
     taped = _TAPED in made.text
-    if len(pointers) < 2 or made.plain is None or not (taped or _ROW in made.ready):
+    if len(pointers) < 2 or made.plain is None or not (taped or _PHI in made.ready):
         return alone
     kinds = [kind == "dup" for kind in active(call)]
     shadowed = [n for n, k in enumerate(kinds) if k]
     numbers = [n for n, formal in enumerate(formals_of(call)) if not formal.type.is_ptr]
     flat = _flat(made.ready, name, pointers, shadowed, numbers) if _ROW in made.ready else None
-    if not taped and (flat is None or not flat.jumps):
-        return alone
     ready, root, spaced = (flat.text, f"{name}.rows", f"{name}.spaced") if flat else (made.ready, name, "")
+    faster = (flat is not None and flat.jumps) or _meet(ready, root, set(pointers), set(shadowed))
+    if not (taped or faster):
+        return alone
     check, both = f"{name}.check", f"{name}.either"
     compared = disjoint_text(ready, root, check, pointers, shadowed, numbers)
     if not compared:
@@ -101,7 +103,7 @@ def two_versions(call: DerivativeCall, made: Made, name: str, derived: Derived) 
     except IRGradError:
         return alone
     more, less = other.text.count(_TAPED), made.text.count(_TAPED)
-    if other.plain != made.plain or more > less or (more == less and not (flat and flat.jumps)):
+    if other.plain != made.plain or more > less or (more == less and not faster):
         return alone
     if flat is None:
         return both, [other.text, compared, chooser_text(both, check, other.name, made.name, kinds)]
@@ -119,6 +121,37 @@ def _flat(
 
     return rows.flattened(module, module.functions[root], f"{root}.rows", f"{root}.spaced", pointers, shadowed,
                           frozenset(numbers), f"noalias {NUMBER}")  # fmt: skip
+
+
+def _meet(text: str, root: str, pointers: set[int], shadowed: set[int]) -> bool:
+    """Whether a loop without inner ones, inside of another one or with several places of one pointer, adds to the
+    shadow of one pointer's memory or writes it, and goes to another one's: in memory apart its sums stay in registers,
+    neighbours share what they add, and nothing is compared again. Of a single loop over places LLVM compares them."""
+    module = _inlined(text, root)
+    if module is None:
+        return False
+    fn = module.functions[root]
+    induction, loops, met = Induction(fn), get(Loops, fn), dict[Loop, list[tuple[int, Value]]]()
+    for instr in fn.instructions():
+        loop = loops.of(instr.block) if instr.block is not None else None
+        if instr.opcode in ("load", "store") and loop is not None and not loop.children:
+            place = instr.operands[-1]
+            met.setdefault(loop, []).extend((v.index, place) for v in _sources(induction.address(place)[0])
+                                            if isinstance(v, Argument) and v.index in pointers)  # fmt: skip
+    for loop, touched in met.items():
+        there = {index for index, _ in touched}
+        if len(there) > 1 and there & shadowed and (loop.parent or len(set(touched)) > len(there)):
+            return True
+    return False
+
+
+def _sources(pointer: Value) -> list[Value]:
+    """What a pointer may be, through choices and pointers that change places."""
+    found = [pointer]
+    for value in found:
+        if isinstance(value, Instruction) and value.opcode in ("phi", "select"):
+            found += [v for v in value.operands if v.type.is_ptr and v not in found]
+    return found
 
 
 def _inlined(text: str, root: str) -> Module | None:

@@ -42,6 +42,9 @@ KERNELS = {  # x has at least 6 n, y 2 n * n elements
     "naturals": """unsigned m = n;
                    for (unsigned i = 0; i < m; i++) for (unsigned j = i; j < m; j++) y[2 * i] += x[j] * x[j];""",
     "called": "add(x, y, n); add(x + n, y + 1, n);",
+    "neighbours": "for (int i = 1; i < n; i++) for (int j = 1; j < n; j++) y[i * n + j] = x[i * n + j] + x[i + j - 1];",
+    "swapped": """T *p = (T *)x, *q = y; for (int t = 0; t < n; t++) {
+                  for (int i = 1; i < n; i++) q[i] = p[i - 1] - 2 * p[i] + p[i + 1]; T *r = p; p = q; q = r; }""",
     "empty": "for (int i = 5; i < n; i++) for (int j = 0; j < n; j++) y[i] *= x[j] * x[i]; y[0] *= x[1] * x[1] * y[0];",
 }  # fmt: skip
 ADD = """__attribute__((noinline)) static void add(const T *x, T *y, int n) {
@@ -112,9 +115,9 @@ def test_floats_and_other_levels(tmp_path: Path) -> None:
                 check(made, name, x + 40, y + 40, N, dtype)
 
 
-def test_a_version_without_the_tape(tmp_path: Path) -> None:
-    """Where what is touched is known, and something would be kept for memory that overlaps; nowhere else."""
-    kernels = {name: KERNELS[name] for name in ("outer", "product", "sums", "called")}
+def test_a_version_for_memory_apart(tmp_path: Path) -> None:
+    """Where what is touched is known, and something would be kept for memory that overlaps, or a loop be slower."""
+    kernels = {name: KERNELS[name] for name in ("outer", "product", "sums", "called", "neighbours", "swapped")}
     others = {
         "kept": "for (int i = 0; i < n; i++) y[i] += x[i];",
         "until": "for (int i = 0; (double)x[i] > 0.1; i++) for (int j = 0; j < n; j++) y[i] += x[j] * x[j];",
