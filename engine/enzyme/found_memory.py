@@ -127,7 +127,7 @@ def _groups(
         return examined(module, request, book).facts
 
     facts = analysed({place: Group(0, _NOTHING) for place in places})
-    mask = carried_over(facts.pointers, facts.types.ranges.places)
+    mask = carried_over(facts.pointers, facts.types.ranges.places, overlaps=False)
     asked = [place for place in places if _reads(facts, place, mask)]
     groups = {place: Group(0, _NOTHING) for place in places if place not in asked}
     found: dict[_Place, Group] = {}

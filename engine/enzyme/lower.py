@@ -19,6 +19,7 @@ from irgrad.engine.enzyme.calls import PREFIX, DerivativeCall, find, parse
 from irgrad.engine.enzyme.dispatch import ADDRESS, addresses, dispatched, taken
 from irgrad.engine.enzyme.float_memory import elements, formals_of
 from irgrad.engine.enzyme.found_memory import with_memory
+from irgrad.engine.enzyme.given_variables import ask
 from irgrad.engine.enzyme.interposable import interposable, refuse_interposable, replaceable
 from irgrad.engine.enzyme.leaving import Thrown, ends, may_leave, named, thrower_text, without_limits
 from irgrad.engine.enzyme.names import PLAIN, family, spelled_out
@@ -412,6 +413,7 @@ def _differentiated(
     for own in names:
         for arg in module.functions[own].args:
             arg.attrs = ""  # pointers of a program may overlap
+    ask(module, derived, call)
     made_text = to_text(module)
     if shared:
         made_text = derivative_on_threads(made_text, names, call.function.name or "")

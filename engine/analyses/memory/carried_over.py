@@ -32,11 +32,14 @@ class _Summary:
         self.written = written
 
 
-def carried_over(pointers: PointsTo, places: Callable[[Value], dict[int, Offsets]]) -> int:
-    """The variables, as a mask of objects; `places`: where in which objects a pointer may point."""
+def carried_over(
+    pointers: PointsTo, places: Callable[[Value], dict[int, Offsets]], *, overlaps: bool = True
+) -> int:
+    """The variables, as a mask of objects; `places`: where in which objects a pointer may point; `overlaps`: whether
+    arguments that may be anything are also asked to lead into variables."""
     globals_ = (o for o in pointers.objects if isinstance(o.site, GlobalVariable))
     variables = sum(1 << o.index for o in globals_ if not is_never_written(o))
-    walk = _Walk(pointers, places, variables)
+    walk = _Walk(pointers, places, variables, overlaps)
     found = 0
     for bit, _, _ in walk.summary(pointers.root).read if variables else ():
         found |= 1 << bit
@@ -44,10 +47,13 @@ def carried_over(pointers: PointsTo, places: Callable[[Value], dict[int, Offsets
 
 
 class _Walk:
-    def __init__(self, pointers: PointsTo, places: Callable[[Value], dict[int, Offsets]], variables: int) -> None:
+    def __init__(
+        self, pointers: PointsTo, places: Callable[[Value], dict[int, Offsets]], variables: int, overlaps: bool
+    ) -> None:
         self.pointers = pointers
         self.places = places
         self.variables = variables
+        self.overlaps = overlaps
         self.known: dict[Function, _Summary] = {}
 
     def summary(self, root: Function) -> _Summary:
@@ -115,18 +121,21 @@ class _Walk:
                 return frozenset(place for summary in found for place in summary.read), both
             return self._anywhere(instr_reads(self.pointers, instr)), frozenset()
         if instr.opcode == "store":
-            (bit, place), *others = self._touched(instr.operands[1], instr.operands[0].type) or [(-1, None)]
+            mask = self.pointers.of(instr.operands[1])  # what overlaps may be written too, this is for certain
+            (bit, place), *others = self._touched(instr.operands[1], instr.operands[0].type, mask) or [(-1, None)]
             certain = place is not None and not others and self.variables >> bit & 1
             return frozenset(), frozenset([place]) if certain and place is not None else frozenset()
-        mask = instr_reads(self.pointers, instr) & self.variables
+        mask = instr_reads(self.pointers, instr)
+        if instr.opcode == "load" and not self.overlaps and not self.pointers.of(instr.operands[0]) & 1:
+            mask = self.pointers.of(instr.operands[0])
+        mask &= self.variables
         if not mask:
             return frozenset(), frozenset()
-        touched = dict(self._touched(instr.operands[0], instr.type)) if instr.opcode == "load" else {}
+        touched = dict(self._touched(instr.operands[0], instr.type, mask)) if instr.opcode == "load" else {}
         return frozenset(touched.get(bit) or (bit, 0, 0) for bit in bits_of(mask)), frozenset()
 
-    def _touched(self, pointer: Value, type_: ty.Type) -> list[tuple[int, _Place | None]]:
+    def _touched(self, pointer: Value, type_: ty.Type, mask: int) -> list[tuple[int, _Place | None]]:
         spots = self.places(pointer)
-        mask = self.pointers.expand(self.pointers.of(pointer))
         return [
             (bit, (bit, spots[bit].start, ty.store_size(type_)) if bit in spots and spots[bit].exact else None)
             for bit in bits_of(mask)
