@@ -8,7 +8,7 @@ that memory have to be known before the loop: of a whole object, or of what the 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
@@ -16,6 +16,8 @@ from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.dominators import Dominators
 from irgrad.engine.analyses.control.loops import Loop, Loops
 from irgrad.engine.analyses.control.promises import SILENT
+from irgrad.engine.analyses.evolution.ahead import Ahead
+from irgrad.engine.analyses.evolution.coverage import Cover, coverage
 from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.analyses.evolution.regions import Region, Regions, emit_union
 from irgrad.engine.analyses.evolution.trips import TripCount
@@ -45,10 +47,12 @@ Place: TypeAlias = Callable[[Builder, Value | None], tuple[Value, Value]]
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A piece of memory whose place and bytes are known before a loop. `object`: it is all of that."""
+    """A piece of memory whose place and bytes are known before a loop. `object`: it is all of that; `cover`: what each
+    iteration writes of it before it reads, where that may be all that it reads."""
 
     object: Object | None
     place: Place
+    cover: Cover | None = None
 
 
 @dataclass
@@ -135,8 +139,18 @@ class Repeatable:
             if isinstance(memory, str):
                 unknown, because = unknown | 1 << index, because or memory
             else:
-                self.saved.append(memory)
+                cover = self._cover(pointers.objects[index]) if written >> index & 1 else None
+                self.saved.append(replace(memory, cover=cover))
         return self._pieces(unknown, later, because) if unknown else ""
+
+    def _cover(self, obj: Object) -> Cover | None:
+        """What iterations write of an object before they read it."""
+        site = obj.site
+        if site is None:
+            return None
+        address = self._address(site) if isinstance(site, Instruction) else None
+        bases = [site] if address is None else list(dict.fromkeys((site, address)))
+        return coverage(self._ahead, self.pointers, 1 << obj.index, bases)
 
     def _pieces(self, unknown: int, later: int, because: str) -> str:
         """Of objects whose bytes are not known, what the loop touches; why that is not known either."""
@@ -167,6 +181,10 @@ class Repeatable:
         count = Induction(self.fn).trip_count(loop)
         alone = loop.exiting == loop.latches and len(loop.exits) == 1
         return count if count is not None and count.certain and alone else None
+
+    @cached_property
+    def _ahead(self) -> Ahead:
+        return Ahead(self.fn, self.loop)
 
     @cached_property
     def regions(self) -> Regions:

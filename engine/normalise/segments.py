@@ -59,8 +59,9 @@ class Segments:
     """A loop in segments. Arguments of `loop`: the state, the number of iterations, values from outside.
 
     step: the function of a segment; state: the type of the state; saved: of what a segment changes, the state apart:
-    (place of the address, place of the bytes) among the arguments; pointers: which fields of the state are addresses,
-    and into which of `saved` and other memory, told in the same way, they may lead; ends: the field that is not 0 when
+    (place of the address, place of the bytes, place of the bytes that go from one iteration to the next) among the
+    arguments; pointers: which fields of the state are addresses, and into which of `saved` and other memory, told by
+    (place of the address, place of the bytes), they may lead; ends: the field that is not 0 when
     the loop is through, None where the number of iterations tells (the next field is how many the last segment ran);
     place: of the loop in the source
     """
@@ -70,7 +71,7 @@ class Segments:
     state: ty.StructType
     choice: Choice
     place: str
-    saved: tuple[tuple[int, int], ...] = ()
+    saved: tuple[tuple[int, int, int], ...] = ()
     pointers: dict[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     ends: int | None = None
 
@@ -271,7 +272,16 @@ class _Outlined:
             at.store(phi.operands[phi.blocks.index(before)], at.field(state, block, n))
         if total is None:
             at.store(ConstInt(ty.I64, 0), at.field(state, block, ends))
-        extra = [value for memory in self.known for value in memory.place(at, total)]
+        extra: list[Value] = []
+        places: dict[Memory, tuple[int, int, int]] = {}
+        first = 2 + len(outer)
+        for memory in self.known:
+            here = first + len(extra)
+            address, size = memory.place(at, total)
+            extra += [address, size]
+            if memory.cover is not None:
+                extra.append(at.select(memory.cover.emit(at, size), ConstInt(ty.I64, 0), size))
+            places[memory] = (here, here + 1, here + (1 if memory.cover is None else 2))
         _live_throughout(fn, outer)
         alone = [self._alone(value, outer) for value in outer]
         step = self._segment(f"{fn.name}.segment.{number}", state, outer, counted=total is not None)
@@ -280,8 +290,7 @@ class _Outlined:
         whole = self._whole(f"{fn.name}.segments.{number}", step, [*(v.type for v in outer), *(v.type for v in extra)])
         at.call(whole, [block, total if total is not None else ConstInt(ty.I64, ENDLESS), *outer, *extra])
         self._go_on(at, state, block, len(carried), None if total is not None else ends)
-        places = {m: (2 + len(outer) + 2 * n, 3 + len(outer) + 2 * n) for n, m in enumerate(self.known)}
-        leads = {n: tuple(places[m] for m in self.leads[phi])
+        leads = {n: tuple(places[m][:2] for m in self.leads[phi])
                  for n, phi in enumerate([*carried, *leaving]) if phi in self.leads}  # fmt: skip
         saved = tuple(places[m] for m in self.again.saved)
         return Segments(whole, step, state, self.choice, place, saved, leads, None if total is not None else ends)

@@ -61,15 +61,19 @@ def _additions(work: Sequence[Size]) -> str:
 
 
 def _state(held: int, memory: Sequence[Memory], sizes: Sequence[Bytes | None], words: Words) -> str:
-    total, unknown = constant(held), 0
+    total, more, unknown = constant(held), constant(0), 0
     for piece in memory:
         size = _bytes_of(piece, sizes, words)
         if size is None:
             unknown += 1
-        else:
+        elif piece.cover is None:
             total = total + size
+        else:
+            more = more + size
     text = f"{total} bytes"
-    return f"{text} and {unknown} piece{'s' if unknown > 1 else ''} of memory" if unknown else text
+    text = f"{text} and {unknown} piece{'s' if unknown > 1 else ''} of memory" if unknown else text
+    rest = f"{more} bytes"
+    return text if rest == "0 bytes" else f"{text} (and {rest} unless iterations write all that they read of these)"
 
 
 def _bytes_of(piece: Memory, sizes: Sequence[Bytes | None], words: Words) -> Formula | None:

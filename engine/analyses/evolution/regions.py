@@ -27,9 +27,10 @@ from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Argument, Constant, ConstInt, Function, Instruction, Value
 from irgrad.engine.ir.rewrite import copied
 
-__all__ = ["Region", "Regions", "emit_union"]
+__all__ = ["Guard", "Region", "Regions", "emit_union"]
 
-_Guard = tuple[Value, bool]
+Guard = tuple[Value, bool]
+"""A condition that is known before a loop, and its outcome."""
 _NONE: Mapping[Loop, bool] = MappingProxyType({})
 
 
@@ -41,7 +42,7 @@ class Region:
     base: Value
     low: tuple[int, Expr]
     high: tuple[int, Expr]
-    guards: frozenset[_Guard] = frozenset()
+    guards: frozenset[Guard] = frozenset()
     after: int = 0
 
     def covers(self, other: Region) -> bool:
@@ -65,7 +66,7 @@ class Regions:
         found = self._of(pointer, size)
         if isinstance(found, str):
             return found
-        guards, sure = self._guards(instr)
+        guards, sure = self.guards(instr)
         regions = [Region(r.base, r.low, r.high, guards, r.after) for r in found]
         if sure or all(any(other.covers(region) for other in self._certain()) for region in regions):
             return regions
@@ -79,7 +80,7 @@ class Regions:
 
     def _of(self, pointer: Value, size: Value) -> list[Region] | str:
         base, offset = self.induction.address(pointer)
-        length = self._known(("value", size)) if not isinstance(size, ConstInt) else trips.const(size.value)
+        length = self.known(("value", size)) if not isinstance(size, ConstInt) else trips.const(size.value)
         bases = self.bases(base)
         if bases is None:
             return "its address is another one in each iteration"
@@ -140,7 +141,7 @@ class Regions:
                 up = reach if loop in fixed else trips.make("smax", reach, trips.const(0))
                 down = reach if loop in fixed else trips.make("sub", reach, up)
                 more[side] = trips.make("add", more[side], up if side else down)
-        results = [self._sum(end, rest) for end, rest in zip(ends, more, strict=True)]
+        results = [self.total(end, rest) for end, rest in zip(ends, more, strict=True)]
         if results[0] is None or results[1] is None:
             return "its subscript depends on what the loop computes"
         return results[0], results[1]
@@ -150,7 +151,7 @@ class Regions:
         form = self._form(count.expr)
         if form is not None:
             return form.times(step), trips.const(0)
-        known = self._known(count.expr)
+        known = self.known(count.expr)
         return None if known is None else (Affine(64, 0), trips.make("mul", known, trips.const(step)))
 
     def _form(self, expr: Expr) -> Affine | None:
@@ -166,12 +167,12 @@ class Regions:
         return None
 
     def _reach(self, step: Affine, count: TripCount) -> Expr | None:
-        each, known = self._sum(step, trips.const(0)), self._known(count.expr)
+        each, known = self.total(step, trips.const(0)), self.known(count.expr)
         if each is None or known is None:
             return None
         return trips.make("mul", trips.make("add", each[1], trips.const(each[0])), known)
 
-    def _sum(self, form: Affine, more: Expr) -> tuple[int, Expr] | None:
+    def total(self, form: Affine, more: Expr) -> tuple[int, Expr] | None:
         """A form of values that are known before the loop, in a fixed order, its constant apart."""
         if not all(isinstance(symbol, Value) and self.before(symbol) for symbol in form.terms):
             return None
@@ -180,18 +181,23 @@ class Regions:
             total = trips.make("add", total, trips.make("mul", ("value", symbol), trips.const(coefficient)))
         return trips.signed(form.const), total
 
-    def _known(self, expr: Expr) -> Expr | None:
+    def known(self, expr: Expr) -> Expr | None:
         """The expression over what is known before the loop."""
         if expr[0] == "value":
             if self.before(expr[1]):
                 return expr
             form = self.induction.form(expr[1])
-            found = self._sum(form, trips.const(0)) if form.bits == 64 or form.exact else None
+            found = self.total(form, trips.const(0)) if form.bits == 64 or form.exact else None
             return None if found is None else trips.make("add", found[1], trips.const(found[0]))
         if expr[0].startswith("udiv") and expr[2][0] != "const":
             return None  # by what is zero only where the loop does not run
-        rows = [self._known(e) if isinstance(e, tuple) else e for e in expr[1:]]
+        rows = [self.known(e) if isinstance(e, tuple) else e for e in expr[1:]]
         return None if None in rows else (expr[0], *rows)
+
+    def whole(self, inner: Loop) -> bool:
+        """Whether a loop runs as often as is known when it is entered, and ends in no other way."""
+        count = self.induction.trip_count(inner)
+        return count is not None and count.certain and inner.exiting == inner.latches and len(inner.exits) == 1
 
     def before(self, value: Value) -> bool:
         """Whether a value is known before the loop."""
@@ -202,9 +208,9 @@ class Regions:
 
     # -- whether -------------------------------------------------------------------------------------------------------
 
-    def _guards(self, instr: Instruction) -> tuple[frozenset[_Guard], bool]:
+    def guards(self, instr: Instruction) -> tuple[frozenset[Guard], bool]:
         """The conditions known before the loop on which an instruction runs, and whether it depends on no others."""
-        found: set[_Guard] = set()
+        found: set[Guard] = set()
         block, sure = instr.block, True
         assert block is not None
         while block is not self.loop.header:
@@ -232,7 +238,7 @@ class Regions:
             for instr in (i for block in self.loop.blocks for i in block.instructions):
                 if instr.opcode not in ("load", "store"):
                     continue
-                guards, sure = self._guards(instr)
+                guards, sure = self.guards(instr)
                 kind = instr.type if instr.opcode == "load" else instr.operands[0].type
                 found = self._of(instr.operands[-1], ConstInt(ty.I64, ty.store_size(kind))) if sure else ""
                 if not isinstance(found, str):

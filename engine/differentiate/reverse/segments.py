@@ -63,8 +63,9 @@ class _Half:
         self.last: Value = next(new)  # the arena, or the tape
         self.b = Builder(self.block("entry"))
         self.node = ty.struct((ty.PTR, ty.I64, *([ty.PTR] * (1 + len(made.saved)))))
-        self.pieces = [(self.args[0], _number(ty.size_of(made.state))),
-                       *((self.args[at], self.args[size]) for at, size in made.saved)]  # fmt: skip
+        state = self.args[0], _number(ty.size_of(made.state))
+        self.pieces = [state, *((self.args[at], self.args[carried]) for at, _, carried in made.saved)]
+        self.whole = [state, *((self.args[at], self.args[size]) for at, size, _ in made.saved)]
 
     @property
     def total(self) -> Value:
@@ -102,13 +103,19 @@ class _Half:
 
     # -- states --------------------------------------------------------------------------------------------------------
 
-    def save(self, arena: Value, before: Value, done: Value, spare: Instruction | None = None) -> Value:
+    def save(self, arena: Value, before: Value, done: Value, spare: Instruction) -> Value:
         """A new state, of the memory as it is; or one of the spare ones, filled anew."""
-        node = self._take(arena, spare) if spare is not None else self._make(arena)
+        return self._fill(self._take(arena, spare), self.pieces, before, done)
+
+    def save_all(self, arena: Value) -> Value:
+        """All of the memory, with what no iteration hands on to the next."""
+        return self._fill(self._make(arena, self.whole), self.whole, zero_of(ty.PTR), _number(0))
+
+    def _fill(self, node: Value, pieces: Sequence[tuple[Value, Value]], before: Value, done: Value) -> Value:
         b = self.b
         b.store(before, b.field(self.node, node, 0))
         b.store(done, b.field(self.node, node, 1))
-        for n, (address, size) in enumerate(self.pieces):
+        for n, (address, size) in enumerate(pieces):
             self._copy(b.load(ty.PTR, b.field(self.node, node, 2 + n)), address, size, state=n == 0)
         return node
 
@@ -120,15 +127,15 @@ class _Half:
         self.b.store(self.b.load(ty.PTR, found), spare)
         self.b.br(go_on)
         self.enter(make)
-        new = self._make(arena)
+        new = self._make(arena, self.pieces)
         last = self.b.block
         self.b.br(go_on)
         self.enter(go_on)
         return self.b.phi(ty.PTR, [(found, use), (new, last)])
 
-    def _make(self, arena: Value) -> Value:
+    def _make(self, arena: Value, pieces: Sequence[tuple[Value, Value]]) -> Value:
         node = self.runtime("irgrad.tape.alloc", arena, _number(ty.size_of(self.node)))
-        for n, (_, size) in enumerate(self.pieces):
+        for n, (_, size) in enumerate(pieces):
             room = self.runtime("irgrad.tape.alloc", arena, size)
             self.b.store(room, self.b.field(self.node, node, 2 + n))
         return node
@@ -140,9 +147,9 @@ class _Half:
             each = self.b.add(each, size)
         return each
 
-    def restore(self, node: Value) -> None:
-        """The memory as a state says."""
-        for n, (address, size) in enumerate(self.pieces):
+    def restore(self, node: Value, pieces: Sequence[tuple[Value, Value]] | None = None) -> None:
+        """The memory as a state says, or these pieces as they were."""
+        for n, (address, size) in enumerate(self.pieces if pieces is None else pieces):
             self._copy(address, self.b.load(ty.PTR, self.b.field(self.node, node, 2 + n)), size, state=n == 0)
 
     def _copy(self, target: Value, source: Value, size: Value, *, state: bool) -> None:
@@ -290,7 +297,7 @@ class _Reversed(_Half):
         self.exit = b.load(ty.I64, b.field(_BOX, box, _EXIT)) if made.ends is not None else None
         self.sums = [self.variable(zero_of(unit.wide(arg.type))) if self.abi.adjoint[i] else None
                      for i, arg in enumerate(made.loop.args)]  # fmt: skip
-        final = self.save(arena, zero_of(ty.PTR), _number(0))
+        final = self.save_all(arena)
         head, last = self.block("head"), self.block("last")
         self.b.br(head)
         self.enter(head)
@@ -306,7 +313,7 @@ class _Reversed(_Half):
         self._drop(low, top, spare, free)
         self.b.cond_br(self.b.icmp("eq", self.read(low), _number(0)), last, head)
         self.enter(last)
-        self.restore(final)
+        self.restore(final, self.whole)
         self.runtime("irgrad.tape.finish", arena)
         results = [self.read(s) for s in self.sums if s is not None]
         b = self.b
