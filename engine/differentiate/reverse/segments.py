@@ -27,10 +27,10 @@ from irgrad.engine.normalise.segments import ENDLESS, Segments
 
 __all__ = ["emit_segments"]
 
-_BOX = ty.struct((ty.PTR, ty.I64, ty.PTR, ty.I64, ty.I64, ty.I64))
+_BOX = ty.struct((ty.PTR, ty.I64, ty.PTR, ty.I64, ty.I64, ty.I64, ty.I64))
 """What the tape of a loop is: the last state, iterations, states to use again, how many more there may be, iterations
-of a segment, by which exit the loop was left."""
-_TOP, _RAN, _SPARE, _FREE, _UNIT, _EXIT = range(6)
+of a segment, by which exit the loop was left, bytes of all states."""
+_TOP, _RAN, _SPARE, _FREE, _UNIT, _EXIT, _HELD = range(7)
 _CACHE = 1 << 20
 """The tape of a segment is no longer than this where it may be as long as it likes, as it is written and read at once;
 where a state alone is longer, no cache holds either, and longer segments run fewer iterations again (heat equation of
@@ -62,6 +62,7 @@ class _Half:
                 self.shadows[i] = next(new)
         self.last: Value = next(new)  # the arena, or the tape
         self.b = Builder(self.block("entry"))
+        self.held: Instruction | None = None  # bytes of all states
         self.node = ty.struct((ty.PTR, ty.I64, *([ty.PTR] * (1 + len(made.saved)))))
         state = self.args[0], _number(ty.size_of(made.state))
         self.pieces = [state, *((self.args[at], self.args[carried]) for at, _, carried in made.saved)]
@@ -135,6 +136,11 @@ class _Half:
 
     def _make(self, arena: Value, pieces: Sequence[tuple[Value, Value]]) -> Value:
         node = self.runtime("irgrad.tape.alloc", arena, _number(ty.size_of(self.node)))
+        assert self.held is not None
+        total = self.b.add(self.read(self.held), _number(ty.size_of(self.node)))
+        for _, size in pieces:
+            total = self.b.add(total, size)
+        self.b.store(total, self.held)
         for n, (_, size) in enumerate(pieces):
             room = self.runtime("irgrad.tape.alloc", arena, size)
             self.b.store(room, self.b.field(self.node, node, 2 + n))
@@ -215,7 +221,7 @@ class _Augmented(_Half):
         states = self._states()
         free, unit = self.variable(states), self.variable(self._unit(states))
         done, top = self.variable(_number(0)), self.variable(zero_of(ty.PTR))
-        spare = self.variable(zero_of(ty.PTR))
+        spare, self.held = self.variable(zero_of(ty.PTR)), self.variable(_number(0))
         turn, out = self.block("turn"), self.block("out")
         self.b.br(turn)
         self.enter(turn)
@@ -227,7 +233,8 @@ class _Augmented(_Half):
         self.b.store(self.b.add(self.read(done), ran), done)
         self.b.cond_br(self._more(done), turn, out)
         self.enter(out)
-        for n, variable in ((_TOP, top), (_RAN, done), (_SPARE, spare), (_FREE, free), (_UNIT, unit)):
+        for n, variable in ((_TOP, top), (_RAN, done), (_SPARE, spare), (_FREE, free), (_UNIT, unit),
+                            (_HELD, self.held)):  # fmt: skip
             self.b.store(self.read(variable), self.b.field(_BOX, box, n))
         if self.made.ends is not None:
             self.b.store(self._field(self.made.ends), self.b.field(_BOX, box, _EXIT))
@@ -293,6 +300,7 @@ class _Reversed(_Half):
         if made.ends is not None or made.choice.bytes:  # how far states are apart is another matter
             self.b.store(_number(max(made.choice.unit, 1)), length)
         low = self.variable(_number(0))
+        self.held = self.variable(b.load(ty.I64, b.field(_BOX, box, _HELD)))
         self.total_ran = self.read(high)
         self.exit = b.load(ty.I64, b.field(_BOX, box, _EXIT)) if made.ends is not None else None
         self.sums = [self.variable(zero_of(unit.wide(arg.type))) if self.abi.adjoint[i] else None
@@ -344,11 +352,11 @@ class _Reversed(_Half):
         self.enter(ready)
 
     def _segment(self, low: Instruction, end: Value, length: Instruction) -> None:
-        """Both sweeps of a segment."""
+        """Both sweeps of a segment. Its tape counts with the states that are there meanwhile."""
+        assert self.held is not None
         unit, made = self.unit, self.made
         abi, step = unit.abis[made.step], made.step
-        measured = bool(made.choice.bytes)
-        peak = self.runtime("irgrad.tape.peak", _number(0)) if measured else None
+        peak = self.runtime("irgrad.tape.peak", _number(0))
         count = self.b.sub(end, self.read(low))
         values = [self.args[0], count, *self.args[2 : len(step.args)]]
         args: list[Value] = []
@@ -364,11 +372,11 @@ class _Reversed(_Half):
             assert total is not None
             amount = self.b.extractvalue(result, n)
             self.b.store(add(unit, self.b, made.loop.args[i], self.read(total), amount), total)
-        if peak is None:
-            return
         used = self.runtime("irgrad.tape.peak", _number(0))
-        greater = self.b.icmp("ugt", peak, used)
-        self.runtime("irgrad.tape.peak", self.b.select(greater, peak, used))
+        both = self.b.add(used, self.read(self.held))
+        self.runtime("irgrad.tape.peak", self.b.select(self.b.icmp("ugt", peak, both), peak, both))
+        if not made.choice.bytes:
+            return
         each = self.b.add(self.b.binary("udiv", used, count), _number(1))
         half = made.choice.bytes // 2
         large = self.b.icmp("ugt", self.state_bytes(), _number(_CACHE))

@@ -311,6 +311,14 @@ def test_memory_is_bounded() -> None:
     assert used[1] < 1_000_000
 
 
+def test_tape_bytes_are_those_of_all_that_is_there_at_once() -> None:
+    """The states and the tape of a segment: here one state, and a segment of all iterations."""
+    x = np.sin(np.arange(4000.0))
+    plain, whole = (made("buffers that change places", **options).tape_bytes(x, STEPS)
+                    for options in ({}, {"checkpoint": {"*": STEPS}}))  # fmt: skip
+    assert whole - plain > 2 * x.nbytes
+
+
 def test_under_jax() -> None:
     import jax
     with jax.enable_x64(True):
