@@ -25,6 +25,7 @@ from irgrad.engine.analyses.memory.carried_over import carried_over
 from irgrad.engine.analyses.memory.objects import FOUND, TABLE, bits_of, found_group, has_pointer
 from irgrad.engine.analyses.memory.strided_sets import Offsets, touches
 from irgrad.engine.analyses.types.records import Pattern
+from irgrad.engine.enzyme.told_variables import Defined, libraries_called
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import (
@@ -164,8 +165,11 @@ def _own_variables(module: Module, defined: Mapping[str | None, bool]) -> list[G
     """Variables of numbers that the program defines: memory like any other, which gets a shadow."""
     found = [var for var in module.globals.values() if var.init is None and _numbers(var.value_type)
              and var.name in defined and not var.constant]  # fmt: skip
+    called = found and isinstance(defined, Defined) and libraries_called(module)
     for var in found:
         var.init = ConstZero(var.value_type) if _numbers(var.value_type, False) else ConstUndef(var.value_type)
+        if isinstance(defined, Defined):
+            var.told = var.name in defined.told or bool(called and var.name not in defined.own)
     return found
 
 

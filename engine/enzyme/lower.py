@@ -31,6 +31,7 @@ from irgrad.engine.enzyme.simplified import settle_statics, simplified
 from irgrad.engine.enzyme.splitting import kept, number_of, thunk_text
 from irgrad.engine.enzyme.thunks import active, declarations, derivatives, root_text
 from irgrad.engine.enzyme.todense import lower_addresses, refuse_inside, unwanted
+from irgrad.engine.enzyme.told_variables import Defined, told_variables
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import CallInfo, Function, Module
 from irgrad.engine.ir.quoting import bare_name
@@ -205,7 +206,7 @@ class _Program:
             raise Unsupported("a function is differentiated inside of itself", where=call.where,
                               because=f"`{call.function.name}` reaches this call again",
                               fix="split the function, so that what is differentiated does not contain the call")
-        outside = _outside(self.text)
+        outside = _outside(self.text, self.statics)
         parts, before = [], list(self.reached)
         for fn, call in ready:
             shared = self.team and fn.name not in inner and may_be_shared(call)
@@ -232,8 +233,8 @@ class _Program:
                 call.mode = "record"
 
     def _lower(
-        self, module: Module, outside: tuple[str, dict[str | None, bool], list[str]], caller: Function,
-        call: DerivativeCall, shared: bool,
+        self, module: Module, outside: tuple[str, Defined, list[str]], caller: Function, call: DerivativeCall,
+        shared: bool,
     ) -> list[str]:  # fmt: skip
         """Point the call to its thunk; the text of the thunk, and of the derivative if it is a new one. shared: whether
         threads may share its worksharing loops."""
@@ -289,10 +290,9 @@ class _Program:
         return result
 
 
-def _outside(text: str) -> tuple[str, dict[str | None, bool], list[str]]:
-    """The program with its variables as declarations, and without lists of what runs at its start; the names of the
-    variables that it defines, and whether they hold addresses from the start; the functions of which it takes the
-    address."""
+def _outside(text: str, own: Container[str | None] = ()) -> tuple[str, Defined, list[str]]:
+    """The program without what runs at its start, its variables as declarations; the variables that it defines; the
+    functions of which it takes the address. own: variables that no other file names"""
     from irgrad.engine.ir.printer import to_text
     from irgrad.engine.ir.text.reader import read
 
@@ -300,7 +300,8 @@ def _outside(text: str) -> tuple[str, dict[str | None, bool], list[str]]:
     for fn in module.functions.values():
         if (fn.name or "").startswith(HIDDEN) and not fn.is_declaration:
             fn.blocks, fn.lazy, fn.head = [], None, ""
-    defined = {var.name: holds_address(var.init) for var in module.globals.values() if var.init is not None}
+    rows = {var.name: holds_address(var.init) for var in module.globals.values() if var.init is not None}
+    defined = Defined(rows, told_variables(text, rows), own)
     for var in module.globals.values():
         if not var.constant or replaceable(var.head.split()) or (var.name or "").startswith(ADDRESS):
             var.init, var.constant = None, var.constant and not replaceable(var.head.split())

@@ -158,9 +158,10 @@ class MetadataValue(Value):
 
 
 class GlobalVariable(Constant):
-    """@name = ... global|constant. `head`: text between `=` and the type; `tail`: what follows the initialiser."""
+    """@name = ... global|constant. `head`: text between `=` and the type; `tail`: what follows the initialiser; `told`:
+    whether code outside of the module knows its address."""
 
-    __slots__ = ("constant", "head", "init", "tail", "value_type")
+    __slots__ = ("constant", "head", "init", "tail", "told", "value_type")
 
     def __init__(
         self, name: str, value_type: Type, init: Constant | None, constant: bool, head: str = "", tail: str = ""
@@ -173,6 +174,7 @@ class GlobalVariable(Constant):
             head  # linkage, visibility, thread_local, unnamed_addr, addrspace, ... (without `global`/`constant`)
         )
         self.tail = tail  # ", section ..., align 8, !dbg !3" with its leading comma
+        self.told = False
 
 
 class GlobalAlias(Constant):

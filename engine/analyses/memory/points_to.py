@@ -196,7 +196,7 @@ class Pointers(Solution):
                 self._edge(self.node(value), cells.get(at % period, cells[REST]))
             else:
                 self._edge(self.node(value), content)
-        if var.init is None and not var.constant and not is_closed(self.module, var):
+        if var.told or (var.init is None and not var.constant and not is_closed(self.module, var)):
             self._add(self._unknown_node, 1 << obj.index)
         elif not is_closed(self.module, var):
             self._add(content, 1)
