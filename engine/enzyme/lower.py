@@ -229,8 +229,7 @@ class _Program:
                                   "__enzyme_fwdsplit", where=call.where,
                                   because="their tapes differ, and both take that of __enzyme_augmentfwd",
                                   fix="a function of its own for one of them, which calls the other")  # fmt: skip
-            if call.mode == "augment" and takers == {"tangent"}:
-                call.mode = "record"
+            call.mode = "record" if call.mode == "augment" and takers == {"tangent"} else call.mode
 
     def _lower(
         self, module: Module, outside: tuple[str, Defined, list[str]], caller: Function, call: DerivativeCall,

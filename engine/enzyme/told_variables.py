@@ -86,10 +86,26 @@ def _told(
                     return True
             elif user.opcode == "store":
                 if user.operands[0] is value:
-                    return True
+                    read = _read_again(uses, user.operands[1])
+                    if read is None:
+                        return True
+                    work += [load for load in read if load not in seen]
+                    seen.update(read)
             elif user.opcode not in ("load", "icmp", "cmpxchg", "atomicrmw"):
                 return True
     return False
+
+
+def _read_again(uses: Mapping[Value, list[Instruction]], memory: Value) -> list[Instruction] | None:
+    """What is loaded from a local variable that is only stored and loaded; None for other memory."""
+    if not isinstance(memory, Instruction) or memory.opcode != "alloca":
+        return None
+    others = [user for user in uses.get(memory, ()) if user.opcode != "load"]
+    if any(user.operands[0] is memory for user in others if user.opcode == "store"):
+        return None
+    if not all(user.opcode == "store" or (user.callee_name or "").startswith("llvm.") for user in others):
+        return None
+    return [user for user in uses[memory] if user.opcode == "load"]
 
 
 def _keeps(module: Module, call: Instruction, number: int, known: dict[tuple[Function, int], bool]) -> bool:

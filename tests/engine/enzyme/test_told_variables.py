@@ -37,8 +37,8 @@ double f(int i) {
 NAMES = "plain held stored returned given kept part copied asked library loop".split()
 
 
-@pytest.mark.parametrize("level", [0, 2])
-def test_whose_address_is_known_elsewhere(level: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("level", ["O0", "O2"])
+def test_whose_address_is_known_elsewhere(level: str, tmp_path: Path) -> None:
     (tmp_path / "told.c").write_text(SOURCE)
     text = irgrad.load(tmp_path / "told.c", opt=level).text
     assert told_variables(text, NAMES) == {"held", "stored", "returned", "kept", "part", "library"}
