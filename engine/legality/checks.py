@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from irgrad.engine.differentiate.shared.unit import Unit
 from irgrad.engine.legality.partial_stores import refuse_parts
+from irgrad.engine.legality.printed_numbers import refuse_printed
 from irgrad.engine.legality.relocations import refuse_relocations
 from irgrad.engine.legality.screen import screen
 from irgrad.engine.legality.split_pointers import refuse_pieces
@@ -27,6 +28,7 @@ class Check:
 
 CHECKS = (
     Check("undecidable", refuse_undecidable, "memory and integers of which it is not known whether they are floats"),
+    Check("printed-numbers", refuse_printed, "numbers that are printed into memory, and read from that text again"),
     Check("split-pointers", refuse_pieces, "pointers that are copied in pieces smaller than an address"),
     Check("relocations", refuse_relocations, "pointers that move by the distance of two allocations"),
     Check("screen", screen, "instructions and calls that active values go through and that have no derivative"),

@@ -20,6 +20,11 @@ UNDECIDABLE = """
   store double %sq, ptr %p, align 8
   %again = load double, ptr %p, align 8
   store double %again, ptr %o, align 8"""
+PRINTED = """
+  %text = alloca [64 x i8], align 1
+  %n = call i32 (ptr, ptr, ...) @sprintf(ptr %text, ptr @form, double %a)
+  %read = call double @strtod(ptr %text, ptr null)
+  store double %read, ptr %o, align 8"""
 PIECES = """
   %from = alloca ptr, align 8
   %to = alloca ptr, align 8
@@ -67,6 +72,7 @@ REQUEST = asked("f", "reverse", ["dup", "const", "dup"], buffers=["double", "", 
 # what a check refuses, in the words of its message
 PROGRAMS = {
     "undecidable": (UNDECIDABLE, "pointer of unknown origin"),
+    "printed-numbers": (PRINTED, "a number is read from text to which active numbers are printed"),
     "split-pointers": (PIECES, "a pointer is copied in pieces"),
     "relocations": (MOVED, "moves by the distance of two allocations"),
     "screen": (BITS, "the bits of an active float are used as a number"),
@@ -76,7 +82,8 @@ PROGRAMS = {
 
 
 def _program(*bodies: str) -> str:
-    return ("declare double @llvm.sin.f64(double)\n"
+    return ("declare double @llvm.sin.f64(double)\ndeclare double @strtod(ptr, ptr)\n"
+            'declare i32 @sprintf(ptr, ptr, ...)\n@form = private constant [3 x i8] c"%g\\00"\n'
             "define void @f(ptr %x, ptr %k, ptr %o) {\n  %a = load double, ptr %x, align 8"
             f"{''.join(bodies)}\n  ret void\n}}\n")  # fmt: skip
 
