@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from re import compile as pattern
 
-from irgrad.engine.analyses.memory.objects import initial_pointers
+from irgrad.engine.analyses.memory.objects import COPIES, initial_pointers
 from irgrad.engine.enzyme.names import PREFIX
 from irgrad.engine.ir.model import ConstExpr, Function, Instruction, Module, Value
+from irgrad.engine.ir.opcodes import ACCESSES
 from irgrad.engine.ir.quoting import bare_name
 from irgrad.engine.ir.uses import uses_of
 from irgrad.rules.effects import facts
@@ -24,7 +25,7 @@ __all__ = ["Defined", "libraries_called", "told_variables"]
 
 _SYMBOL = pattern(r'@(?:"[^"\n]*"|[-\w$.]+)')
 _HARMLESS = ("llvm.", "irgrad", PREFIX)
-_MOVED = ("getelementptr", "phi", "select", "freeze", "bitcast", "addrspacecast")
+_MOVES = COPIES | {"getelementptr"}
 _KEPT_NOT = ("captures(none)", "nocapture")
 
 
@@ -77,22 +78,21 @@ def _told(
     while work:
         value = work.pop()
         for user in uses.get(value, ()):
-            if user.opcode in _MOVED:
-                if user not in seen:
-                    seen.add(user)
-                    work.append(user)
+            found: list[Instruction] | None = []
+            if user.opcode in _MOVES:
+                found = [user]
             elif user.is_call:
                 if any(_keeps(module, user, n, known) for n, arg in enumerate(user.args) if arg is value):
                     return True
-            elif user.opcode == "store":
-                if user.operands[0] is value:
-                    read = _read_again(uses, user.operands[1])
-                    if read is None:
-                        return True
-                    work += [load for load in read if load not in seen]
-                    seen.update(read)
-            elif user.opcode not in ("load", "icmp", "cmpxchg", "atomicrmw"):
+            elif user.opcode in ACCESSES:
+                if any(operand is value and n != user.traits.address for n, operand in enumerate(user.operands)):
+                    found = _read_again(uses, user.operands[1]) if user.opcode == "store" else None
+            elif user.opcode != "icmp":
                 return True
+            if found is None:
+                return True
+            work += [more for more in found if more not in seen]
+            seen.update(found)
     return False
 
 
