@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from irgrad.engine.analyses.memory.objects import PointsTo
     from irgrad.engine.analyses.memory.value_ranges import Ranges
 
-_WHOLE = 1 << 40  # the period of a record that does not repeat
+WHOLE = 1 << 40  # the period of a record that does not repeat
 _LEAST_PERIOD = 16
 _MAX_CELLS = 64
+_MOST_STEPS = 128
 REST = -1
 """The cell of all places that no load or store names: copies of the whole object may bring pointers there."""
 MOST_PLACES = 8
@@ -71,29 +72,42 @@ class Cells:
         obj = None if site is None else self._pointers.object_of.get(site)
         return TOP if obj is None else self._ranges.spots.at(address, obj.index)
 
+    def is_number(self, load: Instruction) -> bool:
+        """Whether what a load reads is called an integer elsewhere, and is no pointer there."""
+        return self._ranges.spots.is_number(load)
+
+    def outside(self, site: Value | None, where: int) -> bool:
+        """Whether a pointer has no room at a place in the object of a site."""
+        size = None if site is None else self._pointers.object_of[site].size
+        return size is not None and not 0 <= where <= size - 8
+
     def steps(self, source_address: Value, target_address: Value, length: Value) -> tuple[int, ...] | None:
-        """The distances from the start of a copy at which the objects on either side have cells, as far as it reaches;
-        None: not known."""
-        found: list[tuple[int, tuple[int, ...], Offsets]] = []
+        """The distances from the start of a copy at which the objects on either side have cells, as far as it reaches,
+        wherever it is known to begin in them; None: not known in any, too
+        many, or they repeat at different steps."""
+        found: list[tuple[int, tuple[int, ...], set[int]]] = []
         for address in (source_address, target_address):
             for bit, places in self._ranges.places(address).items():
                 site = self._pointers.objects[bit].site
-                if site is not None and site in self.of:
-                    found.append((*self.of[site], places))
+                starts = None if site is None or site not in self.of else residues(places, self.of[site][0])
+                if site is not None and starts is not None:
+                    found.append((*self.of[site], starts))
         periods = {period for period, _, _ in found}
         if len(periods) != 1:
             return None
         (period,) = periods
-        if any(residues(p, period) is None or len(p.expand()) != 1 for _, _, p in found):
-            return None
         end = length.value if isinstance(length, ConstInt) else period
-        return tuple(sorted({step for _, cells, p in found for at in cells if (step := (at - p.start) % period) < end}))
+        steps = {at - start for _, cells, starts in found for at in cells for start in starts}
+        # a record that does not repeat has nothing more behind its last cell
+        known = {step if period == WHOLE else step % period for step in steps}
+        reached = sorted(step for step in known if 0 <= step < end)
+        return tuple(reached) if len(reached) <= _MOST_STEPS else None
 
 
 def residues(places: Offsets, period: int) -> set[int] | None:
     """The places modulo the period; None when they are not known."""
     stride = places.stride
-    if (stride and period == _WHOLE) or (stride % period if stride else 0) or places.below:
+    if (stride and period == WHOLE) or (stride % period if stride else 0) or places.below:
         return None
     return {x % period for x in places.expand()}
 
@@ -122,7 +136,7 @@ def _cells(seen: set[Offsets], least: int) -> tuple[int, tuple[int, ...]] | None
     period = gcd(*(p.stride for p in known))
     if 0 < period < _LEAST_PERIOD:
         return None
-    period = period or _WHOLE
+    period = period or WHOLE
     found = sorted({x % period for p in known for x in p.expand()})
     if not least <= len(found) <= _MAX_CELLS:
         return None

@@ -53,16 +53,27 @@ class ByType:
 
     def __init__(self, graph: Inclusion) -> None:
         self._graph = graph
-        self._parts: dict[tuple[int, str], int] = {}
+        self._parts: dict[int, dict[str, int]] = {}
+        self._copies: dict[int, dict[int, None]] = {}  # cell -> those that it is copied to
         self._readers: dict[tuple[int, str], set[int]] = {}
 
     def stored(self, cell: int, named: str = "") -> int:
         """The part of a cell that was stored as pointers to a type; that without a type."""
-        found = self._parts.get((cell, named))
+        parts = self._parts.setdefault(cell, {})
+        found = parts.get(named)
         if found is None:
-            found = self._parts[cell, named] = self._graph.new()
+            found = parts[named] = self._graph.new()
             self._graph.edge(found, cell)
+            for target in self._copies.get(cell, ()):
+                self._graph.edge(found, self.stored(target, named))
         return found
+
+    def copied(self, cell: int, target: int) -> None:
+        """What was stored in a cell, now or later, is copied to another, and is there what it was here."""
+        if target not in self._copies.setdefault(cell, {}):
+            self._copies[cell][target] = None
+            for named, part in tuple(self._parts.get(cell, {}).items()):
+                self._graph.edge(part, self.stored(target, named))
 
     def read(self, cell: int, named: str, target: int) -> tuple[int, int]:
         """The parts of a cell that may be read as pointers to a type."""

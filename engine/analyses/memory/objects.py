@@ -21,7 +21,7 @@ from irgrad.engine.ir.model import (
     Value,
     is_zero,
 )
-from irgrad.engine.ir.opcodes import having
+from irgrad.engine.ir.opcodes import BITWISE, CHOICES, SHIFTS, having
 from irgrad.engine.ir.types import may_hold_pointer
 
 OVERLAPS = '"irgrad-overlaps"'
@@ -38,6 +38,8 @@ in it may lead anywhere, or have been asked for too (a table)."""
 NUMBER = '"irgrad-number"'
 FLOAT = '"irgrad-float"'
 """Attribute of a root's argument whose memory is a number of the user's, or numbers: no address comes in there."""
+
+COMPUTES_BITS = BITWISE | SHIFTS | having("resizes")
 
 COPIES = having("carries_pointers")
 """Operations whose result carries the pointers of their operands."""
@@ -216,6 +218,31 @@ def resolve(value: Value) -> Value:
             value = value.operands[0]
         else:
             return value
+
+
+def start_of(address: Value) -> Value:
+    """The pointer from which an address in the same object is computed."""
+    while isinstance(address, Instruction) and address.opcode in ("getelementptr", "bitcast"):
+        address = address.operands[0]
+    return address
+
+
+def is_address(value: Value) -> bool:
+    """An integer that is not made of some bits of an address: what is left of one less those is an address again."""
+    seen, work = {value}, [value]
+    for one in work:  # grows while it runs
+        if isinstance(one, Instruction | ConstExpr) and one.opcode in COMPUTES_BITS:
+            return False
+        if isinstance(one, Instruction) and one.opcode in CHOICES:
+            fresh = [operand for operand in one.operands if operand not in seen]
+            seen.update(fresh)
+            work += fresh
+    return True
+
+
+def same_object(a: Value, b: Value) -> bool:
+    """Two addresses that are computed from one pointer lie in one object, whichever that is."""
+    return start_of(a) is start_of(b)
 
 
 def function_of(instr: Instruction) -> Function:

@@ -12,10 +12,10 @@ from math import gcd
 from typing import Any
 
 from irgrad.engine.analyses.memory import strided_sets as off
-from irgrad.engine.analyses.memory.byte_kinds import Kind
+from irgrad.engine.analyses.memory.byte_kinds import INT, Kind, Mark
 from irgrad.engine.analyses.memory.dirty_blocks import DirtyBlocks
 from irgrad.engine.analyses.memory.held_pointers import HeldPointers
-from irgrad.engine.analyses.memory.objects import PointsTo, bits_of, pointer_places
+from irgrad.engine.analyses.memory.objects import PointsTo, bits_of, pointer_places, same_object
 from irgrad.engine.analyses.memory.spots import (
     ANY,
     MOST,
@@ -29,7 +29,7 @@ from irgrad.engine.analyses.memory.spots import (
     union,
 )
 from irgrad.engine.analyses.memory.strided_sets import TOP, ZERO, Offsets
-from irgrad.engine.analyses.memory.tbaa import Tbaa
+from irgrad.engine.analyses.memory.tbaa import Tbaa, type_tag
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import moved_lanes
 from irgrad.engine.ir.model import (
@@ -46,6 +46,8 @@ from irgrad.engine.ir.opcodes import having, of_kind
 
 _WORD = 8  # bytes of a pointer
 _LISTED = 4096  # bytes of a copy that is looked at place by place
+_AMONG_BYTES = Mark("among bytes")  # what a copy brings to a place that is not known
+_MOST_ODD = 8  # places of pointers that are not aligned
 
 PASSES = having("same_number")
 _PARTS = of_kind("vector", "aggregate")
@@ -69,6 +71,8 @@ class PointerSpots:
         self._loaded: dict[Instruction, tuple[Spots | None, int, Spots | None]] = {}  # what each load saw, and found
         # what each copy saw: the places of its ends, how much was stored in its sources, what it moved
         self._copied: dict[tuple[Value, Value, int | None], tuple[object, int, dict[Place, Spots]]] = {}
+        self._odd: dict[int, set[Offsets]] = {}  # region -> places that are not aligned to which copies bring pointers
+        self._numbers_at: set[tuple[int, int]] = set()  # where the source says that there is an integer
         self._listed: dict[int, dict[int, None]] = {}
         self._returns: dict[Function, Spots] = {}
         self.dirty = DirtyBlocks(pointers)
@@ -234,6 +238,27 @@ class PointerSpots:
         tag = access.metadata.get("tbaa")
         return self._tbaa.kind(tag) if tag else None
 
+    def note_number(self, access: Instruction, address: Value) -> None:
+        """The source calls it an integer, at a place that is known."""
+        if access.metadata.get("tbaa") and self._tag(access) is INT:
+            self._numbers_at.update((bit, where.start) for bit, where in self._now(address) if where.exact)
+
+    def _holds_number(self, load: Instruction, bit: int, where: Offsets) -> bool:
+        """An integer of unknown type is read at just the place where elsewhere one is called so: what pointers copies
+        bring to places that are not known are others."""
+        untold = load.type.is_int and type_tag(load) is None
+        return untold and where.exact and (bit, where.start) in self._numbers_at
+
+    def is_number(self, load: Instruction) -> bool:
+        """Whether a load reads what is called an integer elsewhere, and where no pointer is known to be."""
+        rows = tuple(self._now(load.operands[0]))
+        return bool(rows) and all(
+            self._holds_number(load, bit, where)
+            and not any(held and stored_as is not _AMONG_BYTES and off.touches(where, at, 1 - _WORD, _WORD)
+                        for (at, stored_as), held in self.held.stored(bit))
+            for bit, where in rows
+        )
+
     def clear(self, address: Value) -> None:
         """Memory is filled with zeros: the pointers in it are null."""
         for bit, _ in self._now(address):
@@ -248,6 +273,9 @@ class PointerSpots:
         if last != seen:
             moved = {}
         elif before == stores:
+            return
+        if same_object(target, source) and dict(sources).keys() == dict(targets).keys():
+            self._copy_within(dict(targets), sources, size)
             return
         found: dict[Place, Spots] = {}  # by the distance from the start of the copy
         merged: dict[Place, dict[int, Spots]] = {}  # by identity: many objects hold the same
@@ -266,8 +294,33 @@ class PointerSpots:
         for (distance, tag), spots in found.items():
             for goal, there in targets if moved.get((distance, tag)) != spots else ():
                 where = off.add(there, distance)
-                place = (where, tag) if off.multiples(where, _WORD) == where else (TOP, None)  # bytes, perhaps
-                self.held.keep(goal, place, spots)
+                if not self._outside(goal, where):
+                    self.held.keep(goal, self._place(goal, where, tag), spots)
+
+    def _copy_within(self, targets: Spots, sources: Sequence[tuple[int, Offsets]], size: int | None) -> None:
+        """The contents of each object are moved in it."""
+        for bit, start in sources:
+            for (places, tag), spots in tuple(self.held.stored(bit)) if bit in targets else ():
+                for distance in _distances(start, places, size):
+                    where = off.add(targets[bit], distance)
+                    if not self._outside(bit, where):
+                        self.held.keep(bit, self._place(bit, where, tag), spots)
+
+    def _outside(self, bit: int, where: Offsets) -> bool:
+        """A place behind the last one for a pointer in an object of known size."""
+        size = self._pointers.objects[bit].size if bit >= 0 else None
+        return size is not None and not where.below and where.start > size - _WORD
+
+    def _place(self, region: int, where: Offsets, tag: Kind | None) -> Place:
+        """To which place a copy brings a pointer, aligned or not: among bytes it may be anywhere, and what is moved
+        again and again is everywhere in the end."""
+        inside = off.multiples(where, _WORD)
+        known = inside == where
+        if inside is None:
+            odd = self._odd.setdefault(region, set())
+            odd.add(where)
+            known = len(odd) <= _MOST_ODD
+        return (where, tag) if known else (TOP, _AMONG_BYTES)
 
     def classes(self, value: Value) -> Spots | None:
         """Where in the objects of a pointer those of classes with virtual functions begin, one inside of another: where
@@ -357,16 +410,20 @@ class PointerSpots:
         address, wanted = instr.operands[0], self._numbers(self._pointers.of(instr))
         tag = self._tag(instr)
         out: Spots | None = None
+        apart = (0, 1) if instr.type.is_ptr else (-_WORD + 1, size)  # half of one pointer and half of another is none
         merged: dict[int, Spots] = {}  # by identity: many objects hold the same
         for bit, start in self._now(address):
             where = self.held.aligned(bit, start, instr.align)
             if where is None:
                 continue
             here = where.shift(at)
+            precise = self._holds_number(instr, bit, here)
             for (places, stored_as), held in self.held.stored(bit):
-                if tag is not None and stored_as is not None and tag is not stored_as:
+                if tag is not None and stored_as not in (None, _AMONG_BYTES, tag):
                     continue
-                if id(held) not in merged and off.touches(here, places, -7, size):
+                if precise and stored_as is _AMONG_BYTES:
+                    continue
+                if id(held) not in merged and off.touches(here, places, *apart):
                     merged[id(held)] = held
                     out = {} if out is None else out
                     for other, spots in held.items():

@@ -20,8 +20,10 @@ from operator import or_
 from typing import Literal
 
 from irgrad.engine.analyses.memory.call_effects import OPAQUE, Effect, effect_of, of_unknown
-from irgrad.engine.analyses.memory.fields import MOST_PLACES, REST, Cells, residues
-from irgrad.engine.analyses.memory.inclusion import ByType, Inclusion
+from irgrad.engine.analyses.memory.fields import Cells
+from irgrad.engine.analyses.memory.handed_back import HandedBack
+from irgrad.engine.analyses.memory.inclusion import Inclusion
+from irgrad.engine.analyses.memory.object_cells import ObjectCells, Where
 from irgrad.engine.analyses.memory.objects import (
     COPIES,
     FOUND,
@@ -35,14 +37,15 @@ from irgrad.engine.analyses.memory.objects import (
     has_pointer,
     heap_size,
     initial_pointers,
+    is_address,
     is_closed,
     is_never_written,
     is_said_to_be_floats,
     may_be_addresses,
     overlap_mask,
     overlaps,
-    pointer_places,
     resolve,
+    same_object,
     takes_low_bits,
 )
 from irgrad.engine.analyses.memory.receivers import Path, filled_here, led_to, receivers
@@ -53,6 +56,7 @@ from irgrad.engine.ir.model import (
     Argument,
     ConstAggregate,
     ConstExpr,
+    ConstInt,
     Function,
     GlobalAlias,
     GlobalVariable,
@@ -66,16 +70,14 @@ from irgrad.engine.ir.model import (
 from irgrad.engine.ir.opcodes import CALLS
 from irgrad.engine.ir.types import may_hold_pointer
 
-Where = tuple[Value, int | None]  # an address and a distance from it; None: the cell of the rest
-_TYPED = ("alloca", "heap")
-Sort = Literal["pointer", "number", "bits"]  # what a load takes its bytes for
+Sort = Literal["pointer", "number", "bits", "copy"]  # what a load takes its bytes for
+_COPIED = "copy"  # in place of a type, of a store: what is stored is what it was before
 
 class Pointers(Solution):
     """The points-to sets of every value reachable from `root`. See the module's docstring for what they mean."""
 
     def __init__(self, module: Module, root: Function, cells: Cells | None = None) -> None:
         self._cells = cells
-        self._split: dict[int, tuple[int, dict[int, int], int]] = {}  # object -> period, place -> node, all of them
         self.module = module
         self.root = root
         self.objects: list[Object] = []
@@ -89,15 +91,18 @@ class Pointers(Solution):
         self._graph = graph = Inclusion()
         self._new_node, self._add, self._edge = graph.new, graph.add, graph.edge
         self._points, self._done, self._work = graph.points, graph.done, graph.work
+        self._held_in = ObjectCells(graph, cells, self.objects)
+        self._content = self._held_in.content
         self._loads: dict[int, list[tuple[int, Sort, Where | None, str]]] = {}
         self._stores: dict[int, list[tuple[int, Where | None, str]]] = {}
-        self._types = ByType(graph)
         self._calls: dict[int, list[Instruction]] = {}
         self._receivers: list[tuple[int, int, Function, Path]] = []  # argument, parameter, function, how it was read
-        self._content: list[int] = []
         self._queue: list[Function] = []
         self._seen: set[Function] = set()
         self._inttoptr: list[Instruction] = []
+        self._distances: list[Instruction] = []  # of which it is open whether they lead anywhere
+        self._within: dict[int, list[tuple[Where | None, Where | None]]] = {}  # what is moved in its object
+        self._handed = HandedBack()
         self._found: dict[int, Object] = {}
         self._shared = self._new_node()  # pointers stored in one of the arguments that overlap
         self._numbers = self._new_node()  # pointers stored where the source says that an integer is
@@ -138,64 +143,22 @@ class Pointers(Solution):
         self.objects.append(obj)
         if site is not None and kind != "pointee":
             self.object_of[site] = obj
-        self._content.append(self._new_node())
+        self._held_in.add(obj)
         if overlaps(obj):
             self._edge(self._shared, self._content[obj.index])
-        split = None if self._cells is None or site is None else self._cells.of.get(site)
-        if split is not None and kind in ("alloca", "heap", "global"):
-            period, places = split
-            every, nodes = self._new_node(), {at: self._new_node() for at in (*places, REST)}
-            self._edge(every, self._content[obj.index])
-            for node in nodes.values():
-                self._edge(every, self._types.stored(node) if kind in _TYPED else node)
-                self._edge(node, self._content[obj.index])
-            self._split[obj.index] = (period, nodes, every)
         return obj
 
     def _named(self, access: Instruction) -> str:
         """What the pointers that are moved lead to; the first solution, the most that there is, asks no types."""
         return "" if self._cells is None else self._said.pointee(access)
 
-    def _into(self, bit: int, where: Where | None = None, named: str = "") -> list[int]:
-        """The nodes that a store to these places of an object, as pointers to a type, adds to."""
-        typed = self.objects[bit].kind in _TYPED
-        cells = [self._content[bit]] if bit in self._split or self._leads_to(where, bit) else []
-        if bit in self._split:
-            _, nodes, every = self._split[bit]
-            found = self._residues(bit, where)
-            if found is None and not (typed and named):
-                return [every]
-            cells = [nodes[at] for at in (nodes if found is None else found)]
-        return [self._types.stored(cell, named) for cell in cells] if typed else cells
-
-    def _out_of(self, bit: int, where: Where | None, named: str = "", reader: int = 0) -> list[int]:
-        """The nodes that a load from these places of an object takes from; as pointers to a type, by a reader."""
-        typed = named and self.objects[bit].kind in _TYPED
-        cells = [self._content[bit]] if bit in self._split or self._leads_to(where, bit) else []
-        if bit in self._split:
-            nodes, found = self._split[bit][1], self._residues(bit, where)
-            if found is not None or typed:
-                cells = [nodes[at] for at in (nodes if found is None else found)]
-        return [part for cell in cells for part in self._types.read(cell, named, reader)] if typed else cells
-
-    def _leads_to(self, where: Where | None, bit: int) -> bool:
-        """Whether an address may lead to an object, as far as the first solution tells."""
-        obj = self.objects[bit]
-        if where is None or self._cells is None or obj.kind not in ("alloca", "heap", "global"):
-            return True  # memory behind arguments is known by its argument
-        return self._cells.places(where[0], obj.site) is not None
-
     def _global(self, var: GlobalVariable) -> Object:
         opaque = isinstance(var.value_type, ty.StructType) and var.value_type.fields is None
         size = None if opaque else ty.size_of(var.value_type)
         obj = self._object("global", var, size, None)
-        (content,) = self._into(obj.index)
+        (content,) = self._held_in.into(obj.index)
         for at, value in initial_pointers(var.init) if var.init is not None else ():
-            if obj.index in self._split:
-                period, cells, _ = self._split[obj.index]
-                self._edge(self.node(value), cells.get(at % period, cells[REST]))
-            else:
-                self._edge(self.node(value), content)
+            self._edge(self.node(value), self._held_in.initial(obj.index, at))
         if var.told or (var.init is None and not var.constant and not is_closed(self.module, var)):
             self._add(self._unknown_node, 1 << obj.index)
         elif not is_closed(self.module, var):
@@ -217,7 +180,7 @@ class Pointers(Solution):
         elif op == "store":
             if may_hold_pointer(instr.operands[0].type):
                 named = self._named(instr)
-                for where in self._wheres(instr.operands[1], instr.operands[0].type):
+                for where in self._held_in.wheres(instr.operands[1], instr.operands[0].type):
                     self._store(self.node(instr.operands[1]), self.node(instr.operands[0]), where, named)
                 if self._said.keeps_number(instr):
                     self._edge(self.node(instr.operands[0]), self._numbers)
@@ -228,15 +191,18 @@ class Pointers(Solution):
             if op == "atomicrmw" and may_hold_pointer(instr.operands[1].type):
                 self._store(self.node(instr.operands[0]), self.node(instr.operands[1]))
         elif op == "load":
-            sort: Sort = "pointer" if has_pointer(instr.type) else "number" if self._said.is_number(instr) else "bits"
+            sort: Sort = "pointer" if has_pointer(instr.type) else "number" if self._is_number(instr) else "bits"
             named = self._named(instr) if sort == "pointer" else ""
-            for where in self._wheres(instr.operands[0], instr.type):
+            for where in self._held_in.wheres(instr.operands[0], instr.type):
                 self._load(self.node(instr.operands[0]), self.node(instr), sort, where, named)
         elif op == "alloca":
             obj = self._object("alloca", instr, alloca_size(instr), function_of(instr))
             self._add(self.node(instr), 1 << obj.index)
         else:
             self._flow(instr)
+
+    def _is_number(self, load: Instruction) -> bool:
+        return self._said.is_number(load) or (self._cells is not None and self._cells.is_number(load))
 
     def _flow(self, instr: Instruction) -> None:
         op, node = instr.opcode, self.node(instr)
@@ -253,7 +219,9 @@ class Pointers(Solution):
         elif op == "select":
             self._copy(instr.operands[1], node)
             self._copy(instr.operands[2], node)
-        elif op == "sub" or (op in ("lshr", "shl") and isinstance(instr.type, ty.IntType) and instr.type.bits > 64):
+        elif op == "sub" and may_hold_pointer(instr.type):
+            self._distances.append(instr)
+        elif op in ("lshr", "shl") and isinstance(instr.type, ty.IntType) and instr.type.bits > 64:
             self._copy(instr.operands[0], node)
         elif op in ("atomicrmw", "cmpxchg"):
             pointer = self.node(instr.operands[0])
@@ -306,7 +274,11 @@ class Pointers(Solution):
         for actual in call.args[len(fn.args) :]:  # variadic: read back with va_arg
             self._copy(actual, self._unknown_node)
         if may_hold_pointer(call.type):
-            self._edge(self._return(fn), self.node(call))
+            handed = self._handed.parameters(fn)
+            for i in handed or ():
+                self._copy(call.args[i], self.node(call))
+            if handed is None:
+                self._edge(self._return(fn), self.node(call))
 
     def _external(self, call: Instruction, effect: Effect) -> None:
         self.effects[call] = effect if self.effects.get(call, effect) is effect else OPAQUE
@@ -331,7 +303,7 @@ class Pointers(Solution):
             if call not in self.object_of:
                 self._add(node, 1 << self._allocated(call, effect).index)
             if effect.moves is not None:
-                (content,) = self._into(self.object_of[call].index)
+                (content,) = self._held_in.into(self.object_of[call].index)
                 self._load(self.node(args[effect.moves]), content, "bits")
         elif effect.returns is not None:
             self._copy(args[effect.returns], node)
@@ -351,40 +323,26 @@ class Pointers(Solution):
         if group is not None:
             self.object_of[call] = self._found[group] = made
         if call.callee_name == FOUND:
-            for node in self._into(made.index):
+            for node in self._held_in.into(made.index):
                 self._edge(self._unknown_node, node)
         return made
 
     # -- solving ------------------------------------------------------------------------------------------------------
 
-    def _wheres(self, address: Value, type_: ty.Type) -> list[Where | None]:
-        """Where an access goes, pointer by pointer; None for very wide values, and while objects are not split."""
-        places = () if self._cells is None else pointer_places(type_)
-        return [(address, at) for at in places] if 0 < len(places) <= MOST_PLACES else [None]
-
-    def _residues(self, bit: int, where: Where | None) -> set[int] | None:
-        """The cells that an access means in one of its objects; None when they are not known."""
-        if where is None or self._cells is None:
-            return None
-        period, nodes, _ = self._split[bit]
-        places = self._cells.places(where[0], self.objects[bit].site)
-        if places is None or where[1] is None:
-            return set() if places is None else {REST}
-        found = residues(places.shift(where[1]), period)
-        return found and {at if at in nodes else REST for at in found}
-
     def _copy_memory(self, target: Value, source: Value, length: Value) -> None:
-        """memcpy: cell by cell where both sides are known, else everything to everywhere."""
-        steps = None if self._cells is None else self._cells.steps(source, target, length)
-        if self._cells is None or steps is None:
+        """memcpy. What is more than one pointer, whose type may be changed so, stays what it is (ISO C 6.5, effective
+        types); what is moved from one place of an object to another stays in it."""
+        one = isinstance(length, ConstInt) and length.value <= 8
+        node = self.node(source)
+        for places in self._held_in.steps(target, source, length):
+            if same_object(target, source):
+                self._within.setdefault(node, []).append(places)
+                for bit in bits_of(self._done[node]):
+                    self._held_in.move_within(bit, *places)
+                continue
             middle = self._new_node()
-            self._load(self.node(source), middle, "bits")
-            self._store(self.node(target), middle)
-            return
-        for step in (*steps, None):  # None: what lies beside the cells on both sides
-            middle = self._new_node()
-            self._load(self.node(source), middle, "bits", (source, step))
-            self._store(self.node(target), middle, (target, step))
+            self._load(node, middle, "bits" if one else "copy", places[0])
+            self._store(self.node(target), middle, places[1], "" if one else _COPIED)
 
     def _load(self, pointer: int, target: int, sort: Sort, where: Where | None = None, named: str = "") -> None:
         self._loads.setdefault(pointer, []).append((target, sort, where, named))
@@ -397,8 +355,11 @@ class Pointers(Solution):
             self._open(bit)
         if sort == "pointer" and kind == "global" and filled_elsewhere(self.module, self.objects[bit]):
             self._add(target, 1)
-        number = sort == "number" and kind in _TYPED
-        for node in [self._numbers] if number else self._out_of(bit, where, named, target):
+        if sort == "copy":
+            self._held_in.copy_out_of(bit, where, target)
+            return
+        number = sort == "number" and self._held_in.typed(bit)
+        for node in [self._numbers] if number else self._held_in.out_of(bit, where, named, target):
             self._edge(node, target)
 
     def _open(self, bit: int) -> None:
@@ -419,7 +380,9 @@ class Pointers(Solution):
     def _store_to(self, bit: int, source: int, where: Where | None, named: str) -> None:
         if is_never_written(self.objects[bit]):
             return
-        for node in self._into(bit, where, named):
+        if named == _COPIED:
+            self._held_in.copy_into(bit, where, source)
+        for node in self._held_in.into(bit, where, named) if named != _COPIED else ():
             self._edge(source, node)
         if overlaps(self.objects[bit]):
             self._edge(source, self._shared)
@@ -431,8 +394,19 @@ class Pointers(Solution):
                     for instr in self._queue.pop().instructions():
                         self._constrain(instr)
                 self._propagate()
-            if not (self._receive() or self._types.mistaken() or self._settle()):
+            if not (self._displace() or self._receive() or self._held_in.mistaken() or self._settle()):
                 return
+
+    def _displace(self) -> bool:
+        """What is left of an address less another leads to where it led, unless both are in one object of the
+        function's own: what is moved by their distance is in that already."""
+        for instr in tuple(self._distances):
+            a, b = (self._points[self.node(o)] if may_hold_pointer(o.type) else 0 for o in instr.operands)
+            one = (a | b).bit_count() == 1 and self.objects[a.bit_length() - 1].kind in ("alloca", "heap", "global")
+            if a and not (b and one and all(map(is_address, instr.operands))):
+                self._edge(self.node(instr.operands[0]), self.node(instr))
+                self._distances.remove(instr)
+        return bool(self._work)
 
     def _receive(self) -> bool:
         """Methods are called with the objects that lead to them, as far as that is known by now."""
@@ -448,7 +422,7 @@ class Pointers(Solution):
         """What an object holds at an address in it, as far as that is known by now; -1 where it may be anything."""
         if not filled_here(self.module, self.objects[bit]):
             return -1
-        held = reduce(or_, (self._points[node] for node in self._out_of(bit, (address, 0))), 0)
+        held = reduce(or_, (self._points[node] for node in self._held_in.out_of(bit, (address, 0))), 0)
         return -1 if held & 1 else held
 
     def _propagate(self) -> None:
@@ -460,8 +434,11 @@ class Pointers(Solution):
             self._done[node] |= delta
             loads, stores = self._loads.get(node, ()), self._stores.get(node, ())
             calls = self._calls.get(node, ())
-            if loads or stores or calls:
+            within = self._within.get(node, ())
+            if loads or stores or calls or within:
                 for bit in bits_of(delta):
+                    for move in tuple(within):
+                        self._held_in.move_within(bit, *move)
                     for target, sort, where, named in tuple(loads):
                         self._load_from(bit, target, sort, where, named)
                     for source, where, named in tuple(stores):
@@ -471,7 +448,7 @@ class Pointers(Solution):
             if node == self._unknown_node:
                 for bit in bits_of(delta & ~1):  # memory that outsiders reach holds what they may store there
                     self._edge(self._content[bit], node)
-                    self._edge(node, self._into(bit)[0])
+                    self._edge(node, self._held_in.into(bit)[0])
             for target in self._graph.successors[node]:
                 if delta & ~self._points[target]:
                     self._points[target] |= delta

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import reduce
 from operator import or_
 
-from irgrad.engine.analyses.memory.objects import Object, bits_of, filled_elsewhere, overlaps
+from irgrad.engine.analyses.memory.objects import Object, bits_of, filled_elsewhere, overlaps, start_of
 from irgrad.engine.ir.model import Instruction, Module, Value
 
 Path = tuple[Instruction, ...]
@@ -26,17 +26,10 @@ def receivers(call: Instruction) -> dict[int, Path]:
     value, path = call.callee, Path()
     while len(path) < _MOST_LOADS and isinstance(value, Instruction) and value.opcode == "load" and value.type.is_ptr:
         path = (value, *path)
-        value = _start(value.operands[0])
+        value = start_of(value.operands[0])
         paths[value] = path
-    starts = ((i, _start(arg)) for i, arg in enumerate(call.args) if arg.type.is_ptr)
+    starts = ((i, start_of(arg)) for i, arg in enumerate(call.args) if arg.type.is_ptr)
     return {i: paths[start] for i, start in starts if start in paths}
-
-
-def _start(address: Value) -> Value:
-    """The pointer from which an address in the same object is computed."""
-    while isinstance(address, Instruction) and address.opcode in ("getelementptr", "bitcast"):
-        address = address.operands[0]
-    return address
 
 
 def filled_here(module: Module, obj: Object) -> bool:

@@ -154,6 +154,7 @@ class Ranges:
     def _visit(self, instr: Instruction) -> None:
         op = instr.opcode
         if op == "store":
+            self.spots.note_number(instr, instr.operands[1])
             self.spots.keep(instr.operands[1], self.spots.get(instr.operands[0]), instr)
         elif op == "ret":
             if instr.operands:
@@ -162,6 +163,8 @@ class Ranges:
             self._call(instr)
         else:
             tracked = self.spots.tracked(instr)
+            if op == "load" and instr.type.is_int:
+                self.spots.note_number(instr, instr.operands[0])
             if instr.type.is_int or (instr.type.is_ptr and not tracked):
                 self._set(instr, self._transfer(instr))
             if tracked:

@@ -51,6 +51,12 @@ def zero_of(type_: Type) -> Constant:
     return zero(type_)
 
 
+def is_nothing(b: Builder, amount: Value) -> Value:
+    """Whether an adjoint is zero; that of an integer that carries a float too."""
+    return (b.fcmp("oeq", amount, zero_of(amount.type)) if amount.type.is_fp
+            else b.icmp("eq", amount, zero_of(amount.type)))  # fmt: skip
+
+
 def add(b: Builder, x: Value, y: Value) -> Value:
     """x + y over the float leaves; other leaves are those of x."""
     if is_zero(x):

@@ -17,7 +17,7 @@ from irgrad.engine.analyses.memory.call_effects import effect_of
 from irgrad.engine.analyses.memory.objects import resolve
 from irgrad.engine.differentiate.custom_rules.ruled import reverse_pair, ruled_site
 from irgrad.engine.differentiate.layout import lanes, separate_shadows
-from irgrad.engine.differentiate.layout.leaves import add, has_float, has_pointer, zero_of
+from irgrad.engine.differentiate.layout.leaves import add, has_float, has_pointer, is_nothing, zero_of
 from irgrad.engine.differentiate.layout.shadow_types import shadow_type
 from irgrad.engine.differentiate.shadow import persistent_memory, runtime_activity, tagged_words
 from irgrad.engine.differentiate.shadow.accumulate import accumulate
@@ -268,7 +268,7 @@ def _accumulate(r: ReverseState, load: Instruction, type_: ty.Type, pointer: Val
 
     def store(total: Value, before: Value) -> None:
         if r.unit.get(Either).beside(load):
-            total = r.b.select(r.b.fcmp("oeq", amount, zero_of(amount.type)), before, total)
+            total = r.b.select(is_nothing(r.b, amount), before, total)
         store_shadow(r, load, type_, at, _kept(r, load.operands[0], pointer, type_, total, before))
 
     accumulate(r.unit, r.b, load, amount, lambda: load_shadow(r, load, type_, at), store)

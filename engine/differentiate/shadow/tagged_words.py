@@ -22,7 +22,8 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.memory.byte_kinds import CONFLICT, INT, WORD, Kind, kind_size, leaves
-from irgrad.engine.analyses.memory.objects import Object, describes_types
+from irgrad.engine.analyses.memory.objects import Object, alignment, describes_types
+from irgrad.engine.analyses.memory.strided_sets import multiples
 from irgrad.engine.analyses.memory.tbaa import TYPE_TAG
 from irgrad.engine.differentiate.layout import lanes
 from irgrad.engine.differentiate.layout.leaves import has_pointer, zero_of
@@ -169,10 +170,18 @@ class Either:
         for end in (call.args[where[0]], call.args[where[1]]):
             self.objects |= unit.pointers.of(end)
             kinds |= unit.types.floats_at(end, size.value if isinstance(size, ConstInt) else 1 << 20)
-            if _alignment(call, end) < _WORD:
+            if _alignment(call, end) < _WORD and not self._in_words(end):
                 return False
         self.copies.add(call)
         return kinds <= {ty.F64}
+
+    def _in_words(self, address: Value) -> bool:
+        """Whether an address is at a word of each object that it leads to, whatever is said of it."""
+        objects = self.unit.pointers.objects
+        spots = self.unit.types.ranges.places(address)
+        return bool(spots) and all(
+            alignment(objects[bit]) % _WORD == 0 and multiples(where, _WORD) == where for bit, where in spots.items()
+        )
 
     @cached_property
     def _node(self) -> str:

@@ -58,3 +58,20 @@ def test_parts_of_a_cell_by_type() -> None:
     spread()
     assert graph.points[other] == 0b001
     assert not types.mistaken()
+
+
+def test_what_is_copied_is_what_it_was() -> None:
+    graph = Inclusion()
+    types, cell, middle, target = ByType(graph), graph.new(), graph.new(), graph.new()
+    graph.add(types.stored(cell, "p1 int"), 0b001)
+    types.copied(cell, middle)
+    types.copied(middle, target)
+    types.copied(target, cell)
+    graph.add(types.stored(cell, "p1 double"), 0b010)
+    while graph.work:
+        node = graph.work.pop()
+        for successor in graph.successors[node]:
+            graph.add(successor, graph.points[node])
+    assert graph.points[types.stored(target, "p1 int")] == 0b001
+    assert graph.points[types.stored(target, "p1 double")] == 0b010
+    assert graph.points[target] == 0b011

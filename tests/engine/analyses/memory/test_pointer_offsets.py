@@ -257,9 +257,10 @@ define void @f(ptr %x, i64 %i) {
   store ptr %inner, ptr %at, align ALIGN
   %odd = getelementptr i8, ptr %u, i64 3
   call void @llvm.memcpy.p0.p0.i64(ptr %odd, ptr %t, i64 40, i1 false)
-  %there = getelementptr i8, ptr %t, i64 9
+  %there = getelementptr i8, ptr %t, i64 FIRST
+  %copied = getelementptr i8, ptr %u, i64 SECOND
   %a = load ptr, ptr %there, align 1
-  %b = load ptr, ptr %u, align 8
+  %b = load ptr, ptr %copied, align 1
   %v = load double, ptr %a
   %w = load double, ptr %b
   store double %v, ptr %x
@@ -269,13 +270,21 @@ define void @f(ptr %x, i64 %i) {
 """
 
 
-@pytest.mark.parametrize(("align", "places"), [(1, {"1"}), (8, {"8"})])
-def test_pointers_lie_at_multiples_of_the_alignment_of_their_accesses(align: int, places: set[str]) -> None:
-    facts = facts_of(UNKNOWN_INDEX.replace("ALIGN", str(align)), "f", {0})
+@pytest.mark.parametrize(("align", "first", "second"), [(1, 9, 8), (8, 8, 11)])
+def test_pointers_lie_at_multiples_of_the_alignment_of_their_accesses(align: int, first: int, second: int) -> None:
+    words = {"ALIGN": align, "FIRST": first, "SECOND": second}
+    text = UNKNOWN_INDEX
+    for word, number in words.items():
+        text = text.replace(word, str(number))
+    facts = facts_of(text, "f", {0})
     spots = facts.types.ranges.spots
-    (first, second) = (facts.pointers.object_of[named(facts.root, name)].index for name in "tu")
-    assert {str(where.stride) for (where, _), _ in spots.held.stored(first)} == places
-    assert {where for (where, _), _ in spots.held.stored(second)} == {TOP}  # bytes, perhaps
+    at, copied = (
+        [where for (where, _), _ in spots.held.stored(facts.pointers.object_of[named(facts.root, name)].index)]
+        for name in "tu"
+    )
+    assert {where.stride for where in at} == {align}
+    # among bytes it may be anywhere; from known places it gets to others that are
+    assert set(copied) == {TOP} if align == 1 else {where.start % 8 for where in copied} == {3}
     heap = _heap(facts).index
     for name in "ab":  # both find what may be there
         assert facts.types.ranges.places(named(facts.root, name))[heap] == Offsets(16)

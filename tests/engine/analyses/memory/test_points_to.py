@@ -10,6 +10,7 @@ import irgrad
 from irgrad import engine
 from irgrad.engine.analyses.memory.points_to import Pointers
 from irgrad.engine.ir.model import Function, Value
+from irgrad.engine.ir.text.reader import read
 
 
 def kinds(pointers: Pointers, value: Value) -> set[str]:
@@ -434,3 +435,36 @@ def test_what_follows_the_head_of_a_tree_is_no_node(level: str) -> None:
     kernel = irgrad.load(BEHIND_A_TREE, language="c++", opt=level).kernel("loss", "f64(f64[n] x, i64 n)")
     np.testing.assert_allclose(engine.grad(kernel)(x), [1.0, 0, 2.4, 0], rtol=1e-13)
     np.testing.assert_allclose(engine.jvp(kernel, (x,), (x,))[1], 2 * 0.25 + 2 * 1.44, rtol=1e-13)
+
+
+DISTANCES = """
+declare ptr @malloc(i64)
+define void @f(ptr noalias %x, ptr noalias %n, ptr noalias %y) {
+  %a = call ptr @malloc(i64 80)
+  %b = call ptr @malloc(i64 80)
+  %many = load i64, ptr %n
+  %end = getelementptr double, ptr %a, i64 %many
+  %ai = ptrtoint ptr %a to i64
+  %bi = ptrtoint ptr %b to i64
+  %ei = ptrtoint ptr %end to i64
+  %length = sub i64 %ei, %ai
+  %apart = sub i64 %bi, %ai
+  %low = and i64 %ei, %many
+  %down = sub i64 %ei, %low
+  %p = getelementptr i8, ptr %b, i64 %length
+  %q = getelementptr i8, ptr %a, i64 %apart
+  %v = load double, ptr %x
+  store double %v, ptr %p
+  %w = load double, ptr %q
+  store double %w, ptr %y
+  ret void
+}
+"""
+
+
+def test_the_distance_of_two_places_in_one_object_leads_nowhere() -> None:
+    pointers = Pointers(module := read(DISTANCES, roots=["f"]), module.functions["f"])
+    assert not pointers.of(named(pointers.root, "length"))
+    assert pointers.of(named(pointers.root, "down")) == pointers.of(named(pointers.root, "a")), "rounded down"
+    assert pointers.of(named(pointers.root, "apart")) == pointers.of(named(pointers.root, "b"))
+    assert pointers.of(named(pointers.root, "p")) == pointers.of(named(pointers.root, "b"))
