@@ -7,7 +7,7 @@ becomes a call of a function without a body, `NAME.region.N`, beside a function 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from irgrad.engine.analyses.control.cache import get
@@ -15,6 +15,7 @@ from irgrad.engine.analyses.control.loops import Loop, Loops
 from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.grids.accumulations import handed_on, make_plain, only_added_to, thread_local
 from irgrad.engine.grids.heap import adopt_memory
+from irgrad.engine.grids.pieces import WARP, lay_out, on_stack
 from irgrad.engine.grids.static_tape import place_tape
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
@@ -149,15 +150,19 @@ def settle(module: Module, fn: Function, names: Sequence[str], sizes: dict[str, 
     rows = [i for i in fn.instructions() if i.is_call and i.callee_name in names]
     made: dict[str, Region] = {}
     handed = _handed_on(module, fn, rows)
-    for name in dict.fromkeys(call.callee_name or "" for call in rows):
+    bodies = {name: module.functions[f"{name}.one"] for name in dict.fromkeys(call.callee_name or "" for call in rows)}
+    for name, body in bodies.items():
         calls = [call for call in rows if call.callee_name == name]
-        body = module.functions[f"{name}.one"]
         count = len(body.args)
-        region = Region(name, [a.type for a in calls[0].args[:count]])
-        region.columns = [Column(value.type) for value in calls[0].args[count:]]
-        _classify(calls, body, region, sizes, handed)
-        _keep(module, fn, calls, body, region)
-        made[name] = region
+        made[name] = Region(name, [a.type for a in calls[0].args[:count]])
+        made[name].columns = [Column(value.type) for value in calls[0].args[count:]]
+        _adopt(module, fn, calls, body)
+    on_stack(module, fn, bodies)
+    for name, body in bodies.items():
+        _classify([call for call in rows if call.callee_name == name], body, made[name], sizes, handed)
+    widths = lay_out(fn, bodies)
+    for name, body in bodies.items():
+        _keep(module, fn, [call for call in rows if call.callee_name == name], body, made[name], widths)
     return {call: made[call.callee_name or ""] for call in rows}
 
 
@@ -179,7 +184,7 @@ def _classify(
 ) -> None:
     """Which memory is a row of the thread, and of which arrays an iteration has its own part: in all of the calls.
     handed: arrays that an address of unknown origin may lead to."""
-    roots = [{n: root_of(v) for n, v in enumerate(call.args[: len(body.args)]) if v.type.is_ptr} for call in calls]
+    roots = [{n: root_of(v) for n, v in enumerate(call.args[: len(region.given)]) if v.type.is_ptr} for call in calls]
     whole = [n for n in roots[0] if all(
         found[n] is call.args[n] and list(found.values()).count(found[n]) == 1
         and not (UNKNOWN in found.values() and found[n] in handed)
@@ -206,32 +211,49 @@ def _added(body: Function, root: Value) -> ty.Type | None:
     return kinds.pop() if len(kinds) == 1 else None
 
 
-def _keep(module: Module, fn: Function, calls: Sequence[Instruction], body: Function, region: Region) -> None:
-    """What iterations reserve comes out of memory with a piece for each of them."""
+def _adopt(module: Module, fn: Function, calls: Sequence[Instruction], body: Function) -> None:
+    """What iterations reserve comes out of an arena of theirs."""
     arena = Argument(ty.PTR, "arena", len(body.args))
     arena.function = body
-    count = len(body.args)
-    for n in range(count):
+    for n, argument in enumerate(body.args):
         if all(call.args[n] is fn.args[-1] for call in calls):
-            replace_uses(body, {body.args[n]: arena})
+            replace_uses(body, {argument: arena})
             for call in calls:
                 call.operands[n] = ConstZero(ty.PTR)
     body.args.append(arena)
     body.ftype = ty.function(body.ftype.ret, (*body.ftype.params, ty.PTR))
     adopt_memory(module, body.name or "")
-    region.tape = any(i.is_call and i.callee_name == "irgrad.tape.alloc" for i in body.instructions())
     body.tail = "nounwind"
     for argument in body.args:
         argument.attrs = ""  # what was found out is about other memory
-    size = place_tape(module, body.name or "", _TAPE)
+
+
+def _keep(
+    module: Module, fn: Function, calls: Sequence[Instruction], body: Function, region: Region,
+    widths: Mapping[Instruction, int],
+) -> None:  # fmt: skip
+    """The arena of iterations is memory with a piece for each of them, see `pieces.py`."""
+    region.tape = any(i.is_call and i.callee_name == "irgrad.tape.alloc" for i in body.instructions())
+    size = place_tape(module, body.name or "", _TAPE, widths)
     if not region.tape:
         return
+    tape, thread, threads = body.args[-3:]
+    at, number = Builder(body.entry, 0), body.args[0]
+    shift = ConstInt(ty.I64, WARP.bit_length() - 1)
+    block = at.binary("lshr", number, shift)
+    lane = at.binary("and", number, ConstInt(ty.I64, WARP - 1))
+    begin = at.gep(ty.I8, tape, at.mul(block, ConstInt(ty.I64, size * WARP), ()), flags=())
+    head = set(body.entry.instructions[: at.at])
+    inside: dict[Value, Value] = {tape: begin, thread: lane, threads: ConstInt(ty.I64, WARP)}
+    for instr in body.instructions():
+        if instr not in head:
+            instr.operands = [inside.get(o, o) for o in instr.operands]
     region.given.append(ty.PTR)
     alloc = declare(module, "irgrad.tape.alloc", ty.PTR, (ty.PTR, ty.I64))
     for call in calls:
-        block = call.block
-        assert block is not None
-        at = Builder(block, block.instructions.index(call))
-        pieces = at.add(call.args[0], ConstInt(ty.I64, 1), ())
-        memory = at.call(alloc, [fn.args[-1], at.mul(pieces, ConstInt(ty.I64, size), ())])
-        call.operands.insert(count, memory)
+        block_of_call = call.block
+        assert block_of_call is not None
+        at = Builder(block_of_call, block_of_call.instructions.index(call))
+        blocks = at.binary("lshr", at.add(call.args[0], ConstInt(ty.I64, WARP), ()), shift)
+        memory = at.call(alloc, [fn.args[-1], at.mul(blocks, ConstInt(ty.I64, size * WARP), ())])
+        call.operands.insert(len(region.given) - 1, memory)

@@ -3,12 +3,14 @@
 Where the sizes of what a sample keeps are constants, every array of the tape gets its place beforehand: with T threads,
 element i of thread t of an array at byte `offset` of one thread's tape is at `offset * T + (i * T + t) * size`. Threads
 that go together then read and write neighbours, which is one access for all of them. An array whose elements are not
-all of one size is kept whole for each thread.
+all of one size is kept whole for each thread, at `offset * T + t * room`, where `room` is that of all arrays that the
+same place makes.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.loops import Loops
@@ -21,7 +23,7 @@ from irgrad.engine.ir.rewrite import replace_uses
 from irgrad.engine.ir.uses import Uses, uses_of
 from irgrad.rules.errors import Unsupported
 
-__all__ = ["bounds", "place_tape"]
+__all__ = ["bounds", "element_size", "place_tape", "whole_elements"]
 
 _ALLOC = ("irgrad.tape.alloc",)
 _LARGEST = 1 << 26  # bytes: more is no bound
@@ -30,11 +32,15 @@ _BOUND = ('a bound in bytes: lib.kernel("name", signature, device_tape=65536), o
 _NOTES = ("irgrad.tape.finish", "irgrad.tape.at")
 
 
-def place_tape(module: Module, name: str, largest: int = _LARGEST) -> int:
+def place_tape(
+    module: Module, name: str, largest: int = _LARGEST, widths: Mapping[Instruction, int] | None = None
+) -> int:
     """Place the tape of the function `name`, whose last argument is an arena; in its place it gets the tape of all
     threads, the number of its thread, and how many there are. Returns the bytes of one thread's tape.
 
     largest: bytes of an array; a bound above that is none
+    widths: bytes of an element of arrays whose addresses have their steps already; all others lie whole. None: of the
+    arrays that have one, found here
 
     Raises Unsupported for an array whose size, or how often it is made, has no bound that is a constant.
     """
@@ -59,13 +65,14 @@ def place_tape(module: Module, name: str, largest: int = _LARGEST) -> int:
     uses = uses_of(fn.blocks)
     offset, placed = 0, dict[Value, Value]()
     for call, room in zip(calls, rooms, strict=True):
-        width, at = _element(call, uses), _before(call)
-        begin = _offset(fn, at, call, offset, again=get(Loops, fn).of(at.block) is not None)
-        own = at.mul(thread, ConstInt(ty.I64, width) if width else _rounded(at, call.operands[1]), ())
-        place = at.gep(ty.I8, tape, at.add(at.mul(threads, begin, ()), own, ()), flags=())
-        if width:
+        width, at = _element(call, uses) if widths is None else widths.get(call, 0), _before(call)
+        begin = _offset(fn, at, call, offset if width else 0, again=get(Loops, fn).of(at.block) is not None)
+        own = at.mul(thread, ConstInt(ty.I64, width or room), ())
+        before = at.mul(threads, begin, ()) if width else at.mul(threads, ConstInt(ty.I64, offset), ())
+        inside = own if width else at.add(own, begin, ())
+        placed[call] = at.gep(ty.I8, tape, at.add(before, inside, ()), flags=())
+        if width and widths is None:
             _spread(call, uses, threads, width)
-        placed[call] = place
         offset += room
     replace_uses(fn, placed)
     gone = (*_ALLOC, *_NOTES)
@@ -204,20 +211,21 @@ def _element(array: Instruction, uses: Uses) -> int:
                 steps.append(user)
                 work.append(user)
             elif user.opcode == "load" and not user.ordering:
-                sizes.add(_size(user.type))
+                sizes.add(element_size(user.type))
             elif user.opcode == "store" and user.operands[0] is not pointer and not user.ordering:
-                sizes.add(_size(user.operands[0].type))
+                sizes.add(element_size(user.operands[0].type))
             else:
                 return 0
     width = sizes.pop() if len(sizes) == 1 else 0
-    return width if width in (1, 2, 4, 8) and all(_whole(step, width) for step in steps) else 0
+    return width if width in (1, 2, 4, 8) and all(whole_elements(step, width) for step in steps) else 0
 
 
-def _size(kind: ty.Type) -> int:
+def element_size(kind: ty.Type) -> int:
+    """The bytes of a number or an address; 0 for other types."""
     return ty.size_of(kind) if isinstance(kind, (ty.IntType, ty.FloatType, ty.PtrType)) else 0
 
 
-def _whole(step: Instruction, width: int) -> bool:
+def whole_elements(step: Instruction, width: int) -> bool:
     """Whether a step of an address is one of whole elements."""
     if len(step.operands) != 2 or step.elem is None or step.operands[1].type is not ty.I64:
         return False

@@ -60,8 +60,18 @@ double triangle(const double *x, const double *p, long n) {
   for (long i = 0; i < n; i++) for (long j = 0; j < i; j++) s = sin(s * p[j % 3] + x[1]);
   return s;
 }
+typedef struct { double a; int b; } pair;
+double uneven(const double *x, const double *p, long n) {
+  long m = x[0] > 0 ? 3 : 1;
+  pair *q = malloc(m * sizeof *q);
+  for (long j = 0; j < m; j++) { q[j].a = x[1] * p[j % 3]; q[j].b = (int)j + 1; }
+  double s = 0;
+  for (long i = 0; i < n; i++) s += sin(q[i % m].a) * q[i % m].b;
+  free(q);
+  return s;
+}
 """
-NAMES = ("swing", "table", "heap", "stack", "triangle")
+NAMES = ("swing", "table", "heap", "stack", "triangle", "uneven")
 SIGNATURE = "f64(f64[2] x, f64[3] p, i64 n)"
 needs_library = pytest.mark.skipif(nvptx._library() is None, reason="libdevice and ptxas are not installed")
 
@@ -131,7 +141,7 @@ def test_threads_at_once(name: str) -> None:
     [
         ("triangle", "own = at.mul(thread,", "own = at.mul(thread,"),
         ("triangle", "own = at.mul(thread,", "own = at.mul(ConstInt(ty.I64, 0),"),  # a place for all threads
-        ("swing", "ConstInt(ty.I64, width) if width", "ConstInt(ty.I64, width // 2) if width"),  # they overlap by half
+        ("swing", "ConstInt(ty.I64, width or room)", "ConstInt(ty.I64, (width or room) // 2)"),  # they overlap by half
         ("triangle", "_spread(call, uses, threads, width)", "pass"),  # elements of one thread lie side by side
         ("swing", "at.mul(threads, begin, ())", "begin"),  # arrays begin where the tape of one thread has them
     ],
