@@ -110,7 +110,7 @@ class Backward:
         preds = owner.cfg.preds(block)
         if not preds:
             self._finish()
-        elif len(preds) == 1:
+        elif len(preds) == 1 or (not phis and owner.one_way(block, preds)):
             self._edge(block, preds[0], phis)
         else:
             self._dispatch(block, preds, phis)
@@ -125,7 +125,7 @@ class Backward:
         here = owner.loops.of(block)
         if here is not None and here.header is block and not here.contains(pred):
             owner.neighbours.flush(here)
-        left = owner.left_by(block, pred)
+        left, before = owner.left_by(block, pred)
         if left and self.idle.often(left[-1], phis):
             self._jump_over(left[-1], phis)
         for loop in reversed(left):
@@ -144,7 +144,7 @@ class Backward:
                 if source is pred:
                     self._give_over_edge(value, amount)
                     break
-        owner.b.br(self.blocks[pred])
+        owner.b.br(self.blocks[before])
 
     def _jump_over(self, loop: Loop, phis: list[tuple[Instruction, Value]]) -> None:
         """Go on behind the reverse loop (at what preceded the loop) when the adjoints that enter it are all zero."""

@@ -18,6 +18,7 @@ from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.analyses.evolution.trips import TripCount
 from irgrad.engine.analyses.memory.call_effects import effect_of
 from irgrad.engine.analyses.memory.objects import resolve
+from irgrad.engine.differentiate.primitives.rows import pure_call
 from irgrad.engine.differentiate.shared.conventions import Abi
 from irgrad.engine.differentiate.shared.copying import STRUCTURAL
 from irgrad.engine.differentiate.shared.unit import Unit
@@ -50,15 +51,16 @@ class ReverseFacts:
         self.exit = next((b for b in self.cfg.rpo if b.terminator.opcode == "ret"), None)
         self.one_block = _used_in_one_block(fn)
         self.zeros = StructuralZeros(self.cfg, unit.activity)
-        self.live = self._live()
+        self._active: dict[Value, bool] = {}
+        self.silent = {loop for loop in self.loops.all if loop.preheader is not None and self._silent(loop)}
+        self.live = self._live() - {block for loop in self.silent for block in loop.blocks}
         self.carried = self._carried()
         self._branches: dict[Block, tuple[Value, int] | None] = {}
-        self._active: dict[Value, bool] = {}
         self._recurrences: dict[Instruction, tuple[Value, Value] | None] = {}
         self._tops: dict[Loop, Loop | None] = {}
 
     def _live(self) -> set[Block]:
-        """Blocks from which the exit can be reached: only those have a reverse."""
+        """Blocks from which the exit can be reached."""
         found: set[Block] = set()
         work = [self.exit] if self.exit is not None else []
         while work:
@@ -67,6 +69,13 @@ class ReverseFacts:
                 found.add(block)
                 work += self.cfg.preds(block)
         return found
+
+    def _silent(self, loop: Loop) -> bool:
+        """Whether the reverse of a loop does nothing: it makes numbers without a derivative, and writes nothing."""
+        return not any(
+            self.active(i) or i.opcode == "alloca" or (not pure_call(i) if i.is_call else i.traits.has("writes"))
+            for block in loop.blocks for i in block.instructions
+        )  # fmt: skip
 
     def _carried(self) -> set[Value]:
         """What an iteration hands on to the next one: its adjoint is read before the loop's header has added to it."""
@@ -238,14 +247,22 @@ class ReverseFacts:
                 return i
         return None
 
-    def left_by(self, block: Block, pred: Block) -> list[Loop]:
-        """Loops that control leaves on the way from `pred` to `block`, innermost first."""
+    def left_by(self, block: Block, pred: Block) -> tuple[list[Loop], Block]:
+        """Loops that control leaves on the way from `pred` to `block`, innermost first, without those whose reverse
+        does nothing; and the block before such a loop, else `pred`."""
         left: list[Loop] = []
         loop = self.loops.of(pred)
         while loop is not None and not loop.contains(block):
             left.append(loop)
+            if loop in self.silent and loop.preheader is not None:
+                left, pred = [], loop.preheader
             loop = loop.parent
-        return left
+        return left, pred
+
+    def one_way(self, block: Block, preds: list[Block]) -> bool:
+        """Whether all ways back from a block are the same."""
+        first = self.left_by(block, preds[0])
+        return all(self.left_by(block, pred) == first for pred in preds[1:])
 
 
 def beyond(unit: Unit) -> int:

@@ -156,6 +156,8 @@ class Reads:
         if loop is not None and loop.header is block:
             self._window_cells(loop)
         preds = facts.cfg.preds(block)
+        if not phis and preds and facts.one_way(block, preds):
+            preds = preds[:1]
         if len(preds) > 1 and not (loop is not None and loop.header is block):
             branch = facts.branch_of(block, preds)
             if branch is None:
@@ -167,7 +169,7 @@ class Reads:
 
     def _edge(self, block: Block, pred: Block, phis: list[Instruction]) -> None:
         self._by = pred.terminator
-        for loop in reversed(self.facts.left_by(block, pred)):
+        for loop in reversed(self.facts.left_by(block, pred)[0]):
             self._note("count", loop)
         for phi in phis:
             self.give(phi.operands[phi.blocks.index(pred)])

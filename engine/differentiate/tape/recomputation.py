@@ -239,8 +239,10 @@ class Recomputation:
         Pointer arithmetic is done again, and pointers are loaded again where nothing overwrote them."""
         operands = value.operands
         numbers = self.facts.caller_tape  # numbers may be kept, addresses may not
-        if value.opcode == "getelementptr" and (numbers or all(self._obtainable(o, value) for o in operands[1:])):
-            return operands[:1], operands[1:]
+        if value.opcode == "getelementptr":
+            missing = sum(not self._obtainable(o, value) for o in operands[1:])
+            if numbers or not missing or (missing == 1 and self._at_hand(operands[0])):
+                return operands[:1], operands[1:]
         if value.opcode == "phi" and value.type.is_ptr and self.cost(value) < NEVER:
             found = self.facts.recurrence(value)
             assert found is not None
@@ -250,6 +252,15 @@ class Recomputation:
         if value.opcode == "load" and value.type.is_ptr and not self._stays(value):
             return None if self.facts.clobber.clobbered(value) else (operands[:1], [])
         return None
+
+    def _at_hand(self, pointer: Value) -> bool:
+        """Whether the shadow of a pointer is had without saving anything: then a number that leads on from there is
+        saved in place of an address; others may need that number as well."""
+        while isinstance(pointer, Instruction) and not self.facts.direct(pointer):
+            if pointer.opcode != "getelementptr" or not all(self._obtainable(o, pointer) for o in pointer.operands[1:]):
+                return False
+            pointer = pointer.operands[0]
+        return True
 
     def _obtainable(self, operand: Value, user: Value) -> bool:
         return self.cost(operand) < NEVER or self._price(operand, user) < NEVER

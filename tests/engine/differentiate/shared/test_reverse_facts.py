@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
 from handwritten.planned import facts_of, find
+
+import irgrad
+from irgrad import engine
 
 NEST = """
 void f(double *x, long *n, long *m, double *o) {
@@ -96,3 +101,42 @@ def test_blocks_that_never_return_have_no_reverse() -> None:
     assert dead
     assert not facts.live & set(dead)
     assert facts.exit in facts.live
+
+
+LOOKED_UP = """
+#include <math.h>
+static long find(const double *grid, long n, double e) {
+    for (long g = 0; g < n; g++) if (grid[g] > e) return g;
+    return n - 1;
+}
+double f(const double *x, const double *grid, const double *table, long n, long points) {
+    double s = 0;
+    for (long i = 0; i < n; i++) {
+        long low = %s;
+        s += sin(x[i]) * table[low] + x[i] * table[low + 1] * s;
+    }
+    return s;
+}"""
+BISECTED = "0, high = points; while (high - low > 1) { long m = (low + high) / 2; if (grid[m] > x[i]) high = m; else low = m; }"
+
+
+@pytest.mark.parametrize("search", ["find(grid, points, x[i])", BISECTED])
+def test_a_loop_whose_reverse_does_nothing_is_passed_by(search: str) -> None:
+    """Neither its iterations are kept nor which way it was left; an index is kept in place of the address it leads to:
+    two numbers an iteration."""
+    signature = "f64(f64[n] x, f64[points] grid, f64[points] table, i64 n, i64 points)"
+    kernel = irgrad.load(LOOKED_UP % search.removesuffix(";")).kernel("f", signature)
+    told = str(engine.explain(kernel, "grad", wrt=("x", "table")))
+    assert "tape of a call: 16*n bytes" in told and "iterations of loop" not in told
+    rng = np.random.default_rng(3)
+    grid = np.sort(rng.uniform(0, 1, 20))
+    args = rng.uniform(0.1, 0.6, 7), grid, rng.normal(size=21)[:20], 7, 19
+    found = engine.grad(kernel, wrt=("x", "table"))(*args[:3])
+    for n, gradient in ((0, found[0]), (2, found[1])):
+        for k in range(len(gradient)):
+            ends = []
+            for h in (1e-6, -1e-6):
+                moved = [np.array(a) if isinstance(a, np.ndarray) else a for a in args[:3]]
+                moved[n][k] += h
+                ends.append(kernel(*moved))
+            assert np.isclose((ends[0] - ends[1]) / 2e-6, gradient[k], rtol=1e-6, atol=1e-8)
