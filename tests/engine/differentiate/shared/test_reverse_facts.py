@@ -117,7 +117,8 @@ double f(const double *x, const double *grid, const double *table, long n, long 
     }
     return s;
 }"""
-BISECTED = "0, high = points; while (high - low > 1) { long m = (low + high) / 2; if (grid[m] > x[i]) high = m; else low = m; }"
+BISECTED = """0, high = points;
+        while (high - low > 1) { long m = (low + high) / 2; if (grid[m] > x[i]) high = m; else low = m; }"""
 
 
 @pytest.mark.parametrize("search", ["find(grid, points, x[i])", BISECTED])
