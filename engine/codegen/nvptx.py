@@ -19,6 +19,7 @@ from irgrad.engine.codegen.llvm import binding, parse
 from irgrad.engine.codegen.optimise import internalise_except
 from irgrad.engine.codegen.passes import Code, Settings, llvm_pass, model_pass, run_passes, text_pass
 from irgrad.engine.codegen.prepare import strip_target
+from irgrad.engine.codegen.stack_loops import write_out_loops
 from irgrad.engine.codegen.target import Target
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
@@ -430,6 +431,7 @@ DEVICE = (
     model_pass("refuse-host-code", refuse_host_code),
     model_pass("trap-failures", trap_failures),
     model_pass("call-fmod", call_fmod),
+    model_pass("write-out-loops", write_out_loops),
     model_pass("use-libdevice", use_libdevice),
     text_pass("drop-debug-information", drop_debug_information),
     llvm_pass("for-device", for_device),

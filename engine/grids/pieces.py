@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.loops import Loops
-from irgrad.engine.grids.addresses import Addresses, copy_of
+from irgrad.engine.grids.addresses import WORLD, Addresses, copy_of
 from irgrad.engine.grids.static_tape import element_size, whole_elements
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
@@ -37,10 +37,12 @@ _WRITTEN_OUT = 64  # elements of a copy
 
 def on_stack(module: Module, fn: Function, bodies: Mapping[str, Function]) -> None:
     """Small arrays that an iteration reserves once, and of which no address is kept, become its variables; those that
-    only its reverse sweep uses become variables of that; and what is never read is not written.
+    only its reverse sweep uses become variables of that; what is never read is not written; and what always is one
+    constant is not read.
 
     fn, bodies: see `Addresses`
     """
+    _hand_constants(Addresses(fn, bodies))
     while _unread(known := Addresses(fn, bodies)):
         pass
     _zeroed_before(module, known)
@@ -50,6 +52,34 @@ def on_stack(module: Module, fn: Function, bodies: Mapping[str, Function]) -> No
         if body is not fn and site not in kept and (size := _small(body, site)):
             replace_uses(body, {site: _variable(body, size)})
             _remove(site)
+
+
+def _hand_constants(known: Addresses) -> None:
+    """What iterations read where all of them write one constant is that constant."""
+    written: dict[Value, list[tuple[int | None, Value | None]]] = {}
+    for instr in known.instructions():
+        if instr.opcode == "store":
+            for memory, at in known.places(instr.operands[1]):
+                written.setdefault(memory, []).append((at, instr.operands[0]))
+        elif _fills(instr) or copy_of(instr) or instr.traits.has("updates"):
+            for memory in known.memories(instr.operands[0]):
+                written.setdefault(memory, []).append((None, None))
+    unclear = {m for m, rows in written.items() if any(at is None for at, _ in rows)} | known.lost | {WORLD}
+    for load in [i for i in known.instructions() if i.opcode == "load" and not i.type.is_ptr and not i.volatile]:
+        places = known.places(load.operands[0])
+        memory, at = next(iter(places)) if len(places) == 1 else (WORLD, None)
+        if at is None or memory in unclear:
+            continue
+        first, size = next((v for place, v in written.get(memory, ()) if place == at), None), ty.size_of(load.type)
+        if not isinstance(first, ConstInt) or first.type is not load.type:
+            continue
+        near = [(place, v) for place, v in written[memory] if place is not None and v is not None
+                and place < at + size and at < place + ty.size_of(v.type)]  # fmt: skip
+        if all(place == at and isinstance(v, ConstInt) and (v.type, v.value) == (first.type, first.value)
+               for place, v in near):  # fmt: skip
+            assert load.block is not None and load.block.function is not None
+            replace_uses(load.block.function, {load: first})
+            _remove(load)
 
 
 def _unread(known: Addresses) -> bool:

@@ -18,7 +18,6 @@ from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.analyses.evolution.trips import TripCount
 from irgrad.engine.analyses.memory.call_effects import effect_of
 from irgrad.engine.analyses.memory.objects import resolve
-from irgrad.engine.differentiate.primitives.rows import pure_call
 from irgrad.engine.differentiate.shared.conventions import Abi
 from irgrad.engine.differentiate.shared.copying import STRUCTURAL
 from irgrad.engine.differentiate.shared.unit import Unit
@@ -28,6 +27,7 @@ from irgrad.engine.ir.opcodes import CHOICES, having
 from irgrad.engine.ir.types import may_hold_pointer
 from irgrad.engine.ir.uses import uses_of
 from irgrad.engine.normalise.iterations import ITERATION
+from irgrad.rules import effects
 
 SHADOWED = having("combines_bits") | STRUCTURAL | CHOICES | {"load", "alloca"}
 
@@ -72,10 +72,8 @@ class ReverseFacts:
 
     def _silent(self, loop: Loop) -> bool:
         """Whether the reverse of a loop does nothing: it makes numbers without a derivative, and writes nothing."""
-        return not any(
-            self.active(i) or i.opcode == "alloca" or (not pure_call(i) if i.is_call else i.traits.has("writes"))
-            for block in loop.blocks for i in block.instructions
-        )  # fmt: skip
+        rows = (instr for block in loop.blocks for instr in block.instructions)
+        return not any(self.active(i) or i.opcode == "alloca" or _acts(i) for i in rows)
 
     def _carried(self) -> set[Value]:
         """What an iteration hands on to the next one: its adjoint is read before the loop's header has added to it."""
@@ -263,6 +261,14 @@ class ReverseFacts:
         """Whether all ways back from a block are the same."""
         first = self.left_by(block, preds[0])
         return all(self.left_by(block, pred) == first for pred in preds[1:])
+
+
+def _acts(instr: Instruction) -> bool:
+    """Whether an instruction does something besides making its result."""
+    if not instr.is_call:
+        return instr.traits.has("writes")
+    known = effects.facts(instr.callee_name) if instr.callee_name else None
+    return known is None or known.kind != "pure" or bool(known.writes)
 
 
 def beyond(unit: Unit) -> int:

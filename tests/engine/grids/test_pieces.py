@@ -150,3 +150,37 @@ def test_memory_that_the_first_sweep_only_clears_is_the_second_ones() -> None:
 )  # fmt: skip
 def test_other_memory_of_both_sweeps_stays(forward: str, reverse: str) -> None:
     assert "alloca" not in _on_stack(_program(forward, reverse))
+
+
+CONSTANT = """%record = call ptr @irgrad.tape.alloc(ptr %arena, i64 24)
+%n = load i64, ptr %x
+store i64 12, ptr %record
+%second = getelementptr i8, ptr %record, i64 8
+store i64 %n, ptr %second
+""" + STORED
+TAKEN = LOADED + """
+%second = getelementptr i8, ptr %record, i64 8
+%a = load i64, ptr %record
+%b = load i64, ptr %second
+%s = add i64 %a, %b
+store i64 %s, ptr %x
+ret void"""
+
+
+def test_what_always_is_one_constant_is_not_kept() -> None:
+    text = _on_stack(_program(CONSTANT, TAKEN))
+    assert "add i64 12, %b" in text and "store i64 12" not in text
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "store i64 13, ptr %record",
+        "%half = getelementptr i8, ptr %record, i64 4\nstore i32 1, ptr %half",
+        "%p = getelementptr i64, ptr %record, i64 %i\nstore i64 1, ptr %p",
+        "call void @llvm.memcpy.p0.p0.i64(ptr %record, ptr %x, i64 8, i1 false)",
+        "call void @other(ptr %record)",
+    ],
+)
+def test_a_constant_that_something_else_may_replace_is_read(line: str) -> None:
+    assert "add i64 %a, %b" in _on_stack(_program(CONSTANT.replace("%second", f"{line}\n%second", 1), TAKEN))
