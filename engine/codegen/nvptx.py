@@ -378,7 +378,8 @@ def _keep_entries(module: Any, settings: Settings) -> None:
 
 def optimise_for_device(code: Code, settings: Settings) -> None:
     """LLVM's pipeline without vectorisation, since lanes are the threads, and without unrolling: small loops of
-    constant length have been unrolled before differentiation, and unrolling the others takes registers until they spill
+    constant length have been unrolled before differentiation, those over arrays of the stack are marked for it
+    (`stack_loops.py`), and unrolling the others takes registers until they spill
     (measured: 504 against 120 bytes of stack for a Gaussian mixture, 255 against 134 registers for a network)."""
     llvm = binding()
     options = llvm.create_pipeline_tuning_options(speed_level=settings.level)
