@@ -164,6 +164,14 @@ class ReverseFacts:
                 return start, symbol
         return None
 
+    def alternates(self, phi: Instruction) -> bool:
+        """Whether a float only changes its sign from iteration to iteration of a counted loop."""
+        loop = self.loops.of(phi.block) if phi.block is not None and phi.type.is_fp else None
+        if loop is None or loop.header is not phi.block or loop.latch is None or loop.preheader is None:
+            return False
+        later = phi.operands[phi.blocks.index(loop.latch)]
+        return isinstance(later, Instruction) and later.opcode == "fneg" and later.operands[0] is phi
+
     def entering(self, phi: Instruction) -> Value:
         """Value with which a header phi enters its loop."""
         assert phi.block is not None

@@ -97,6 +97,8 @@ class Recomputation:
             return 0, []
         opcode = value.opcode
         if opcode == "phi":
+            if self.facts.alternates(value):
+                return 3, [self.facts.entering(value)]
             if value in self.cells:
                 return NEVER, []
             found = self.facts.recurrence(value)
@@ -134,6 +136,8 @@ class Recomputation:
     def parts(self, value: Instruction) -> list[Value]:
         """What a value is computed again from."""
         if value.opcode == "phi":
+            if self.facts.alternates(value):
+                return [self.facts.entering(value)]
             found = self.facts.recurrence(value)
             latest = None if found is not None else self.shift(value)
             return list(found) if found is not None else [self.facts.entering(value), latest]  # type: ignore[list-item]
@@ -142,11 +146,13 @@ class Recomputation:
     def missing(self, value: Instruction, calls: set[Instruction]) -> list[Instruction] | None:
         """What is left to have before `value` can be computed again; None when it cannot. `calls`: those that may be
         repeated at any cost."""
-        if value.opcode == "phi":
+        if value.opcode == "phi" and self.facts.alternates(value):
+            parts: list[Value] = [self.facts.entering(value)]
+        elif value.opcode == "phi":
             latest = self.shift(value) if value not in self.cells else None
             if latest is None:
                 return None
-            parts: list[Value] = [self.facts.entering(value), latest]
+            parts = [self.facts.entering(value), latest]
         elif value.opcode == "load":
             if self.facts.clobber.clobbered(value):
                 return None

@@ -52,6 +52,8 @@ class Recall:
     def _again(self, value: Instruction) -> Value:
         b = self.owner.b
         if value.opcode == "phi":
+            if self.owner.alternates(value):
+                return self._alternate(value)
             return self._iterate(value, self.value) if self.owner.recurrence(value) else self._previous(value)
         operands = [self.value(o) for o in (value.args if value.opcode == "call" else value.operands)]
         if value.opcode == "call":
@@ -82,6 +84,15 @@ class Recall:
         elif phi.type.bits > 64:
             count = b.cast("zext", count, phi.type)
         return b.add(base, b.mul(count, self.value(step), ()), ())
+
+    def _alternate(self, phi: Instruction) -> Value:
+        """The start in even iterations, its negative in odd ones."""
+        owner, b = self.owner, self.owner.b
+        loop = owner.level(phi)
+        assert loop is not None
+        odd = b.cast("trunc", owner.iteration(loop), ty.I1)
+        start = self.value(owner.entering(phi))
+        return b.select(odd, b.fneg(start), start)
 
     def _previous(self, phi: Instruction) -> Value:
         """The start in iteration 0, else what the iteration before computed last."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 from handwritten.planned import facts_of, find, rules_of
 
+from irgrad import engine
 from irgrad.engine.differentiate.tape.recomputation import NEVER
 from irgrad.engine.enzyme.lower import lower
 from irgrad.engine.report.explain import explain
@@ -154,3 +156,31 @@ def test_fused_operations_are_made_again_in_nests() -> None:
     assert _kept_in_loops(f"for (long t = 0; t < m; t++) {loop}") == ["load"]
     assert sorted(_kept_in_loops(loop)) == ["fmuladd", "load"]
     assert "fmuladd" in _kept_in_loops(f"for (long t = 0; t < m; t++) {chain}")
+
+
+def test_a_sign_that_alternates_follows_from_the_number_of_the_iteration() -> None:
+    """In a loop inside of another one too, whose start may differ; a sign that changes by the data is kept."""
+    source = """
+    double f(const double *x, const double *w, long n, long m) {
+        double s = 1;
+        for (long i = 0; i < n; i++) {
+            double sign = w[i];
+            for (long j = 0; j < m; j++) { s += sign * sin(x[j]) * s * 0.1; %s; }
+        }
+        return s;
+    }"""
+    rng = np.random.default_rng(2)
+    x, w = rng.uniform(0.2, 1, 5), rng.uniform(-1, 1, 3)
+    for step, bytes_kept in (("sign = -sign", 8), ("if (x[j] < 0.6) sign = -sign", 16)):
+        kernel = load("#include <math.h>" + source % step).kernel("f", "f64(f64[m] x, f64[n] w, i64 n, i64 m)")
+        told = str(explain(kernel, "grad", wrt=("x",)))
+        assert f"tape of a call: {bytes_kept}*m*n bytes" in told
+        found = engine.grad(kernel, wrt=("x", "w"))(x, w)
+        for n, gradient in enumerate(found):
+            for k in range(len(gradient)):
+                ends = []
+                for h in (1e-5, -1e-5):
+                    moved = [x.copy(), w.copy()]
+                    moved[n][k] += h
+                    ends.append(kernel(*moved))
+                assert np.isclose((ends[0] - ends[1]) / 2e-5, gradient[k], rtol=1e-7)
