@@ -5,9 +5,11 @@ Only what gives the same there: arithmetic of constants, arguments and numbers t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from irgrad.engine.analyses.evolution.trips import Expr
 from irgrad.engine.ir.builder import Builder
-from irgrad.engine.ir.model import Argument, Constant, Function, Instruction, Value
+from irgrad.engine.ir.model import Argument, Constant, Instruction, Value
 from irgrad.engine.ir.opcodes import SPECULATABLE
 from irgrad.engine.ir.rewrite import copied
 from irgrad.rules.effects import facts
@@ -20,16 +22,24 @@ class UnknownError(Exception):
 
 
 class EarlyValues:
-    """Computes values of one function at the place of a builder in another one, `made`, which takes the same arguments.
+    """Computes values of one function at the place of a builder in another one, which has its arguments as `args`.
 
     numbers: the arguments that lead to numbers of the call's, which nobody writes
     """
 
-    def __init__(self, b: Builder, made: Function, numbers: frozenset[int]) -> None:
+    def __init__(self, b: Builder, args: Sequence[Value], numbers: frozenset[int]) -> None:
         self.b = b
-        self.made = made
+        self.args = args
         self.numbers = numbers
         self.known: dict[Value, Value] = {}
+
+    def learn(self, values: Sequence[Value], known: Value) -> None:
+        """Say what values are."""
+        self.known.update(dict.fromkeys(values, known))
+
+    def go_on(self, b: Builder) -> None:
+        """Compute the next values at another place, which is reached through the one before only."""
+        self.b = b
 
     def expr(self, expr: Expr) -> Expr:
         """The same over what is computed here. Raises UnknownError."""
@@ -42,7 +52,7 @@ class EarlyValues:
         if isinstance(value, Constant):
             return value
         if isinstance(value, Argument):
-            return self.made.args[value.index]
+            return self.args[value.index]
         if value not in self.known:
             if not isinstance(value, Instruction) or not self._early(value):
                 raise UnknownError

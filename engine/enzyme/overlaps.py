@@ -11,8 +11,9 @@ touched where their values are. All regions, of values and shadows, have to be d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Protocol
 
 from irgrad.engine.analyses.control.cache import get
@@ -26,6 +27,7 @@ from irgrad.engine.enzyme.apart import may_overlap
 from irgrad.engine.enzyme.calls import DerivativeCall
 from irgrad.engine.enzyme.early_values import EarlyValues, UnknownError
 from irgrad.engine.enzyme.float_memory import formals_of
+from irgrad.engine.enzyme.members import Members, arguments_of, with_members
 from irgrad.engine.enzyme.results import Found
 from irgrad.engine.enzyme.thunks import active
 from irgrad.engine.ir import types as ty
@@ -82,33 +84,58 @@ def two_versions(call: DerivativeCall, made: Made, name: str, derived: Derived) 
     derivative, for memory that does not overlap, and what chooses one of the two. It is the first alone where that
     would not be slower (no tape, no loop over memory that may overlap), or where it is not known what is touched."""
     pointers, alone = may_overlap(call), (made.name, list[str]())
-    taped = _TAPED in made.text
-    if len(pointers) < 2 or made.plain is None or not (taped or _PHI in made.ready):
+    if made.plain is None or not pointers or not (_TAPED in made.text or _PHI in made.ready):
         return alone
+    module = _inlined(made.ready, name)
+    names = (f"{name}.given", made.name, f"{name}.members.either")
+    within = with_members(call, module, name, pointers, f"noalias {NUMBER}", names) if module is not None else None
+    if within is not None:
+        found = _versions(within.call, made, within, f"{names[2]}.whole", derived)
+        if found:
+            return names[0], [*found[1], within.chooser]
+    own = Members(call, made.ready, name, tuple(pointers), {}, "")
+    return _versions(call, made, own, made.name, derived) or alone
+
+
+def _versions(
+    call: DerivativeCall, made: Made, of: Members, slow: str, derived: Derived
+) -> tuple[str, list[str]] | None:
+    """The same of one form of the root; `slow`: the function that was made, with the arguments of this form."""
+    pointers, name, taped = of.pointers, of.root, _TAPED in made.text
+    if len(pointers) < 2:
+        return None
     kinds = [kind == "dup" for kind in active(call)]
     shadowed = [n for n, k in enumerate(kinds) if k]
     numbers = [n for n, formal in enumerate(formals_of(call)) if not formal.type.is_ptr]
-    flat = _flat(made.ready, name, pointers, shadowed, numbers) if _ROW in made.ready else None
-    ready, root, spaced = (flat.text, f"{name}.rows", f"{name}.spaced") if flat else (made.ready, name, "")
+    flat = _flat(of.text, name, pointers, shadowed, numbers) if _ROW in of.text else None
+    ready, root, spaced = (flat.text, f"{name}.rows", f"{name}.spaced") if flat else (of.text, name, "")
     faster = (flat is not None and flat.jumps) or _meet(ready, root, set(pointers), set(shadowed))
     if not (taped or faster):
-        return alone
+        return None
     check, both = f"{name}.check", f"{name}.either"
-    compared = disjoint_text(ready, root, check, pointers, shadowed, numbers)
+    compared = disjoint_text(ready, root, check, pointers, shadowed, numbers, of.read)
     if not compared:
-        return alone
+        return None
     apart = replace(call, apart=call.apart | frozenset(pointers))
+    given = flat.text if flat else of.text if of.text is not made.ready else ""
     try:
-        other = derived(root, apart, flat.text) if flat else derived(f"{name}.apart", apart)
+        other = derived(root if given else f"{name}.apart", apart, given)
     except IRGradError:
-        return alone
+        return None
     more, less = other.text.count(_TAPED), made.text.count(_TAPED)
-    if other.plain != made.plain or more > less or (more == less and not faster):
-        return alone
+    if not _alike(other.plain, made.plain) or more > less or (more == less and not faster):
+        return None
     if flat is None:
-        return both, [other.text, compared, chooser_text(both, check, other.name, made.name, kinds)]
-    chooser = rows.chooser_text(both, flat, spaced, check, (other.name, made.name), kinds)
+        return both, [other.text, compared, chooser_text(both, check, other.name, slow, kinds)]
+    chooser = rows.chooser_text(both, flat, spaced, check, (other.name, slow), kinds)
     return both, [other.text, compared, flat.check, rows.SPACED, chooser]
+
+
+def _alike(one: Found | None, two: Found | None) -> bool:
+    """Whether the same is known of two results, of which the first may be of a function with more parameters."""
+    if one is None or two is None:
+        return one is two
+    return replace(one, given=one.given[: len(two.given)]) == two
 
 
 def _flat(
@@ -136,22 +163,13 @@ def _meet(text: str, root: str, pointers: set[int], shadowed: set[int]) -> bool:
         loop = loops.of(instr.block) if instr.block is not None else None
         if instr.opcode in ("load", "store") and loop is not None and not loop.children:
             place = instr.operands[-1]
-            met.setdefault(loop, []).extend((v.index, place) for v in _sources(induction.address(place)[0])
-                                            if isinstance(v, Argument) and v.index in pointers)  # fmt: skip
+            there = arguments_of(induction.address(place)[0]) & pointers
+            met.setdefault(loop, []).extend((index, place) for index in there)
     for loop, touched in met.items():
         there = {index for index, _ in touched}
         if len(there) > 1 and there & shadowed and (loop.parent or len(set(touched)) > len(there)):
             return True
     return False
-
-
-def _sources(pointer: Value) -> list[Value]:
-    """What a pointer may be, through choices and pointers that change places."""
-    found = [pointer]
-    for value in found:
-        if isinstance(value, Instruction) and value.opcode in ("phi", "select"):
-            found += [v for v in value.operands if v.type.is_ptr and v not in found]
-    return found
 
 
 def _inlined(text: str, root: str) -> Module | None:
@@ -171,12 +189,14 @@ def _inlined(text: str, root: str) -> Module | None:
 
 
 def disjoint_text(
-    text: str, root: str, name: str, pointers: Sequence[int], shadowed: Sequence[int], numbers: Sequence[int]
-) -> str:
+    text: str, root: str, name: str, pointers: Sequence[int], shadowed: Sequence[int], numbers: Sequence[int],
+    read: Mapping[int, tuple[int, int]] = MappingProxyType({}),
+) -> str:  # fmt: skip
     """The text of `i1 @name(...)`, which takes the arguments of the root and the shadows of those in `shadowed`, and
     says whether all that is touched behind `pointers` and their shadows is apart; "" where that is not known.
 
-    text: the root, ready to be differentiated; numbers: the arguments that lead to numbers of the call's
+    text: the root, ready to be differentiated; numbers: the arguments that lead to numbers of the call's; read: by
+    argument, bytes behind it that were read before
     """
     from irgrad.engine.ir.printer import to_text
 
@@ -184,8 +204,11 @@ def disjoint_text(
     if module is None:
         return ""
     try:
-        touched = _Touched(module.functions[root], frozenset(pointers)).regions()
-        made = _check(module, module.functions[root], name, touched, shadowed, numbers)
+        fn = module.functions[root]
+        touched = _Touched(fn, frozenset(pointers)).regions()
+        for n, (low, high) in read.items():
+            touched.setdefault(n, []).append(Region(fn.args[n], (low, trips.const(0)), (high, trips.const(0))))
+        made = _check(module, fn, name, touched, shadowed, numbers)
     except UnknownError:
         return ""
     for other in list(module.functions):
@@ -257,8 +280,8 @@ class _Touched:
         else:
             if loop not in self.of_loop:
                 self.of_loop[loop] = Regions(self.fn, loop)
-            regions = self.of_loop[loop].reach(pointer, size)
-            if isinstance(regions, str) and _own(base):
+            regions = self.of_loop[loop].reach(pointer, size, either=True)
+            if isinstance(regions, str) and self._own(base):
                 return
         if isinstance(regions, str):
             raise UnknownError
@@ -266,8 +289,19 @@ class _Touched:
             base = region.base
             if isinstance(base, Argument) and base.index in self.pointers:
                 self.found.setdefault(base.index, []).append(Region(base, region.low, region.high))
-            elif not _own(base):
+            elif not self._own(base):
                 raise UnknownError
+
+    def _own(self, base: Value) -> bool:
+        """Whether memory is the function's own, a number of the call's, or never written."""
+        if isinstance(base, Argument):  # what is compared is said to be apart already
+            return base.index not in self.pointers and "noalias" in base.attrs.split()
+        if isinstance(base, GlobalVariable):
+            return base.constant
+        if not isinstance(base, Instruction):
+            return False
+        known = facts(base.callee_name or "") if base.opcode == "call" else None
+        return base.opcode == "alloca" or (known is not None and known.allocates)
 
     def _outermost(self, instr: Instruction) -> Loop | None:
         return next((loop for loop in self.loops.top if loop.contains(instr.block)), None)
@@ -283,18 +317,6 @@ class _Touched:
         if isinstance(size, ConstInt):
             return Region(base, (low, total), (low + size.value, total))
         return Region(base, (low, total), (low, trips.make("add", total, ("value", size))))
-
-
-def _own(base: Value) -> bool:
-    """Whether memory is the function's own, a number of the call's, or never written."""
-    if isinstance(base, Argument):
-        return "noalias" in base.attrs.split()
-    if isinstance(base, GlobalVariable):
-        return base.constant
-    if not isinstance(base, Instruction):
-        return False
-    known = facts(base.callee_name or "") if base.opcode == "call" else None
-    return base.opcode == "alloca" or (known is not None and known.allocates)
 
 
 def _accesses(instr: Instruction) -> list[tuple[Value, Value]]:
@@ -333,7 +355,7 @@ def _check(
     block = Block("entry")
     made.blocks = [block]
     b = Builder(block)
-    before = EarlyValues(b, made, frozenset(numbers))
+    before = EarlyValues(b, made.args, frozenset(numbers))
     spans: list[tuple[Value, Value]] = []
     for number, regions in touched.items():
         base = made.args[number]

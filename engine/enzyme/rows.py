@@ -21,7 +21,7 @@ from irgrad.engine.analyses.control.cfg import Cfg
 from irgrad.engine.analyses.control.dominators import Dominators, PostDominators
 from irgrad.engine.analyses.control.loops import Loop, Loops
 from irgrad.engine.analyses.evolution import trips
-from irgrad.engine.analyses.evolution.affine import Affine
+from irgrad.engine.analyses.evolution.affine import Affine, Symbol
 from irgrad.engine.analyses.evolution.guards import parts
 from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.analyses.evolution.regions import Regions
@@ -34,7 +34,7 @@ from irgrad.engine.ir.quoting import quoted_name
 from irgrad.engine.ir.rewrite import replace_uses
 from irgrad.engine.ir.uses import uses_of
 
-__all__ = ["SPACED", "Flat", "chooser_text", "flattened"]
+__all__ = ["SPACED", "Flat", "Reach", "chooser_text", "flattened"]
 
 _SPACED = "irgrad.rows.spaced"
 _MOST = 8  # loops around a read of a table
@@ -109,14 +109,14 @@ def flattened(
         if not tables:
             return None
         induction, loops = Induction(fn), get(Loops, fn)
-        reach = _Reach(fn, induction, loops)
+        reach = Reach(fn, induction, loops)
         _touched(fn, tables, reach)
         compared = _comparing(module, fn, check, tables, shadowed, reach, numbers)
     except UnknownError:
         return None
     jumps = any(reach.varies(load) for table in tables.values() for load, _ in table.reads)
     try:
-        _rewrite(fn, tables, numbers)
+        _rewrite(fn, tables, numbers, reach)
     except UnknownError:
         return None
     for n in pointers:
@@ -168,7 +168,7 @@ def _index(address: Instruction) -> list[tuple[Value, int]] | None:
     return [(index, 0)] if size == 8 else None
 
 
-class _Reach:
+class Reach:
     """Which bytes accesses touch, as numbers that are known where a function begins."""
 
     def __init__(self, fn: Function, induction: Induction, loops: Loops) -> None:
@@ -191,6 +191,23 @@ class _Reach:
         """Whether an innermost loop reads another pointer in each iteration."""
         loops = self.around(load.block)
         return bool(loops) and not loops[-1].children and loops[-1] in self._form(load).loops()
+
+    def first(self, block: Block, index: Sequence[tuple[Value, int]]) -> tuple[Builder | None, Value]:
+        """The part of a row's number that no counter changes, and what computes it before the loops around a block;
+        none where it is zero, or not known there."""
+        total, loops = trips.const(0), self.around(block)
+        before = loops[0].preheader if loops else None
+        for part, _ in index if before is not None else ():
+            form = self.induction.form(part)
+            values: dict[Symbol, int] = {v: c for v, c in form.terms.items() if isinstance(v, Value)}
+            regions = self.regions.setdefault(loops[0], Regions(self.fn, loops[0]))
+            if not (form.exact or form.bits == 64) or not all(regions.before(v) for v in form.values()):
+                return None, ConstInt(ty.I64, 0)
+            total = trips.make("add", total, trips.from_form(Affine(64, 0, values)) or trips.const(0))
+        if before is None or total == trips.const(0):
+            return None, ConstInt(ty.I64, 0)
+        b = Builder(before, len(before.instructions) - 1)
+        return b, TripCount(total).emit(b)
 
     def _form(self, access: Instruction) -> Affine:
         return self.induction.address(access.operands[-1])[1]
@@ -244,7 +261,7 @@ class _Reach:
         return value.pred if outcome else _INVERSE[value.pred], sides[0], sides[1]
 
 
-def _touched(fn: Function, tables: Mapping[int, _Table], reach: _Reach) -> None:
+def _touched(fn: Function, tables: Mapping[int, _Table], reach: Reach) -> None:
     """Note how far accesses through the pointers of tables reach."""
     rows = {load: table for table in tables.values() for load, _ in table.reads}
     for instr in fn.instructions():
@@ -276,7 +293,7 @@ def _step(b: Builder, table: _Table, known: Callable[[Expr], Expr]) -> Value:
 
 
 def _comparing(
-    module: Module, fn: Function, name: str, tables: Mapping[int, _Table], shadowed: Sequence[int], reach: _Reach,
+    module: Module, fn: Function, name: str, tables: Mapping[int, _Table], shadowed: Sequence[int], reach: Reach,
     numbers: frozenset[int],
 ) -> str:  # fmt: skip
     """The text of `i1 @name(...)`, which takes the arguments, the shadows of those in `shadowed` and room for the
@@ -288,7 +305,7 @@ def _comparing(
     block = Block("entry")
     made.blocks = [block]
     b = Builder(block)
-    known = EarlyValues(b, made, numbers).expr
+    known = EarlyValues(b, made.args, numbers).expr
     spaced = Function(_SPACED, ty.function(ty.I1, (ty.PTR, ty.I64, ty.I64, ty.I64, ty.PTR)))
     answer: Value = ConstInt(ty.I1, 1)
     asked: list[tuple[Value, Value, Value, Value, Value]] = []
@@ -320,7 +337,7 @@ def _comparing(
 
 
 def _bounds(
-    b: Builder, table: _Table, reach: _Reach, known: Callable[[Expr], Expr]
+    b: Builder, table: _Table, reach: Reach, known: Callable[[Expr], Expr]
 ) -> tuple[Value, Value, Value]:
     """The first byte of a table that is read, the first that is not, and whether all between them is sure to be there.
     Raises UnknownError."""
@@ -377,21 +394,25 @@ def _sum(b: Builder, known: Callable[[Expr], Expr], end: tuple[int, Expr]) -> Va
     return b.insert(Instruction("freeze", ty.I64, [found]))
 
 
-def _rewrite(fn: Function, tables: Mapping[int, _Table], numbers: frozenset[int]) -> None:
+def _rewrite(fn: Function, tables: Mapping[int, _Table], numbers: frozenset[int], reach: Reach) -> None:
     """Compute the pointers to rows in place of reading them."""
     start = Builder(fn.entry, 0)
-    known = EarlyValues(start, fn, numbers).expr
+    known = EarlyValues(start, fn.args, numbers).expr
     replaced: dict[Value, Value] = {}
     for n, table in tables.items():
         step = _step(start, table, known)
         for load, index in table.reads:
             assert load.block is not None
+            before, first = reach.first(load.block, index)
             b = Builder(load.block, load.block.instructions.index(load))
             b.metadata = {kind: node for kind, node in load.metadata.items() if kind == "dbg"}
             number: Value = ConstInt(ty.I64, sum(constant for _, constant in index))
             for part, _ in index:
                 number = b.add(number, b.to_i64(part, signed=True))
-            replaced[load] = b.gep(ty.I8, fn.args[n], b.mul(number, step))
+            row: Value = fn.args[n]
+            if before is not None:  # what counters add has a form of its own, behind a row that is known before
+                row, number = before.gep(ty.I8, row, before.mul(first, step)), b.sub(number, first)
+            replaced[load] = b.gep(ty.I8, row, b.mul(number, step))
     replace_uses(fn, replaced)
     for block in fn.blocks:
         block.instructions = [instr for instr in block.instructions if instr not in replaced]

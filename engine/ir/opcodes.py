@@ -213,5 +213,9 @@ COMPARED_OR_ROUNDED: Final = frozenset(("fcmp", "fptrunc", "fpext"))
 """Of a float: its comparison, and its casts to other formats."""
 POINTER_SOURCES: Final = frozenset(("load", "select", "getelementptr"))
 """What a pointer comes from inside of a loop."""
+COUNTS: Final = INT_BINARY | RESIZES | frozenset(("phi", "select"))
+"""What makes counts of counts."""
+COUNTED: Final = frozenset(("icmp", "getelementptr", "sitofp", "uitofp", "br", "switch"))
+"""What takes a count as a number."""
 PASSES_ON: Final = frozenset(("ptrtoint", "phi", "select", "insertvalue", "ret"))
 """They hand an operand on to where it is not followed."""

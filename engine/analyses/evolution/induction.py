@@ -300,13 +300,14 @@ class Induction:
                 assert isinstance(loop, Loop)
                 if _inside(value, loop):
                     return None
-                terms[self._scale(loop, value)] = a * b
+                terms[self.scaled(loop, value)] = a * b
         if y.const:
             for symbol, a in x.terms.items():
                 terms[symbol] = a * y.const
         return _flag(Affine(x.bits, x.const * y.const, terms), exact, False)
 
-    def _scale(self, loop: Loop, value: Value) -> Scaled:
+    def scaled(self, loop: Loop, value: Value) -> Scaled:
+        """The symbol of a product."""
         key = (loop, value)
         if key not in self._scaled:
             self._scaled[key] = Scaled(loop, value)
@@ -423,7 +424,7 @@ class Induction:
         terms = dict(start.terms)
         for symbol, coefficient in step.terms.items():
             assert isinstance(symbol, Value)
-            terms[self._scale(loop, symbol)] = coefficient
+            terms[self.scaled(loop, symbol)] = coefficient
         if step.const:
             terms[loop] = step.const
         return Affine(start.bits, start.const, terms, exact, rising)

@@ -18,7 +18,7 @@ from irgrad.engine.analyses.control.cfg import Cfg
 from irgrad.engine.analyses.control.dominators import Dominators, PostDominators
 from irgrad.engine.analyses.control.loops import Loop
 from irgrad.engine.analyses.evolution import trips
-from irgrad.engine.analyses.evolution.affine import Affine
+from irgrad.engine.analyses.evolution.affine import Affine, Symbol
 from irgrad.engine.analyses.evolution.guards import parts
 from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.analyses.evolution.trips import Expr, TripCount
@@ -72,13 +72,13 @@ class Regions:
             return regions
         return "whether it runs depends on what the loop computes"
 
-    def reach(self, pointer: Value, size: Value) -> list[Region] | str:
-        """Of an access that runs in some iterations: it touches nothing beyond."""
-        return self._of(pointer, size)
+    def reach(self, pointer: Value, size: Value, *, either: bool = False) -> list[Region] | str:
+        """Of an access that runs in some iterations: it touches nothing beyond. either: see `ends`."""
+        return self._of(pointer, size, either=either)
 
     # -- how far -------------------------------------------------------------------------------------------------------
 
-    def _of(self, pointer: Value, size: Value) -> list[Region] | str:
+    def _of(self, pointer: Value, size: Value, *, either: bool = False) -> list[Region] | str:
         base, offset = self.induction.address(pointer)
         length = self.known(("value", size)) if not isinstance(size, ConstInt) else trips.const(size.value)
         bases = self.bases(base)
@@ -86,7 +86,7 @@ class Regions:
             return "its address is another one in each iteration"
         if length is None:
             return "its length is not known before the loop"
-        ends = self.ends(offset)
+        ends = self.ends(offset, either=either)
         if isinstance(ends, str):
             return ends
         (low, rest), (high, more) = ends
@@ -112,39 +112,78 @@ class Regions:
                 break
         return None
 
-    def ends(self, form: Affine, fixed: Mapping[Loop, bool] = _NONE) -> tuple[tuple[int, Expr], tuple[int, Expr]] | str:
+    def ends(
+        self, form: Affine, fixed: Mapping[Loop, bool] = _NONE, *, either: bool = False
+    ) -> tuple[tuple[int, Expr], tuple[int, Expr]] | str:
         """The least and the greatest value of a form. fixed: loops of which only the first iteration is meant (False),
-        or only the last one (True)."""
-        ends = [form, form]
-        more: list[Expr] = [trips.const(0), trips.const(0)]
-        while inner := [loop for end in ends for loop in end.loops() if self.loop.contains(loop)]:
+        or only the last one (True); either: bounds will do where a row is as long as is known at run time, in triangles
+        of rows."""
+        low, high = (self._end(form, side, fixed, either) for side in (False, True))
+        if isinstance(low, str) or isinstance(high, str):
+            return low if isinstance(low, str) else high  # type: ignore[return-value]
+        return low, high
+
+    def _end(self, form: Affine, side: bool, fixed: Mapping[Loop, bool], either: bool) -> tuple[int, Expr] | str:
+        """The greatest value of a form, or the least one."""
+        more = trips.const(0)
+        while inner := [loop for loop in form.loops() if self.loop.contains(loop)]:
             loop = max(inner, key=lambda each: each.depth)
             count = self.induction.trip_count(loop)
             if count is None or not count.certain:
                 return "how often a loop runs is not known before it"
-            for side, end in enumerate(ends):
-                step, ends[side] = end.stride(loop), end.at_start(loop)
-                if fixed.get(loop) is False:
-                    continue
-                if step.is_const:
-                    each = trips.signed(step.const)
-                    if each and (loop in fixed or (each > 0) == bool(side)):
-                        found = self._times(count, each)
-                        if found is None:
-                            return "how often an inner loop runs is not known before it"
-                        ends[side] = ends[side].plus(found[0])
-                        more[side] = trips.make("add", more[side], found[1])
-                    continue
-                reach = self._reach(step, count)
-                if reach is None:
+            step, form = form.stride(loop), form.at_start(loop)
+            if fixed.get(loop) is False:
+                continue
+            if step.is_const:
+                each = trips.signed(step.const)
+                if each and (loop in fixed or (each > 0) == side):
+                    found = self._times(count, each)
+                    if found is None:
+                        return "how often an inner loop runs is not known before it"
+                    form, more = form.plus(found[0]), trips.make("add", more, found[1])
+                continue
+            reach = self._reach(step, count)
+            if reach is None:
+                product = self._growth(step, count) if either and loop not in fixed else None
+                if product is None:
                     return "its subscript is not linear in what is known before the loop"
-                up = reach if loop in fixed else trips.make("smax", reach, trips.const(0))
-                down = reach if loop in fixed else trips.make("sub", reach, up)
-                more[side] = trips.make("add", more[side], up if side else down)
-        results = [self.total(end, rest) for end, rest in zip(ends, more, strict=True)]
-        if results[0] is None or results[1] is None:
-            return "its subscript depends on what the loop computes"
-        return results[0], results[1]
+                first = self._end(form, side, fixed, either)
+                last = self._end(form.plus(product[0]), side, fixed, either)
+                return self._further(first, last, trips.make("add", more, product[1]), more, side)
+            up = reach if loop in fixed else trips.make("smax", reach, trips.const(0))
+            more = trips.make("add", more, up if side else reach if loop in fixed else trips.make("sub", reach, up))
+        return self.total(form, more) or "its subscript depends on what the loop computes"
+
+    def _further(
+        self, first: tuple[int, Expr] | str, last: tuple[int, Expr] | str, more: Expr, less: Expr, side: bool
+    ) -> tuple[int, Expr] | str:
+        """The greater one of two ends, or the less one, with what is added to the last one and to the first one."""
+        if isinstance(first, str) or isinstance(last, str):
+            return first if isinstance(first, str) else last
+        one = trips.make("add", trips.make("add", first[1], trips.const(first[0])), less)
+        two = trips.make("add", trips.make("add", last[1], trips.const(last[0])), more)
+        greater = trips.make("smax", one, two)
+        return 0, greater if side else trips.make("sub", trips.make("add", one, two), greater)
+
+    def _growth(self, step: Affine, count: TripCount) -> tuple[Affine, Expr] | None:
+        """A count that depends on counters of loops around, times a step of known values: a form, and what is none."""
+        times = self._form(count.expr)
+        if times is None or not all(isinstance(v, Value) and self.before(v) for v in step.terms):
+            return None
+        form, more = times.times(trips.signed(step.const)), trips.const(0)
+        for value, each in step.terms.items():
+            assert isinstance(value, Value)
+            terms: dict[Symbol, int] = {value: times.const} if times.const else {}
+            for symbol, factor in times.terms.items():
+                if isinstance(symbol, Loop):
+                    terms[self.induction.scaled(symbol, value)] = factor
+                elif isinstance(symbol, Value) and self.before(symbol):
+                    both = trips.make("mul", ("value", symbol), ("value", value))
+                    more = trips.make("add", more, trips.make("mul", both, trips.const(factor * each)))
+                else:
+                    return None
+            form = form.plus(Affine(64, 0, terms), each)
+        return form, more
 
     def _times(self, count: TripCount, step: int) -> tuple[Affine, Expr] | None:
         """A count times a step, as a form, and what is no form."""

@@ -35,7 +35,7 @@ def _asked(name: str) -> Module:
     made = Function("g", ty.function(ty.I64, (ty.PTR, ty.PTR)))
     made.blocks = [Block("entry")]
     at = Builder(made.blocks[0])
-    early = EarlyValues(at, made, frozenset([1]))
+    early = EarlyValues(at, made.args, frozenset([1]))
     expr = early.expr(trips.make("add", ("value", value), trips.const(1)))
     at.ret(trips.TripCount(expr).emit(at))
     module.functions = {"g": made}
