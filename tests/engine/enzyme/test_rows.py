@@ -50,6 +50,8 @@ KERNELS = {  # over n rows of n numbers
     "naturals": """unsigned m = n;
                    for (unsigned i = 0; 2 * i < m; i++)
                        for (unsigned j = i; j < m; j++) y[j][2 * i] += x[i][j] * x[j][i];""",
+    "last": """for (int i = 0; i < n - 1; i++) for (int j = i + 1; j < n; j++) for (int l = 0; l < n; l++)
+                   y[0][l] += x[i][l] * x[j][l] * x[j][l];""",
     "choice": """for (int i = 0; i < n; i++)
                      for (int k = 0; k < n; k++) if (k > 1) y[k][i] += x[k][i] * x[i][k] * y[k][i];""",
 }  # fmt: skip
@@ -97,6 +99,7 @@ TABLES = {
     "wide rows": (spaced(20, 7), spaced(80, 9)),
     "in the same array": (spaced(20, WIDE), spaced(20, WIDE)),
     "begins inside": (spaced(20, WIDE), spaced(33, WIDE)),
+    "the last is the first": (spaced(20, WIDE), spaced(40, WIDE)),
     "rows that overlap": (spaced(20, 3), spaced(80, WIDE)),
     "one row": (spaced(20, 0), spaced(80, 0)),
     "upside down": (spaced(40, -WIDE), spaced(100, -WIDE)),
@@ -150,7 +153,7 @@ def test_shadows_lie_elsewhere(library: ctypes.CDLL) -> None:
 def test_no_pointer_is_read_beyond_those_of_the_function(library: ctypes.CDLL, name: str) -> None:
     """Tables that end where memory ends, as long as the function reads them: reading on would end this process."""
     some, odd = (lambda n: n if n > 1 else 0), (lambda n: n if n % 2 else max(0, n - 1))
-    read = {"below": some, "pairs": some, "columns": odd, "choice": lambda n: n if n > 2 else 0,
+    read = {"below": some, "pairs": some, "last": some, "columns": odd, "choice": lambda n: n if n > 2 else 0,
             "stencil": lambda n: n if n > 2 else 0}.get(name, lambda n: n)  # fmt: skip
     page = mmap.PAGESIZE
     held = mmap.mmap(-1, 2 * page)
