@@ -40,11 +40,12 @@ class Defined(dict[str | None, bool]):
 
 
 def told_variables(text: str, names: Container[str | None]) -> frozenset[str | None]:
-    """Those of these variables of a program whose address it keeps or hands on."""
+    """Those of these variables of a program whose address it keeps or hands on. Constants are left out: nothing is
+    written there. Only functions that name one of the others are read."""
     from irgrad.engine.ir.text.reader import materialise, read
 
     module = read(text, [])
-    wanted = {var for name, var in module.globals.items() if name in names}
+    wanted = {var for name, var in module.globals.items() if name in names and not var.constant}
     told: set[Value] = set()
     for var in module.globals.values():
         if var.init is not None and not (var.name or "").startswith("llvm."):
