@@ -23,7 +23,7 @@ from irgrad.engine.differentiate.shared.copying import STRUCTURAL
 from irgrad.engine.differentiate.shared.unit import Unit
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Block, Constant, ConstInt, Function, GlobalVariable, Instruction, Value
-from irgrad.engine.ir.opcodes import CHOICES, having
+from irgrad.engine.ir.opcodes import CHOICES, POINTER_SOURCES, having
 from irgrad.engine.ir.types import may_hold_pointer
 from irgrad.engine.ir.uses import uses_of
 from irgrad.engine.normalise.iterations import ITERATION
@@ -71,9 +71,11 @@ class ReverseFacts:
         return found
 
     def _silent(self, loop: Loop) -> bool:
-        """Whether the reverse of a loop does nothing: it makes numbers without a derivative, and writes nothing."""
+        """Whether the reverse of a loop does nothing: it makes numbers without a derivative, and writes nothing. Not
+        said of loops along linked memory: their counts tell a second derivative which words beside floats are
+        numbers."""
         rows = (instr for block in loop.blocks for instr in block.instructions)
-        return not any(self.active(i) or i.opcode == "alloca" or _acts(i) for i in rows)
+        return not any(self.active(i) or i.opcode == "alloca" or _acts(i) or _follows_links(i) for i in rows)
 
     def _carried(self) -> set[Value]:
         """What an iteration hands on to the next one: its adjoint is read before the loop's header has added to it."""
@@ -269,6 +271,10 @@ class ReverseFacts:
         """Whether all ways back from a block are the same."""
         first = self.left_by(block, preds[0])
         return all(self.left_by(block, pred) == first for pred in preds[1:])
+
+
+def _follows_links(instr: Instruction) -> bool:
+    return instr.type.is_ptr and instr.opcode in POINTER_SOURCES and instr.opcode != "getelementptr"
 
 
 def _acts(instr: Instruction) -> bool:
