@@ -12,6 +12,7 @@ from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import ConstInt, Function, Instruction, Module, Value
 from irgrad.engine.ir.opcodes import having
+from irgrad.engine.ir.rewrite import note_loops
 
 __all__ = ["write_out_loops"]
 
@@ -23,14 +24,8 @@ _BYTES = 256
 
 def write_out_loops(module: Module) -> None:
     """Mark loops of a constant number of turns, at most 32, that go over small arrays of the stack: to be unrolled."""
-    number = 1 + max((int(name[1:]) for name in module.metadata if name[1:].isdecimal()), default=-1)
-    for fn in module.functions.values():
-        for loop in _loops(fn):
-            module.metadata[f"!{number}"] = '!{!"llvm.loop.unroll.full"}'
-            module.metadata[f"!{number + 1}"] = f"distinct !{{!{number + 1}, !{number}}}"
-            for latch in loop.latches:
-                latch.terminator.metadata["llvm.loop"] = f"!{number + 1}"
-            number += 2
+    found = [loop.latches for fn in module.functions.values() for loop in _loops(fn)]
+    note_loops(module, found, "llvm.loop.unroll.full")
 
 
 def _loops(fn: Function) -> list[Loop]:

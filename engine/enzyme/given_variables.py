@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 __all__ = ["Meeting", "ask", "meetings"]
 
 _FAR = 1 << 40
-_MOST = 64  # questions in front of a derivative
 _APART = "irgrad.given.apart"
 
 
@@ -99,7 +98,7 @@ def meetings(facts: Facts, kinds: Sequence[str]) -> list[Meeting]:
                 found += [Meeting(number, var, first, size) for first, size in _inside(var.value_type, own, other)]
         found += [Meeting(number, var, 0, 1, at) for var, at, written in holders
                   if kind == "dup" or own.written or written]  # fmt: skip
-    return found if len(found) <= _MOST else []
+    return found
 
 
 def _floats(facts: Facts) -> Iterator[tuple[Value, int, bool]]:

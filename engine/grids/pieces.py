@@ -42,11 +42,11 @@ def on_stack(module: Module, fn: Function, bodies: Mapping[str, Function]) -> No
 
     fn, bodies: see `Addresses`
     """
-    _hand_constants(Addresses(fn, bodies))
-    while _unread(known := Addresses(fn, bodies)):
-        pass
-    _zeroed_before(module, known)
     known = Addresses(fn, bodies)
+    _hand_constants(known)
+    while _unread(known):
+        known = Addresses(fn, bodies)
+    _zeroed_before(module, known)
     kept = known.kept() | known.lost
     for site, body in known.sites.items():
         if body is not fn and site not in kept and (size := _small(body, site)):

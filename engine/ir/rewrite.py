@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import Function, Instruction, Module, Value
+from collections.abc import Iterable, Sequence
 
-__all__ = ["copied", "declare", "replace_uses"]
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.model import Block, Function, Instruction, Module, Value
+
+__all__ = ["copied", "declare", "note_loops", "replace_uses"]
 
 
 def replace_uses(fn: Function, replaced: dict[Value, Value]) -> None:
@@ -35,3 +37,13 @@ def copied(instr: Instruction, operands: list[Value]) -> Instruction:
         instr.opcode, instr.type, operands, flags=instr.flags, pred=instr.pred, elem=instr.elem, align=instr.align,
         indices=instr.indices, call=instr.call, metadata=dict(instr.metadata),
     )  # fmt: skip
+
+
+def note_loops(module: Module, latches: Iterable[Sequence[Block]], word: str) -> None:
+    """Tell LLVM of loops what `word` says (`llvm.loop.unroll.disable`, language reference); a loop by its latches."""
+    first = 1 + max((int(name[1:]) for name in module.metadata if name[1:].isdecimal()), default=-1)
+    for node, row in enumerate(latches, start=first + 1):
+        module.metadata[f"!{first}"] = f'!{{!"{word}"}}'
+        module.metadata[f"!{node}"] = f"distinct !{{!{node}, !{first}}}"
+        for latch in row:
+            latch.terminator.metadata["llvm.loop"] = f"!{node}"

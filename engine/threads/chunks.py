@@ -35,7 +35,7 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.locations import locate
 from irgrad.engine.ir.model import Block, ConstInt, Function, Instruction, Module, Value
-from irgrad.engine.ir.rewrite import declare
+from irgrad.engine.ir.rewrite import declare, note_loops
 from irgrad.engine.ir.uses import uses_of
 from irgrad.engine.normalise.iterations import (
     CHUNKS,
@@ -161,12 +161,7 @@ def _short(induction: Induction, loop: Loop) -> str:
 
 def never_unrolled(module: Module, fn: Function) -> None:
     """Loops of a function stay loops: LLVM would write all chunks one after the other."""
-    word = 1 + max((int(name[1:]) for name in module.metadata if name[1:].isdecimal()), default=-1)
-    module.metadata[f"!{word}"] = '!{!"llvm.loop.unroll.disable"}'
-    latches = [latch for loop in get(Loops, fn).all for latch in loop.latches]
-    for node, latch in enumerate(latches, start=word + 1):
-        module.metadata[f"!{node}"] = f"distinct !{{!{node}, !{word}}}"
-        latch.terminator.metadata["llvm.loop"] = f"!{node}"
+    note_loops(module, [loop.latches for loop in get(Loops, fn).all], "llvm.loop.unroll.disable")
 
 
 def _carried(module: Module, dependence: Dependence, loop: Loop, added: Collection[Instruction]) -> str:

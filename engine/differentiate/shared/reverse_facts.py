@@ -72,8 +72,8 @@ class ReverseFacts:
 
     def _silent(self, loop: Loop) -> bool:
         """Whether the reverse of a loop does nothing: it makes numbers without a derivative, and writes nothing. Not
-        said of loops along linked memory: their counts tell a second derivative which words beside floats are
-        numbers."""
+        said of loops along linked memory: the second derivative of a list that is sorted (libc++) takes its size for a
+        float where they are passed by."""
         rows = (instr for block in loop.blocks for instr in block.instructions)
         return not any(self.active(i) or i.opcode == "alloca" or _acts(i) or _follows_links(i) for i in rows)
 

@@ -21,6 +21,11 @@ __attribute__((noinline)) static void put(int i, double v) { state[i] = v; }
 __attribute__((noinline)) static double behind(int i) { return held[i]; }
 __attribute__((noinline)) static double product(int i) { return one.a * many[i].b; }
 """
+MEMBERS = [f"m{n}" for n in range(70)]
+WIDE = f"""typedef struct {{ double {', '.join(MEMBERS)}; }} wide;
+static wide all;
+__attribute__((noinline)) static double every(void) {{ return {' * '.join(f'all.{m}' for m in MEMBERS)}; }}
+"""
 SUM = "double s = 0; for (int i = 0; i < 4; i++)"
 
 
@@ -44,6 +49,8 @@ SUM = "double s = 0; for (int i = 0; i < 4; i++)"
      "pair d = {0}; many[1].b = 3; __enzyme_autodiff(f, enzyme_dup, &one, &d)", "leads into the variable `one`"),
     (f"double f(pair *p) {{ one.a = 2; {SUM} s += p[i].b * product(i); return s; }}",
      "pair d[5] = {0}; many[1].b = 3; __enzyme_autodiff(f, enzyme_dup, many, d)", "leads into the variable `many`"),
+    (f"{WIDE} double f(double *x) {{ return every() * *x; }}",  # as many questions as there are members
+     "double d = 0; __enzyme_autodiff(f, enzyme_dup, &all.m69, &d)", "leads into the variable `all`"),
 ])  # fmt: skip
 @pytest.mark.parametrize("level", ["-O0", "-O2"])
 def test_the_program_stops(function: str, call: str, said: str, level: str, tmp_path: Path) -> None:

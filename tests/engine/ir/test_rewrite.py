@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.printer import instruction_to_text
-from irgrad.engine.ir.rewrite import copied, declare, replace_uses
+from irgrad.engine.ir.printer import instruction_to_text, to_text
+from irgrad.engine.ir.rewrite import copied, declare, note_loops, replace_uses
 from irgrad.engine.ir.text.reader import read
 
 TEXT = """
@@ -38,3 +38,28 @@ def test_declared_once() -> None:
     first = declare(module, "g", ty.F64, (ty.F64,), "nounwind")
     assert first.is_declaration and declare(module, "g", ty.VOID, ()) is first
     assert declare(module, "f", ty.VOID, ()) is module.functions["f"]
+
+
+def test_loops_are_noted_behind_what_is_noted_already() -> None:
+    module = read("""
+define void @f(i1 %c) {
+entry:
+  br label %one
+one:
+  br i1 %c, label %one, label %two
+two:
+  br i1 %c, label %two, label %end
+end:
+  ret void
+}
+!0 = !{!"kept"}
+""")
+    blocks = module.functions["f"].blocks
+    note_loops(module, [[blocks[1]], [blocks[2]]], "llvm.loop.unroll.disable")
+    text = to_text(module)
+    assert "label %two, !llvm.loop !2" in text and "label %end, !llvm.loop !3" in text
+    assert '!0 = !{!"kept"}' in text and '!1 = !{!"llvm.loop.unroll.disable"}' in text
+    assert "!2 = distinct !{!2, !1}" in text and "!3 = distinct !{!3, !1}" in text
+    before = to_text(module)
+    note_loops(module, [], "llvm.loop.unroll.full")
+    assert to_text(module) == before
