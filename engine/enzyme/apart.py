@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from irgrad.engine.analyses.memory.objects import alloca_size, has_pointer, heap_size
 from irgrad.engine.enzyme.calls import DerivativeCall, Parameter
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import ConstInt, Function, Instruction, Value
+from irgrad.engine.ir.model import ConstInt, Function, GlobalVariable, Instruction, Value
 from irgrad.engine.ir.types import may_hold_pointer
 from irgrad.engine.ir.uses import uses_of
 from irgrad.rules.effects import facts
 
-__all__ = ["may_overlap", "own_memory"]
+__all__ = ["bytes_given", "may_overlap", "own_memory"]
 
 _HARMLESS = ("llvm.memset.", "llvm.lifetime.", "llvm.dbg.", "llvm.assume")
 
@@ -25,6 +26,13 @@ def own_memory(caller: Function, call: DerivativeCall) -> frozenset[int]:
     """The parameters whose value and shadows each lead to memory of their own, in which the caller put no pointers."""
     uses = uses_of(caller.blocks)
     return frozenset(i for i, said in enumerate(call.parameters) if _apart(call, said, uses))
+
+
+def bytes_given(call: DerivativeCall) -> tuple[int, ...]:
+    """For each parameter the bytes of the memory with pointers that the caller itself has there; 0 where it is not
+    known, or holds none."""
+    return tuple(_own_bytes(call.instr.args[said.value.first]) if len(said.value.args) == 1 and not said.value.memory
+                 and said.activity == "dup" else 0 for said in call.parameters)  # fmt: skip
 
 
 def may_overlap(call: DerivativeCall) -> list[int]:
@@ -97,3 +105,15 @@ def _harmless(user: Instruction, address: Value) -> bool:
     name = user.callee_name or ""
     known = facts(name)
     return name.startswith(_HARMLESS) or (known is not None and known.frees is not None)
+
+
+def _own_bytes(given: Value) -> int:
+    if isinstance(given, GlobalVariable):
+        opaque = isinstance(given.value_type, ty.StructType) and given.value_type.fields is None
+        return ty.size_of(given.value_type) if not opaque and has_pointer(given.value_type) else 0
+    if not isinstance(given, Instruction):
+        return 0
+    if given.opcode == "alloca" and given.elem is not None and has_pointer(given.elem):
+        return alloca_size(given) or 0
+    known = facts(given.callee_name or "") if given.opcode == "call" else None
+    return (heap_size(given, known) or 0) if known is not None and known.allocates else 0

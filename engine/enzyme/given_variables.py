@@ -9,7 +9,8 @@ leads into such a variable is asked when the program calls, in front of the deri
 variables that hold the pointer.
 
 Method: the bytes of floats that are accessed behind each parameter and in each variable, from the offsets of addresses
-(`value_ranges.py`). A pointer to a member of a struct leads to that member and no further.
+(`value_ranges.py`). A pointer to a member of a struct leads to that member and no further. The same for pointers that
+lie behind a parameter (`given_members.py`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ from irgrad.engine.analyses.memory.byte_kinds import INT, PTR
 from irgrad.engine.analyses.memory.carried_over import carried_over
 from irgrad.engine.analyses.memory.objects import bits_of, found_group
 from irgrad.engine.analyses.memory.strided_sets import Offsets
-from irgrad.engine.enzyme.thunks import active
+from irgrad.engine.differentiate.shared.copying import ASKED
+from irgrad.engine.enzyme.apart import bytes_given
+from irgrad.engine.enzyme.given_members import members, read_member
+from irgrad.engine.enzyme.thunks import active, derivatives
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import (
@@ -43,7 +47,7 @@ if TYPE_CHECKING:
     from irgrad.engine.differentiate.roots import Derived
     from irgrad.engine.enzyme.calls import DerivativeCall
 
-__all__ = ["Meeting", "ask", "meetings"]
+__all__ = ["Meeting", "Questions", "meetings"]
 
 _FAR = 1 << 40
 _APART = "irgrad.given.apart"
@@ -52,13 +56,16 @@ _APART = "irgrad.given.apart"
 @dataclass(frozen=True, slots=True)
 class Meeting:
     """A parameter (its number) that must not lead `first` to `first + size` bytes behind a variable, or behind the
-    pointer that lies `held` bytes behind the variable's start."""
+    pointer that lies `held` bytes behind the variable's start; path, read: it is the pointer there, or
+    what that instruction reads, that must not, see `given_members.py`."""
 
     parameter: int
     variable: GlobalVariable
     first: int
     size: int
     held: int = -1
+    path: tuple[int, ...] = ()
+    read: Instruction | None = None
 
 
 @dataclass(slots=True)
@@ -75,14 +82,17 @@ class _Span:
         self.written = self.written or written
 
 
-def meetings(facts: Facts, kinds: Sequence[str]) -> list[Meeting]:
+def meetings(facts: Facts, kinds: Sequence[str], known: Sequence[int]) -> list[Meeting]:
     """What would be wrong, by the kind ("dup" or "const") of each argument of the root. Memory that is constant, and
-    that nothing writes, may be read in two ways."""
+    that nothing writes, may be read in two ways. known: the bytes that the caller has, see `bytes_given`."""
     pointers = facts.pointers
     spans: dict[int, _Span] = {}
-    for address, size, written in _floats(facts):
+    floats = list(_floats(facts))
+    for address, size, written in floats:
         for bit, offsets in facts.types.ranges.places(address).items():
             spans.setdefault(bit, _Span()).add(offsets, size, written)
+    variables = [(var, span) for bit, span in spans.items() if isinstance(var := pointers.objects[bit].site,
+                 GlobalVariable) and not var.constant and not (var.name or "").startswith("irgrad.")]  # fmt: skip
     found: list[Meeting] = []
     holders = list(_holders(facts, spans))
     for number, (formal, kind) in enumerate(zip(pointers.root.args, kinds, strict=False)):
@@ -90,14 +100,16 @@ def meetings(facts: Facts, kinds: Sequence[str]) -> list[Meeting]:
         own = spans.get(obj.index) if obj is not None else None
         if own is None or "noalias" in formal.attrs.split():
             continue
-        for bit, other in spans.items():
-            var = pointers.objects[bit].site
-            if not isinstance(var, GlobalVariable) or var.constant or (var.name or "").startswith("irgrad."):
-                continue
+        for var, other in variables:
             if kind == "dup" or own.written or other.written:
                 found += [Meeting(number, var, first, size) for first, size in _inside(var.value_type, own, other)]
         found += [Meeting(number, var, 0, 1, at) for var, at, written in holders
                   if kind == "dup" or own.written or written]  # fmt: skip
+    for one in members(facts, kinds, known, frozenset(address for address, *_ in floats)) if variables else ():
+        own = _Span(-_FAR if one.low is None else one.low, _FAR if one.high is None else one.high)
+        for var, other in variables:
+            found += [Meeting(one.parameter, var, first, size, path=one.path, read=one.read)
+                      for first, size in _inside(var.value_type, own, other)]  # fmt: skip
     return found
 
 
@@ -107,9 +119,10 @@ def _floats(facts: Facts) -> Iterator[tuple[Value, int, bool]]:
         for instr in fn.instructions():
             if instr.opcode in ACCESSES:
                 address = instr.operands[instr.traits.address]
-                size = ty.store_size(instr.operands[0].type if instr.opcode == "store" else instr.type)
-                kinds = [kind for _, kind in facts.types.access(address, size)]
-                if any(kind not in (INT, PTR) and not (isinstance(kind, ty.Type) and kind.is_int) for kind in kinds):
+                type_ = instr.operands[0].type if instr.opcode == "store" else instr.type
+                size = ty.store_size(type_)
+                kinds = [kind for _, kind in facts.types.access(address, size) if kind not in (INT, PTR)]
+                if type_.scalar.is_float or not all(isinstance(kind, ty.Type) and kind.is_int for kind in kinds):
                     yield address, size, instr.opcode != "load"
             elif instr.is_call and (effect := facts.pointers.effect(instr)) is not None and effect.copy is not None:
                 target, source, _ = effect.copy
@@ -168,29 +181,61 @@ def _held(facts: Facts, rows: dict[tuple[GlobalVariable, int], bool], address: V
             rows[place] = rows.get(place, False) or written
 
 
-def ask(module: Module, derived: Derived, call: DerivativeCall) -> None:
-    """Let the derivative of a call begin with the questions; each half of split mode begins elsewhere."""
-    kinds = active(call)
-    found = meetings(derived.facts, kinds) if derived.facts is not None and not (call.split or derived.scratch) else []
-    if not found:
-        return
-    fn, name = module.functions[derived.name], call.function.name
-    slots = [number + kinds[:number].count("dup") for number in range(len(kinds))]
-    apart = _teller(module)
-    block = fn.blocks[0]
-    allocas = [n for n, instr in enumerate(block.instructions) if instr.opcode == "alloca"]
-    b = Builder(block, at=allocas[-1] + 1 if allocas else 0)
-    for meeting in found:
-        var = meeting.variable
+class Questions:
+    """What a derivative has to ask: found before it is made, put into it afterwards."""
+
+    def __init__(self, call: DerivativeCall) -> None:
+        self.call = call
+        self.found: list[Meeting] = []
+        self.marked: dict[str, list[Meeting]] = {}
+        self.before: frozenset[str] = frozenset()
+
+    def analysed(self, facts: Facts) -> None:
+        """Find them, and mark what reads the pointers, of which copies keep the mark."""
+        self.before = frozenset(facts.pointers.module.functions)
+        self.found, self.marked = [], {}
+        for meeting in meetings(facts, active(self.call), bytes_given(self.call)):
+            if meeting.read is None:
+                self.found.append(meeting)
+                continue
+            mark = meeting.read.metadata.setdefault(ASKED, str(len(self.marked)))
+            self.marked.setdefault(mark, []).append(meeting)
+
+    def ask(self, module: Module, derived: Derived) -> None:
+        """Let the derivative begin with the questions, of two halves the first that runs, and ask the others where the
+        pointers are read."""
+        names = derivatives(self.call, derived.name)
+        fn = module.functions[names[-1 if self.call.untaped else 0]]
+        kinds = active(self.call)
+        shadowed = [kind == "dup" or number in derived.scratch for number, kind in enumerate(kinds)]
+        block = fn.blocks[0]
+        allocas = [n for n, instr in enumerate(block.instructions) if instr.opcode == "alloca"]
+        b = Builder(block, at=allocas[-1] + 1 if allocas else 0)
+        for meeting in self.found:
+            formal = fn.args[meeting.parameter + sum(shadowed[: meeting.parameter])]
+            self._question(module, b, read_member(module, b, formal, meeting.path), meeting)
+        for other in list(module.functions.values()) if self.marked else ():
+            for instr in list(other.instructions()):
+                mark = instr.metadata.pop(ASKED, None)
+                if mark is None or other.name in self.before or instr.block is None:
+                    continue
+                b = Builder(instr.block, at=instr.block.instructions.index(instr) + 1)
+                for meeting in self.marked[mark]:
+                    self._question(module, b, instr, meeting)
+
+    def _question(self, module: Module, b: Builder, pointer: Value, meeting: Meeting) -> None:
+        var, name = meeting.variable, self.call.function.name
         lies = "leads into the variable `{}`" if meeting.held < 0 else "is the pointer that the variable `{}` holds"
-        words = (f"irgrad: parameter {meeting.parameter + 1} of `{name}` {lies.format(var.name)}, which the function "
-                 f"uses by its name too, so that its derivatives have two places (differentiated by {call.where}); "
-                 "use the parameter in place of the variable\n")
+        by = f", by the pointer {' and then '.join(map(str, meeting.path))} bytes behind it," if meeting.path else ""
+        by = ", by a pointer behind it," if meeting.read is not None else by
+        words = (f"irgrad: parameter {meeting.parameter + 1} of `{name}`{by} {lies.format(var.name)}, which the "
+                 "function uses by its name too, so that its derivatives have two places (differentiated by "
+                 f"{self.call.where}); use the parameter in place of the variable\n")  # fmt: skip
         start: Value = module.globals[var.name or ""]
         if meeting.held >= 0:
             start = b.load(ty.PTR, b.gep(ty.I8, start, meeting.held) if meeting.held else start)
         rows = [ConstInt(ty.I64, n) for n in (meeting.first, meeting.size, len(words.encode()))]
-        b.call(apart, [fn.args[slots[meeting.parameter]], start, rows[0], rows[1], _told(module, words), rows[2]])
+        b.call(_teller(module), [pointer, start, rows[0], rows[1], _told(module, words), rows[2]])
 
 
 def _teller(module: Module) -> Function:

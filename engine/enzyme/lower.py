@@ -11,15 +11,16 @@ import re
 import warnings
 from collections.abc import Container, Hashable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from irgrad.engine.analyses.memory.objects import holds_address
-from irgrad.engine.enzyme.apart import own_memory
+from irgrad.engine.enzyme.apart import bytes_given, own_memory
 from irgrad.engine.enzyme.calls import PREFIX, DerivativeCall, find, parse
 from irgrad.engine.enzyme.dispatch import ADDRESS, addresses, dispatched, taken
 from irgrad.engine.enzyme.float_memory import elements, formals_of
 from irgrad.engine.enzyme.found_memory import with_memory
-from irgrad.engine.enzyme.given_variables import ask
+from irgrad.engine.enzyme.given_variables import Questions
 from irgrad.engine.enzyme.interposable import interposable, refuse_interposable, replaceable
 from irgrad.engine.enzyme.leaving import Thrown, ends, may_leave, named, thrower_text, without_limits
 from irgrad.engine.enzyme.names import PLAIN, family, spelled_out
@@ -29,7 +30,7 @@ from irgrad.engine.enzyme.registered import Said, said_about
 from irgrad.engine.enzyme.results import Found, numbers_given, numbers_in
 from irgrad.engine.enzyme.simplified import settle_statics, simplified
 from irgrad.engine.enzyme.splitting import kept, number_of, thunk_text
-from irgrad.engine.enzyme.thunks import active, declarations, derivatives, root_text
+from irgrad.engine.enzyme.thunks import active, declarations, derivatives, loose, root_text, rounding, strong
 from irgrad.engine.enzyme.todense import lower_addresses, refuse_inside, unwanted
 from irgrad.engine.enzyme.told_variables import Defined, told_variables
 from irgrad.engine.ir import types as ty
@@ -240,7 +241,8 @@ class _Program:
         self.count += 1
         thunk, root = f"irgrad.call.{self.count}", "irgrad.root"
         key = (root_text(call, root), call.derivation, call.untaped, tuple(active(call)), call.width, kept(call),
-               strong(call), loose(call), rounding(call), unasked(call), call.elements, shared)  # fmt: skip
+               strong(call), loose(call), rounding(call), unasked(call), call.elements, shared,
+               bytes_given(call))
         parts = []
         if key not in self.known:
             name = f"irgrad.root.{self.count}"
@@ -388,10 +390,11 @@ def _differentiated(
         approximate=True, checkpoint=checkpoint, elements=call.elements,
         costs=host_costs(),
     )  # fmt: skip
+    questions = Questions(call)
     made = within_time(
         lambda: with_memory(
             text, request, defined, lambda module: said.rulebook(module, "forward" if forward else "reverse", programs),
-            derive,
+            partial(derive, analysed=questions.analysed),
         ), f"differentiating `{call.function.name}`",
     )  # fmt: skip
     module, derived = made.module, made.derived
@@ -413,7 +416,7 @@ def _differentiated(
     for own in names:
         for arg in module.functions[own].args:
             arg.attrs = ""  # pointers of a program may overlap
-    ask(module, derived, call)
+    questions.ask(module, derived)
     made_text = to_text(module)
     if shared:
         made_text = derivative_on_threads(made_text, names, call.function.name or "")
@@ -429,21 +432,6 @@ def unasked(call: DerivativeCall) -> tuple[int, ...]:
     unneeded = [p.activity == "dupnoneed" and formal.type.is_ptr and p.held is None for formal, p in said]
     result = [call.result.kind is not None and "primal_return" not in call.switches]
     return tuple(i for i, silent in enumerate(unneeded + result) if silent)
-
-
-def strong(call: DerivativeCall) -> bool:
-    """Whether zero times anything is to be zero."""
-    return "strong_zero" in call.switches
-
-
-def loose(call: DerivativeCall) -> bool:
-    """Whether a shadow may be the value's own memory."""
-    return "runtime_activity" in call.switches
-
-
-def rounding(call: DerivativeCall) -> bool:
-    """Whether rounding errors are estimated."""
-    return "rounding" in call.switches
 
 
 def _functions(call: DerivativeCall) -> list[str]:

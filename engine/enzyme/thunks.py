@@ -24,7 +24,7 @@ from irgrad.engine.ir.quoting import quoted_name
 from irgrad.engine.ir.types import Type
 from irgrad.rules.errors import IRGradError, Unsupported
 
-__all__ = ["Thunk", "active", "declarations", "derivatives", "passing", "root_text"]
+__all__ = ["Thunk", "active", "declarations", "derivatives", "loose", "passing", "root_text", "rounding", "strong"]
 
 def active(call: DerivativeCall) -> list[str]:
     """What `derive` is told about each argument of the root, its result's slot included."""
@@ -424,6 +424,21 @@ class Thunk:
         raise self.refuse(f"the result of the call is {result}",
                           f"the derivative of `{self.call.function.name}` returns {found}",
                           "declare the call with a result of that type: one number, or a struct of them in order")
+
+
+def strong(call: DerivativeCall) -> bool:
+    """Whether zero times anything is to be zero."""
+    return "strong_zero" in call.switches
+
+
+def loose(call: DerivativeCall) -> bool:
+    """Whether a shadow may be the value's own memory."""
+    return "runtime_activity" in call.switches
+
+
+def rounding(call: DerivativeCall) -> bool:
+    """Whether rounding errors are estimated."""
+    return "rounding" in call.switches
 
 
 def derivatives(call: DerivativeCall, derivative: str) -> list[str]:

@@ -69,9 +69,14 @@ def ready(
     return prepare(code.text, [name], keep, preopt=preopt), thrown
 
 
-def derive(module: Module, request: Request, rules: Rulebook | None = None) -> Derived:
-    """Add the derivative to `module`. Raises an IRGradError that names the source line for what has no derivative."""
+def derive(
+    module: Module, request: Request, rules: Rulebook | None = None, *, analysed: Callable[[Facts], None] | None = None
+) -> Derived:
+    """Add the derivative to `module`; `analysed` is told what was found before. Raises an IRGradError that names the
+    source line for what has no derivative."""
     unit, abi = checked(module, request, rules)
+    if analysed is not None:
+        analysed(unit.facts)
     if request.approximate:
         approximate_calls(unit)
     code = Code(model=module)

@@ -7,10 +7,11 @@ from irgrad.engine.differentiate.layout.lanes import SHADOW_METADATA
 from irgrad.engine.ir.model import CallInfo, Instruction
 from irgrad.engine.ir.opcodes import having
 
-__all__ = ["KEPT_METADATA", "STRUCTURAL", "clean_call", "shadow_metadata"]
+__all__ = ["ASKED", "KEPT_METADATA", "STRUCTURAL", "clean_call", "shadow_metadata"]
 
+ASKED = "irgrad.asked"  # on what reads a pointer of which is asked where it leads
 KEPT_METADATA = frozenset(
-    ("tbaa", "dbg", "range", "nonnull", "noundef", "fpmath", "nosanitize", "tbaa.struct", TYPE_TAG)
+    ("tbaa", "dbg", "range", "nonnull", "noundef", "fpmath", "nosanitize", "tbaa.struct", TYPE_TAG, ASKED)
 )
 STRUCTURAL = having("shadow_alike")
 
