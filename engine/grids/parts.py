@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.loops import Loops
 from irgrad.engine.analyses.evolution.induction import Induction
+from irgrad.engine.differentiate.shared.alias_scopes import without_scopes
 from irgrad.engine.grids.accumulations import make_atomic
 from irgrad.engine.grids.arena import CARVE, TAPE
 from irgrad.engine.grids.grid_text import GridParameter, GridSlot, sample_text
@@ -131,7 +132,7 @@ def _module(
     inner = f"{name}.sample"
     body = sample_text(program.stage.name, name, parameters, slots, ["1"], program.status_slot)
     refuse_hosted(program.stage.text, repr(program), "device code")
-    rows = link_runtime(program.stage.text, arena=False).splitlines()
+    rows = link_runtime(without_scopes(program.stage.text), arena=False).splitlines()
     rows = [row for row in rows if not (row.startswith("declare ") and "@irgrad.tape.carve(" in row)]
     module = read(joined("\n".join([*rows, CARVE]), body), roots=[inner])
     whole = module.functions[inner]

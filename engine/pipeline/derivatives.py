@@ -14,6 +14,7 @@ from irgrad.engine.differentiate.derive import derive_whole
 from irgrad.engine.differentiate.forward.forward import emit_forward
 from irgrad.engine.differentiate.layout.lanes import LANES
 from irgrad.engine.differentiate.roots import Derived, emit_reverse
+from irgrad.engine.differentiate.shared.alias_scopes import without_scopes
 from irgrad.engine.differentiate.shared.conventions import Abi
 from irgrad.engine.differentiate.shared.request import Derivative, Request
 from irgrad.engine.differentiate.shared.rulebook import Rulebook
@@ -58,7 +59,7 @@ def ready(
     fresh: False for a text that `prepare` has made already
     """
     if fresh:
-        text = prepare(text, [name], keep, preopt=preopt, leaving=leaving)
+        text = prepare(without_scopes(text), [name], keep, preopt=preopt, leaving=leaving)
     if not has_exceptions(text) and not (leaving and "__cxa_throw" in outline(text).functions):
         return text, ()
     code = Code(text, roots=[name])

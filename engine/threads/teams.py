@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.loops import Loop, Loops
+from irgrad.engine.analyses.control.promises import SILENT
 from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.analyses.evolution.trips import signed
 from irgrad.engine.codegen.prepare import prepare
@@ -217,6 +218,8 @@ def _work(fn: Function, seen: set[Function]) -> int:
         times = 16 ** max(0, (loop.depth if loop is not None else 0) - (not seen))
         for instr in block.instructions:
             inner = instr.callee if instr.is_call else None
+            if instr.is_call and (instr.callee_name or "").startswith(SILENT):
+                continue
             total += times * (_work(inner, {*seen, fn}) if isinstance(inner, Function) and inner.blocks
                               else _CALL if instr.is_call else 1)  # fmt: skip
     return total

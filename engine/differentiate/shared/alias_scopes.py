@@ -9,12 +9,16 @@ go to, and that it is apart from the others.
 Each function has scopes of its own, and declares them where it begins: a copy of it that is inlined has others, in each
 iteration of a loop around it, so that one derivative may read what another one wrote. A pointer to inactive memory is
 its own shadow, so an access to pointers of shadow memory may go to the primal's. Under run-time activity every access
-to shadows may, and nothing is said. Nor is it of iterations that run on many threads: their sums to memory have to stay
-loads, additions and stores in a row.
+to shadows may, and nothing is said.
+
+Iterations that run on many threads have scopes as well, of which nothing is left when they are differentiated again or
+go to a device (`without_scopes`): LLVM would keep sums in registers along loops, where what adds to memory that others
+add to has to stay a load, an addition and a store in a row (see `threads/shadows.py`, `grids/accumulations.py`).
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from itertools import count
 from typing import TYPE_CHECKING
@@ -33,12 +37,14 @@ if TYPE_CHECKING:
 
     from irgrad.engine.differentiate.shared.unit import Unit
 
-__all__ = ["declare_scopes", "primal_scope", "shadow_scope", "tape_scope"]
+__all__ = ["declare_scopes", "primal_scope", "shadow_scope", "tape_scope", "without_scopes"]
 
 MOST = 24
 """Objects of a function that have scopes of their own, those that its loops go to most; the others share one."""
 _OTHERS = -1
 _DECLARE = "llvm.experimental.noalias.scope.decl"
+_ITERATIONS = re.compile(rf'^define [^@\n]*@"?[^"(\n]*{re.escape(ITERATION)}[^\n]*\{{\n.*?^\}}', re.M | re.S)
+_SAID = re.compile(rf"^[^\n]*\bcall void @{re.escape(_DECLARE)}\([^\n]*\n|, !(?:alias\.scope|noalias) !\d+", re.M)
 
 
 def primal_scope(unit: Unit, instr: Instruction) -> dict[str, str]:
@@ -55,7 +61,7 @@ def shadow_scope(unit: Unit, instr: Instruction, type_: Type) -> dict[str, str]:
 
 def tape_scope(unit: Unit, fn: Function, array: object) -> dict[str, str]:
     """The metadata of an access to an array of the tape of a function."""
-    return {} if unit.runtime_activity or ITERATION in (fn.name or "") else unit.get(_Functions).of(fn).tape(array)
+    return {} if unit.runtime_activity else unit.get(_Functions).of(fn).tape(array)
 
 
 def declare_scopes(unit: Unit) -> None:
@@ -73,11 +79,16 @@ def declare_scopes(unit: Unit) -> None:
             b.call(callee, [MetadataValue(scope)])
 
 
+def without_scopes(text: str) -> str:
+    """The module without the scopes of its iterations."""
+    return _ITERATIONS.sub(lambda body: _SAID.sub("", body[0]), text) if ITERATION in text else text
+
+
 def _scopes(unit: Unit, instr: Instruction) -> _Scopes | None:
     if instr.opcode not in ("load", "store") or unit.runtime_activity or instr.block is None:
         return None
     fn = instr.block.function
-    return None if fn is None or ITERATION in (fn.name or "") else unit.get(_Functions).of(fn)
+    return None if fn is None else unit.get(_Functions).of(fn)
 
 
 def _mask(unit: Unit, instr: Instruction) -> int:
