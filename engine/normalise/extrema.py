@@ -128,7 +128,9 @@ def chosen(at: Builder, one: Extremum, now: Value, before: Value) -> Value:
         sides: list[Value] = [before if side is phi else now for side in last.operands[1:]]
         return at.select(last.operands[0], *sides)
     if last.args[0] is phi:  # the argument that the result equals, of two the first
-        return at.select(at.fcmp("une", last, phi), now, before)
+        # "Not equal" can only be less (greater), or no order: comparisons that a processor answers with one flag.
+        less = (last.callee_name or "").startswith(("llvm.minnum.", "llvm.minimumnum."))
+        return at.select(at.fcmp("ult" if less else "ugt", last, phi), now, before)
     return at.select(at.fcmp("oeq", last, one.item), now, before)
 
 

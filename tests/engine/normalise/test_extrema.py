@@ -73,6 +73,20 @@ def test_derivatives(step: str, start: str, first: int) -> None:
             assert np.allclose(tangent, np.dot(dx, tx) + dy[0] * ty[0]), name
 
 
+@pytest.mark.parametrize("data", DATA.values(), ids=list(DATA))
+def test_derivatives_of_a_minimum(data: list[float]) -> None:
+    """The element is that of the largest of the negated ones."""
+    source = KERNEL.format(step="m = fmin(m, x[i]);", start="x[0]", first=1)
+    reverse = make(source, "f", "reverse", ["dup", "dup", "const", "dup"])
+    x, y = -np.array(data), np.array([2.5])
+    chosen = _walk(STEPS["fmax"], -x, 0.0, "x[0]", 1)
+    assert isinstance(chosen, int)
+    dx, got = np.zeros(5), np.zeros(5)
+    dx[chosen] = 2 * x[chosen] + y[0]
+    reverse(x, got, y, np.zeros(1), np.array([5.0]), np.zeros(1), np.ones(1))
+    assert np.allclose(got, dx, equal_nan=True)
+
+
 def _walk(step: str, x: np.ndarray, y: float, start: str, first: int) -> int | str:
     """The element that the chain ends with: its number, "start" for a constant, "y"."""
     chosen: int | str = {"x[0]": 0, "y[0]": "y"}.get(start, "start")
