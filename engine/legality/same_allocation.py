@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.cfg import Cfg
 from irgrad.engine.analyses.control.dominators import Dominators
-from irgrad.engine.ir.model import Argument, Block, Constant, ConstInt, Function, GlobalVariable, Instruction, Value
+from irgrad.engine.ir.model import Argument, Block, ConstInt, Function, Instruction, Value
 from irgrad.engine.ir.opcodes import CHOICES, having, of_kind
+from irgrad.engine.legality.held_pointers import HeldPointers, nowhere
 
 if TYPE_CHECKING:
     from irgrad.engine.differentiate.shared.unit import Unit
@@ -37,6 +38,7 @@ class SameAllocation:
         self._unit = unit
         self._callers = callers
         self._uses = uses
+        self._held = HeldPointers(unit.pointers, unit.root, callers, self._unmoved)
 
     def shown(self, first: Value, second: Value, at: Instruction, depth: int = _DEEPEST) -> bool:
         """Whether it is known wherever `at` runs that the two, of which neither is null, lie in one allocation."""
@@ -49,9 +51,11 @@ class SameAllocation:
         allocation that was in one before, then it always is (coinduction)."""
         ends = first, second
         first, second = self._unmoved(first), self._unmoved(second)
-        if first is second or (first, second) in assumed or _nowhere(first) or _nowhere(second):
+        if first is second or (first, second) in assumed or nowhere(first) or nowhere(second):
             return True
         if any(self._walked(a, b, at) or self._walked(b, a, at) for a, b in (ends, (first, second))):
+            return True
+        if any(_is(b, "load") and self._held.shown(a, b) for a, b in ((first, second), (second, first))):  # type: ignore[arg-type]
             return True
         ways = _ways(first, second)
         assumed |= {(first, second)} if ways else set()
@@ -262,11 +266,6 @@ def _later(value: Value, phi: Instruction) -> bool:
 
 def _is(value: Value, opcode: str) -> bool:
     return isinstance(value, Instruction) and value.opcode == opcode
-
-
-def _nowhere(value: Value) -> bool:
-    """Null, and what is not defined."""
-    return isinstance(value, Constant) and not isinstance(value, GlobalVariable)
 
 
 def _field(address: Value) -> tuple[Value, tuple[int, ...]]:
