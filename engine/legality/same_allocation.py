@@ -129,7 +129,9 @@ class SameAllocation:
             return True
         if isinstance(first, Argument) and isinstance(second, Argument):
             fn = first.function if first.function is second.function else None
-            calls = self._callers.get(fn, []) if fn is not None else []
+            if fn is None or fn is self._unit.root:  # whoever calls the root may hand over anything
+                return False
+            calls = self._callers.get(fn, [])
             ends = [(call.args[first.index], call.args[second.index], call) for call in calls]
             return bool(ends) and all(self.shown(*pair, depth - 1) for pair in ends)
         return _is(first, "load") and _is(second, "load") and self._fields(first, second)  # type: ignore[arg-type]

@@ -52,14 +52,16 @@ def always_runs(block: Block, loop: Loop, loops: Loops) -> bool:
 
 
 def numbers_leave(loop: Loop, loops: Loops) -> None:
-    """Integers and addresses that are invariant now are computed before the loop, so that counts may be."""
+    """Integers and addresses that are invariant now are computed before the loop, so that counts may be; what is made
+    of floats that stay in the loop stays as well."""
     assert loop.preheader is not None
     place = Builder(loop.preheader, len(loop.preheader.instructions) - 1)
     for block in loop.blocks:
         always = always_runs(block, loop, loops)
         for instr in [i for i in block.instructions if i.opcode in _MOVED]:
             whole = isinstance(instr.type, ty.IntType | ty.PtrType)
-            if whole and can_leave(instr, loop):
+            stays = any(isinstance(o, Instruction) and loop.contains(o.block) for o in instr.operands)
+            if whole and not stays and can_leave(instr, loop):
                 block.instructions.remove(instr)
                 instr.flags = instr.flags if always else ()
                 place.insert(instr)
