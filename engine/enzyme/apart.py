@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from irgrad.engine.analyses.memory.objects import alloca_size, has_pointer, heap_size
+from irgrad.engine.analyses.memory.objects import alloca_size, has_pointer
 from irgrad.engine.enzyme.calls import DerivativeCall, Parameter
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import ConstInt, Function, GlobalVariable, Instruction, Value
@@ -29,8 +29,8 @@ def own_memory(caller: Function, call: DerivativeCall) -> frozenset[int]:
 
 
 def bytes_given(call: DerivativeCall) -> tuple[int, ...]:
-    """For each parameter the bytes of the memory with pointers that the caller itself has there; 0 where it is not
-    known, or holds none."""
+    """For each parameter the bytes of the variable with pointers that the caller gives there; 0 where it is not known,
+    or holds none. Calls that differ in it have derivatives of their own, so that arrays of numbers do not count."""
     return tuple(_own_bytes(call.instr.args[said.value.first]) if len(said.value.args) == 1 and not said.value.memory
                  and said.activity == "dup" else 0 for said in call.parameters)  # fmt: skip
 
@@ -111,9 +111,6 @@ def _own_bytes(given: Value) -> int:
     if isinstance(given, GlobalVariable):
         opaque = isinstance(given.value_type, ty.StructType) and given.value_type.fields is None
         return ty.size_of(given.value_type) if not opaque and has_pointer(given.value_type) else 0
-    if not isinstance(given, Instruction):
-        return 0
-    if given.opcode == "alloca" and given.elem is not None and has_pointer(given.elem):
-        return alloca_size(given) or 0
-    known = facts(given.callee_name or "") if given.opcode == "call" else None
-    return (heap_size(given, known) or 0) if known is not None and known.allocates else 0
+    if isinstance(given, Instruction) and given.opcode == "alloca" and given.elem is not None:
+        return (alloca_size(given) or 0) if has_pointer(given.elem) else 0
+    return 0

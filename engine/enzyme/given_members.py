@@ -3,7 +3,7 @@
     struct box { int n; double *x; };      double f(struct box *p) { ... p->x[i] * state[i] ... }
 
 Whether `p->x` leads into a variable is asked in front of the derivative (`given_variables.py`) where it may be read
-there: the function surely reads as far as that behind the parameter, or the caller's own memory reaches so far. Of
+there: the function surely reads as far as that behind the parameter, or the caller's variable reaches so far. Of
 other pointers (rows of a table, nodes of a list) it is asked where the derivative reads them.
 """
 
@@ -43,15 +43,16 @@ class Member:
 
 
 def members(facts: Facts, kinds: Sequence[str], known: Sequence[int], floats: frozenset[Value]) -> Iterator[Member]:
-    """The pointers behind parameters that are "dup". known: the bytes that the caller has, see
-    `apart.py`; floats: addresses of floats that are
-    accessed."""
-    search = _Search(facts, floats)
+    """The pointers behind parameters that are "dup". known: the bytes that the caller has, see `apart.py`; floats:
+    addresses of floats that are accessed."""
     given = {obj.index: n for n, (formal, kind) in enumerate(zip(facts.pointers.root.args, kinds, strict=False))
              if kind == "dup" and (obj := facts.pointers.object_of.get(formal)) is not None}  # fmt: skip
     behind = {facts.pointers.pointee_of[bit]: n for bit, n in given.items() if bit in facts.pointers.pointee_of}
+    if not behind:
+        return
+    search = _Search(facts, floats)
     found: dict[tuple[int, ...], Member] = {}
-    for fn in facts.pointers.functions if behind else ():
+    for fn in facts.pointers.functions:
         for instr in fn.instructions():
             if not instr.type.is_ptr or not (instr.opcode == "load" or instr.is_call):
                 continue

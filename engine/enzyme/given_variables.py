@@ -56,8 +56,8 @@ _APART = "irgrad.given.apart"
 @dataclass(frozen=True, slots=True)
 class Meeting:
     """A parameter (its number) that must not lead `first` to `first + size` bytes behind a variable, or behind the
-    pointer that lies `held` bytes behind the variable's start; path, read: it is the pointer there, or
-    what that instruction reads, that must not, see `given_members.py`."""
+    pointer that lies `held` bytes behind the variable's start; path, read: it is the pointer there, or what
+    that instruction reads, that must not, see `given_members.py`."""
 
     parameter: int
     variable: GlobalVariable

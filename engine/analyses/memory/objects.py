@@ -23,7 +23,6 @@ from irgrad.engine.ir.model import (
 )
 from irgrad.engine.ir.opcodes import BITWISE, CHOICES, SHIFTS, having
 from irgrad.engine.ir.types import may_hold_pointer
-from irgrad.rules.effects import CallFacts
 
 OVERLAPS = '"irgrad-overlaps"'
 """Attribute of a root's argument whose memory may be that of another argument, or of a variable."""
@@ -272,7 +271,7 @@ def alloca_size(instr: Instruction) -> int | None:
     return ty.size_of(instr.elem) * (1 if count is None else count.value)
 
 
-def heap_size(call: Instruction, effect: Effect | CallFacts) -> int | None:
+def heap_size(call: Instruction, effect: Effect) -> int | None:
     """Bytes that an allocating call returns, when its arguments are constants."""
     size = 1
     for i in effect.sizes:
