@@ -4,8 +4,10 @@ its own for every run."""
 from __future__ import annotations
 
 import os
+import zlib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 
@@ -35,6 +37,16 @@ def _cache_of_this_run(tmp_path_factory: pytest.TempPathFactory) -> None:
         os.environ["IRGRAD_CACHE_DIR"] = str(tmp_path_factory.mktemp("irgrad-cache"))
     os.environ["IRGRAD_COSTS"] = "0"  # choices are those of the shipped costs, whatever the user measured
     os.environ.setdefault("IRGRAD_VERIFY", "1")  # a pass that leaves a broken module is named at once
+
+
+@pytest.fixture(autouse=True)
+def _numbers_of_this_test(request: pytest.FixtureRequest) -> None:
+    """What a module's generators draw in a test depends on the test's name alone, not on the tests that this worker
+    ran before it."""
+    start = np.random.default_rng(zlib.crc32(request.node.nodeid.encode())).bit_generator.state
+    for value in vars(request.module).values():
+        if isinstance(value, np.random.Generator):
+            value.bit_generator.state = start
 
 
 @pytest.fixture(scope="session")
