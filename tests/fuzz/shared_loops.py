@@ -5,8 +5,8 @@ number of threads, and those of forward mode.
 
 Odd seeds are loops that the source promises independent, over arrays that are read by rows, by neighbours, by subscripts
 out of memory, and that are written in place, to other arrays, to scratch memory; every other one of them also updates
-elements of an array atomically. Even seeds are the nests of `nests.py`,
-in which nothing is promised.
+elements of an array atomically. Even seeds are the nests of `nests.py`, in which nothing is promised. Every third seed
+also has second derivatives: products with the Hessian of a function around it that hands on all of its outputs.
 """
 
 # ruff: noqa: E501  (C sources read better unbroken)
@@ -29,6 +29,16 @@ from fuzz.nests import HEAD, HELPER, SIGNATURE, Nest
 
 PROMISED = "f64(f64[n] x, inout f64[n] y, f64[m] w, i64[n] at, i64 n, i64 m)"
 _TEAMS = (1, 2, 5)
+_WHOLE = """
+double whole(const double *x, const double *given, ARGS) {
+    double *y = malloc(n * sizeof(double)), s;
+    for (long i = 0; i < n; i++) y[i] = given[i];
+    s = f(x, y, NAMES);
+    for (long i = 0; i < n; i++) s += cos(i) * y[i] * (1 + 0.1 * y[i]);
+    free(y);
+    return s;
+}
+"""
 
 
 class Promised:
@@ -109,8 +119,13 @@ double f(const double *x, double *y, const double *w, const long *at, long n, lo
         return f"{body}{rows}"
 
 
+def _whole(args: str, names: str) -> str:
+    """A function that returns a number made of all that `f` gives."""
+    return _WHOLE.replace("ARGS", args).replace("NAMES", names)
+
+
 def subject(seed: int) -> tuple[Any, str, tuple[Any, ...], list[str]]:
-    """The library of a seed, its signature, arguments, and what is differentiated."""
+    """The library of a seed, the signature of `f`, arguments, and what is differentiated."""
     import irgrad as ig
 
     r = np.random.default_rng(seed)
@@ -118,10 +133,11 @@ def subject(seed: int) -> tuple[Any, str, tuple[Any, ...], list[str]]:
     x, y = r.uniform(-1, 1, n), r.uniform(-1, 1, n)
     if seed % 2 == 0:
         n = max(n % 16, 3)  # of arrays on the stack
-        return ig.load(Nest(seed).source), SIGNATURE, (x[:n] if len(x) >= n else np.resize(x, n), np.resize(y, n), int(r.integers(0, 6))), ["x", "y"]
+        source = Nest(seed).source + _whole("long n, long steps", "n, steps")
+        return ig.load(source), SIGNATURE, (x[:n] if len(x) >= n else np.resize(x, n), np.resize(y, n), int(r.integers(0, 6))), ["x", "y"]
     m = int(r.integers(1, 6))
-    lib = ig.load(Promised(seed).source, flags=["-fopenmp"])
-    return lib, PROMISED, (x, y, r.uniform(-1, 1, m), r.integers(0, n, n)), ["x", "y", "w"]
+    source = Promised(seed).source + _whole("const double *w, const long *at, long n, long m", "w, at, n, m")
+    return ig.load(source, flags=["-fopenmp"]), PROMISED, (x, y, r.uniform(-1, 1, m), r.integers(0, n, n)), ["x", "y", "w"]
 
 
 def _results(kernel: Any, args: tuple[Any, ...], wrt: list[str]) -> list[Any]:
@@ -138,27 +154,46 @@ def _results(kernel: Any, args: tuple[Any, ...], wrt: list[str]) -> list[Any]:
     return [np.asarray(value), y, *gradients, *map(np.asarray, pushed), np.asarray([dot, dual])]
 
 
+def _products(kernel: Any, args: tuple[Any, ...], wrt: list[str]) -> list[Any]:
+    """Two products of vectors with the Hessian, and what each gives with the other's vector."""
+    import irgrad as ig
+
+    active = [np.asarray(a) for a in args[: len(wrt)]]
+    rows = [[np.sin(np.arange(a.size) + k) for a in active] for k in (1.0, 2.5)]
+    found = [[np.asarray(p) for p in ig.hvp(kernel, args, tuple(row), wrt=tuple(wrt))] for row in rows]
+    both = [sum(float(p @ t) for p, t in zip(found[k], rows[1 - k], strict=True)) for k in (0, 1)]
+    return [*found[0], *found[1], np.asarray(both)]
+
+
 def check(seed: int) -> str:
     """What is wrong with a seed; "right" or "right: so many loops are shared"."""
     from irgrad.engine.kernel.shared_loops import shared_loops
 
     lib, signature, args, wrt = subject(seed)
-    plain = _results(lib.kernel("f", signature), args, wrt)
+    whole = "f64(" + signature.partition("(")[2].replace("inout f64[n] y", "f64[n] given")
+    products = [w if w != "y" else "given" for w in wrt] if seed % 3 == 0 else []
+
+    def results(threads: int | None) -> tuple[Any, list[Any]]:
+        kernel = lib.kernel("f", signature, threads=threads)
+        more = _products(lib.kernel("whole", whole, threads=threads), args, products) if products else []
+        return kernel, [*_results(kernel, args, wrt), *more]
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        kernels = {t: lib.kernel("f", signature, threads=t) for t in _TEAMS}
-        results = {t: _results(kernel, args, wrt) for t, kernel in kernels.items()}
-    for team, found in results.items():
-        for number, (a, b, c) in enumerate(zip(found, results[1], plain, strict=True)):
+        _, plain = results(None)
+        teams = {t: results(t) for t in _TEAMS}
+    for team, (_, found) in teams.items():
+        for number, (a, b, c) in enumerate(zip(found, teams[1][1], plain, strict=True)):
             if not np.array_equal(a, b, equal_nan=True):
                 return f"{team} threads: result {number} has other bits: {a} {b}"
             size = max(1.0, float(np.abs(c).max(initial=0)))
             if np.isfinite(c).all() and not np.allclose(a, c, rtol=1e-9, atol=1e-9 * size):
                 return f"{team} threads: result {number} is {a}, without {c}"
-    dot, dual = plain[-1]
-    if np.isfinite(dot) and abs(dot - dual) > 1e-8 * max(1, abs(dot)):
-        return f"without threads: {dot} forward, {dual} reverse"
-    return f"right: {len(shared_loops(kernels[1].primal).shared)}"
+    pairs = [plain[-1], *([plain[-1 - 2 * len(products) - 1]] if products else [])]
+    for one, other in pairs:  # of both modes; of two vectors
+        if np.isfinite(one) and abs(one - other) > 1e-8 * max(1, abs(one)):
+            return f"without threads: {one} one way, {other} the other"
+    return f"right: {len(shared_loops(teams[1][0].primal).shared)}"
 
 
 def main() -> int:
