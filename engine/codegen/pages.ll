@@ -6,12 +6,12 @@
 ;     ptr irgrad_team_touched(ptr memory, i64 bytes) a byte for each of its pages: bit 0, it has been written to. Null: all
 ;                                                    (Linux 6.7 tells quickly, older ones by `mincore`)
 ;     void irgrad_team_pages_free(ptr memory, i64 bytes, ptr touched)
-;     void irgrad_team_add(ptr low, ptr own, i64 stride, i64 copies, i64 single, i64 first, i64 last, ptr touched,
+;     void irgrad_team_add(ptr low, ptr own, i64 stride, i64 copies, i64 kind, i64 first, i64 last, ptr touched,
 ;                          i64 offset)               to each number of some pages what the copies have for it is added, in
 ;                                                    their order, where that is not zero: the rest may be no number
 ;
 ; Copy c of what lies from `low` on begins at own + c stride, a multiple of pages, which is offset + c stride of all that
-; `touched` tells of. single: the numbers are floats, not doubles. Pages and flags are those of Linux on x86-64.
+; `touched` tells of. kind: 1, the numbers are floats, not doubles; 2, each is added atomically; 3, both. Pages and flags are those of Linux on x86-64.
 
 @irgrad.team.maps = private constant [16 x i8] c"/proc/self/maps\00", align 1
 
@@ -282,7 +282,9 @@ entry:
 v13:
   %v15 = icmp sgt i64 %v3, 0
   %v16 = icmp eq ptr %v8, null
-  %v17 = icmp eq i64 %v4, 0
+  %single = and i64 %v4, 1
+  %v17 = icmp eq i64 %single, 0
+  %atomic = icmp ugt i64 %v4, 1
   br label %v18
 v18:
   %v19 = phi i64 [ %v6, %v13 ], [ %v27, %v26 ]
@@ -323,6 +325,11 @@ v41:
 v46:
   %v47 = bitcast i32 %v44 to float
   %v48 = getelementptr inbounds nuw float, ptr %v23, i64 %v42
+  br i1 %atomic, label %singles, label %single.plain
+singles:
+  %before1 = atomicrmw fadd ptr %v48, float %v47 monotonic, align 4
+  br label %v51
+single.plain:
   %v49 = load float, ptr %v48, align 4
   %v50 = fadd float %v49, %v47
   store float %v50, ptr %v48, align 4
@@ -340,6 +347,11 @@ v54:
 v59:
   %v60 = bitcast i64 %v57 to double
   %v61 = getelementptr inbounds nuw double, ptr %v23, i64 %v55
+  br i1 %atomic, label %doubles, label %double.plain
+doubles:
+  %before2 = atomicrmw fadd ptr %v61, double %v60 monotonic, align 8
+  br label %v64
+double.plain:
   %v62 = load double, ptr %v61, align 8
   %v63 = fadd double %v62, %v60
   store double %v63, ptr %v61, align 8

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from irgrad.engine.analyses.memory.objects import NUMBER, OPEN, OVERLAPS
+from irgrad.engine.analyses.memory.objects import NUMBER, OPEN, OVERLAPS, RESTRICT
 from irgrad.engine.differentiate.forward.replay import TANGENT
 from irgrad.engine.differentiate.split import REVERSE
 from irgrad.engine.enzyme.calls import DerivativeCall, Parameter, argument_name, used
@@ -50,6 +50,7 @@ def root_text(call: DerivativeCall, name: str) -> str:
         i, type_ = formal.index, formal.type
         if isinstance(type_, ty.PtrType):
             given_memory = f"noalias {NUMBER}" if position in call.apart else OVERLAPS  # no pointers come in there
+            given_memory += f" {RESTRICT}" if "noalias" in formal.attrs.split() else ""
             params.append(f"ptr {given_memory}{leaves} %a{i}")
             given = actual[said.value.first]
             known = f"@{quoted_name(given.name or '')}" if isinstance(given, Function) else f"%a{i}"

@@ -9,10 +9,11 @@ Memory that a thread has for itself may go from one of its iterations to the nex
 the region reserves no memory before the loop but scalars that are no arguments of calls: what is read and written there
 was reserved outside of the region, for all threads, or in the iteration. The mark of such a loop says that as well.
 
-A loop with a critical section, an atomic update or the like, in it or in what it calls, is not marked: one thread runs
-it. Nor is one in a region that asks which thread it is: it may have memory for each thread. Nor one in a function that
-is called outside of regions as well: the memory that it is given may be that of a thread. The call that sets its bounds
-has the reason as metadata (`!irgrad.one_thread`).
+A loop with a critical section or the like, in it or in what it calls, is not marked: one thread runs it. Atomic updates
+change nothing for the rest of a loop: it is marked, and who shares it sees to them. A loop in a region that asks which
+thread it is is not marked: it may have memory for each thread. Nor is one in a function that is called outside of
+regions as well: the memory that it is given may be that of a thread. The call that sets its bounds has the reason as
+metadata (`!irgrad.one_thread`).
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _OUTSIDE = "its function is called outside of parallel regions as well, with wha
 _BLOCK = re.compile(r'^(?:"([^"\n]+)"|([-\w$.]+)):', re.M)
 _INIT = re.compile(r"@__kmpc_(?:for_static_init|dispatch_next)_\w+\(([^\n]*)\)")
 _BACK = re.compile(r'^  br label %(?:"([^"\n]+)"|([-\w$.]+))([^\n]*)$', re.M)
-_TOGETHER = re.compile(r"\b(?:atomicrmw|cmpxchg|fence)\b|= load atomic |^ +store atomic |@__kmpc_(?:critical|ordered|"
+_TOGETHER = re.compile(r"\b(?:cmpxchg|fence)\b|= load atomic |^ +store atomic |@__kmpc_(?:critical|ordered|"
                        r"single|master|masked|barrier|cancel|omp_task|taskloop|doacross|reduce|atomic)\w*\(|@omp_\w+\(",
                        re.M)  # fmt: skip
 _ASKS = re.compile(r"@omp_get_(?:thread_num|num_threads|ancestor_thread_num)\(")

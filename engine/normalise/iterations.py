@@ -39,8 +39,8 @@ from irgrad.engine.normalise.reductions import ADDITION, Reduction, reduction_of
 from irgrad.rules.effects import facts
 
 __all__ = [
-    "CHUNKS", "ITERATION", "LOOP", "OWN_PLACES", "READ_FIRST", "apart", "memory_of_iterations", "outline_iterations",
-    "outline_loop", "promises", "scalar_loops", "why_not_outlined", "with_iterations",
+    "CHUNKS", "ITERATION", "LOOP", "OWN_PLACES", "READ_FIRST", "UPDATED", "apart", "memory_of_iterations",
+    "outline_iterations", "outline_loop", "promises", "scalar_loops", "why_not_outlined", "with_iterations",
 ]  # fmt: skip
 
 ITERATION, LOOP = ".iteration.", ".loop."
@@ -52,6 +52,9 @@ OWN_PLACES = '"irgrad-own-places"'
 READ_FIRST = '"irgrad-read-first"'
 """Of an argument of an iteration, and of its shadow: what is read through it no iteration has written before, through
 whatever address."""
+UPDATED = '"irgrad-updated"'
+"""Of such an argument, and of its shadow: several iterations may add to the same place through it, and do nothing else
+there from then on (see `threads/array_updates.py`)."""
 _ADDITIVE = {"fadd": (0, 1), "fsub": (0,), "llvm.fmuladd": (2,), "llvm.fma": (2,)}
 """Where a sum so far may stand in what adds to it."""
 

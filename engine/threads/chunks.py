@@ -27,7 +27,7 @@ from typing import TypeAlias
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.dominators import Dominators
 from irgrad.engine.analyses.control.loops import Loop, Loops
-from irgrad.engine.analyses.control.promises import is_worksharing, not_promised
+from irgrad.engine.analyses.control.promises import has_atomic, is_worksharing, not_promised
 from irgrad.engine.analyses.evolution.dependence import Access, Dependence
 from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.analyses.memory.points_to import Pointers
@@ -43,11 +43,14 @@ from irgrad.engine.normalise.iterations import (
     LOOP,
     OWN_PLACES,
     READ_FIRST,
+    UPDATED,
     outline_loop,
     why_not_outlined,
 )
 from irgrad.engine.normalise.reductions import ADDITION, Reduction
 from irgrad.engine.normalise.repeatable import Bytes
+from irgrad.engine.parallel.one_thread import ATOMIC
+from irgrad.engine.threads.array_updates import behind, said_apart, updated_arrays
 from irgrad.engine.threads.ownership import made_of
 from irgrad.engine.threads.shared_updates import (
     add_to_copies,
@@ -116,10 +119,13 @@ def share_loops(
         dependence = Dependence(fn, Pointers(module, fn), Induction(fn))
         why = _short(dependence.induction, loop)
         unsaid = "" if why else not_promised(module, loop)
+        arrays: list[Value] = []
+        if promised and unsaid == ATOMIC and is_worksharing(module, loop):
+            arrays, unsaid = updated_arrays(module, fn, loop, dependence)
         updates = shared_updates(fn, fn, loop, dependence, bytes_of) if unsaid and not promised else []
         added = {row for each in updates for row in each.rows}
         why = why or (unsaid if promised else unsaid and _carried(module, dependence, loop, added))
-        said: dict[Value, str] = {} if why else _said(dependence, loop, promised=is_worksharing(module, loop))
+        said: dict[Value, str] = {} if why else _said(dependence, loop, arrays, promised=is_worksharing(module, loop))
         number = len(shared)
         names = f"{fn.name}.turn.{number}", f"{fn.name}.turns.{number}"
         hows: list[Reduction] = []
@@ -202,18 +208,19 @@ def _comes_before(fn: Function, first: Instruction, second: Instruction) -> bool
 # -- whose memory -----------------------------------------------------------------------------------------------------
 
 
-def _said(dependence: Dependence, loop: Loop, *, promised: bool) -> dict[Value, str]:
+def _said(dependence: Dependence, loop: Loop, updated: Collection[Value], *, promised: bool) -> dict[Value, str]:
     """What is to be said of addresses from outside: that different iterations touch different places through them, that
-    none reads through them what it has written."""
+    none reads through them what it has written, that they add to arrays atomically (updated), which meets nothing."""
     pointers, every = dependence.pointers, dependence.accesses(loop)
+    every = [access for access in every if not (updated and has_atomic(access.instr))]
     outside = dict.fromkeys(
         value for block in loop.blocks for instr in block.instructions for value in instr.operands
         if value.type.is_ptr and not (isinstance(value, Instruction) and loop.contains(value.block))
     )  # fmt: skip
-    if len(every) > _COMPARED:
-        return {}
-    found: dict[Value, str] = {}
-    for value in outside:
+    found = dict.fromkeys(updated, UPDATED)
+    for value in outside if len(every) <= _COMPARED else ():
+        if value in found:
+            continue
         objects = pointers.expand(pointers.of(value))
         rows = [a for a in every if a.objects & objects]
         words = [OWN_PLACES] if objects and _apart(dependence, loop, rows, promised=promised) else []
@@ -228,31 +235,19 @@ def _read_first(dependence: Dependence, loop: Loop, value: Value, every: Sequenc
     reads = [a for a in every if a.pointer is None or (not a.writes and made_of(a.pointer) is value)]
     stores = [a for a in every if a.writes]
     for store in stores:
-        behind: set[Block] | None = None
+        later: set[Block] | None = None
         for read in reads:
-            if dependence.relation(loop, store, read).never:
+            said = store.pointer and read.pointer and said_apart(store.pointer, read.pointer)
+            if said or dependence.relation(loop, store, read).never:
                 continue
-            behind = _behind(loop, store.instr) if behind is None else behind
+            later = behind(loop, store.instr) if later is None else later
             first, second = store.instr, read.instr
             block = first.block
             assert block is not None and second.block is not None
-            later = second.block is block and block.instructions.index(second) >= block.instructions.index(first)
-            if later or second.block in behind:
+            here = second.block is block and block.instructions.index(second) >= block.instructions.index(first)
+            if here or second.block in later:
                 return False
     return True
-
-
-def _behind(loop: Loop, instr: Instruction) -> set[Block]:
-    """The blocks that an iteration may come to after that of an instruction."""
-    assert instr.block is not None
-    found: set[Block] = set()
-    work = [instr.block]
-    while work:
-        for block in work.pop().successors:
-            if loop.contains(block) and block is not loop.header and block not in found:
-                found.add(block)
-                work.append(block)
-    return found
 
 
 def _apart(dependence: Dependence, loop: Loop, rows: Sequence[Access], *, promised: bool) -> bool:

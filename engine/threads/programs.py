@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from irgrad.engine.analyses.control.promises import WORKSHARING, worksharing_loops
+from irgrad.engine.analyses.memory.objects import OVERLAPS, RESTRICT
 from irgrad.engine.codegen.team import RUN, pages_text, team_text
-from irgrad.engine.ir.model import Function, GlobalVariable
+from irgrad.engine.ir.model import Function, GlobalVariable, Module
 from irgrad.engine.ir.text.entities import restrict
 from irgrad.engine.ir.text.outline import calls_of, function_bodies, outline
-from irgrad.engine.threads.chunks import share_loops, with_chunks
-from irgrad.engine.threads.shadows import mark_shadows
+from irgrad.engine.threads.chunks import SharedLoops, share_loops, with_chunks
+from irgrad.engine.threads.own_updates import with_own_updates
+from irgrad.engine.threads.shadows import mark_shadows, mark_updates
 from irgrad.engine.threads.teams import with_teams
 from irgrad.rules.errors import OneThread
 
@@ -57,7 +59,7 @@ def chunked(text: str, root: str, keep: Callable[[str], bool] | None = None) -> 
 
     if not has_worksharing(text) or _OF_THREADS.search(text):
         return text
-    return with_chunks(tidy(text, [root], keep), root, promised=True)
+    return with_chunks(with_own_updates(tidy(text, [root], keep), root), root, promised=True)
 
 
 def derivative_on_threads(text: str, roots: Sequence[str], function: str) -> str:
@@ -109,14 +111,35 @@ def program_on_threads(text: str, names: Sequence[str]) -> str:
         more = calls[work.pop()] & _marked(text, bodies, calls) - inner - {*names}
         inner |= more
         work += more
-    module = read(tidy(program.only({*names, *inner}), names), roots=names)
-    found = [share_loops(module, module.functions[name], promised=True) for name in names]
-    for row in dict.fromkeys(row for loops in found for row in loops.others):
-        warnings.warn(OneThread(f"a loop of the program runs on one thread: {row}"), stacklevel=2)
+    tidied = tidy(program.only({*names, *inner}), names)
+    for name in names:
+        tidied = with_own_updates(tidied, name)
+    module = read(tidied, roots=names)
+    found = [_shared(module, module.functions[name]) for name in names]
+    _tell(row for loops in found for row in loops.others)
     if not any(loops.shared for loops in found):
         return text
+    mark_updates(module)
     made = with_teams(to_text(module), names[0], (), roots=names[1:], automatic=True)
+    _tell(made.others)
     return program.with_functions(names, made.text)
+
+
+def _shared(module: Module, fn: Function) -> SharedLoops:
+    """The worksharing loops of a function in chunks. Pointers of a program may overlap, unless the source says no."""
+    attrs = [argument.attrs for argument in fn.args]
+    for argument in fn.args if fn.blocks else ():
+        if argument.type.is_ptr:
+            argument.attrs += f" {RESTRICT if 'noalias' in argument.attrs.split() else OVERLAPS}"
+    found = share_loops(module, fn, promised=True)
+    for argument, before in zip(fn.args, attrs, strict=True):
+        argument.attrs = before
+    return found
+
+
+def _tell(rows: Iterable[str]) -> None:
+    for row in dict.fromkeys(rows):
+        warnings.warn(OneThread(f"a loop of the program runs on one thread: {row}"), stacklevel=4)
 
 
 class _Visible:

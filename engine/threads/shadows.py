@@ -8,6 +8,9 @@ shadow. Such an array is marked at the argument, and each chunk is given memory 
     mixed     it adds to it, and reads or writes it otherwise as well
     other     it never adds to it
 
+In other sweeps, and in what is not differentiated, it is what several chunks update (`array_updates.py`) that a chunk
+adds to in such memory.
+
 An address that leads somewhere else (out of memory that was not recorded for this chunk) and is written to is found as
 well: such a chunk has to wait for its turn.
 """
@@ -24,16 +27,21 @@ from irgrad.engine.ir.locations import locate
 from irgrad.engine.ir.model import Argument, Block, Function, Instruction, Module, Value, is_zero
 from irgrad.engine.ir.opcodes import PASSES_ON
 from irgrad.engine.ir.uses import Uses, uses_of
-from irgrad.engine.normalise.iterations import ITERATION, LOOP, OWN_PLACES, READ_FIRST
+from irgrad.engine.normalise.iterations import ITERATION, LOOP, OWN_PLACES, READ_FIRST, UPDATED
+from irgrad.engine.threads.array_updates import is_addition, read_only
 from irgrad.engine.threads.chunks import never_unrolled
 from irgrad.engine.threads.ownership import keep_distances, made_of, own_addresses, root_of
 from irgrad.rules.effects import facts
 
-__all__ = ["ADDED", "INLINED", "MIXED", "REFUSED", "WRITTEN", "added_type", "mark_shadows"]
+__all__ = [
+    "ADDED", "ATOMICALLY", "INLINED", "MIXED", "REFUSED", "WRITTEN", "added_type", "mark_shadows", "mark_updates",
+]  # fmt: skip
 
 ADDED, MIXED, WRITTEN, REFUSED = '"irgrad-added', '"irgrad-mixed"', '"irgrad-written"', '"irgrad-one-thread"="'
+ATOMICALLY = '"irgrad-atomically"'
 """Of an argument: floats of a type are added to it (`"irgrad-added"="double"`); it is added to and used otherwise; it
-is written to in another way. Of the first argument of a chunk, its number: why it runs on one thread."""
+is written to in another way; what is added there is added atomically. Of the first argument of a chunk, its number: why
+it runs on one thread."""
 INLINED = "alwaysinline nounwind"
 _ADJOINT = (".rev.", ".vjp.")
 _LINKS = 16
@@ -68,7 +76,10 @@ def mark_shadows(text: str, root: str) -> str:
     known: dict[Function, _Found] = {}
     for name, fn in module.functions.items():
         if ITERATION in name and fn.blocks and any(word in name for word in _ADJOINT):
+            if any(UPDATED in argument.attrs for argument in fn.args):
+                read_only(fn)
             _mark(module, fn, _accesses(module, fn, own, known))
+    mark_updates(module)
     for name, fn in module.functions.items():
         if LOOP in name and fn.blocks and ITERATION not in name:
             fn.tail = INLINED
@@ -76,14 +87,34 @@ def mark_shadows(text: str, root: str) -> str:
     return to_text(module)
 
 
+def mark_updates(module: Module) -> None:
+    """Mark the arguments of chunks that lead to arrays which several update; those of adjoints are marked already."""
+    known: dict[Function, _Found] = {}
+    for name, fn in module.functions.items():
+        if ITERATION not in name or not fn.blocks or any(word in name for word in _ADJOINT):
+            continue
+        for n, argument in enumerate(fn.args):
+            if UPDATED not in argument.attrs or OWN_PLACES in argument.attrs:
+                continue
+            found = _accesses(module, fn, (), known)
+            kinds = found.added.get(n, set())
+            if (n in found.other and (kinds or n in found.written)) or len(kinds) > 1:
+                argument.attrs = f"{MIXED} {UPDATED}"
+            elif kinds:
+                how = f" {ATOMICALLY}" if n in found.atomic else ""
+                argument.attrs = f'{ADDED}"="{next(iter(kinds))}"{how} {READ_FIRST} {UPDATED}'
+                fn.tail = "noinline nounwind"
+
+
 @dataclass(slots=True)
 class _Found:
     """added: types of what is added to an argument; other: arguments that are used otherwise, written: written to;
-    elsewhere: an access that writes to memory of which nothing is known."""
+    atomic: added to atomically; elsewhere: an access that writes to memory of which nothing is known."""
 
     added: dict[int, set[str]] = field(default_factory=dict)
     other: set[int] = field(default_factory=set)
     written: set[int] = field(default_factory=set)
+    atomic: set[int] = field(default_factory=set)
     elsewhere: Instruction | None = None
 
 
@@ -152,7 +183,12 @@ def _access(
         if store is None or len(users) != 1:
             other(instr.operands[0], writes=False)
     elif instr.opcode in ("atomicrmw", "cmpxchg"):
-        other(instr.operands[0], writes=True)
+        if is_addition(instr, (instr,) if uses.get(instr) else ()):
+            added(instr.operands[0], str(instr.type))
+            root = root_of(instr.operands[0])
+            found.atomic |= {root.index} if isinstance(root, Argument) else set()
+        else:
+            other(instr.operands[0], writes=True)
     elif instr.is_call:
         _call(module, found, instr, own, known, added, other)
     elif instr.opcode in PASSES_ON:
@@ -178,6 +214,8 @@ def _call(
             if operand.type.is_ptr:
                 for kind in inner.added.get(n, ()):
                     added(operand, kind)
+                if n in inner.atomic and isinstance(root := root_of(operand), Argument):
+                    found.atomic.add(root.index)
                 if n in inner.other:
                     other(operand, writes=n in inner.written)
         found.elsewhere = found.elsewhere or inner.elsewhere

@@ -41,7 +41,8 @@ class Job:
     given: types of what each chunk gets behind its number; sums: of what chunks add up; rooms: see there; arena: which
     argument of a chunk is the call's arena, -1 for none; guarded: chunks may fail; pages: how many bytes lie behind the
     addresses of rooms is asked for when the job runs, and the memory of chunks is that of `pages.ll`; trips, least: how
-    often the loop runs less one, as text, and how often it has to for that
+    often the loop runs less one, as text, and how often it has to for that; atomic: others may add to the arrays of
+    rooms meanwhile, atomically
     """
 
     name: str
@@ -53,6 +54,7 @@ class Job:
     pages: bool = False
     trips: str = ""
     least: int = 0
+    atomic: bool = False
 
 
 def job_text(job: Job) -> str:
@@ -250,7 +252,7 @@ entry:
   %p1 = add i64 %p, 1
 """]
     for room in job.rooms:
-        n, single = room.number, int(room.kind == "float")
+        n, kind = room.number, int(room.kind == "float") + 2 * job.atomic
         pages = f"i64 %low{n}, i64 %high{n}, ptr %touched, i64 %offset{n}"
         rows.append(f"""
 {context.at(f"rb{n}", context.room + 3 * n)}  %base{n} = load ptr, ptr %rb{n}
@@ -262,7 +264,7 @@ entry:
   %h{n} = mul i64 %pages{n}, %p1
   %high{n} = udiv i64 %h{n}, {_CHUNKS}
   %own{n} = getelementptr i8, ptr %memory, i64 %offset{n}
-  call void @irgrad_team_add(ptr %base{n}, ptr %own{n}, i64 %bytes, i64 %count, i64 {single}, {pages})
+  call void @irgrad_team_add(ptr %base{n}, ptr %own{n}, i64 %bytes, i64 %count, i64 {kind}, {pages})
 """)
     rows.append("  ret ptr null\n}\n")
     return "".join(rows)

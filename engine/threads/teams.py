@@ -10,7 +10,7 @@ one array goes to memory of each chunk; when all are through these are added to 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from irgrad.engine.analyses.control.cache import get
@@ -24,11 +24,11 @@ from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.locations import locate
 from irgrad.engine.ir.model import Argument, ConstInt, Function, Instruction, Module, Value
 from irgrad.engine.ir.text.entities import joined
-from irgrad.engine.normalise.iterations import ITERATION, READ_FIRST, outline_loop
+from irgrad.engine.normalise.iterations import ITERATION, READ_FIRST, UPDATED, outline_loop
 from irgrad.engine.normalise.repeatable import Bytes
 from irgrad.engine.runtime.helpers import uses_tape
 from irgrad.engine.threads.ownership import UNKNOWN, made_of, root_of
-from irgrad.engine.threads.shadows import ADDED, MIXED, REFUSED, WRITTEN, added_type
+from irgrad.engine.threads.shadows import ADDED, ATOMICALLY, MIXED, REFUSED, WRITTEN, added_type
 from irgrad.engine.threads.shared_updates import bytes_of_array
 from irgrad.engine.threads.team_text import AUTOMATIC_TEXT, THREADS_TEXT, Job, Room, job_text
 
@@ -147,13 +147,14 @@ def _job(
     shared = _shared(chunk)
     if isinstance(shared, str):
         return shared
+    updated = _marked(chunk, UPDATED)
     rooms: dict[Value, Room] = {}
     sizes: list[tuple[Value, Value]] = []
     by_pages = False
     for argument, kind in shared:
-        memory = root_of(call.args[argument.index])
+        memory = _memory(call, argument, updated)
         if memory not in rooms:
-            size = bytes_of_array(fn, root, memory, bytes_of)
+            size = None if argument in updated else bytes_of_array(fn, root, memory, bytes_of)
             if size is None and not pages:
                 return "the bytes of an array that its reverse sweep adds to are not known"
             if size is None and (memory is UNKNOWN or not _read_first(chunk, argument)):
@@ -172,11 +173,13 @@ def _job(
     arena = _arena(module, call, chunk)
     if isinstance(arena, str):
         return arena
-    _redirect(chunk, call, shared, rooms, arena)
+    atomic = bool(_marked(chunk, ATOMICALLY))
+    _redirect(chunk, call, shared, rooms, updated)
     sums = [a.type for a in runner.args[count:]]
     _extend(runner, call, sizes)
-    return Job(name, [a.type for a in chunk.args[1:count]], sums, list(rooms.values()), arena, guarded, by_pages,
-               *(_effort(chunk) if by_pages else ("", 0)))
+    trips, least = _effort(chunk) if by_pages else ("", 0)
+    return Job(name, [a.type for a in chunk.args[1:count]], sums, list(rooms.values()), arena, guarded, by_pages, trips,
+               least, atomic)
 
 
 def _shared(chunk: Function) -> list[tuple[Argument, str]] | str:
@@ -185,7 +188,8 @@ def _shared(chunk: Function) -> list[tuple[Argument, str]] | str:
     for call, callee in _calls(chunk):
         for operand, argument in zip(call.args, callee.args, strict=False):
             if MIXED in argument.attrs:
-                return "its reverse sweep adds to an array of which it uses other places in another way"
+                what = "it" if UPDATED in argument.attrs else "its reverse sweep"
+                return f"{what} adds to an array of which it uses other places in another way"
             kind = added_type(argument)
             if not kind:
                 continue
@@ -238,6 +242,21 @@ def _calls(chunk: Function) -> list[tuple[Instruction, Function]]:
     return [(i, callee) for i, callee in rows if isinstance(callee, Function) and ITERATION in (callee.name or "")]
 
 
+def _marked(chunk: Function, word: str) -> set[Argument]:
+    """The arguments of a job's chunk that lead to what is marked in this way and added to."""
+    rows = [(operand, inner) for call, callee in _calls(chunk)
+            for operand, inner in zip(call.args, callee.args, strict=False)]  # fmt: skip
+    return {base for operand, inner in rows if word in inner.attrs and ADDED in inner.attrs
+            and isinstance(base := made_of(operand), Argument)}  # fmt: skip
+
+
+def _memory(call: Instruction, argument: Argument, updated: Collection[Argument]) -> Value:
+    """The memory that an argument of a job's chunk leads to; of what is updated perhaps only the address."""
+    given = call.args[argument.index]
+    memory = root_of(given)
+    return given if memory is UNKNOWN and argument in updated else memory
+
+
 def _conflict(call: Instruction, chunk: Function, rooms: dict[Value, Room]) -> str:
     """Why an array cannot be added to apart: it is used in another way as well."""
     for inner, callee in _calls(chunk):
@@ -283,8 +302,9 @@ def _arenas(fn: Function, seen: set[Function]) -> set[int]:
 
 
 def _redirect(
-    chunk: Function, call: Instruction, shared: Sequence[tuple[Argument, str]], rooms: dict[Value, Room], arena: int
-) -> None:
+    chunk: Function, call: Instruction, shared: Sequence[tuple[Argument, str]], rooms: dict[Value, Room],
+    updated: Collection[Argument],
+) -> None:  # fmt: skip
     """A chunk gets, behind its arguments, the address of each shared array and its own memory in place of it, and adds
     to that."""
     count = len(chunk.args)
@@ -301,7 +321,7 @@ def _redirect(
             base = made_of(operand) if operand.type.is_ptr and ADDED in argument.attrs else None
             if not isinstance(base, Argument) or base not in moved:
                 continue
-            room = rooms[root_of(call.args[base.index])]
+            room = rooms[_memory(call, base, updated)]
             at = Builder(inner.block, inner.block.instructions.index(inner))
             array, own = chunk.args[count + 2 * room.number : count + 2 * room.number + 2]
             distance = at.sub(at.cast("ptrtoint", operand, ty.I64), at.cast("ptrtoint", array, ty.I64), ())

@@ -18,7 +18,7 @@ from irgrad.engine.ir.opcodes import having
 from irgrad.rules.effects import facts
 
 __all__ = [
-    "SHARED_MEMORY", "SILENT", "WORKSHARING", "has_thread_memory", "is_worksharing", "not_promised",
+    "SHARED_MEMORY", "SILENT", "WORKSHARING", "has_atomic", "has_thread_memory", "is_worksharing", "not_promised",
     "promised_accesses", "worksharing_loops",
 ]  # fmt: skip
 
@@ -38,7 +38,7 @@ _TOUCHES = having("reads") | having("writes")
 def not_promised(module: Module, loop: Loop) -> str:
     """Why nobody promises that the iterations of a loop are independent, "" where somebody does."""
     promised, shared = _promised(module, loop)
-    if any(_atomic(instr, set()) for block in loop.blocks for instr in block.instructions):
+    if any(has_atomic(instr) for block in loop.blocks for instr in block.instructions):
         return "it has atomic operations"
     if shared:
         return ""
@@ -74,8 +74,12 @@ def worksharing_loops(text: str) -> list[str]:
     return [loop for loop, nodes in rows if not set(_NODE.findall(nodes)).isdisjoint(words)]
 
 
-def _atomic(instr: Instruction, seen: set[Function]) -> bool:
+def has_atomic(instr: Instruction) -> bool:
     """Whether an instruction, or what it calls, is atomic."""
+    return _atomic(instr, set())
+
+
+def _atomic(instr: Instruction, seen: set[Function]) -> bool:
     if instr.ordering or instr.opcode == "fence":
         return True
     callee = instr.callee if instr.is_call else None

@@ -27,6 +27,9 @@ from irgrad.engine.ir.types import may_hold_pointer
 OVERLAPS = '"irgrad-overlaps"'
 """Attribute of a root's argument whose memory may be that of another argument, or of a variable."""
 
+RESTRICT = '"irgrad-restrict"'
+"""The same, of one that the source says is the only way to what it leads to and is changed (`restrict`)."""
+
 OPEN = '"irgrad-open"'
 """Attribute of a root's argument whose memory a program goes on using: what pointers stored there lead to leaves the
 function, its shadow too."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from irgrad.engine.differentiate.shared.conventions import augmented_type, reverse_type
 from irgrad.engine.differentiate.shared.unit import Unit
 from irgrad.engine.ir.model import Function
-from irgrad.engine.normalise.iterations import OWN_PLACES, READ_FIRST
+from irgrad.engine.normalise.iterations import OWN_PLACES, READ_FIRST, UPDATED
 
 __all__ = ["combined_function", "keep_own_places", "split_functions"]
 
@@ -18,7 +18,7 @@ def keep_own_places(fn: Function, target: Function, shadows: Sequence[bool]) -> 
     position = 0
     for argument, has_shadow in zip(fn.args, shadows, strict=False):
         end = position + 1 + has_shadow
-        said = " ".join(word for word in (OWN_PLACES, READ_FIRST) if word in argument.attrs)
+        said = " ".join(word for word in (OWN_PLACES, READ_FIRST, UPDATED) if word in argument.attrs)
         for derived in target.args[position:end] if said else ():
             derived.attrs = said if derived.type.is_ptr else ""
         position = end
