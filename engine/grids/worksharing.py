@@ -13,7 +13,7 @@ A loop with a critical section or the like, in it or in what it calls, is not ma
 change nothing for the rest of a loop: it is marked, and who shares it sees to them. A loop in a region that asks which
 thread it is is not marked: it may have memory for each thread. Nor is one in a function that is called outside of
 regions as well: the memory that it is given may be that of a thread. The call that sets its bounds has the reason as
-metadata (`!irgrad.one_thread`).
+metadata (`!irgrad.one_thread`), as has that of a loop with atomic updates.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from collections.abc import Iterable
 from irgrad.engine.analyses.control.promises import SHARED_MEMORY, WORKSHARING
 from irgrad.engine.ir.text.outline import function_bodies
 from irgrad.engine.parallel.one_thread import ALONE as _ALONE
-from irgrad.engine.parallel.one_thread import ATOMIC, CRITICAL
+from irgrad.engine.parallel.one_thread import ATOMIC, CRITICAL, UPDATES
 from irgrad.engine.parallel.regions import counts_regions, forks
 
 __all__ = ["mark_worksharing"]
@@ -211,6 +211,7 @@ def _marked(body: str, bodies: dict[str, str], together: set[str], made: _Nodes,
              if any(f"load {kind}, ptr {bound}," in block for kind in ("i32", "i64"))}  # fmt: skip
     latches: dict[str, bool] = {}
     marked: set[str] = set()
+    updating: set[str] = set()
     alone: dict[str, str] = {}
     for number, (name, block) in enumerate(blocks.items()):
         back = _BACK.search(block)
@@ -226,6 +227,8 @@ def _marked(body: str, bodies: dict[str, str], together: set[str], made: _Nodes,
             outside = "".join(block for other, block in blocks.items() if other not in between)
             latches[name] = region and not _has_memory(body, outside, inside)
             marked.add(heads[head])
+            if _updates(inside, bodies):
+                updating.add(heads[head])
     for name, shared in latches.items():
         own = blocks[name]
         back = _BACK.search(own)
@@ -236,7 +239,22 @@ def _marked(body: str, bodies: dict[str, str], together: set[str], made: _Nodes,
         bound = _upper_bound(init[1])
         if bound not in marked:
             body = made.alone(body, [init], alone.get(bound, "its form is not known"))
+        elif bound in updating:
+            body = made.alone(body, [init], UPDATES)
     return body
+
+
+def _updates(loop: str, bodies: dict[str, str]) -> bool:
+    """Whether a loop, or what it calls, has atomic instructions that change memory."""
+    work, seen = [loop], set[str]()
+    while work:
+        text = work.pop()
+        if " atomicrmw " in text:
+            return True
+        more = (_references(text) & bodies.keys()) - seen
+        seen |= more
+        work += [bodies[name] for name in more]
+    return False
 
 
 def _because(loop: str, bodies: dict[str, str], together: set[str]) -> str:

@@ -14,7 +14,7 @@ from irgrad.engine.codegen.cache import default_cache
 from irgrad.engine.codegen.jit import Compiled, compile_known
 from irgrad.engine.ir.text.entities import restrict
 from irgrad.engine.kernel.checkpoints import bytes_of
-from irgrad.engine.parallel.one_thread import ALONE, ATOMIC, CRITICAL, loops_on_one_thread
+from irgrad.engine.parallel.one_thread import ALONE, ATOMIC, CRITICAL, UPDATES, loops_on_one_thread
 from irgrad.engine.pipeline.derivatives import scheduled
 from irgrad.engine.runtime.arena import WANTED
 from irgrad.engine.signature.slots import Slot, Step
@@ -103,7 +103,7 @@ def _tell(program: Sharing) -> None:
         return
     shared = {place for row in _known(program)[0] for place in re.split(r" \(inlined at |\)", row)}
     for row in loops_on_one_thread(restrict(source.text, [source.name])):
-        if row.endswith((CRITICAL, ATOMIC)) and row.partition(": ")[0] not in shared:
+        if row.endswith((CRITICAL, ATOMIC, UPDATES)) and row.partition(": ")[0] not in shared:
             warnings.warn(f"a worksharing loop runs on one thread: {row}", OneThread, stacklevel=6)
 
 

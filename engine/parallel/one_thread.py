@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["ALONE", "ATOMIC", "CRITICAL", "loops_on_one_thread"]
+__all__ = ["ALONE", "ATOMIC", "CRITICAL", "UPDATES", "loops_on_one_thread", "tasks"]
 
 ALONE = "irgrad.one_thread"
 """The metadata, of a call that sets a loop's bounds, that has the reason."""
-CRITICAL, ATOMIC = "it has a critical section", "it has atomic operations"
-"""Reasons that do not count where what is updated so is put together from parts (see `threads/own_updates.py`)."""
+CRITICAL, ATOMIC, UPDATES = "it has a critical section", "it has atomic operations", "it has atomic updates"
+"""Reasons that do not count where what is updated so is put together from parts (see `threads/own_updates.py`); a loop
+with atomic updates is marked all the same."""
 
 
 def loops_on_one_thread(text: str) -> list[str]:
@@ -20,6 +21,12 @@ def loops_on_one_thread(text: str) -> list[str]:
         why = re.search(rf'^{node} = !\{{!"([^"\n]*)"\}}', text, re.M)
         found[f"{_place(text, place) or 'a loop'}: {why[1] if why else '?'}"] = None
     return list(found)
+
+
+def tasks(text: str) -> list[str]:
+    """Where a module makes tasks, in order: `f.c:3:1`."""
+    nodes = re.findall(r"^ [^\n]*@__kmpc_omp_task_alloc\([^\n]*!dbg (!\d+)", text, re.M)
+    return [place for place in dict.fromkeys(_place(text, node) for node in nodes) if place]
 
 
 def _place(text: str, node: str) -> str:

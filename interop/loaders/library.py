@@ -19,6 +19,9 @@ __all__ = ["Library"]
 _DEFINE = re.compile(r'^define\b(?P<head>[^@\n]*)@(?P<name>"(?:[^"\\]|\\.)*"|[-a-zA-Z$._0-9]+)\s*\(', re.M)
 _LOCAL = re.compile(r"\b(internal|private|available_externally)\b")
 
+_ASKED_FOR_THREADS = ("irgrad_omp_max_threads", "!irgrad.one_thread", "@__kmpc_omp_task_alloc(")
+"""Of modules that have to know how many threads a kernel has, or of which one thread runs something."""
+
 
 class Library:
     """Functions loaded from sources, linked into one LLVM module.
@@ -198,7 +201,7 @@ class Library:
                           keep_on=device, checkpoint=said, bounded=tape_memory == "auto" and not said,
                           threads=team_size(threads))  # fmt: skip
         symbol, text = self._found(name)
-        if options.threads and ("irgrad_omp_max_threads" in text or "!irgrad.one_thread" in text):
+        if options.threads and any(word in text for word in _ASKED_FOR_THREADS):
             from irgrad.interop.loaders.openmp import with_threads
 
             text = with_threads(text, symbol, options.threads)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from irgrad.engine.ir.text.entities import restrict
 from irgrad.engine.parallel.numbered import MAX_THREADS
-from irgrad.engine.parallel.one_thread import ATOMIC, CRITICAL, loops_on_one_thread
+from irgrad.engine.parallel.one_thread import ATOMIC, CRITICAL, UPDATES, loops_on_one_thread, tasks
 from irgrad.interop.loaders.compiler import Options, compile_source
 from irgrad.interop.loaders.library_parts import declared, with_parts
 from irgrad.rules.errors import LoadError, OneThread
@@ -47,10 +47,11 @@ def complete(text: str, *, program: bool = False) -> str:
     if not wanted:
         return text
     from irgrad.engine.grids.worksharing import mark_worksharing  # a cached gradient does not need them
+    from irgrad.engine.parallel.critical_updates import with_critical_updates
     from irgrad.engine.parallel.numbered import with_numbers
     from irgrad.engine.parallel.regions import has_forks, on_one_thread
 
-    text = mark_worksharing(_begun_anew(text))
+    text = mark_worksharing(with_critical_updates(_begun_anew(text), variables=program))
     if program:
         _tell(text, program=True)
     if has_forks(text):
@@ -91,8 +92,11 @@ def _begun_anew(text: str) -> str:
 
 def _tell(text: str, *, program: bool) -> None:
     for row in loops_on_one_thread(text):
-        if program or not row.endswith((CRITICAL, ATOMIC)):  # of a kernel that is told when its loops are known
+        later = (UPDATES,) if program else (CRITICAL, ATOMIC, UPDATES)  # that is told when the loops are known
+        if not row.endswith(later):
             warnings.warn(OneThread(f"a worksharing loop runs on one thread: {row}"), stacklevel=3)
+    for place in tasks(text):
+        warnings.warn(OneThread(f"one thread runs tasks, in the order of the source: {place}"), stacklevel=3)
 
 
 def with_threads(text: str, name: str, threads: int) -> str:

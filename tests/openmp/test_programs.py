@@ -108,3 +108,14 @@ def test_programs(
     monkeypatch.setenv("OMP_NUM_THREADS", "4")
     assert main(["run", level, "-fopenmp", "-DPROGRAM", str(path), "-lm"]) == 0, capfd.readouterr()
     assert "good" in capfd.readouterr().out
+
+
+def test_tasks_of_a_team_are_told() -> None:
+    path = HERE / "tasks.c"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", OneThread)
+        lib = ig.load(path, flags=["-fopenmp"])
+        lib.kernel("whole", SIGNATURE)  # nobody asked for more than one thread
+    line = next(n for n, row in enumerate(path.read_text().splitlines(), 1) if "omp task" in row)
+    with pytest.warns(OneThread, match=rf"one thread runs tasks, in the order of the source: .*tasks\.c:{line}:"):
+        lib.kernel("whole", SIGNATURE, threads=2)

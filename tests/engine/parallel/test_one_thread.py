@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from irgrad.engine.parallel.one_thread import ALONE, ATOMIC, CRITICAL, loops_on_one_thread
+from irgrad.engine.parallel.one_thread import ALONE, ATOMIC, CRITICAL, loops_on_one_thread, tasks
 
 TEXT = """
 declare void @init(i32)
@@ -23,3 +23,9 @@ define void @f() {
 def test_rows() -> None:
     assert loops_on_one_thread(TEXT) == [f"f.c:12:3: {CRITICAL}", f"a loop: {ATOMIC}"]
     assert loops_on_one_thread(TEXT.replace(ALONE, "other")) == []
+
+
+def test_tasks() -> None:
+    call = "  %t = call ptr @__kmpc_omp_task_alloc(ptr null, i32 0, i32 1, i64 40, i64 8, ptr @g), !dbg !5\n"
+    assert tasks(TEXT.replace("  ret void", f"{call}{call.replace('%t', '%u')}  ret void")) == ["f.c:12:3"]
+    assert not tasks(TEXT)
