@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.loops import Loops
 from irgrad.engine.analyses.evolution.induction import Induction
-from irgrad.engine.differentiate.shared.alias_scopes import without_scopes
 from irgrad.engine.grids.accumulations import make_atomic
 from irgrad.engine.grids.arena import CARVE, TAPE
 from irgrad.engine.grids.grid_text import GridParameter, GridSlot, sample_text
@@ -32,6 +31,7 @@ from irgrad.engine.ir.rewrite import declare, replace_uses
 from irgrad.engine.ir.text.entities import joined
 from irgrad.engine.ir.uses import uses_of
 from irgrad.engine.kernel.host import refuse_hosted
+from irgrad.engine.normalise.iteration_scopes import drop_scopes
 from irgrad.engine.normalise.iterations import apart
 from irgrad.rules.errors import Unsupported
 
@@ -132,9 +132,10 @@ def _module(
     inner = f"{name}.sample"
     body = sample_text(program.stage.name, name, parameters, slots, ["1"], program.status_slot)
     refuse_hosted(program.stage.text, repr(program), "device code")
-    rows = link_runtime(without_scopes(program.stage.text), arena=False).splitlines()
+    rows = link_runtime(program.stage.text, arena=False).splitlines()
     rows = [row for row in rows if not (row.startswith("declare ") and "@irgrad.tape.carve(" in row)]
     module = read(joined("\n".join([*rows, CARVE]), body), roots=[inner])
+    drop_scopes(module)
     whole = module.functions[inner]
     replace_uses(whole, dict.fromkeys(whole.args[-3:-1], ConstInt(ty.I64, 0)))  # the one sample, in the one row
     make_atomic(module)

@@ -14,7 +14,6 @@ from irgrad.engine.differentiate.derive import derive_whole
 from irgrad.engine.differentiate.forward.forward import emit_forward
 from irgrad.engine.differentiate.layout.lanes import LANES
 from irgrad.engine.differentiate.roots import Derived, emit_reverse
-from irgrad.engine.differentiate.shared.alias_scopes import without_scopes
 from irgrad.engine.differentiate.shared.conventions import Abi
 from irgrad.engine.differentiate.shared.request import Derivative, Request
 from irgrad.engine.differentiate.shared.rulebook import Rulebook
@@ -29,6 +28,7 @@ from irgrad.engine.ir.text.outline import outline
 from irgrad.engine.legality.checks import CHECKS
 from irgrad.engine.legality.library_code import refuse_libraries
 from irgrad.engine.normalise.exceptions.unwinding import has_exceptions, lower_exceptions
+from irgrad.engine.normalise.iteration_scopes import without_scopes
 from irgrad.engine.normalise.reinterpret.retype import loosen, retype
 from irgrad.engine.normalise.segments import Choice, Segments, outline_segments
 from irgrad.engine.pipeline import stages

@@ -12,13 +12,11 @@ its own shadow, so an access to pointers of shadow memory may go to the primal's
 to shadows may, and nothing is said.
 
 Iterations that run on many threads have scopes as well, of which nothing is left when they are differentiated again or
-go to a device (`without_scopes`): LLVM would keep sums in registers along loops, where what adds to memory that others
-add to has to stay a load, an addition and a store in a row (see `threads/shadows.py`, `grids/accumulations.py`).
+go to a device (see `normalise/iteration_scopes.py`).
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from itertools import count
 from typing import TYPE_CHECKING
@@ -30,21 +28,18 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Function, Instruction, MetadataValue
 from irgrad.engine.ir.types import Type
-from irgrad.engine.normalise.iterations import ITERATION
+from irgrad.engine.normalise.iteration_scopes import DECLARE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from irgrad.engine.differentiate.shared.unit import Unit
 
-__all__ = ["declare_scopes", "primal_scope", "shadow_scope", "tape_scope", "without_scopes"]
+__all__ = ["declare_scopes", "primal_scope", "shadow_scope", "tape_scope"]
 
 MOST = 24
 """Objects of a function that have scopes of their own, those that its loops go to most; the others share one."""
 _OTHERS = -1
-_DECLARE = "llvm.experimental.noalias.scope.decl"
-_ITERATIONS = re.compile(rf'^define [^@\n]*@"?[^"(\n]*{re.escape(ITERATION)}[^\n]*\{{\n.*?^\}}', re.M | re.S)
-_SAID = re.compile(rf"^[^\n]*\bcall void @{re.escape(_DECLARE)}\([^\n]*\n|, !(?:alias\.scope|noalias) !\d+", re.M)
 
 
 def primal_scope(unit: Unit, instr: Instruction) -> dict[str, str]:
@@ -72,16 +67,11 @@ def declare_scopes(unit: Unit) -> None:
         scopes = dict.fromkeys(scope for name in used for scope in lists.get(name, ()))
         if not scopes:
             continue
-        callee = unit.declare(_DECLARE, ty.function(ty.VOID, (ty.METADATA,)))
+        callee = unit.declare(DECLARE, ty.function(ty.VOID, (ty.METADATA,)))
         first = next(i for i, instr in enumerate(fn.blocks[0].instructions) if instr.opcode != "alloca")
         b = Builder(fn.blocks[0], at=first)
         for scope in scopes:
             b.call(callee, [MetadataValue(scope)])
-
-
-def without_scopes(text: str) -> str:
-    """The module without the scopes of its iterations."""
-    return _ITERATIONS.sub(lambda body: _SAID.sub("", body[0]), text) if ITERATION in text else text
 
 
 def _scopes(unit: Unit, instr: Instruction) -> _Scopes | None:

@@ -5,20 +5,16 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 from analysed import facts_of_c
 from handwritten.made import HEADER, asked, make
 
-import irgrad as ig
 from irgrad.engine.analyses.activity.facts import Facts
-from irgrad.engine.differentiate.shared.alias_scopes import primal_scope, shadow_scope, tape_scope, without_scopes
+from irgrad.engine.differentiate.shared.alias_scopes import primal_scope, shadow_scope, tape_scope
 from irgrad.engine.differentiate.shared.unit import Unit
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Instruction, MetadataValue
-from irgrad.engine.ir.text.outline import function_bodies
 from irgrad.engine.ir.text.reader import read
-from irgrad.engine.normalise.iterations import ITERATION
 from irgrad.interop.cli import main
 
 TWICE = """#include <math.h>
@@ -195,30 +191,3 @@ def test_an_invariant_load_leaves_loops_that_add_to_shadows(tmp_path: Path) -> N
     body = re.search(r"^define [^\n]*@gradient\(.*?^}", (tmp_path / "grid.ll").read_text(), re.M | re.S)
     assert body is not None
     assert body[0].count(" load i32") == 2  # rows and columns, once
-
-
-SHARED = """
-double f(const double *restrict x, double *restrict y, long n, long m) {
-    double s = 0;
-    for (long i = 0; i < n; i++)
-        for (long j = 0; j < m; j++) y[i] += x[i] * x[i] * j;
-    for (long i = 0; i < n; i++) s += y[i] * y[i];
-    return s;
-}
-"""
-
-
-def _of_iterations(text: str) -> str:
-    return "".join(body for name, body in function_bodies(text).items() if ITERATION in name)
-
-
-def test_chunks_have_scopes_until_they_are_differentiated_again() -> None:
-    kernel = ig.load(SHARED).kernel("f", "f64(f64[n] x, inout f64[n] y, i64 n, i64 m)", threads=2)
-    x, y = np.linspace(0.1, 1, 40), np.linspace(1, 2, 40)
-    ig.vjp(kernel, x, y.copy(), 3)
-    text = kernel.primal.pullback([0, 1]).stage.text
-    assert "!alias.scope" in _of_iterations(text) and DECLARED in _of_iterations(text)
-    left = without_scopes(text)
-    assert not {"!alias.scope", "!noalias", DECLARED} & set(re.findall(r"[!\w.]+", _of_iterations(left)))
-    assert ITERATION in left and "!alias.scope" in left  # what is outside of iterations keeps its own
-    assert without_scopes("define void @f() {\n  ret void\n}\n") == "define void @f() {\n  ret void\n}\n"
