@@ -5,7 +5,7 @@ number of threads, and those of forward mode.
 
 Odd seeds are loops that the source promises independent, over arrays that are read by rows, by neighbours, by subscripts
 out of memory, and that are written in place, to other arrays, to scratch memory; every other one of them also updates
-elements of an array atomically. Even seeds are the nests of `nests.py`, in which nothing is promised. Every third seed
+elements of an array atomically or in critical sections. Even seeds are the nests of `nests.py`, in which nothing is promised. Every third seed
 also has second derivatives: products with the Hessian of a function around it that hands on all of its outputs.
 """
 
@@ -114,7 +114,10 @@ double f(const double *x, double *y, const double *w, const long *at, long n, lo
         for _ in range(r.randint(1, 2)):
             place = r.choice(["at[i]", "i / 2", "(i * 5 + 2) % n", "at[n - 1 - i]", "at[at[i]]", "0"])
             value = r.choice([f"{target}[i] * 0.3", "sin(x[i])", "w[i % m] * x[at[i]]", "0.5", f"x[i] * {target}[i]"])
-            row = f"\n#pragma omp atomic\n{array}[{place}] {r.choice(['+=', '-=', '+='])} {value};\n"
+            how = r.choice(["+=", "-=", "+="])
+            row = f"\n#pragma omp atomic\n{array}[{place}] {how} {value};\n"
+            if r.random() < 0.3:
+                row = f"{{ double d = {value};\n#pragma omp critical\n{{ {array}[{place}] {how} d; }}\n}}"
             rows += r.choice([row, row, f"if (x[i] > 0.1) {{{row}}}", f"for (int q = 0; q < 2; q++) {{{row}}}"])
         return f"{body}{rows}"
 
