@@ -5,8 +5,9 @@ number of threads, and those of forward mode.
 
 Odd seeds are loops that the source promises independent, over arrays that are read by rows, by neighbours, by subscripts
 out of memory, and that are written in place, to other arrays, to scratch memory; every other one of them also updates
-elements of an array atomically or in critical sections. Even seeds are the nests of `nests.py`, in which nothing is promised. Every third seed
-also has second derivatives: products with the Hessian of a function around it that hands on all of its outputs.
+elements of an array atomically or in critical sections. Even seeds are the nests of `nests.py`, in which nothing is
+promised. Every third seed also has second derivatives: products with the Hessian of a function around it that hands on
+all of its outputs.
 """
 
 # ruff: noqa: E501  (C sources read better unbroken)
