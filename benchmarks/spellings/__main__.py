@@ -4,7 +4,8 @@
 this folder (`spelling.h` says what each letter stands for), built by `irgrad cc -O3 -march=native`. Gradients are
 compared before anything is timed. Columns: the time over that of the fastest primal of all spellings, gradient and, in
 brackets, value; the last two are the slowest spelling over the best and their geometric mean over it, where a spelling
-whose own value takes more than 1.25 times the fastest is judged against its value.
+whose own value takes more than 1.25 times the fastest is judged against its value. Times are CPU time; each round runs
+all spellings in turn, ratios are taken within rounds, and the table has their medians.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import ctypes
 import json
 import math
 import os
+import statistics
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,7 +27,7 @@ import numpy as np
 
 from benchmarks import native, ours
 from benchmarks.cases import CASES, Case
-from benchmarks.harness import distance, measure
+from benchmarks.harness import distance
 
 SPELLINGS = "bcdef"
 KERNELS = {
@@ -33,7 +36,9 @@ KERNELS = {
 }  # fmt: skip
 TOLERANCE = 1e-7
 SLOW = 1.25
+SHORTEST = 5e-3
 Calls = tuple[Callable[[], Any], Callable[[], Any]]
+Round = dict[str, tuple[float, float]]
 
 
 class Spelling:
@@ -93,25 +98,58 @@ def entries_of(case: Case, data: dict[str, Any], letters: str, folder: Path) -> 
     return found
 
 
-def run(case: Case, letters: str, rounds: int, *, quick: bool) -> dict[str, tuple[float, float]]:
-    """Least seconds of gradient and value, by spelling."""
+def _repeated(call: Callable[[], Any]) -> Callable[[], float]:
+    """CPU seconds of one call, over as many in a row as the clock wants."""
+
+    def seconds(repeats: int) -> float:
+        start = time.process_time()
+        for _ in range(repeats):
+            call()
+        return (time.process_time() - start) / repeats
+
+    seconds(1)
+    repeats = max(1, round(SHORTEST / max(seconds(1), 1e-7)))
+    return lambda: seconds(repeats)
+
+
+def run(case: Case, letters: str, rounds: int, *, quick: bool) -> list[Round]:
+    """Seconds of gradient and value by spelling, all of them in turn in each round."""
     with tempfile.TemporaryDirectory(prefix="irgrad-spellings-") as folder:
         entries = entries_of(case, case.inputs(quick), letters, Path(folder))
-        times = dict.fromkeys(entries, (math.inf, math.inf))
-        for _ in range(rounds):
-            for letter, (gradient, primal) in entries.items():
-                before = times[letter]
-                new = measure(gradient, quick=quick).least, measure(primal, quick=quick).least
-                times[letter] = min(before[0], new[0]), min(before[1], new[1])
-    return times
+        timed = {letter: [_repeated(call) for call in calls] for letter, calls in entries.items()}
+        found: list[Round] = []
+        for number in range(rounds):
+            order = list(timed)[:: 1 if number % 2 == 0 else -1]
+            times = {letter: [call() for call in timed[letter]] for letter in order}
+            found.append({letter: (times[letter][0], times[letter][1]) for letter in timed})
+    return found
 
 
-def spread(times: dict[str, tuple[float, float]]) -> tuple[float, float]:
-    """The slowest spelling over the best, and the geometric mean of all over the best."""
-    fastest = min(primal for _, primal in times.values())
-    costs = [g / (p if p > SLOW * fastest else fastest) for g, p in times.values()]
-    ratios = [cost / min(costs) for cost in costs]
-    return max(ratios), math.exp(sum(map(math.log, ratios)) / len(ratios))
+class Table:
+    """What the rounds say. Each ratio is taken within a round, in which the machine did not change much, and is the
+    median over rounds."""
+
+    def __init__(self, rounds: list[Round]) -> None:
+        self.rounds = rounds
+        self.letters = list(rounds[0])
+        first = self.letters[0]
+        self.fastest = min(self.letters, key=lambda letter: self._ratio((letter, 1), (first, 1)))
+        self.primal = statistics.median(times[self.fastest][1] for times in rounds)
+
+    def _ratio(self, above: tuple[str, int], below: tuple[str, int]) -> float:
+        return statistics.median(r[above[0]][above[1]] / r[below[0]][below[1]] for r in self.rounds)
+
+    def cell(self, letter: str) -> tuple[float, float]:
+        """Gradient and value over the fastest value of all spellings."""
+        return self._ratio((letter, 0), (self.fastest, 1)), self._ratio((letter, 1), (self.fastest, 1))
+
+    def spread(self) -> tuple[float, float]:
+        """The slowest spelling over the best, and the geometric mean of all over the best."""
+        judge = {x: x if self.cell(x)[1] > SLOW else self.fastest for x in self.letters}
+        costs = [{x: r[x][0] / r[judge[x]][1] for x in self.letters} for r in self.rounds]
+        best = min(self.letters, key=lambda x: self._ratio((x, 0), (judge[x], 1)))
+        ratios = [statistics.median(cost[x] / cost[best] for cost in costs) for x in self.letters]
+        return max(ratios), math.exp(sum(map(math.log, ratios)) / len(ratios))
 
 
 def main(words: list[str] | None = None) -> int:
@@ -120,8 +158,8 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", help=f"among {' '.join(KERNELS)}; all by default")
     parser.add_argument("--quick", action="store_true", help="reduced sizes: a check, not a measurement")
     parser.add_argument("--only", default=SPELLINGS, help="letters of the spellings beside (a)")
-    parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--json", help="write the seconds to this file")
+    parser.add_argument("--rounds", type=int, default=41)
+    parser.add_argument("--json", help="write the seconds of all rounds to this file")
     options = parser.parse_args(words)
     letters = "a" + options.only
     print(f"{'':11}{'primal ms':>10}" + "".join(f"{f'({x})':>14}" for x in letters) + f"{'worst':>8}{'mean':>6}")
@@ -129,15 +167,15 @@ def main(words: list[str] | None = None) -> int:
     for name in options.names or KERNELS:
         case = next(case for case in CASES if case.name == KERNELS[name])
         try:
-            times = found[name] = run(case, options.only, options.rounds, quick=options.quick)
+            rounds = found[name] = run(case, options.only, options.rounds, quick=options.quick)
         except ValueError as caught:
             print(f"{name:11} {caught}", flush=True)
             wrong = 1
             continue
-        fastest = min(primal for _, primal in times.values())
-        cells = "".join(f"{g / fastest:7.2f} ({p / fastest:4.2f})" for g, p in times.values())
-        worst, mean = spread(times)
-        print(f"{name:11}{fastest * 1e3:10.3f}{cells}{worst:8.2f}{mean:6.2f}", flush=True)
+        table = Table(rounds)
+        cells = "".join("{:7.2f} ({:4.2f})".format(*table.cell(letter)) for letter in table.letters)
+        worst, mean = table.spread()
+        print(f"{name:11}{table.primal * 1e3:10.3f}{cells}{worst:8.2f}{mean:6.2f}", flush=True)
     if options.json:
         Path(options.json).write_text(json.dumps(found), encoding="utf-8")
     return wrong

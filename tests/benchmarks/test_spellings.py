@@ -28,9 +28,18 @@ def test_a_spelling_of_other_data_is_wrong(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_the_spread_judges_a_slow_value_against_itself() -> None:
-    worst, mean = spellings.spread({"a": (2.0, 1.0), "b": (3.0, 1.1), "c": (8.0, 2.0)})
+    worst, mean = spellings.Table([{"a": (2.0, 1.0), "b": (3.0, 1.1), "c": (8.0, 2.0)}]).spread()
     assert worst == pytest.approx(2.0)
     assert mean == pytest.approx(3.0 ** (1 / 3))
+
+
+def test_ratios_are_taken_within_rounds_and_a_disturbed_round_counts_once() -> None:
+    quiet = {"a": (2.0, 1.0), "b": (3.0, 1.2)}
+    slow = {letter: (5 * gradient, 5 * value) for letter, (gradient, value) in quiet.items()}
+    disturbed = {"a": (2.0, 1.0), "b": (9.0, 4.0)}
+    table = spellings.Table([quiet, disturbed, slow])
+    assert table.cell("b") == pytest.approx((3.0, 1.2))
+    assert table.spread() == pytest.approx((1.5, 1.5**0.5))
 
 
 def test_every_kernel_has_a_source_with_all_spellings() -> None:
