@@ -27,10 +27,14 @@ def test_a_spelling_of_other_data_is_wrong(tmp_path: Path, monkeypatch: pytest.M
         spellings.entries_of(case, data, "b", tmp_path)
 
 
-def test_the_spread_judges_a_slow_value_against_itself() -> None:
+def test_a_spelling_with_a_slow_value_may_be_slower_by_as_much() -> None:
     worst, mean = spellings.Table([{"a": (2.0, 1.0), "b": (3.0, 1.1), "c": (8.0, 2.0)}]).spread()
     assert worst == pytest.approx(2.0)
     assert mean == pytest.approx(3.0 ** (1 / 3))
+
+
+def test_a_slow_value_does_not_make_a_gradient_the_best() -> None:
+    assert spellings.Table([{"a": (2.0, 1.0), "b": (2.0, 2.0)}]).spread() == pytest.approx((1.0, 1.0))
 
 
 def test_ratios_are_taken_within_rounds_and_a_disturbed_round_counts_once() -> None:
