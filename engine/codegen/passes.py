@@ -26,7 +26,7 @@ from irgrad.engine.ir.model import Function, Module
 from irgrad.engine.ir.printer import to_text
 from irgrad.engine.ir.text.outline import outline
 from irgrad.engine.ir.text.reader import read
-from irgrad.engine.ir.verify import verify_module
+from irgrad.engine.ir.verify import verify_definitions, verify_module
 from irgrad.rules.errors import IRInvalid
 
 __all__ = [
@@ -278,6 +278,16 @@ def _verify(name: str, code: Code) -> None:
         raise IRInvalid(f"the module is not well formed after the pass `{name}`", which="\n".join(problems[:5]),
                         because="the pass, or one before it that was not verified, is wrong",
                         fix=f"report it, with the module before: IRGRAD_PRINT_AFTER=all (to see what {name} changed)")
+
+
+def defined(module: Module) -> None:
+    """Each value of the module is defined where it is used, or IRInvalid is raised. It is asked before a derivative is
+    made: what its sweeps keep in memory has no order that LLVM could check."""
+    problems = verify_definitions(module)
+    if problems:
+        raise IRInvalid("the module to be differentiated is not well formed", which="\n".join(problems[:5]),
+                        because="a pass before differentiation is wrong",
+                        fix="report it; IRGRAD_VERIFY=1 names the pass")
 
 
 def run_passes(passes: Sequence[Pass], code: Code, settings: Settings) -> Code:

@@ -1,4 +1,4 @@
-"""Structural verifier: is this function well-formed SSA? Meant for tests, after each transform.
+"""Structural verifier: is this function well-formed SSA? Tests ask after each transform, every derivative once.
 
 `verify_function` returns what is wrong as sentences, an empty list when nothing is. It checks blocks and terminators,
 phis against predecessors, that every operand is defined and its definition dominates the use, and the types of the
@@ -31,6 +31,11 @@ def verify_module(module: Module) -> list[str]:
     return [f"@{f.name}: {p}" for f in module.functions.values() if f.blocks for p in verify_function(f)]
 
 
+def verify_definitions(module: Module) -> list[str]:
+    """What is wrong with blocks, phis and definitions that do not dominate their uses, in any function."""
+    return [f"@{f.name}: {p}" for f in module.functions.values() if f.blocks for p in _Verifier(f, types=False).run()]
+
+
 def verify_function(function: Function) -> list[str]:
     """What is wrong in this function; an empty list when nothing is. A declaration is always right."""
     if not function.blocks:
@@ -39,8 +44,9 @@ def verify_function(function: Function) -> list[str]:
 
 
 class _Verifier:
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, *, types: bool = True) -> None:
         self.function = function
+        self.types = types
         self.problems: list[str] = []
         self.names: Names | None = None
         self.place: dict[int, tuple[Block, int]] = {}
@@ -72,7 +78,8 @@ class _Verifier:
         dominance = _Dominance(self.function)
         for block in self.function.blocks:
             for index, instr in enumerate(block.instructions):
-                self._types(instr)
+                if self.types:
+                    self._types(instr)
                 if instr.opcode == "phi":
                     self._phi(block, instr, dominance)
                 elif dominance.reachable(block):

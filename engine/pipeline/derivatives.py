@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from irgrad.engine.analyses.activity.facts import Facts
-from irgrad.engine.codegen.passes import Code, Settings, observed, run_passes
+from irgrad.engine.codegen.passes import Code, Settings, defined, observed, run_passes
 from irgrad.engine.codegen.prepare import prepare
 from irgrad.engine.differentiate.custom_rules.ruled import without_rule
 from irgrad.engine.differentiate.derive import derive_whole
@@ -100,6 +100,7 @@ def checked(module: Module, request: Request, rules: Rulebook | None = None) -> 
     shadow = [kind == "dup" or i in unit.activity.scratch for i, kind in enumerate(request.activity)]
     abi = Abi(unit.root, shadow=shadow)
     unit.abis[unit.root] = abi
+    defined(module)
     return unit, abi
 
 

@@ -9,7 +9,7 @@ import pytest
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Block, ConstInt, Function, Instruction, const_float
 from irgrad.engine.ir.text.reader import read
-from irgrad.engine.ir.verify import verify_function, verify_module
+from irgrad.engine.ir.verify import verify_definitions, verify_function, verify_module
 
 TEXT = """
 declare double @g(double)
@@ -147,3 +147,14 @@ def test_a_long_chain_of_blocks_needs_no_recursion() -> None:
     lines = [f"b{i}:\n  br label %b{i + 1}" for i in range(20_000)]
     text = "define void @f() {\n" + "\n".join(lines) + "\nb20000:\n  ret void\n}\n"
     assert verify_function(read(text).functions["f"]) == []
+
+
+TYPES = (mixed_types, wrong_argument, missing_argument, wrong_return, narrowing_sext, load_from_number, unknown_opcode)
+
+
+@pytest.mark.parametrize("damage", DAMAGE, ids=lambda d: d.__name__)
+def test_definitions_are_verified_without_types(damage: Callable[[Function], None]) -> None:
+    module = read(TEXT)
+    damage(module.functions["f"])
+    problems = verify_definitions(module)
+    assert problems == [] if damage in TYPES else any(DAMAGE[damage] in problem for problem in problems)

@@ -8,14 +8,16 @@ from textwrap import dedent
 import pytest
 from analysed import ir_of
 
+from irgrad.engine.codegen.passes import Code, Pass, Settings
 from irgrad.engine.codegen.prepare import prepare
 from irgrad.engine.differentiate.layout.lanes import LANES
 from irgrad.engine.differentiate.shared.request import DERIVATIVES, Request
 from irgrad.engine.ir.model import Module
 from irgrad.engine.ir.text.reader import read
 from irgrad.engine.ir.verify import verify_module
+from irgrad.engine.pipeline import stages
 from irgrad.engine.pipeline.derivatives import checked, derive, link_runtime, ready, scheduled
-from irgrad.rules.errors import MissingRuleError
+from irgrad.rules.errors import IRInvalid, MissingRuleError
 
 SOURCE = """
 #include <math.h>
@@ -95,3 +97,21 @@ def test_the_runtime_is_linked_once() -> None:
     once = link_runtime(to_text(module))
     assert "define internal noalias ptr @irgrad.tape.alloc" in once
     assert link_runtime(once) == once
+
+
+def test_a_value_used_before_its_definition_has_no_derivative(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sweeps keep values in memory, where a use before the definition reads what was there: nobody else notices."""
+
+    def late(code: Code, settings: Settings) -> None:
+        loads = [i for i in code.model.functions["f"].instructions() if i.opcode == "load" and i.type.is_fp]
+        assert loads
+        for load in loads:
+            assert load.block is not None
+            load.block.instructions.remove(load)
+            load.block.instructions.insert(-1, load)
+
+    monkeypatch.setenv("IRGRAD_VERIFY", "0")
+    broken = Pass("late", late, "model", "Loads come last.")
+    monkeypatch.setattr(stages, "NORMALISE", (*stages.NORMALISE, broken))
+    with pytest.raises(IRInvalid, match="is not well formed"):
+        derive(_module(), _request("vjp"))
