@@ -3,6 +3,9 @@
     loop k < n: ...      ->      if 0 < p:  loop 0 <= k < p: ...      ; with what is known in the first part
                                  if p < n:  loop p <= k < n: ...
 
+    loop k < n: ...      ->      if c: loop k < n: ...                ; with what `c` tells
+                                 else: loop k < n: ...
+
 Iterations and their order stay. What passes from one iteration to the next passes from part to part, and what the loop
 hands on is that of the last part that ran. What is known decides branches and choices, and what is never reached then
 is left out.
@@ -23,14 +26,14 @@ from irgrad.engine.ir.opcodes import BITWISE
 from irgrad.engine.ir.rewrite import copied
 from irgrad.engine.ir.uses import Uses
 
-__all__ = ["Part", "Version", "cut", "may_be_cut", "place_before"]
+__all__ = ["Part", "Version", "choose", "cut", "may_be_cut", "place_before"]
 
 
 @dataclass(slots=True)
 class Part:
     """Iterations low to high (both of 64 bits), with what some values are known to be in them.
 
-    once: it is just one iteration; runs: it has one, whatever the numbers are; whole: it has all iterations or none
+    once: it is just one iteration; runs: it has one, whatever the numbers are
     """
 
     low: Value
@@ -38,7 +41,6 @@ class Part:
     known: dict[Value, Value]
     once: bool = False
     runs: bool = False
-    whole: bool = False
 
 
 @dataclass(slots=True)
@@ -90,16 +92,33 @@ def cut(fn: Function, loop: Loop, parts: Sequence[Part]) -> list[Block]:
     preheader.instructions.pop()
     now: dict[Instruction, Value] = {p: p.operands[p.blocks.index(preheader)] for p in loop.header.phis}
     outs: dict[Instruction, Value] = {phi: _nothing(phi.type) for phi in leave.phis}
-    starts = dict(now)  # of whichever part runs where each has all iterations or none
     block, copies = preheader, []
     for number, part in enumerate(parts):
-        copies.append(_Copy(fn, loop, part, last=number == len(parts) - 1))
-        block = copies[-1].chain(block, starts if part.whole else dict(now), now, outs)
+        copies.append(_Copy(fn, loop, part.known, last=number == len(parts) - 1))
+        block = copies[-1].chain(part, block, now, outs)
     Builder(block).br(leave)
     for phi in leave.phis:
         phi.operands, phi.blocks = [outs[phi]], [block]
     _fold(fn, [block for copy in copies for block in copy.blocks.values()])
-    return [copy.blocks[loop.header] for copy in copies if not copy.part.once]
+    return [copy.blocks[loop.header] for copy, part in zip(copies, parts, strict=True) if not part.once]
+
+
+def choose(
+    fn: Function, loop: Loop, condition: Value, known: dict[Value, Value], otherwise: dict[Value, Value]
+) -> list[Block]:
+    """Have a loop of which `may_be_cut` holds twice, with what values are known to be where the condition holds, and
+    where it does not. Returns the headers."""
+    assert loop.preheader is not None
+    preheader, leave = loop.preheader, loop.exits[0]
+    preheader.instructions.pop()
+    starts: dict[Instruction, Value] = {p: p.operands[p.blocks.index(preheader)] for p in loop.header.phis}
+    copies = [_Copy(fn, loop, known, last=False), _Copy(fn, loop, otherwise, last=True)]
+    ends = [copy.alternative(starts) for copy in copies]
+    Builder(preheader).cond_br(condition, *(enter for enter, _, _ in ends))
+    for phi in leave.phis:
+        phi.operands, phi.blocks = [out[phi] for _, _, out in ends], [left for _, left, _ in ends]
+    _fold(fn, [block for copy in copies for block in copy.blocks.values()])
+    return [copy.blocks[loop.header] for copy in copies]
 
 
 def _nothing(kind: ty.Type) -> Constant:
@@ -107,10 +126,10 @@ def _nothing(kind: ty.Type) -> Constant:
 
 
 class _Copy:
-    """The loop's blocks for one part: copies, or for the last part themselves."""
+    """The loop's blocks with what is known in them: copies, or for the last part themselves."""
 
-    def __init__(self, fn: Function, loop: Loop, part: Part, *, last: bool) -> None:
-        self.fn, self.loop, self.part, self.last = fn, loop, part, last
+    def __init__(self, fn: Function, loop: Loop, known: dict[Value, Value], *, last: bool) -> None:
+        self.fn, self.loop, self.last = fn, loop, last
         self.values: dict[Value, Value] = {}
         self.blocks = {b: b if last else Block(b.name) for b in loop.blocks}
         for block in () if last else loop.blocks:
@@ -121,18 +140,53 @@ class _Copy:
                 new.block = self.blocks[block]
                 new.block.instructions.append(new)
                 self.values[instr] = new
-        replaced = {**self.values, **{v: self.values.get(known, known) for v, known in part.known.items()}}
+        replaced = {**self.values, **{v: self.values.get(found, found) for v, found in known.items()}}
         for block in self.blocks.values():
             for instr in block.instructions:
                 instr.operands = [replaced.get(o, o) for o in instr.operands]
 
-    def chain(
-        self, block: Block, starts: dict[Instruction, Value], now: dict[Instruction, Value],
-        outs: dict[Instruction, Value],
-    ) -> Block:  # fmt: skip
-        """Put the part behind a block, begun with `starts`; `now` and `outs` are what header and exit have from then
-        on. Returns where control goes on."""
-        loop, part = self.loop, self.part
+    def alternative(self, starts: dict[Instruction, Value]) -> tuple[Block, Block, dict[Instruction, Value]]:
+        """The blocks before and behind the copy, and what it gives the phis of the exit."""
+        loop = self.loop
+        assert loop.latch is not None
+        enter, left = Block(), Block()
+        header, latch = self.blocks[loop.header], self.blocks[loop.latch]
+        exits = loop.exits[0]
+        ends = self._ends(exits.phis)
+        Builder(enter).br(header)
+        self._begin(starts, ends, enter)
+        latch.terminator.blocks = [b if b is header else left for b in latch.terminator.blocks]
+        at = Builder(left)
+        out: dict[Instruction, Value] = {phi: at.phi(phi.type, [(ends[phi], latch)]) for phi in exits.phis}
+        at.br(exits)
+        self._add([enter, left])
+        return enter, left, out
+
+    def _ends(self, exits: Sequence[Instruction]) -> dict[Instruction, Value]:
+        """What phis of the header and the exit have at the end of an iteration."""
+        assert self.loop.latch is not None
+        phis = [*self.loop.header.phis, *exits]
+        ends = {phi: phi.operands[phi.blocks.index(self.loop.latch)] for phi in phis}
+        return {phi: self.values.get(value, value) for phi, value in ends.items()}
+
+    def _begin(self, starts: dict[Instruction, Value], ends: dict[Instruction, Value], enter: Block) -> None:
+        assert self.loop.latch is not None
+        for phi, value in starts.items():
+            own = self.values.get(phi, phi)
+            assert isinstance(own, Instruction)
+            own.operands, own.blocks = [value, ends[phi]], [enter, self.blocks[self.loop.latch]]
+
+    def _add(self, blocks: list[Block]) -> None:
+        added = [*blocks, *(() if self.last else self.blocks.values())]
+        place = self.fn.blocks.index(self.loop.header)
+        self.fn.blocks[place:place] = added
+        for one in added:
+            one.function = self.fn
+
+    def chain(self, part: Part, block: Block, now: dict[Instruction, Value], outs: dict[Instruction, Value]) -> Block:
+        """Put the part behind a block; `now` and `outs` are what header and exit have before, and from then on. Returns
+        where control goes on."""
+        loop, starts = self.loop, dict(now)
         assert loop.preheader is not None and loop.latch is not None
         header, latch = self.blocks[loop.header], self.blocks[loop.latch]
         enter, leave, behind = Block(), Block(), Block()
@@ -142,9 +196,7 @@ class _Copy:
         else:
             at.cond_br(at.icmp("ult", part.low, part.high), enter, behind)
         Builder(enter).br(header)
-        ends: dict[Instruction, Value] = {p: p.operands[p.blocks.index(loop.latch)] for p in loop.header.phis}
-        ends |= {phi: phi.operands[phi.blocks.index(loop.latch)] for phi in outs}
-        ends = {phi: self.values.get(value, value) for phi, value in ends.items()}
+        ends = self._ends(list(outs))
         if part.once:
             gone = {self.values.get(phi, phi): starts[phi] for phi in now}
             header.instructions = header.instructions[len(header.phis) :]
@@ -155,36 +207,29 @@ class _Copy:
             latch.instructions.pop()
             Builder(latch).br(leave)
         else:
-            for phi, value in starts.items():
-                own = self.values.get(phi, phi)
-                assert isinstance(own, Instruction)
-                own.operands, own.blocks = [value, ends[phi]], [enter, latch]
-            self._turn(header, latch, enter, leave)
+            self._begin(starts, ends, enter)
+            self._turn(part, header, latch, enter, leave)
         at, on = Builder(leave), Builder(behind)
         for row in (now, outs):
             for phi in row:
                 value = at.phi(phi.type, [(ends[phi], latch)])
                 row[phi] = value if part.runs else on.phi(phi.type, [(row[phi], block), (value, leave)])
         at.br(behind)
-        added = [enter, leave, behind, *(() if self.last else self.blocks.values())]
-        place = self.fn.blocks.index(loop.header)
-        self.fn.blocks[place:place] = added
-        for one in added:
-            one.function = self.fn
+        self._add([enter, leave, behind])
         return behind
 
-    def _turn(self, header: Block, latch: Block, enter: Block, leave: Block) -> None:
+    def _turn(self, part: Part, header: Block, latch: Block, enter: Block, leave: Block) -> None:
         """When the part ends: as the loop did, or in an iteration of its own number."""
         last = latch.terminator
-        if self.last or self.part.whole:
+        if self.last:
             last.blocks = [b if b is header else leave for b in last.blocks]
             return
         latch.instructions.pop()
-        number = Builder(header, 0).phi(ty.I64, [(self.part.low, enter)])
+        number = Builder(header, 0).phi(ty.I64, [(part.low, enter)])
         at = Builder(latch)
         at.metadata = {key: value for key, value in last.metadata.items() if key == "dbg"}
         after = at.add(number, ConstInt(ty.I64, 1), ("nuw", "nsw"))
-        at.cond_br(at.icmp("eq", after, self.part.high), leave, header).metadata = dict(last.metadata)
+        at.cond_br(at.icmp("eq", after, part.high), leave, header).metadata = dict(last.metadata)
         number.operands.append(after)
         number.blocks.append(latch)
 
@@ -192,6 +237,7 @@ class _Copy:
 def _fold(fn: Function, blocks: list[Block]) -> None:
     """Leave out what a condition that is known now never reaches or chooses."""
     replaced: dict[Value, Value] = {}
+    exits = {phi for block in blocks for phi in block.phis if len(phi.operands) == 1}  # by which values leave a loop
 
     def final(value: Value) -> Value:
         while value in replaced:
@@ -225,7 +271,7 @@ def _fold(fn: Function, blocks: list[Block]) -> None:
     fn.blocks = [block for block in fn.blocks if block in reachable]
     for block in blocks:
         for instr in block.instructions:
-            if instr.opcode == "phi" and len(instr.operands) == 1:
+            if instr.opcode == "phi" and len(instr.operands) == 1 and instr not in exits:
                 replaced[instr] = instr.operands[0]
     for instr in fn.instructions():
         instr.operands = [final(o) for o in instr.operands]

@@ -19,9 +19,9 @@ from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.loops import Loop, Loops
 from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import ConstInt, Function, Instruction
+from irgrad.engine.ir.model import Function, Instruction
 from irgrad.engine.ir.uses import Uses, uses_of
-from irgrad.engine.normalise.loop_parts import Part, Version, cut, may_be_cut, place_before
+from irgrad.engine.normalise.loop_parts import Version, choose, may_be_cut, place_before
 from irgrad.engine.normalise.stride_versions import dense_rows
 from irgrad.engine.normalise.whole_subscripts import whole_subscripts
 
@@ -45,11 +45,10 @@ def _version(fn: Function, kind: Kind) -> int:
         loop, version = found
         at = place_before(fn, loop, version.values, divides=False)
         condition, known = version.write(at)
-        no, yes = ConstInt(ty.I64, 0), ConstInt(ty.I64, 1)
-        chosen = at.select(at.insert(Instruction("freeze", ty.I1, [condition])), yes, no)
+        settled = at.insert(Instruction("freeze", ty.I1, [condition]))
         inner = [b for b in loop.blocks if get(Loops, fn).of(b) is not loop]
         done.update(inner)
-        done.update(cut(fn, loop, [Part(no, chosen, known, whole=True), Part(chosen, yes, {}, whole=True)]))
+        done.update(choose(fn, loop, settled, known, {}))
         count += 1
     return count
 

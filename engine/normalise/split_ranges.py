@@ -28,7 +28,7 @@ from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Block, ConstInt, Function, Instruction, Value
 from irgrad.engine.ir.opcodes import BITWISE
 from irgrad.engine.ir.uses import Uses, uses_of
-from irgrad.engine.normalise.loop_parts import Part, cut, may_be_cut, place_before
+from irgrad.engine.normalise.loop_parts import Part, choose, cut, may_be_cut, place_before
 from irgrad.engine.normalise.preheader import always_runs
 
 __all__ = ["split_ranges"]
@@ -46,9 +46,9 @@ def split_ranges(fn: Function) -> int:
     while (found := _next(fn, left, asked)) is not None:
         loop, change, trip = found
         room = left.get(loop.header, _PARTS)
-        parts = _split(fn, loop, change, trip)
-        for header in cut(fn, loop, parts):
-            left[header] = room - len(parts) + 1
+        extra = _extra(change, trip)
+        for header in _split(fn, loop, change, trip):
+            left[header] = room - extra
             asked.discard(header)
         count += 1
     return count
@@ -115,28 +115,30 @@ def _conditions(loop: Loop) -> Iterator[Instruction]:
 # -- the parts ---------------------------------------------------------------------------------------------------------
 
 
-def _split(fn: Function, loop: Loop, change: Change, trip: TripCount) -> list[Part]:
-    """The parts of a loop, with the numbers of their iterations computed before it."""
+def _split(fn: Function, loop: Loop, change: Change, trip: TripCount) -> list[Block]:
+    """Have a loop in its parts, with the numbers of their iterations computed before it. Returns their headers."""
     number, zero, one = change.at, ConstInt(ty.I64, 0), ConstInt(ty.I64, 1)
     values = [*trip.uses, *TripCount(number.start).uses, *TripCount(number.bound).uses]
     at = place_before(fn, loop, [*values, *([number.value] if number.value is not None else [])], trip.divides)
     first: dict[Value, Value] = {change.condition: ConstInt(ty.I1, int(change.first))}
     other: dict[Value, Value] = {change.condition: ConstInt(ty.I1, int(not change.first))}
+    if number.kind == "all":
+        assert number.value is not None
+        return choose(fn, loop, at.insert(Instruction("freeze", ty.I1, [number.value])), first, other)
     last = trip.emit(at)
     count = at.add(last, one, ())
     end = at_end(number, trip) if change.point else None
     if end is True:
-        return [Part(zero, one, other, once=True, runs=True), Part(one, count, first)]
+        return cut(fn, loop, [Part(zero, one, other, once=True, runs=True), Part(one, count, first)])
     if end is False:
-        return [Part(zero, last, first), Part(last, count, other, once=True, runs=True)]
+        return cut(fn, loop, [Part(zero, last, first), Part(last, count, other, once=True, runs=True)])
     where = _emit(number, at, count)
-    if number.kind != "all" and not _always(fn, loop, change.condition):
+    if not _always(fn, loop, change.condition):
         where = at.insert(Instruction("freeze", ty.I64, [where]))  # nothing is promised of what is never compared
     if not change.point:
-        whole = number.kind == "all"
-        return [Part(zero, where, first, whole=whole), Part(where, count, other, whole=whole)]
+        return cut(fn, loop, [Part(zero, where, first), Part(where, count, other)])
     behind = at.select(at.icmp("ult", where, count), at.add(where, one, ()), count)
-    return [Part(zero, where, first), Part(where, behind, other, once=True), Part(behind, count, first)]
+    return cut(fn, loop, [Part(zero, where, first), Part(where, behind, other, once=True), Part(behind, count, first)])
 
 
 def _always(fn: Function, loop: Loop, condition: Instruction) -> bool:
@@ -150,9 +152,6 @@ def _always(fn: Function, loop: Loop, condition: Instruction) -> bool:
 def _emit(number: Number, at: Builder, count: Value) -> Value:
     """The number of an iteration, at most `count`."""
     zero, one = ConstInt(ty.I64, 0), ConstInt(ty.I64, 1)
-    if number.kind == "all":
-        assert number.value is not None
-        return at.select(at.insert(Instruction("freeze", ty.I1, [number.value])), count, zero)
     start, bound = TripCount(number.start).emit(at), TripCount(number.bound).emit(at)
     up = number.step > 0
     gap = at.sub(bound, start, ()) if up else at.sub(start, bound, ())

@@ -1,4 +1,4 @@
-"""Values that leave a loop without an exit phi go through memory."""
+"""Values that leave a loop have an exit phi, or go through memory."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from irgrad.engine.codegen.jit import compile_module
 from irgrad.engine.ir.model import Function, Instruction
 from irgrad.engine.ir.printer import to_text
 from irgrad.engine.ir.text.reader import read
+from irgrad.engine.ir.verify import verify_module
 from irgrad.engine.normalise.demote import close_loops
 
 OPEN = """define i64 @f(i64 %n) {
@@ -56,12 +57,71 @@ def _escaping(fn: Function) -> list[str]:
 
 
 @pytest.mark.parametrize(("text", "count"), [(OPEN, 2), (CLOSED, 0)])
-def test_only_what_escapes_is_demoted(text: str, count: int) -> None:
+def test_what_escapes_has_a_phi_at_the_exit(text: str, count: int) -> None:
     module = read(text)
     fn = module.functions["f"]
     assert close_loops(fn) == count
-    assert not _escaping(fn)
-    assert sum(i.opcode == "alloca" for i in fn.instructions()) == count
+    assert not _escaping(fn) and not verify_module(module)
+    assert not any(i.opcode == "alloca" for i in fn.instructions())
+    assert [len(block.phis) for block in fn.blocks] == [0, 1, 2, 1]
+
+
+NESTED = """define i64 @f(i64 %n) {
+entry:
+  br label %outer
+outer:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %outer.latch ]
+  br label %inner
+inner:
+  %j = phi i64 [ 0, %outer ], [ %j.next, %inner ]
+  %square = mul i64 %j, %i
+  %j.next = add i64 %j, 1
+  %more = icmp slt i64 %j.next, %n
+  br i1 %more, label %inner, label %outer.latch
+outer.latch:
+  %i.next = add i64 %i, 1
+  %on = icmp slt i64 %i.next, %n
+  br i1 %on, label %outer, label %out
+out:
+  %r = add i64 %square, %n
+  ret i64 %r
+}
+"""
+TWO_EXITS = """define i64 @f(i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %latch ]
+  %square = mul i64 %i, %i
+  %next = add i64 %i, 1
+  %large = icmp sgt i64 %square, 10
+  br i1 %large, label %one, label %latch
+latch:
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %loop, label %two
+one:
+  br label %out
+two:
+  br label %out
+out:
+  %r = add i64 %square, %n
+  ret i64 %r
+}
+"""
+
+
+@pytest.mark.parametrize(("text", "allocas"), [(NESTED, 0), (TWO_EXITS, 1)])
+def test_several_loops_and_several_exits(text: str, allocas: int) -> None:
+    module = read(text)
+    fn = module.functions["f"]
+    assert close_loops(fn) == 1
+    assert not _escaping(fn) and not verify_module(module)
+    assert sum(i.opcode == "alloca" for i in fn.instructions()) == allocas
+    call, before = (
+        compile_module(ir, ["f"], cache=False).function("f", ctypes.c_int64, ctypes.c_int64)
+        for ir in (to_text(module), text)
+    )
+    assert [call(n) for n in range(1, 9)] == [before(n) for n in range(1, 9)]
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 9])

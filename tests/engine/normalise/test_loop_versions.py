@@ -7,6 +7,7 @@ from handwritten.made import module_of
 
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.loops import Loops
+from irgrad.engine.normalise.demote import close_loops
 from irgrad.engine.normalise.loop_versions import version_loops
 
 ROWS = "for (unsigned i = 0; i < n; i++) for (unsigned j = 0; j < i; j++) e += p[i * s] * p[j * s] * p[i * s + 1];"
@@ -31,3 +32,17 @@ def _loops(body: str) -> tuple[int, int]:
 )
 def test_which_loops_have_versions(body: str, versions: int, loops: int) -> None:
     assert _loops(body) == (versions, loops)
+
+
+def test_one_of_both_runs_and_its_sum_leaves_by_phis() -> None:
+    """Behind another loop, an adjoint might be zero for what is not used; from memory, a sum is thought to be read."""
+    body = ROWS.replace("unsigned", "long")
+    source = f"double f(const double *p, long n, long s) {{ double e = 0; {body} return e; }}"
+    fn = module_of(source, "f").functions["f"]
+    assert version_loops(fn) == 1
+    assert close_loops(fn) == 0 and not any(i.opcode == "alloca" for i in fn.instructions())
+    one, other = get(Loops, fn).top
+    behind = set(one.exits)
+    while more := {after for block in behind for after in block.successors} - behind:
+        behind |= more
+    assert other.header not in behind and one.header not in behind
