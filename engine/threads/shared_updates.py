@@ -28,7 +28,7 @@ from irgrad.engine.ir.model import Argument, Block, ConstInt, ConstZero, Functio
 from irgrad.engine.ir.rewrite import copied, declare, replace_uses
 from irgrad.engine.ir.uses import Uses, uses_of
 from irgrad.engine.normalise.iterations import CHUNKS, memory_of_iterations
-from irgrad.engine.normalise.loop_parts import Part, cut, may_be_cut
+from irgrad.engine.normalise.loop_parts import choose, may_be_cut
 from irgrad.engine.normalise.repeatable import Bytes, emit_bytes
 from irgrad.engine.threads.ownership import root_of
 from irgrad.rules.effects import facts
@@ -236,11 +236,10 @@ def with_room(module: Module, fn: Function, loop: Loop, every: Sequence[Updates]
     memory = [at.call(make, [count, step]) for step in steps]
     for copies in memory:
         good = at.binary("and", good, at.icmp("ne", copies, ConstZero(ty.PTR)))
-    chosen = at.cast("zext", good, ty.I64)
+    none = at.binary("xor", good, ConstInt(ty.I1, 1))
     _tag(module, [row for updates in every for row in updates.rows])
-    no, yes = ConstInt(ty.I64, 0), ConstInt(ty.I64, 1)
     memory_inside, known = memory_of_iterations(module, fn, loop), set(fn.blocks)
-    cut(fn, loop, [Part(chosen, yes, {}, whole=True), Part(no, chosen, {}, whole=True)])
+    choose(fn, loop, none, {}, {})
     _with_own_memory([block for block in fn.blocks if block not in known], memory_inside)
     _without_unused(fn)
     at = Builder(leave, len(leave.phis))
