@@ -3,6 +3,8 @@ pointers kept as the distance from where they lie.
 
 What a pointer leads to stays within one allocation for the analyses, and the shadows of two allocations lie at another
 distance than they do. So that is refused; `new + (p - old)` is as far from `new` as `p` is from `old`, and is in order.
+
+Where it is not known whether two addresses lie in one allocation, derivatives look when they run (`distances.py`).
 """
 
 from __future__ import annotations
@@ -12,10 +14,11 @@ from typing import TYPE_CHECKING
 from irgrad.engine.analyses.activity.numbers import copies_of
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.dominators import Dominators
+from irgrad.engine.analyses.memory.objects import bits_of
 from irgrad.engine.analyses.memory.strided_sets import TOP, Offsets, touches
 from irgrad.engine.differentiate.shared.refuse import place, refuse
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import Function, Instruction, Value
+from irgrad.engine.ir.model import Argument, Function, Instruction, Value
 from irgrad.engine.ir.opcodes import of_kind
 from irgrad.engine.ir.uses import Uses, uses_of
 from irgrad.engine.legality.same_allocation import SameAllocation
@@ -23,7 +26,7 @@ from irgrad.engine.legality.same_allocation import SameAllocation
 if TYPE_CHECKING:
     from irgrad.engine.differentiate.shared.unit import Unit
 
-__all__ = ["refuse_relocations"]
+__all__ = ["Relocations", "refuse_relocations"]
 
 _TELLS_NOTHING = of_kind("compare") | {"load"}
 """What no distance can be made from again: how two of them compare decides which number is taken, as a branch does."""
@@ -31,24 +34,59 @@ _MOST = 16
 """Places of one object at which a number is known to lie; beyond that it lies anywhere in it."""
 
 
+class Relocations:
+    """The distances of two addresses that move pointers to active memory, and are not known to be within one
+    allocation. `checked`: those of which a derivative can see where it runs whether the shadows are as far apart;
+    `refused`: the first of the others, and the pointer that it moves."""
+
+    def __init__(self, unit: Unit) -> None:
+        self.checked: list[Instruction] = []
+        self.refused: tuple[Instruction, Instruction] | None = None
+        trail: _Trail | None = None
+        for fn in unit.pointers.functions if not unit.request.followed else ():
+            for instr in fn.instructions():
+                if self.refused is None and _is_distance(unit, instr):
+                    trail = trail or _Trail(unit)
+                    surely = _apart(unit, instr)
+                    moved = [p for p in trail.moved(instr, surely=surely) if _from_one(unit, instr, p)]
+                    if moved and not surely and all(_checkable(unit, instr, pointer) for pointer in moved):
+                        self.checked.append(instr)
+                    elif moved:
+                        self.refused = instr, moved[0]
+
+
 def refuse_relocations(unit: Unit) -> None:
     """Raise Unsupported for the first pointer to active memory that moves by the distance of two allocations. What a
     derivative adds moves pointers within their allocations only."""
-    if unit.request.followed:
-        return
-    trail: _Trail | None = None
-    for fn in unit.pointers.functions:
-        for instr in fn.instructions():
-            if not _is_distance(unit, instr):
-                continue
-            trail = trail or _Trail(unit)
-            moved = trail.moved(instr, surely=_apart(unit, instr))
-            if moved is not None:
-                raise refuse(
-                    unit, moved, "a pointer moves by the distance of two allocations",
-                    because=f"that is computed at {place(unit, instr)}, and the shadows of the two lie at another one",
-                    fix="write `new + (p - old)`, or keep indices in place of pointers",
-                )  # fmt: skip
+    refused = unit.get(Relocations).refused
+    if refused is not None:
+        raise refuse(
+            unit, refused[1], "a pointer moves by the distance of two allocations",
+            because=f"that is computed at {place(unit, refused[0])}, and the shadows of the two lie at another one",
+            fix="write `new + (p - old)`, or keep indices in place of pointers",
+        )  # fmt: skip
+
+
+def _from_one(unit: Unit, distance: Instruction, moved: Instruction) -> bool:
+    """Whether what moves may be in the memory of one of the two addresses: else it moves within its own memory, by a
+    number like any other."""
+    base = unit.pointers.of(moved.operands[0]) if moved.opcode == "getelementptr" else 1
+    ends = unit.pointers.of(_address(distance.operands[0])) | unit.pointers.of(_address(distance.operands[1]))
+    return bool((base | ends) & 1 or base & ends)
+
+
+def _checkable(unit: Unit, distance: Instruction, moved: Instruction) -> bool:
+    """Whether a pointer moves right wherever the shadows of two addresses are as far apart as these are: their shadows
+    are at hand, each beside the memory that it is of, or what moves is taken to be in all of that."""
+    if moved.opcode != "getelementptr":
+        return False
+    pointers = [o.operands[0] for o in distance.operands if isinstance(o, Instruction) and o.opcode == "ptrtoint"]
+    objects = 0
+    for pointer in pointers:
+        objects |= unit.pointers.of(pointer)
+    known = len(pointers) == 2 and not objects & 1 and all(isinstance(p, Instruction | Argument) for p in pointers)
+    heap = all(unit.pointers.objects[bit].kind == "heap" for bit in bits_of(objects))
+    return known and (heap or not objects & ~unit.pointers.of(moved))
 
 
 def _is_distance(unit: Unit, instr: Instruction) -> bool:
@@ -100,26 +138,27 @@ class _Trail:
                         self._loads.setdefault(bit, []).append((instr, where))
         self._same = SameAllocation(unit, self._callers, self._uses)
 
-    def moved(self, difference: Instruction, *, surely: bool) -> Instruction | None:
-        """The first pointer with a shadow that a number made from this difference moves. Where the addresses are not
+    def moved(self, difference: Instruction, *, surely: bool) -> list[Instruction]:
+        """The pointers with a shadow that a number made from this difference moves. Where the addresses are not
         `surely` in different allocations, those do that are loaded again and not shown to be in one."""
+        found: list[Instruction] = []
         work: list[tuple[Value, bool]] = [(difference, surely)]
         seen = set(work)
         first, second = difference.operands
         if not surely and self._same.shown(first, second, difference):
-            return None
+            return found
         while work:
             value, counts = work.pop()
             for user in self._uses(value):
                 if user.type.is_ptr and user.opcode in ("getelementptr", "inttoptr"):
                     if counts and (user.opcode == "inttoptr" or self._displaced(user, value)):
-                        return user
+                        found.append(user)
                     continue
                 kept = counts or user.opcode == "store"
                 following = [(v, kept) for v in self._following(user, value) if (v, kept) not in seen]
                 work += following
                 seen.update(following)
-        return None
+        return found
 
     def _displaced(self, address: Instruction, number: Value) -> bool:
         return address.operands[0] is not number and self._unit.activity.pointer(address)

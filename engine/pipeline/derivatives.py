@@ -27,6 +27,7 @@ from irgrad.engine.ir.model import Function, Module, Value
 from irgrad.engine.ir.text.outline import outline
 from irgrad.engine.legality.checks import CHECKS
 from irgrad.engine.legality.library_code import refuse_libraries
+from irgrad.engine.legality.relocations import Relocations
 from irgrad.engine.normalise.exceptions.unwinding import has_exceptions, lower_exceptions
 from irgrad.engine.normalise.iteration_scopes import without_scopes
 from irgrad.engine.normalise.reinterpret.retype import loosen, retype
@@ -137,6 +138,9 @@ def analysed(
         if retype(facts):
             facts = Facts(module, root, dup, request.elements)
         unit = Unit(module, root, facts, request, segments, left)
+        while not unit.facts.checked.issuperset(unit.get(Relocations).checked):
+            facts.check(unit.get(Relocations).checked)
+            unit = Unit(module, root, facts, request, segments, left)
         unit.emit_with(forward=emit_forward, reverse=emit_reverse)
         wanted = without_rule(unit)
         if not wanted:

@@ -29,6 +29,7 @@
 @irgrad.tape.guards = internal global [256 x { ptr, ptr }] zeroinitializer, align 64
 @irgrad.tape.last = internal global [5 x i64] zeroinitializer, align 8
 @irgrad.tape.told = private unnamed_addr constant [82 x i8] c"irgrad: no memory for the tape: %lld bytes besides the %lld that it holds, in %s\0A\00"
+@irgrad.tape.far = private unnamed_addr constant [80 x i8] c"irgrad: a pointer moves by the distance of two allocations, computed at %.400s\0A\00"
 @irgrad.tape.nowhere = private unnamed_addr constant [13 x i8] c"its own code\00"
 declare noalias ptr @malloc(i64)
 declare noalias ptr @calloc(i64, i64)
@@ -258,7 +259,16 @@ die:
   %text = alloca [512 x i8], align 16
   %known = icmp eq ptr %where, null
   %place = select i1 %known, ptr @irgrad.tape.nowhere, ptr %where
-  %size = call i32 (ptr, i64, ptr, ...) @snprintf(ptr %text, i64 512, ptr @irgrad.tape.told, i64 %bytes, i64 %total, ptr %place)
+  %apart = icmp eq i64 %count, -4
+  br i1 %apart, label %far, label %full
+far:
+  %words = call i32 (ptr, i64, ptr, ...) @snprintf(ptr %text, i64 512, ptr @irgrad.tape.far, ptr %place)
+  br label %tell
+full:
+  %numbers = call i32 (ptr, i64, ptr, ...) @snprintf(ptr %text, i64 512, ptr @irgrad.tape.told, i64 %bytes, i64 %total, ptr %place)
+  br label %tell
+tell:
+  %size = phi i32 [ %words, %far ], [ %numbers, %full ]
   %length = sext i32 %size to i64
   %said = call i64 @write(i32 2, ptr %text, i64 %length)
   call void @abort()
@@ -636,6 +646,17 @@ entry:
   br i1 %wrong, label %die, label %out
 die:
   call void @irgrad.tape.fail(i64 0, i64 0, i64 -2, ptr %where)
+  unreachable
+out:
+  ret void
+}
+
+; a pointer would move by the distance of two allocations, which is computed at %where
+define internal void @irgrad.tape.apart(i1 %wrong, ptr %where) alwaysinline nounwind {
+entry:
+  br i1 %wrong, label %die, label %out
+die:
+  call void @irgrad.tape.fail(i64 0, i64 0, i64 -4, ptr %where)
   unreachable
 out:
   ret void

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from irgrad.engine.codegen.polls import CANCELLED
 from irgrad.engine.runtime.ir_writer import Writer, constant_text
-from irgrad.engine.runtime.tape_memory import ANOTHER_WAY, INTERRUPTED
+from irgrad.engine.runtime.tape_memory import ANOTHER_WAY, APART, INTERRUPTED
 
 __all__ = ["LOOK", "report_text"]
 
@@ -32,6 +32,7 @@ _TEXTS = {
     "plain": "irgrad.TapeMemoryError: there is no memory for the tape of `%s`: %lld bytes, beside the %lld bytes that "
     "it has%s",
     "another": "irgrad.KernelError: a loop of `%s` ended in another way when its iterations ran again, at %s",
+    "apart": "irgrad.KernelError: a pointer of `%s` moves by the distance of two allocations, computed at %s",
     "stopped": "KeyboardInterrupt: a call of `%s` was stopped by a signal",
     "advice": '; lib.kernel(..., tape_memory="512MB") lets long loops keep states and run iterations again',
 }
@@ -58,9 +59,10 @@ def report_text(function: str) -> str:
         say("uncounted", f"ptr {where}")
     with w.when(w.emit(f"and i1 {known}, {finite}")):
         say("counted", f"i64 {count}", f"ptr {where}")
-    with w.when(w.compare("eq", count, str(ANOTHER_WAY))):
-        w.emit(f"call i32 (ptr, i64, ptr, ...) @snprintf(ptr {buffer}, i64 {room}, ptr @irgrad.tape.say.another, "
-               f"ptr @irgrad.tape.function, ptr {where})")  # fmt: skip
+    for code, form in ((ANOTHER_WAY, "another"), (APART, "apart")):
+        with w.when(w.compare("eq", count, str(code))):
+            w.emit(f"call i32 (ptr, i64, ptr, ...) @snprintf(ptr {buffer}, i64 {room}, ptr @irgrad.tape.say.{form}, "
+                   f"ptr @irgrad.tape.function, ptr {where})")  # fmt: skip
     with w.when(w.compare("eq", count, str(INTERRUPTED))):
         w.emit(f"call i32 (ptr, i64, ptr, ...) @snprintf(ptr {buffer}, i64 {room}, ptr @irgrad.tape.say.stopped, "
                f"ptr @irgrad.tape.function)")  # fmt: skip

@@ -28,8 +28,10 @@ class Activity:
     """Activity of everything reachable from the root, for the arguments whose numbers are in `dup`."""
 
     def __init__(
-        self, pointers: Pointers, types: MemoryTypes, dup: Iterable[int], *, function_shadows: bool = False
-    ) -> None:
+        self, pointers: Pointers, types: MemoryTypes, dup: Iterable[int], *, function_shadows: bool = False,
+        wanted: Iterable[Value] = (),
+    ) -> None:  # fmt: skip
+        """wanted: pointers whose shadows are used by more than what handles active floats."""
         self.pointers = pointers
         self.types = types
         self.dup = frozenset(dup)
@@ -54,7 +56,7 @@ class Activity:
             if obj in self._varied and obj in self._useful:
                 floats |= 1 << obj.index
         self.active_objects = floats
-        self._shadows = Shadows(pointers, self.flow, self.value, floats, function_shadows, self._open)
+        self._shadows = Shadows(pointers, self.flow, self.value, floats, function_shadows, self._open, wanted)
         self.scratch = {
             obj.site.index
             for obj in pointers.objects

@@ -32,7 +32,7 @@ class Facts:
     `buffers[i]` names the float type of the elements that argument i points to ("" or missing: not known).
     """
 
-    __slots__ = ("activity", "dup", "module", "pointers", "root", "types")
+    __slots__ = ("activity", "checked", "dup", "module", "pointers", "root", "types")
 
     def __init__(self, module: Module, root: Function, dup: Iterable[int], buffers: Sequence[str] = ()) -> None:
         self.module = module
@@ -41,6 +41,15 @@ class Facts:
         self.pointers = points_to(module, root)
         self.types = MemoryTypes(self.pointers, buffers)
         self.activity = Activity(self.pointers, self.types, self.dup, function_shadows=True)
+        self.checked: frozenset[Instruction] = frozenset()
+
+    def check(self, distances: Iterable[Instruction]) -> None:
+        """Derivatives look, where these distances of two addresses are computed, whether the shadows of the two are as
+        far apart: so both have shadows."""
+        self.checked |= frozenset(distances)
+        wanted = [operand.operands[0] for distance in self.checked for operand in distance.operands
+                  if isinstance(operand, Instruction)]  # fmt: skip
+        self.activity = Activity(self.pointers, self.types, self.dup, function_shadows=True, wanted=wanted)
 
     def layout(self, obj: Object) -> Pattern | Layout:
         """What is known of an object: its repeating pattern, or its fields."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from irgrad.engine.analyses.activity.dataflow import Dataflow
 from irgrad.engine.analyses.activity.numbers import Numbers
@@ -29,8 +29,10 @@ class Shadows:
         floats: int,
         function_shadows: bool,
         opened: int = 0,
+        wanted: Iterable[Value] = (),
     ) -> None:
-        """opened: memory that a program goes on using: the shadow pointers that belong into its shadow are stored."""
+        """opened: memory that a program goes on using: the shadow pointers that belong into its shadow are stored.
+        wanted: pointers whose shadows are used besides."""
         self._pointers = pointers
         self._flow = flow
         self._active = active
@@ -54,6 +56,8 @@ class Shadows:
         for fn in pointers.functions:
             for instr in fn.instructions():
                 self._seed(instr)
+        for value in wanted:
+            self._need(value)
         self._close()
 
     def _need(self, value: Value) -> None:

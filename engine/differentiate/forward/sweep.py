@@ -18,7 +18,7 @@ from irgrad.engine.differentiate.layout import separate_shadows
 from irgrad.engine.differentiate.layout.leaves import REASSOCIATE, has_float, has_pointer, zero_of
 from irgrad.engine.differentiate.primitives.application import application
 from irgrad.engine.differentiate.primitives.rows import Application
-from irgrad.engine.differentiate.shadow import runtime_activity, tagged_words
+from irgrad.engine.differentiate.shadow import distances, runtime_activity, tagged_words
 from irgrad.engine.differentiate.shadow.carried import BITS, shadow_of_address, shadow_of_bits
 from irgrad.engine.differentiate.shadow.tagged_words import Either
 from irgrad.engine.differentiate.shared import untold
@@ -189,6 +189,8 @@ class Sweep:
     def plain(self, instr: Instruction) -> None:
         """Arithmetic, comparisons, control flow: copied; with tangents the row of the opcode applies."""
         self.copy(instr)
+        if instr in self.unit.facts.checked:
+            distances.look(self, instr)
         if instr.opcode in BITS:
             if self.shadowed(instr):
                 shadow_of_bits(self, instr)

@@ -109,6 +109,8 @@ CHANGES = {
     "insert": "d.insert(d.begin() + 2, x[1] * x[2]); d.insert(d.begin() + 4, x[0]);",
     "insert several": "d.insert(d.begin() + 1, 3, x[1] * x[2]);",
     "erase": "d.erase(d.begin() + 1); d.erase(d.begin(), d.begin() + 2);",
+    "assign": "std::deque<double> e(3, x[0]); e = d; d = std::deque<double>(e.begin() + 1, e.end()); d[0] *= x[0];",
+    "append": "std::deque<double> e = d; d.insert(d.end(), e.begin() + 1, e.end()); d.resize(12, x[1]);",
     "copy": "std::deque<double> e(d.begin() + 1, d.end() - 1); d.push_front(e.back() * x[0]); d.push_back(e.front());",
 }
 X = np.array([0.5, 0.3, 1.2, 0.7, 0.9])
