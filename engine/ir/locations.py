@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from irgrad.engine.ir.model import Function, Instruction, Module
 
@@ -48,6 +49,25 @@ def locate(module: Module, instr: Instruction) -> str:
         if outer is None:
             text += f" (inlined at {place_text(module, at)})"
     return text
+
+
+def functions_at(module: Module, instr: Instruction) -> Iterator[tuple[str, str]]:
+    """(name, file) of the functions of the source that an instruction is of: that which has it, then those that this
+    one was inlined into."""
+    node = instr.metadata.get("dbg")
+    for _ in range(_MAX_SCOPES):
+        if node is None:
+            return
+        _, fields = _fields(module, node)
+        scope: str | None = fields.get("scope")
+        for _ in range(_MAX_SCOPES):
+            kind, around = _fields(module, scope or "")
+            if kind == "DISubprogram" and scope is not None:
+                yield around.get("name", '""')[1:-1], _file_of(module, scope)
+            scope = around.get("scope") if kind != "DISubprogram" else None
+            if scope is None:
+                break
+        node = fields.get("inlinedAt")
 
 
 def place_text(module: Module, node: str) -> str:

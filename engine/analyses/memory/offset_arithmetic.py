@@ -10,6 +10,7 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import ConstInt, Instruction, Value
 from irgrad.engine.ir.opcodes import having
 
+_RESTS = ("urem", "srem")
 _SHRINKS = having("shrinks")
 
 
@@ -46,6 +47,8 @@ def binary(instr: Instruction, a: Offsets, b: Offsets) -> Offsets:
     op = instr.opcode
     if op == "add" or (op == "or" and "disjoint" in instr.flags):
         return off.add(a, b)
+    if op == "sub" and (step := _rounded_down(instr)):
+        return off.make(0, [(abs(step), None)], step < 0)
     if op == "sub":
         return off.add(a, off.scale(b, -1))
     if op == "mul":
@@ -65,6 +68,15 @@ def binary(instr: Instruction, a: Offsets, b: Offsets) -> Offsets:
     if op == "lshr" or (op in _SHRINKS and natural(a) and (op != "sdiv" or natural(b))):
         return NATURAL
     return TOP
+
+
+def _rounded_down(difference: Instruction) -> int:
+    """48, for x - x % 48 of a number without sign, -48 of one with a sign; else 0."""
+    whole, rest = difference.operands
+    if not isinstance(rest, Instruction) or rest.opcode not in _RESTS or rest.operands[0] is not whole:
+        return 0
+    by = rest.operands[1]
+    return (by.value if rest.opcode == "urem" else -by.value) if isinstance(by, ConstInt) and by.value > 0 else 0
 
 
 def at_most(places: Offsets, limit: int) -> Offsets:

@@ -12,7 +12,9 @@ from irgrad.engine.analyses.memory.byte_kinds import DECLARED, Kind, Record
 from irgrad.engine.analyses.memory.spots import Spots
 from irgrad.engine.analyses.memory.strided_sets import Offsets, add
 from irgrad.engine.analyses.types.records import Records
+from irgrad.engine.analyses.types.text_copies import beside_text
 from irgrad.engine.ir.model import Instruction, Value
+from irgrad.engine.ir.types import Type
 
 _MAX_COPIED = 20_000
 _LISTED = 4096  # bytes of a copy that is looked at place by place
@@ -26,9 +28,13 @@ class Copy:
     """One memcpy or memmove between objects. A copy whose target is, or becomes, part of its source may have news for
     ever, each time at other places: after some times it tells all places at such distances."""
 
-    __slots__ = ("_news", "_seen", "_told", "call", "size", "source", "target")
+    __slots__ = ("_news", "_seen", "_told", "call", "size", "source", "target", "text")
 
-    def __init__(self, call: Instruction, target: Value, source: Value, size: int | None) -> None:
+    def __init__(
+        self, call: Instruction, target: Value, source: Value, size: int | None, *, text: bool = False
+    ) -> None:
+        """text: characters of a string, see `text_copies.py`."""
+        self.text = text
         self.call = call
         self.target = target
         self.source = source
@@ -69,7 +75,7 @@ class Copy:
 
     def _known(self, record: Record, origin: Offsets) -> Iterable[Moved]:
         whole = self.size is None or self.size > _LISTED
-        return _behind(record, origin) if whole else _within(record, origin, self.size or 0)
+        return _behind(record, origin, self.text) if whole else _within(record, origin, self.size or 0)
 
 
 def _within(record: Record, origin: Offsets, size: int) -> Iterator[Moved]:
@@ -82,11 +88,13 @@ def _within(record: Record, origin: Offsets, size: int) -> Iterator[Moved]:
         yield distance, kind, length, strength, False
 
 
-def _behind(record: Record, origin: Offsets) -> Iterator[Moved]:
+def _behind(record: Record, origin: Offsets, text: bool) -> Iterator[Moved]:
     """What is known of all that begins there."""
     for item in record.evidence:
         where, kind, length, strength = item
         if strength == DECLARED or len(record) > _MAX_COPIED:
+            continue
+        if text and isinstance(kind, Type) and beside_text(origin, where, length):
             continue
         relative = Offsets(where.start - origin.start, where.terms, where.below)
         if not origin.exact:

@@ -38,6 +38,7 @@ from irgrad.engine.analyses.types.contents import Contents
 from irgrad.engine.analyses.types.copied_evidence import Copy
 from irgrad.engine.analyses.types.named_numbers import NamedNumbers
 from irgrad.engine.analyses.types.records import Pattern, Records, shortest
+from irgrad.engine.analyses.types.text_copies import copies_text, only_beside
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import ConstInt, GlobalVariable, Instruction, Value
 from irgrad.engine.ir.types import Type
@@ -144,9 +145,14 @@ class MemoryTypes:
         rows = (Offsets(k, ((period, None),)) for first in behind for k in range(first, first + period, places.stride))
         return all(record.layout(row, size)[:1] == ((0, INT),) for row in rows)
 
-    def region(self, pointer: Value) -> Pattern:
-        """The repeating layout of memory that begins at `pointer` and whose length is not known."""
-        return self._region(self._places(pointer))
+    def region(self, pointer: Value, *, text: bool = False) -> Pattern:
+        """The repeating layout of memory that begins at `pointer` and whose length is not known. text: of characters"""
+        return self._region(self.texts(pointer) if text else self._places(pointer))
+
+    def texts(self, pointer: Value) -> Spots:
+        """Where a pointer to characters leads to, but for objects that have nothing else than members beside them."""
+        spots = self._places(pointer).items()
+        return {bit: places for bit, places in spots if not only_beside(places, self.record(bit).evidence)}
 
     def _region(self, spots: Spots) -> Pattern:
         key, versions = tuple(spots.items()), self._records.versions(spots)
@@ -367,7 +373,8 @@ class MemoryTypes:
         if effect.copy is not None:
             target, source, length = (call.args[i] for i in effect.copy)
             size = length.value if isinstance(length, ConstInt) else None
-            self._copies.append(Copy(call, target, source, size))
+            text = copies_text(self.pointers.module, call, effect.copy[2])
+            self._copies.append(Copy(call, target, source, size, text=text))
             tag = call.metadata.get("tbaa.struct")
             for at, width, kind in self._tbaa.fields(tag) if tag else ():
                 self._field(target, at, width, kind)

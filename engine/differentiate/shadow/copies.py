@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from irgrad.engine.analyses.memory.byte_kinds import CONFLICT, INT, Kind, Layout
 from irgrad.engine.analyses.memory.objects import bits_of
 from irgrad.engine.analyses.types.records import shortest
+from irgrad.engine.analyses.types.text_copies import copies_text
 from irgrad.engine.differentiate.layout.leaves import zero_of
 from irgrad.engine.differentiate.shared.refuse import refuse_uses
 from irgrad.engine.differentiate.shared.sweeps import AdjointSweep
@@ -30,12 +31,13 @@ def layout_of_copy(unit: Unit, instr: Instruction, where: tuple[int, int, int]) 
     ends = [target] if only_ends(unit, instr, where) else [target, instr.args[where[1]]]
     if isinstance(size, ConstInt) and 0 <= size.value <= 256:
         return _listed(unit, instr, ends, size.value)
-    patterns = [unit.types.region(p) for p in ends]
+    text = instr.is_call and copies_text(unit.module, instr, where[2])
+    patterns = [unit.types.region(p, text=text) for p in ends]
     known = [p for p in patterns if p.period and p.fields]
     if not known:
         if isinstance(size, ConstInt) and size.value <= LISTED:
             return _listed(unit, instr, ends, size.value)
-        return _whole(unit, instr, ends) or (1, [])
+        return _whole(unit, instr, ends, text) or (1, [])
     period = max(p.period for p in known)
     spread = [
         {offset + k: kind for k in range(0, period, p.period) for offset, kind in p.fields}
@@ -43,16 +45,19 @@ def layout_of_copy(unit: Unit, instr: Instruction, where: tuple[int, int, int]) 
         if period % p.period == 0
     ]
     fields = _merged(unit, instr, ends, spread)
-    moved = None if any(isinstance(kind, ty.FloatType) for _, kind in fields) else _whole(unit, instr, ends)
+    moved = None if any(isinstance(kind, ty.FloatType) for _, kind in fields) else _whole(unit, instr, ends, text)
     return moved or (period, fields)
 
 
-def _whole(unit: Unit, instr: Instruction, ends: list[Value]) -> tuple[int, list[tuple[int, Kind]]] | None:
+def _whole(
+    unit: Unit, instr: Instruction, ends: list[Value], text: bool
+) -> tuple[int, list[tuple[int, Kind]]] | None:
     """The floats of a copy that nobody saw at these places, where its memory holds floats: as many as there is room
     for. One pointer may mean an array of floats and one of integers; the shadow of an integer is zero, and stays it."""
     if len(ends) == 1:
         return None
-    objects = [unit.pointers.objects[bit] for end in ends for bit in bits_of(unit.pointers.of(end))]
+    masks = [unit.types.texts(end) if text else bits_of(unit.pointers.of(end)) for end in ends]
+    objects = [unit.pointers.objects[bit] for mask in masks for bit in mask]
     held = {kind for obj in objects for kind in unit.types.holds(obj)}
     floats = [kind for kind in held if isinstance(kind, ty.FloatType)]
     if not floats:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from handwritten.made import module_of
 
-from irgrad.engine.analyses.memory.offset_arithmetic import at_most, natural
+from irgrad.engine.analyses.memory.offset_arithmetic import at_most, binary, natural
 from irgrad.engine.analyses.memory.strided_sets import Offsets
 
 
@@ -28,3 +29,11 @@ def test_natural_numbers_do_not_reach_below_zero() -> None:
     assert not natural(Offsets(-8))
 
 
+
+
+@pytest.mark.parametrize("rest, below", [("urem", False), ("srem", True)])
+def test_a_number_less_its_rest_is_a_multiple(rest: str, below: bool) -> None:
+    text = f"define i64 @f(i64 %n) {{\n  %r = {rest} i64 %n, 48\n  %d = sub i64 %n, %r\n  ret i64 %d\n}}\n"
+    fn = module_of(text, "f", prepared=False).functions["f"]
+    difference = next(instr for instr in fn.instructions() if instr.opcode == "sub")
+    assert binary(difference, Offsets(-48, ((48, None),)), Offsets(0, ((1, 47),))) == Offsets(0, ((48, None),), below)
