@@ -187,7 +187,7 @@ def _differences(kernel: Any, h: float) -> Any:
 
 def verdict(text: str, level: str) -> tuple[str, str]:
     """(`ok`, `refused` or `wrong`, why): by `lib.kernel`, against differences and each other."""
-    single = "float f" in text or "<float" in text
+    single = bool(re.search(r"\bfloat\b", text))
     kernel = irgrad.load(text, language="c++", opt=level).kernel("loss", "f64(f64[n] x, i64 n)")
     close, same = (3e-3, 1e-4) if single else (1e-6, 1e-11)
     wants = [_differences(kernel, h) for h in ((1e-2, 1e-3) if single else (1e-4, 3e-6))]
@@ -214,7 +214,7 @@ def verdict(text: str, level: str) -> tuple[str, str]:
 
 def program_verdict(text: str, level: str, standard: str = "c++17") -> tuple[str, str]:
     """The same of a program that asks for its derivatives by itself, through `irgrad run`."""
-    single = "float f" in text or "<float" in text
+    single = bool(re.search(r"\bfloat\b", text))
     kernel = irgrad.load(text, language="c++", opt=level, flags=[f"-std={standard}"]).kernel("loss", "f64(f64[n] x, i64 n)")
     close, same = (3e-3, 1e-4) if single else (1e-6, 1e-10)
     wants = [_differences(kernel, h) for h in ((1e-2, 1e-3) if single else (1e-4, 3e-6))]

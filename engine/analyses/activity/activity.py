@@ -156,7 +156,9 @@ class Activity:
             if instr.opcode == "bitcast" and instr.type.is_fp and made.get(instr.operands[0]) and self.useful(instr):
                 found.append(instr)
             elif instr.opcode == "store" and made.get(value := instr.operands[0]):
-                found += [instr] if self._float_memory(instr.operands[1], ty.store_size(value.type)) else []
+                number = self.types.numbers.are(instr)
+                floats = not number and self._float_memory(instr.operands[1], ty.store_size(value.type))
+                found += [instr] if floats else []
         return found
 
     def _reads_bits(self, instr: Instruction) -> bool:
@@ -166,6 +168,7 @@ class Activity:
         return (
             instr.opcode == "load"
             and instr.type.is_int
+            and not self.types.numbers.are(instr)
             and self._float_memory(instr.operands[0], ty.store_size(instr.type))
         )
 

@@ -17,12 +17,13 @@ from irgrad.engine.analyses.memory.strided_sets import NATURAL, Offsets, add, to
 from irgrad.engine.analyses.memory.tbaa import Tbaa, type_tag
 from irgrad.engine.analyses.memory.value_ranges import Ranges
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import Argument, Function, Instruction, Value
-from irgrad.engine.ir.opcodes import CHOICES
+from irgrad.engine.ir.model import Argument, ConstInt, Function, Instruction, Value
+from irgrad.engine.ir.opcodes import CHOICES, INT_BINARY, RESIZES
 from irgrad.engine.ir.uses import uses_of
 
 __all__ = ["NamedNumbers"]
 
+_COMPUTES = INT_BINARY | RESIZES | {"phi"}
 _SAME = CHOICES | {"freeze", "bitcast"}
 _SAME |= {"insertelement", "extractelement"}
 _SAME |= {"insertvalue", "extractvalue"}
@@ -39,12 +40,17 @@ class NamedNumbers:
         self._given: set[int] = set()
         self._stores: dict[int, list[tuple[Offsets, int, Value]]] = {}
         self._unnamed: dict[int, set[tuple[Offsets, int]]] = {}
+        self._written: dict[int, set[tuple[Offsets, int]]] = {}  # at known places as well
+        self._integers: dict[int, list[tuple[Offsets, int, Value]]] = {}
+        self._counters: dict[Instruction, bool] = {}
         self._moving: dict[Instruction, bool] = {}
         self._of: dict[Function, dict[Value, list[Instruction]]] = {}
 
     def stored(self, store: Instruction) -> None:
         """A store of an integer."""
         value, pointer = store.operands
+        for bit, places in self._ranges.places(pointer).items():
+            self._integers.setdefault(bit, []).append((places, ty.store_size(value.type), value))
         for bit, places in self._ranges.places(pointer).items() if type_tag(store) or not self.moves(store) else ():
             self._stores.setdefault(bit, []).append((places, ty.store_size(value.type), value))
         if self._named(store) and not _from_memory(value):
@@ -53,6 +59,8 @@ class NamedNumbers:
     def unnamed(self, pointer: Value, size: int | None) -> None:
         """A write of so many bytes, or of an unknown number, that may be of any type."""
         for bit, places in self._ranges.places(pointer).items():
+            everywhere = (add(places, NATURAL), 1) if size is None else (places, size)
+            self._written.setdefault(bit, set()).add(everywhere)
             if size is None:
                 self._unnamed.setdefault(bit, set()).add((add(places, NATURAL), 1))
             elif not places.exact:
@@ -65,12 +73,44 @@ class NamedNumbers:
     def are(self, access: Instruction) -> bool:
         """The source calls what is loaded or stored an integer, all memory that it may be was given such, and it is not
         just moved: what copies words may copy those of floats."""
+        if access not in self._counters:
+            self._counters[access] = self._counts(access, set())
+        if self._counters[access]:
+            return True
         if not self._given or not self._named(access) or self.moves(access):
             return False
         spots = self._ranges.places(access.operands[access.opcode == "store"])
         return any(not places.exact for places in spots.values()) and all(
             bit in self._given and bit not in self._unnamed for bit in spots
         )
+
+    def _counts(self, access: Instruction, assumed: set[Instruction]) -> bool:
+        """One place of one object, written by the names of integers alone, of which some come from no memory and all
+        are computed of such places: the length of a list, whose end a pointer to its nodes may lead to."""
+        if access in assumed:
+            return True
+        spots = list(self._ranges.places(access.operands[access.opcode == "store"]).items())
+        member = self._named(access) and self._tbaa.of_member(access.metadata["tbaa"])
+        if not member or len(spots) != 1 or not spots[0][1].exact or self.moves(access):
+            return False
+        assumed.add(access)
+        bit, at = spots[0]
+        size = ty.store_size(access.operands[0].type if access.opcode == "store" else access.type)
+        if any(touches(at, where, 1 - length, size) for where, length in self._written.get(bit, ())):
+            return False
+        stored = [v for where, length, v in self._integers.get(bit, ()) if touches(at, where, 1 - length, size)]
+        return not all(map(_from_memory, stored)) and all(self._computed(value, assumed) for value in stored)
+
+    def _computed(self, value: Value, assumed: set[Instruction]) -> bool:
+        """Whether an integer is a constant, or what arithmetic makes of such and of lengths."""
+        for source in _sources(value):
+            if isinstance(source, Instruction) and source.opcode == "load":
+                if source is value or not self._counts(source, assumed):
+                    return False
+            elif not (isinstance(source, ConstInt) or (
+                isinstance(source, Instruction) and source.opcode in _COMPUTES and source.type.is_int)):  # fmt: skip
+                return False
+        return True
 
     def given(self, bit: int, places: Offsets, size: int) -> bool:
         """Whether an integer is ever stored at these places of an object that was not made of what the object holds,

@@ -75,3 +75,30 @@ def test_bits_of_floats_in_place_are_not_lost(level: str | None) -> None:
     kernel = irgrad.load(BITS, language="c", opt=level).kernel("f", "f64(f64[n] x, i64 n)")
     with pytest.raises(Unsupported, match="bits of"):
         engine.grad(kernel)(np.array([0.5, 1.5, 2.5]))
+
+
+LIST = """
+#include <cmath>
+#include <list>
+extern "C" double loss(const double *x, long n) {
+  double s = 0;
+  std::list<double> first, kept(4, x[4] * std::tanh(x[4]));
+  for (int i = 0; i < 3; i++) first.push_back(x[0] * x[0]);
+  { std::list<double> other(x, x + n); kept = std::move(other); }
+  for (long i = 0; i < n; i++) for (auto &e : kept) e *= 0.7;
+  if (kept.size() < 12) kept.insert(std::next(kept.begin(), kept.size() / 2), first.front() * std::cos(x[1]));
+  s += kept.empty() ? 0.3 : kept.back();
+  for (const auto &e : first) s = 0.9 * s + e * x[3];
+  for (const auto &e : kept) s += std::sin(e) * kept.size();
+  return s;
+}
+"""
+
+
+def test_the_length_of_a_list_is_no_float() -> None:
+    """It lies where a node has its number, and a pointer to nodes may be one to the list."""
+    loss = irgrad.load(LIST, language="c++", flags=["-O2"]).kernel("loss", "f64(f64[n] x, i64 n)")
+    x, h = np.array([0.5, 0.3, 1.2, 0.7, 0.9]), 1e-6
+    want = [(loss(x + h * e) - loss(x - h * e)) / (2 * h) for e in np.eye(5)]
+    np.testing.assert_allclose(engine.grad(loss)(x), want, rtol=1e-7)
+    np.testing.assert_allclose(engine.jvp(loss, (x,), (x,))[1], np.dot(want, x), rtol=1e-7)
