@@ -45,6 +45,18 @@ static void f(const double *restrict x, const long *restrict k, double *restrict
   }
 }
 """
+CRITICAL = r"""
+static void f(const double *restrict x, const long *restrict k, double *restrict y, long n) {
+  double total = 0;
+  #pragma omp parallel for
+  for (long i = 0; i < n; i++) {
+    double v = slow(x[i]), d = v * x[i];
+    #pragma omp critical
+    { y[k[i]] += d; y[k[n - 1 - i]] -= v; total += d; }
+  }
+  y[0] += total;
+}
+"""
 PAIRS = r"""
 static void f(const double *restrict x, const long *k, double *restrict y, long n) {
   #pragma omp parallel for
@@ -117,6 +129,8 @@ def _sums(said: str) -> list[float]:
 @pytest.mark.parametrize(("source", "level"), [
     pytest.param(HISTOGRAM, "-O0", id="histogram -O0"),
     pytest.param(HISTOGRAM, "-O2", id="histogram -O2", marks=pytest.mark.long),
+    pytest.param(CRITICAL, "-O1", id="critical sections -O1"),
+    pytest.param(CRITICAL, "-O3", id="critical sections -O3", marks=pytest.mark.long),
     pytest.param(PAIRS, "-O2", id="pairs -O2"),
     pytest.param(PAIRS, "-O0", id="pairs -O0", marks=pytest.mark.long),
     pytest.param(SINGLE, "-O1", id="floats, and a variable -O1"),
@@ -128,6 +142,7 @@ def test_the_same_bits_on_any_number_of_threads(
     said = capfd.readouterr().err
     assert "of a derivative of `f`" not in said
     assert "atomic" not in said
+    assert "critical" not in said
     plain = _sums(_run(_built(tmp_path, source + MAIN, level), 1)[0])
     found = {threads: _run(program, threads)[0] for threads in (1, 2, 4, 16)}
     assert set(found.values()) == {found[1]}
