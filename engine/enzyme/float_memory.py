@@ -1,17 +1,18 @@
-"""Which pointers that a call of the notation gives lead to floats and nothing else, by what the caller says.
+"""Where floats lie in the memory that a call of the notation gives, by what the caller says.
 
 An optimiser may leave no more of a store of a float than that of an integer with its bits. What else there is to tell
 floats from counts is with the caller: the type of its variable, or how it uses the memory that it allocated. If all
 that it does there is reading and writing one type of floats, at the place that the call is given too, and only calls
 of the notation and `free` are told of it, then that is what the memory holds. Members of structs are no evidence,
-since the next one may be a count.
+since the next one may be a count; a variable of structs is, for all its members: a function that sorts them by an
+integer moves numbers that it never looks at.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from irgrad.engine.analyses.memory.byte_kinds import leaves
+from irgrad.engine.analyses.memory.byte_kinds import leaves, told_layout
 from irgrad.engine.analyses.memory.tbaa import Tbaa, type_tag
 from irgrad.engine.differentiate.layout.lanes import constant_offset
 from irgrad.engine.enzyme.calls import DerivativeCall, Parameter
@@ -34,12 +35,45 @@ def formals_of(call: DerivativeCall) -> list[Argument]:
 
 def elements(module: Module, caller: Function, call: DerivativeCall) -> tuple[str, ...]:
     """The type of the floats that a root's arguments point to where they are parameters, a result, a variable or
-    allocated memory of nothing else; "" for others."""
+    allocated memory of nothing else; the layout of structs in a variable (`told_layout`); "" for others."""
     uses, tags = uses_of(caller.blocks), Tbaa(module)
     pairs = zip(formals_of(call), call.parameters, strict=True)
-    kinds = [_memory(call, formal, said, uses, tags) for formal, said in pairs]
-    kinds += [call.result.kind] if call.result.kind is not None else []
-    return tuple(_of_floats(kind) for kind in kinds)
+    kinds = [(_memory(call, formal, said, uses, tags), _structs(call, formal, said)) for formal, said in pairs]
+    kinds += [(call.result.kind, None)] if call.result.kind is not None else []
+    return tuple(_of_floats(kind) or (told_layout(structs) if structs is not None else "") for kind, structs in kinds)
+
+
+def _structs(call: DerivativeCall, formal: Argument, said: Parameter) -> ty.Type | None:
+    """The struct that the caller's variable is, or is an array of, where a pointer leads to the begin of one."""
+    if not formal.type.is_ptr or said.activity == "const" or said.value.memory or len(said.value.args) != 1:
+        return None
+    pointer, steps = call.instr.args[said.value.first], list[Instruction]()
+    while isinstance(pointer, Instruction) and pointer.opcode == "getelementptr":
+        steps.append(pointer)
+        pointer = pointer.operands[0]
+    kind = _declared(pointer)
+    while isinstance(kind, ty.ArrayType):
+        kind = kind.elem
+    if not isinstance(kind, ty.StructType) or not kind.fields or not ty.size_of(kind):
+        return None
+    return kind if all(_whole_steps(step, ty.size_of(kind)) for step in steps) else None
+
+
+def _whole_steps(address: Instruction, size: int) -> bool:
+    """Whether a getelementptr moves its pointer by a multiple of so many bytes."""
+    assert address.elem is not None
+    first, *inner = address.operands[1:]
+    scale = ty.size_of(address.elem)
+    if not isinstance(first, ConstInt) and scale % size:
+        return False
+    kind = address.elem
+    for index in inner:
+        if not isinstance(kind, ty.ArrayType):
+            return _step(address) % size == 0 and all(isinstance(i, ConstInt) for i in address.operands[1:])
+        kind = kind.elem
+        if not isinstance(index, ConstInt) and ty.size_of(kind) % size:
+            return False
+    return _step(address) % size == 0
 
 
 def _of_floats(kind: ty.Type) -> str:

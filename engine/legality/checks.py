@@ -13,6 +13,7 @@ from irgrad.engine.legality.screen import screen
 from irgrad.engine.legality.split_pointers import refuse_pieces
 from irgrad.engine.legality.type_punning import refuse_puns
 from irgrad.engine.legality.undecidable import refuse_undecidable
+from irgrad.engine.legality.unseen_numbers import refuse_unseen
 
 __all__ = ["CHECKS", "Check"]
 
@@ -28,6 +29,7 @@ class Check:
 
 CHECKS = (
     Check("undecidable", refuse_undecidable, "memory and integers of which it is not known whether they are floats"),
+    Check("unseen-numbers", refuse_unseen, "copies of the caller's memory, of which nobody says where its numbers lie"),
     Check("printed-numbers", refuse_printed, "numbers that are printed into memory, and read from that text again"),
     Check("split-pointers", refuse_pieces, "pointers that are copied in pieces smaller than an address"),
     Check("relocations", refuse_relocations, "pointers that move by the distance of two allocations"),

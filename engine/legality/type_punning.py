@@ -25,8 +25,9 @@ _FIX = "convert by a cast in the source, or use frexp, ldexp, copysign"
 
 def refuse_puns(unit: Unit) -> None:
     """Raise Unsupported for the first active pun."""
+    elements = [name if " " not in name else "" for name in unit.request.elements]
     for fn in unit.pointers.functions:
-        for problem in _problems(unit, fn, unit.request.elements):
+        for problem in _problems(unit, fn, elements):
             raise problem
 
 

@@ -70,6 +70,30 @@ def leaves(type_: Type, at: int = 0) -> list[tuple[int, Kind, int]]:
             return []
 
 
+def told_layout(type_: Type) -> str:
+    """The size of a type and where its floats lie, as text: "24 4 float 8 double"; "" where a union is a part of it, or
+    it has other parts that nobody can tell."""
+    floats = [(at, kind) for at, kind, _ in leaves(type_) if isinstance(kind, ty.FloatType)]
+    return "" if _of_unions(type_) else " ".join([str(ty.size_of(type_)), *(f"{at} {kind}" for at, kind in floats)])
+
+
+def _of_unions(type_: Type) -> bool:
+    match type_:
+        case ty.ArrayType(count=count, elem=elem):
+            return count > 64 or _of_unions(elem)
+        case ty.StructType(fields=fields):
+            name = type_.name or ""
+            return not fields or "union." in name or any(map(_of_unions, fields))
+        case _:
+            return False
+
+
+def told_floats(text: str) -> tuple[int, list[tuple[int, str]]]:
+    """What such a text says: bytes, and the places and types of the floats."""
+    size, *rest = text.split()
+    return int(size), [(int(at), kind) for at, kind in zip(rest[::2], rest[1::2], strict=True)]
+
+
 Evidence = tuple[Offsets, Kind, int, int]
 """(places, kind, size, strength)."""
 _Entry = tuple[int, Kind, tuple[int, int], tuple[int, int]]

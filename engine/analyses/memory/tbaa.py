@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from irgrad.engine.analyses.memory.byte_kinds import INT, PTR, WORD, Kind
 from irgrad.engine.analyses.memory.objects import function_of, has_pointer
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import Function, Instruction, Module
+from irgrad.engine.ir.model import Function, Instruction, Module, Value
 
 TYPE_TAG = "irgrad.type"
 """`!tbaa` where the source may break C's rules of aliasing: LLVM and points-to sets conclude nothing from it."""
@@ -71,6 +72,11 @@ class Tbaa:
         name = self._name(node)
         return name if name == "vtable pointer" or re.match(r"p\d+ ", name) else ""
 
+    def floats_behind(self, node: str) -> ty.FloatType | None:
+        """The type of the floats that the accessed pointers lead to, as the source says (`double *`)."""
+        kind = _NAMES.get(self.pointee(node).removeprefix("p1 "))
+        return kind if isinstance(kind, ty.FloatType) else None
+
     def _read(self, node: str) -> Kind | None:
         name = self._name(node)
         if name in _NAMES:
@@ -91,6 +97,19 @@ class Tbaa:
 def type_tag(access: Instruction) -> str | None:
     """The node that says as what the source accesses memory."""
     return access.metadata.get("tbaa") or access.metadata.get(TYPE_TAG)
+
+
+def floats_said(module: Module, addresses: Iterable[Value]) -> ty.FloatType | None:
+    """The one type of floats that addresses lead to by the types of the source, where they are read from memory."""
+    tbaa, found = Tbaa(module), set[ty.FloatType]()
+    for address in addresses:
+        start = address
+        while isinstance(start, Instruction) and start.opcode == "getelementptr":
+            start = start.operands[0]
+        tag = type_tag(start) if isinstance(start, Instruction) and start.opcode == "load" else None
+        kind = tbaa.floats_behind(tag) if tag else None
+        found |= {kind} if kind is not None else set()
+    return found.pop() if len(found) == 1 else None
 
 
 class AccessTypes:

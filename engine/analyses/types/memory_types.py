@@ -25,6 +25,7 @@ from irgrad.engine.analyses.memory.byte_kinds import (
     Record,
     kind_size,
     leaves,
+    told_floats,
 )
 from irgrad.engine.analyses.memory.call_effects import Effect
 from irgrad.engine.analyses.memory.objects import Object
@@ -71,12 +72,19 @@ class MemoryTypes:
         self.carriers = Carriers(pointers)
         for obj in pointers.objects:
             self._declare(obj)
+        self.described = 0  # objects of structs of which the caller says where their floats lie, as a mask
         self.buffers: dict[int, int] = {}  # objects that hold floats all over, by the signature: their size
         for arg, name in zip(pointers.root.args, buffers, strict=False):
             if name in FLOATS and arg in pointers.object_of:
                 size = self.buffers[pointers.object_of[arg].index] = ty.store_size(FLOATS[name])
                 record = self.record(pointers.object_of[arg].index)
                 record.add(Offsets(0, ((size, None),)), FLOATS[name], size, ACCESS)
+            elif name and arg in pointers.object_of:
+                size, floats = told_floats(name)
+                self.described |= 1 << pointers.object_of[arg].index
+                for at, kind in floats:
+                    record = self.record(pointers.object_of[arg].index)
+                    record.add(Offsets(at, ((size, None),)), FLOATS[kind], kind_size(FLOATS[kind]), ACCESS)
         for fn in pointers.functions:
             for instr in fn.instructions():
                 self._collect(instr)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.memory.byte_kinds import CONFLICT, INT, Kind, Layout
 from irgrad.engine.analyses.memory.objects import bits_of
+from irgrad.engine.analyses.memory.tbaa import floats_said
 from irgrad.engine.analyses.types.records import shortest
 from irgrad.engine.analyses.types.text_copies import copies_text
 from irgrad.engine.differentiate.layout.leaves import zero_of
@@ -30,14 +31,16 @@ def layout_of_copy(unit: Unit, instr: Instruction, where: tuple[int, int, int]) 
     target, size = instr.args[where[0]], instr.args[where[2]]
     ends = [target] if only_ends(unit, instr, where) else [target, instr.args[where[1]]]
     if isinstance(size, ConstInt) and 0 <= size.value <= 256:
-        return _listed(unit, instr, ends, size.value)
+        period, fields = _listed(unit, instr, ends, size.value)
+        return (period, fields) if fields else _said(unit, ends) or (period, fields)
     text = instr.is_call and copies_text(unit.module, instr, where[2])
     patterns = [unit.types.region(p, text=text) for p in ends]
     known = [p for p in patterns if p.period and p.fields]
     if not known:
         if isinstance(size, ConstInt) and size.value <= LISTED:
-            return _listed(unit, instr, ends, size.value)
-        return _whole(unit, instr, ends, text) or (1, [])
+            period, fields = _listed(unit, instr, ends, size.value)
+            return (period, fields) if fields else _said(unit, ends) or (period, fields)
+        return _whole(unit, instr, ends, text) or _said(unit, ends) or (1, [])
     period = max(p.period for p in known)
     spread = [
         {offset + k: kind for k in range(0, period, p.period) for offset, kind in p.fields}
@@ -65,6 +68,12 @@ def _whole(
     if len(floats) > 1 or not held <= {INT, *floats}:
         raise refuse_uses(unit, instr, ends)
     return ty.size_of(floats[0]), [(0, floats[0])]
+
+
+def _said(unit: Unit, ends: list[Value]) -> tuple[int, list[tuple[int, Kind]]] | None:
+    """The floats of a copy of which nothing is known but the types of its pointers."""
+    kind = floats_said(unit.module, ends) if len(ends) > 1 else None
+    return None if kind is None else (ty.size_of(kind), [(0, kind)])
 
 
 def _listed(unit: Unit, instr: Instruction, ends: list[Value], size: int) -> tuple[int, list[tuple[int, Kind]]]:

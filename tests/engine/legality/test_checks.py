@@ -20,6 +20,9 @@ UNDECIDABLE = """
   store double %sq, ptr %p, align 8
   %again = load double, ptr %p, align 8
   store double %again, ptr %o, align 8"""
+UNSEEN = """
+  %from = getelementptr i8, ptr %k, i64 64
+  call void @llvm.memcpy.p0.p0.i64(ptr %k, ptr %from, i64 64, i1 false)"""
 PRINTED = """
   %text = alloca [64 x i8], align 1
   %n = call i32 (ptr, ptr, ...) @sprintf(ptr %text, ptr @form, double %a)
@@ -68,10 +71,11 @@ PART = """
 FINE = """
   %sine = call double @llvm.sin.f64(double %a)
   store double %sine, ptr %o, align 8"""
-REQUEST = asked("f", "reverse", ["dup", "const", "dup"], buffers=["double", "", "double"])
+REQUEST = asked("f", "reverse", ["dup", "dup", "dup"], buffers=["double", "", "double"])
 # what a check refuses, in the words of its message
 PROGRAMS = {
     "undecidable": (UNDECIDABLE, "pointer of unknown origin"),
+    "unseen-numbers": (UNSEEN, "memory is copied of which it is not known where its numbers lie"),
     "printed-numbers": (PRINTED, "a number is read from text to which active numbers are printed"),
     "split-pointers": (PIECES, "a pointer is copied in pieces"),
     "relocations": (MOVED, "moves by the distance of two allocations"),
@@ -82,7 +86,7 @@ PROGRAMS = {
 
 
 def _program(*bodies: str) -> str:
-    return ("declare double @llvm.sin.f64(double)\ndeclare double @strtod(ptr, ptr)\n"
+    return ("declare double @llvm.sin.f64(double)\ndeclare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\ndeclare double @strtod(ptr, ptr)\n"
             'declare i32 @sprintf(ptr, ptr, ...)\n@form = private constant [3 x i8] c"%g\\00"\n'
             "define void @f(ptr %x, ptr %k, ptr %o) {\n  %a = load double, ptr %x, align 8"
             f"{''.join(bodies)}\n  ret void\n}}\n")  # fmt: skip
