@@ -25,7 +25,7 @@ _FIX = "convert by a cast in the source, or use frexp, ldexp, copysign"
 
 def refuse_puns(unit: Unit) -> None:
     """Raise Unsupported for the first active pun."""
-    elements = [name if " " not in name else "" for name in unit.request.elements]
+    elements = ["" if name[:1].isdigit() else name for name in unit.request.elements]
     for fn in unit.pointers.functions:
         for problem in _problems(unit, fn, elements):
             raise problem

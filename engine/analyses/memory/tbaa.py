@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from irgrad.engine.analyses.memory.byte_kinds import INT, PTR, WORD, Kind
 from irgrad.engine.analyses.memory.objects import function_of, has_pointer
@@ -76,6 +76,22 @@ class Tbaa:
         """The type of the floats that the accessed pointers lead to, as the source says (`double *`)."""
         kind = _NAMES.get(self.pointee(node).removeprefix("p1 "))
         return kind if isinstance(kind, ty.FloatType) else None
+
+    def floats_beside(self, tag: str) -> list[tuple[int, ty.FloatType]]:
+        """The floats of the structure that an access to a member touches: (distance from that member, type)."""
+        if not self.of_member(tag):
+            return []
+        base, _, offset, *_ = self._items(tag)
+        return [(at - int(offset.split()[1]), kind) for at, kind in self._floats(base)]
+
+    def _floats(self, node: str, at: int = 0) -> Iterator[tuple[int, ty.FloatType]]:
+        name, *rest = self._items(node)
+        kind = _NAMES.get(name[2:-1])
+        if isinstance(kind, ty.FloatType):
+            yield at, kind
+        elif kind is None:  # a structure; characters are what their root is
+            for member, where in zip(rest[::2], rest[1::2], strict=False):
+                yield from self._floats(member, at + int(where.split()[1]))
 
     def _read(self, node: str) -> Kind | None:
         name = self._name(node)

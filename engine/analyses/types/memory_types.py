@@ -39,6 +39,7 @@ from irgrad.engine.analyses.types.contents import Contents
 from irgrad.engine.analyses.types.copied_evidence import Copy
 from irgrad.engine.analyses.types.named_numbers import NamedNumbers
 from irgrad.engine.analyses.types.records import Pattern, Records, shortest
+from irgrad.engine.analyses.types.seen_beside import see_beside
 from irgrad.engine.analyses.types.text_copies import copies_text, only_beside
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import ConstInt, GlobalVariable, Instruction, Value
@@ -79,7 +80,7 @@ class MemoryTypes:
                 size = self.buffers[pointers.object_of[arg].index] = ty.store_size(FLOATS[name])
                 record = self.record(pointers.object_of[arg].index)
                 record.add(Offsets(0, ((size, None),)), FLOATS[name], size, ACCESS)
-            elif name and arg in pointers.object_of:
+            elif name[:1].isdigit() and arg in pointers.object_of:
                 size, floats = told_floats(name)
                 self.described |= 1 << pointers.object_of[arg].index
                 for at, kind in floats:
@@ -92,6 +93,7 @@ class MemoryTypes:
             if not self._floats_alone(copy.source):
                 self._filled |= pointers.of(copy.target)
             self.numbers.unnamed(copy.target, copy.size)
+        see_beside(pointers, self._tbaa, self._records, self._copies, self._tagged)
         for instr, pointer, at, size in self._called_integers:
             self._integer(instr, pointer, at, size)
         for value, pointer, _ in self.carriers.accesses:

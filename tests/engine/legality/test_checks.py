@@ -21,8 +21,8 @@ UNDECIDABLE = """
   %again = load double, ptr %p, align 8
   store double %again, ptr %o, align 8"""
 UNSEEN = """
-  %from = getelementptr i8, ptr %k, i64 64
-  call void @llvm.memcpy.p0.p0.i64(ptr %k, ptr %from, i64 64, i1 false)"""
+  %from = getelementptr i8, ptr %m, i64 64
+  call void @llvm.memcpy.p0.p0.i64(ptr %m, ptr %from, i64 64, i1 false)"""
 PRINTED = """
   %text = alloca [64 x i8], align 1
   %n = call i32 (ptr, ptr, ...) @sprintf(ptr %text, ptr @form, double %a)
@@ -71,7 +71,7 @@ PART = """
 FINE = """
   %sine = call double @llvm.sin.f64(double %a)
   store double %sine, ptr %o, align 8"""
-REQUEST = asked("f", "reverse", ["dup", "dup", "dup"], buffers=["double", "", "double"])
+REQUEST = asked("f", "reverse", ["dup", "const", "dup", "dup"], buffers=["double", "", "double", ""])
 # what a check refuses, in the words of its message
 PROGRAMS = {
     "undecidable": (UNDECIDABLE, "pointer of unknown origin"),
@@ -86,9 +86,10 @@ PROGRAMS = {
 
 
 def _program(*bodies: str) -> str:
-    return ("declare double @llvm.sin.f64(double)\ndeclare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\ndeclare double @strtod(ptr, ptr)\n"
+    return ("declare double @llvm.sin.f64(double)\ndeclare double @strtod(ptr, ptr)\n"
+            "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\n"
             'declare i32 @sprintf(ptr, ptr, ...)\n@form = private constant [3 x i8] c"%g\\00"\n'
-            "define void @f(ptr %x, ptr %k, ptr %o) {\n  %a = load double, ptr %x, align 8"
+            "define void @f(ptr %x, ptr %k, ptr %o, ptr %m) {\n  %a = load double, ptr %x, align 8"
             f"{''.join(bodies)}\n  ret void\n}}\n")  # fmt: skip
 
 

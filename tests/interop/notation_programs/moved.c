@@ -20,6 +20,12 @@ void exchanged(particle *p, int n) {
 }
 void erased(particle *p, int n) { memmove(p, p + 1, (n - 1) * sizeof *p), p[n - 1].cell = 7; }
 void members(particle *p, int n) { for (int i = 0; i + 1 < n; i++) memcpy(&p[i].spin, &p[i + 1].charge, 8); }
+/* the same in memory that is allocated: a member that is accessed tells of those beside it */
+typedef struct { int cell; float weight; double charge, spin; } plain;
+typedef struct { plain *items; int n; } bag;
+static int by_plain_cell(const void *a, const void *b) { return ((const plain *)a)->cell - ((const plain *)b)->cell; }
+void sorted_bag(bag *b) { qsort(b->items, b->n, sizeof *b->items, by_plain_cell); }
+void sorted_items(plain *p, int n) { qsort(p, n, sizeof *p, by_plain_cell); }
 /* pointers behind what is given: their types are known where they are read */
 typedef struct { int n; double *from, *to; } pair;
 void behind(pair *p) { memcpy(p->to, p->from + 1, p->n * sizeof(double)); }
@@ -77,7 +83,30 @@ static double product(const particle *a, const particle *b) {
   near(#f, got, want); \
   if (fabs(da[0] - 3) < 1e-12) printf("%s: nothing moved\n", #f), failed = 1; \
 } while (0)
-int main(void) {
+static plain *made(int n) {
+  plain *p = calloc(n, sizeof *p);
+  for (int i = 0; i < n; i++) p[i] = (plain){n - i, i + 1, 2 * i, 3 * i + 1};
+  return p;
+}
+static void turned(const char *name, const plain *d, int n) {
+  for (int i = 0; i < n; i++) {
+    int k = n - 1 - i;
+    near(name, d[i].weight, k + 1), near(name, d[i].charge, 2 * k), near(name, d[i].spin, 3 * k + 1);
+  }
+}
+static void allocated(int n) {
+  plain *p = made(n), *d = made(n), *v = made(n);
+  bag b = {p, n}, db = {d, n}, dv = {v, n};
+  __enzyme_fwddiff((void *)sorted_bag, enzyme_dup, &b, &dv), turned("bag forward", v, n);
+  free(b.items), b.items = p = made(n);
+  __enzyme_autodiff((void *)sorted_bag, enzyme_dup, &b, &db), turned("bag", d, n);
+  p = made(n), d = made(n), v = made(n);
+  __enzyme_fwddiff((void *)sorted_items, enzyme_dup, p, v, enzyme_const, n), turned("items forward", v, n);
+  p = made(n);
+  __enzyme_autodiff((void *)sorted_items, enzyme_dup, p, d, enzyme_const, n), turned("items", d, n);
+}
+int main(int argc, char **argv) {
+  allocated(argc + 3);
   STRUCTS(sorted); STRUCTS(exchanged); STRUCTS(erased); STRUCTS(members);
   ARRAYS(behind, &p, &dp); ARRAYS(again, &p, &dp); ARRAYS(rows, table, dtable); ARRAYS(swapped, table, dtable);
   if (!failed) puts("all right");
