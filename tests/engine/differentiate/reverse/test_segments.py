@@ -178,7 +178,7 @@ double rounds(double *x, double *y, long n, long steps) {
     for (long r = 0; r < 3; r++) {
         for (long t = 0; t < steps; t++)
             for (long i = 0; i < n; i++) x[i] = sin(x[i] + y[i] * x[(i + 1) % n]);
-        for (long i = 0; i < n; i++) { s += x[i] * x[i]; x[i] *= 1.1; y[i] *= s; }
+        for (long i = 0; i < n; i++) { s += x[i] * x[i]; x[i] *= 1.1; y[i] *= 1 + 0.01 * s; }
     }
     return s;
 }
