@@ -1,5 +1,5 @@
-"""Shared fixtures: `--long` and `--slow` for tests that take time, `--gpu` for those on a device, and a disk cache of
-its own for every run."""
+"""Shared fixtures: `--long` and `--slow` for tests that take time, `--part` for some of them, `--gpu` for those on a
+device, and a disk cache of its own for every run."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", default=False, help="run the tests marked long as well")
+    parser.addoption("--part", default="0/1", metavar="K/N", help="of the long tests part K modulo N, by their names")
     parser.addoption("--slow", action="store_true", default=False, help="run the tests marked slow as well")
     parser.addoption("--gpu", action="store_true", default=False, help="run the tests that need a GPU as well")
 
@@ -23,7 +24,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     wanted = config.option.markexpr or ""
     kinds = ("long", "slow", "gpu")
     without = [name for name in kinds if not config.getoption(f"--{name}") and name not in wanted]
-    dropped = [item for item in items if any(item.get_closest_marker(name) for name in without)]
+    part, parts = map(int, config.getoption("--part").split("/"))
+    dropped = [item for item in items if any(item.get_closest_marker(name) for name in without)
+               or (item.get_closest_marker("long") and (zlib.crc32(item.nodeid.encode()) - part) % parts)]  # fmt: skip
     if dropped:
         config.hook.pytest_deselected(items=dropped)
         gone = set(dropped)
