@@ -24,7 +24,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     wanted = config.option.markexpr or ""
     kinds = ("long", "slow", "gpu")
     without = [name for name in kinds if not config.getoption(f"--{name}") and name not in wanted]
-    part, parts = map(int, config.getoption("--part").split("/"))
+    part, parts = map(int, str(config.getoption("--part")).split("/"))
     dropped = [item for item in items if any(item.get_closest_marker(name) for name in without)
                or (item.get_closest_marker("long") and (zlib.crc32(item.nodeid.encode()) - part) % parts)]  # fmt: skip
     if dropped:
