@@ -134,6 +134,9 @@ def _update(store: Instruction, rows: Sequence[Instruction], uses: Uses) -> _Upd
              and [p for p, other in enumerate(value.operands) if other is o] == [n]]  # fmt: skip
     if len(loads) != 1 or loads[0].volatile or loads[0].ordering or value not in rows:
         return None
+    between = rows[rows.index(loads[0]) : rows.index(store)]  # what another update there adds would be overwritten
+    if any(row.opcode == "store" and not _private(row.operands[1]) for row in between):
+        return None
     return _Update(loads[0], value, store)
 
 

@@ -95,3 +95,24 @@ declare void @__kmpc_end_critical(ptr, i32, ptr)
     assert with_critical_updates(text.replace(counts, ""), variables=True).count("atomicrmw fadd") == 1
     alone = text.replace(reads, "")
     assert with_critical_updates(alone, variables=False) == alone  # a variable: a reduction, as it stands
+
+
+@pytest.mark.parametrize(("order", "count"), [("abAB", 0), ("aAbB", 2)])
+def test_an_update_that_another_one_may_overwrite_stays(order: str, count: int) -> None:
+    """`a = *p, b = *q; *p = a + v; *q = b + v` adds v once where both are one place."""
+    rows = {
+        "a": "  %a = load double, ptr %p, align 8\n  %c = fadd double %a, %v\n",
+        "b": "  %b = load double, ptr %q, align 8\n  %d = fadd double %b, %v\n",
+        "A": "  store double %c, ptr %p, align 8\n",
+        "B": "  store double %d, ptr %q, align 8\n",
+    }
+    text = f"""@lock = global i32 0
+define void @f(ptr %p, ptr %q, double %v) {{
+  call void @__kmpc_critical(ptr null, i32 0, ptr @lock)
+{"".join(rows[letter] for letter in order)}  call void @__kmpc_end_critical(ptr null, i32 0, ptr @lock)
+  ret void
+}}
+declare void @__kmpc_critical(ptr, i32, ptr)
+declare void @__kmpc_end_critical(ptr, i32, ptr)
+"""
+    assert with_critical_updates(text, variables=True).count("atomicrmw fadd") == count
