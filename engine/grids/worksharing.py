@@ -43,6 +43,7 @@ _BACK = re.compile(r'^  br label %(?:"([^"\n]+)"|([-\w$.]+))([^\n]*)$', re.M)
 _TOGETHER = re.compile(r"\b(?:cmpxchg|fence)\b|= load atomic |^ +store atomic |@__kmpc_(?:critical|ordered|"
                        r"single|master|masked|barrier|cancel|omp_task|taskloop|doacross|reduce|atomic)\w*\(|@omp_\w+\(",
                        re.M)  # fmt: skip
+_UPDATE = " atomicrmw "
 _ASKS = re.compile(r"@omp_get_(?:thread_num|num_threads|ancestor_thread_num)\(")
 _REFERENCE = re.compile(r'@(?:"([^"\n]*)"|([-\w$.]+))')
 _LOOP = re.compile(r"!llvm\.loop (!\d+)")
@@ -61,6 +62,7 @@ def mark_worksharing(text: str) -> str:
     text = _without_false_promises(text)
     bodies = function_bodies(text)
     together = _together(bodies, counted=counts_regions(text))
+    updating = _reaching(bodies, {name for name, body in bodies.items() if _UPDATE in body})
     made = _Nodes(text)
 
     forked = {fork.region[1:].strip('"') for fork in forks(text)}
@@ -72,7 +74,7 @@ def mark_worksharing(text: str) -> str:
         if not _INIT.search(body):
             continue
         if name in inside and name not in asking:
-            text = text.replace(body, _marked(body, bodies, together, made, region=name in regions), 1)
+            text = text.replace(body, _marked(body, bodies, together, updating, made, region=name in regions), 1)
         elif name in reached:
             text = text.replace(body, made.alone(body, _INIT.finditer(body), _ASKED if name in asking else _OUTSIDE), 1)
     return made.written(text)
@@ -103,11 +105,14 @@ def _without_false_promises(text: str) -> str:
 def _together(bodies: dict[str, str], *, counted: bool) -> set[str]:
     """Functions in which threads wait for each other, or change memory together; and those that call them, or have
     regions that are such functions. counted: how many regions are around is state of the program."""
-    uses = {name: _references(body) for name, body in bodies.items()}
     words = re.compile(f"{_TOGETHER.pattern}|@__kmpc_(?:fork|serialized)_", re.M) if counted else _TOGETHER
     found = {name for name, body in bodies.items() if words.search(body)}
-    if counted:
-        found |= {"__kmpc_fork_call", "__kmpc_serialized_parallel"}
+    return _reaching(bodies, found | ({"__kmpc_fork_call", "__kmpc_serialized_parallel"} if counted else set()))
+
+
+def _reaching(bodies: dict[str, str], found: set[str]) -> set[str]:
+    """Some functions and those that use them, directly or through others."""
+    uses = {name: _references(body) for name, body in bodies.items()} if found else {}
     while more := {name for name, used in uses.items() if used & found} - found:
         found |= more
     return found
@@ -202,7 +207,9 @@ class _Nodes:
         return text + "\n".join([*self.rows, ""])
 
 
-def _marked(body: str, bodies: dict[str, str], together: set[str], made: _Nodes, *, region: bool) -> str:
+def _marked(
+    body: str, bodies: dict[str, str], together: set[str], updating: set[str], made: _Nodes, *, region: bool
+) -> str:
     """A function's body with its worksharing loops marked. region: it is that of a parallel region."""
     bounds = {pointer for row in _INIT.findall(body) if (pointer := _upper_bound(row))}
     blocks = _blocks(body)
@@ -211,7 +218,7 @@ def _marked(body: str, bodies: dict[str, str], together: set[str], made: _Nodes,
              if any(f"load {kind}, ptr {bound}," in block for kind in ("i32", "i64"))}  # fmt: skip
     latches: dict[str, bool] = {}
     marked: set[str] = set()
-    updating: set[str] = set()
+    updated: set[str] = set()
     alone: dict[str, str] = {}
     for number, (name, block) in enumerate(blocks.items()):
         back = _BACK.search(block)
@@ -227,8 +234,8 @@ def _marked(body: str, bodies: dict[str, str], together: set[str], made: _Nodes,
             outside = "".join(block for other, block in blocks.items() if other not in between)
             latches[name] = region and not _has_memory(body, outside, inside)
             marked.add(heads[head])
-            if _updates(inside, bodies):
-                updating.add(heads[head])
+            if _UPDATE in inside or not _references(inside).isdisjoint(updating):
+                updated.add(heads[head])
     for name, shared in latches.items():
         own = blocks[name]
         back = _BACK.search(own)
@@ -239,22 +246,9 @@ def _marked(body: str, bodies: dict[str, str], together: set[str], made: _Nodes,
         bound = _upper_bound(init[1])
         if bound not in marked:
             body = made.alone(body, [init], alone.get(bound, "its form is not known"))
-        elif bound in updating:
+        elif bound in updated:
             body = made.alone(body, [init], UPDATES)
     return body
-
-
-def _updates(loop: str, bodies: dict[str, str]) -> bool:
-    """Whether a loop, or what it calls, has atomic instructions that change memory."""
-    work, seen = [loop], set[str]()
-    while work:
-        text = work.pop()
-        if " atomicrmw " in text:
-            return True
-        more = (_references(text) & bodies.keys()) - seen
-        seen |= more
-        work += [bodies[name] for name in more]
-    return False
 
 
 def _because(loop: str, bodies: dict[str, str], together: set[str]) -> str:

@@ -5,9 +5,9 @@ double f(const double *x, double *y, int n) {
   for (int i = 0; i < n; i++) {
     double v = sin(x[i]) * x[i];
     #pragma omp critical
-    { h[(i * 5) % 8] += v; y[(i * 7) % n] += v * v; }
+    { h[(i * 5) % 8] += v; h[i % 3] = h[i % 3] + 2 * v; y[(i * 7) % n] += v * v; }
     #pragma omp critical(two)
-    { s = s - v; h[i % 3] = h[i % 3] + 2 * v; }
+    { s = s - v; }
   }
   for (int j = 0; j < 8; j++) s += h[j] * h[j];
   return s;
