@@ -49,15 +49,16 @@ def test_empty_arrays() -> None:
 
 
 def test_a_call_costs_little() -> None:
-    """The plan is made once: a call runs some hundred lines of Python, whatever the size of its arrays."""
+    """The plan is made once, by the second call: one more runs some dozens of lines of Python, whatever the size."""
     kernel = sample("cubes")
 
     def lines(size: int) -> int:
         x = np.ones(size)
-        kernel(x, 1.0)
+        for _ in range(2):
+            kernel(x, 1.0)
         return lines_run(lambda: kernel(x, 1.0))
 
-    assert lines(10_000) == lines(3) < 150
+    assert lines(10_000) == lines(3) < 50
 
 
 def test_prepared_calls_repeat() -> None:
