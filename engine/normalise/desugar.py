@@ -14,6 +14,7 @@ simple ones.
     vector.reduce.op            the chain of scalar operations
     fshl, fshr                  two shifts and an or, where whole bytes move
     atomicrmw, cmpxchg (float)  load, operation, store (differentiated code runs a call in one thread)
+    loops of cmpxchg            load, operation, store (`exchange_loops.py`)
     byval arguments             an explicit copy on the caller's stack
     threadlocal.address         the variable itself
     structs with integers       loads and stores of their parts, each of which may carry something else
@@ -42,6 +43,7 @@ from irgrad.engine.ir.model import (
     const_float,
 )
 from irgrad.engine.ir.rewrite import declare, replace_uses
+from irgrad.engine.normalise.exchange_loops import settle_exchanges
 from irgrad.engine.runtime.complex_products import FUNCTIONS, PARTS
 
 BYVAL = re.compile(r"\bbyval\(([^()]*(?:\([^()]*\))?[^()]*)\)\s*")
@@ -50,7 +52,7 @@ Rewrite = Callable[[Module, Builder, Instruction], Value | None]
 
 def desugar(module: Module, fn: Function) -> bool:
     """Calls and instructions that do several things at once are taken apart. Returns whether anything changed."""
-    changed = False
+    changed = settle_exchanges(fn)
     replaced: dict[Value, Value] = {}
     for arg in fn.args:
         arg.attrs = BYVAL.sub("", arg.attrs)
