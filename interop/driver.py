@@ -304,7 +304,7 @@ def _image(command: Command, sources: Sequence[Source], form: str, output: Path,
     from irgrad.engine.codegen.cache import default_cache, fingerprint
     from irgrad.engine.codegen.llvm import host_cpu, host_features
     from irgrad.engine.codegen.objects import emit, target_of
-    from irgrad.engine.codegen.own_sources import source_digest
+    from irgrad.engine.codegen.own_sources import digest_of, source_digest
     from irgrad.engine.enzyme.registered import rules_digest
 
     text, cpp = _module(command, sources, output)
@@ -318,7 +318,7 @@ def _image(command: Command, sources: Sequence[Source], form: str, output: Path,
         cpu, features = target_of(text)
     key = fingerprint("image-5", text, form, str(whole), str(vectors), cpu, features, command.tape_memory,
                       str(command.checkpoint), host_cpu(), host_features(), source_digest(), rules_digest(text),
-                      *sorted(settled))
+                      digest_of((Path(__file__).parent,)), *sorted(settled))
     known = disk.get("image", key)
     if known is None:
         said: list[str] = []

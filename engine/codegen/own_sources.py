@@ -63,7 +63,7 @@ def forget_costs() -> None:
 
 
 def digest_of(folders: tuple[Path, ...]) -> str:
-    """Digest of the contents of all Python and IR files below some folders.
+    """Digest of the contents of all Python, IR and C files below some folders.
 
     Reading them takes longer than a cached gradient, so the disk cache keeps the digest under what the file system says
     about each file: path, size, inode, times of the last change of contents and of the entry itself. Files that changed
@@ -89,6 +89,6 @@ def _files(folder: str) -> Iterator[tuple[str, int, int, int, int]]:
         for row in rows:
             if row.is_dir():
                 yield from _files(row.path)
-            elif row.name.endswith((".py", ".ll")):
+            elif row.name.endswith((".py", ".ll", ".c", ".h")):
                 status = row.stat()
                 yield row.path, status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns

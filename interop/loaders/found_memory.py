@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from irgrad.engine.analyses.memory.objects import FOUND
+from irgrad.engine.runtime.persistent_memory import BESIDE, SHADOW
 from irgrad.interop.loaders.compiler import Options, compile_source
 from irgrad.interop.loaders.library_parts import with_parts
 
@@ -16,6 +17,8 @@ _SOURCE = Path(__file__).with_name("found_memory.c")
 _FLAGS = ("-std=gnu11", "-w", "-g0", "-O2", "-Xclang", "-disable-llvm-passes")
 _PREFIX = "irgrad_found_"
 _TELLS = f"{_PREFIX}by_"
+_ASKED = FOUND, BESIDE, SHADOW
+"""What may be left of a derivative that asked: also shadows alone, where LLVM has dropped who looks for them."""
 _LATER = {"tape_free_later": "irgrad.tape.free_later"}
 _DEFINED = re.compile(rf"^define [^@\n]*@({_PREFIX}\w+)\(|^@({_PREFIX}\w+) = ", re.M)
 _OURS = re.compile(r"@irgrad_(kept|tape)_")
@@ -24,7 +27,7 @@ _OURS = re.compile(r"@irgrad_(kept|tape)_")
 def complete(text: str) -> str:
     """The program whose allocations tell of themselves, with the functions that derivatives ask about them; unchanged
     where none asks."""
-    if not re.search(rf"^declare [^\n]*@{FOUND}\(", text, re.M):
+    if not re.search(rf"^declare [^\n]*@(?:{'|'.join(_ASKED)})\(", text, re.M):
         return text
     own = set(re.findall(r'^define [^@\n]*@"?([\w$.]+)"?\(', text, re.M))
     names = {name.removeprefix(_TELLS): name for name in _known() if name.startswith(_TELLS)}

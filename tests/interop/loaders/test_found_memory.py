@@ -37,6 +37,12 @@ def test_allocations_tell_where_somebody_asks() -> None:
     assert "define ptr @bytes(" in told
 
 
+def test_what_is_left_of_a_question_is_linked() -> None:
+    """LLVM drops who looks for a shadow before who notes one."""
+    left = complete("declare void @irgrad_found_shadow(ptr, ptr, ptr, i64)\n")
+    assert "define internal void @irgrad_found_shadow(" in left
+
+
 def test_functions_of_the_program_stay(tmp_path: Path) -> None:
     own = ALLOCATES.replace("declare void @free(ptr)\n", "define void @free(ptr %p) {\n  ret void\n}\n")
     assert "call void @free(ptr %p)" in complete(own + ASKS)
