@@ -27,7 +27,7 @@ if __name__ == "__main__":
 SIGNATURE = "f64(f64[n] x, inout f64[n] y, f64[m] w, i64[n] at, i64 n, i64 m)"
 LEVELS = (None, "O0", "O1", "O2", "O3")
 _TEAMS = (1, 2, 4, 16)
-_HEAD = r"""
+HEAD = r"""
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,16 +70,23 @@ class Regions:
         self.r = random.Random(seed)
         self.number = 0
         self.alone = False
-        makers = [
+        makers = self._makers()
+        parts = "".join(self.r.choice(makers)() for _ in range(self.r.randint(1, 4)))
+        if self.r.random() < 0.25:
+            parts = f"    for (int t = 0; t < 3; t++) {{\n{parts}    }}\n"
+        self.source = self._whole(parts)
+
+    def _makers(self) -> list[Callable[[], str]]:
+        return [
             self._loop, self._loop, self._loop, self._reduction, self._reduction, self._extreme, self._product,
             self._two_deep, self._sections, self._single, self._critical, self._atomic, self._ordered, self._tasks,
             self._private, self._declared, self._nested, self._team_region, self._array_sum, self._tree, self._scan,
             self._logical, self._taskloop, self._simd, self._by_thread, self._scatter, self._time_loop,
         ]  # fmt: skip
-        parts = "".join(self.r.choice(makers)() for _ in range(self.r.randint(1, 4)))
-        if self.r.random() < 0.25:
-            parts = f"    for (int t = 0; t < 3; t++) {{\n{parts}    }}\n"
-        self.source = f"""{_HEAD}
+
+    def _whole(self, parts: str) -> str:
+        """The module of a function of these parts."""
+        return f"""{HEAD}
 double f(const double *x, double *y, const double *w, const long *at, long n, long m) {{
     double s = 0.4, *u = malloc(n * sizeof *u), *v = malloc(n * sizeof *v);
     for (long i = 0; i < n; i++) u[i] = 0.5 * x[i] + 0.1 * y[i], v[i] = cos(x[i]);
@@ -358,11 +365,11 @@ def slopes(kernel: Any, args: tuple[Any, ...]) -> list[float]:
     return [(at(h) - at(-h)) / (2 * h) for h in (1e-5, 1e-6, 1e-7)]
 
 
-def check(seed: int) -> str:
+def check(seed: int, kind: type[Regions] = Regions) -> str:
     """What is wrong with the function of a seed; "right" with what threads share, or "refused" with the reason."""
     import irgrad as ig
 
-    source, args, level = Regions(seed).source, arguments(seed), LEVELS[seed % len(LEVELS)]
+    source, args, level = kind(seed).source, arguments(seed), LEVELS[seed % len(LEVELS)]
     without = ig.load(source, flags=["-Wno-unknown-pragmas"], opt=level).kernel("f", SIGNATURE)
     lib = ig.load(source, flags=["-fopenmp"], opt=level)
     one = lib.kernel("f", SIGNATURE)
@@ -393,13 +400,15 @@ def check(seed: int) -> str:
     return "right"
 
 
-def failures(seeds: range, *, progress: Callable[[str], None] | None = None) -> dict[int, str]:
+def failures(
+    seeds: range, *, kind: type[Regions] = Regions, progress: Callable[[str], None] | None = None
+) -> dict[int, str]:  # fmt: skip
     """What is wrong with some seeds."""
     found: dict[int, str] = {}
     begin = time.time()
     for seed in seeds:
         try:
-            said = check(seed)
+            said = check(seed, kind)
         except Exception as error:  # a crash and a refusal are findings as well
             said = f"{type(error).__name__}: {error}"
         if said != "right":
