@@ -135,7 +135,7 @@ def main(steps: int = 400, picture: str = "") -> tuple[float, float]:
             print(f"{name:20} loss {value:.6f}   gradient off jax.numpy's by {off:.1e}   {1e3 * times[name]:6.1f} ms")
 
         means, squares = (jax.tree.map(jnp.zeros_like, p) for _ in range(2))
-        losses = []
+        losses = [float(found["broadcast"][0])]
         for t in range(1, steps + 1):
             value, gradient = gradients["broadcast"](p, jnp.asarray([text(rng) for _ in range(BATCH)]))
             p, means, squares = adam(p, gradient, means, squares, t)

@@ -39,6 +39,13 @@ def test_training_lowers_the_loss(
     assert capsys.readouterr().out.count("\n") > 3  # progress is shown
 
 
+def test_times_without_training(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As docs/figures.md says: `hm_lstm.py 0` compares the ways, and trains nothing."""
+    first, last = _main(repository, "hm_lstm")(0, "")
+    assert first == last
+    assert "jax.numpy" in capsys.readouterr().out
+
+
 # name: last error over first error at most, after the steps that a user takes
 SOLVED = {"heat_sink": 0.2, "camera_calibration": 0.003, "force_fit": 0.03, "inverse_heat": 0.35}
 
