@@ -193,8 +193,9 @@ def compile_object(
         image = store.get("object", key) if cache else None  # another thread may have made it meanwhile
         if image is not None:
             return image, True
+        from irgrad.engine.codegen.large_modules import is_large
         from irgrad.engine.codegen.long_functions import shorten_module  # slow to import: not for cached code
-        from irgrad.engine.codegen.optimise import is_adjoint, is_large, optimised_module
+        from irgrad.engine.codegen.optimise import is_adjoint, optimised_module
         from irgrad.engine.codegen.target import HOST, check_instructions
         from irgrad.engine.support.progress import Progress
 
@@ -346,8 +347,8 @@ def _link_with_llvm(
 def _machine_identity() -> tuple[str, ...]:
     """What machine code depends on besides its IR: this code, LLVM, the CPU, the vector library."""
     folder = Path(__file__).parent
-    files = ("optimise.py", "target.py", "vector_math.py", "prepare.py", "masked.py", "long_functions.py",
-             "polls.py")
+    files = ("optimise.py", "target.py", "vector_math.py", "prepare.py", "masked.py", "large_modules.py",
+             "long_functions.py", "polls.py")
     code = fingerprint(*((folder / name).read_bytes() for name in files))
     libmvec = symbols.open_library("libmvec.so.1")
     return (code, f"libmvec={libmvec}", *identity())

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from irgrad.engine.codegen import vector_math
+from irgrad.engine.codegen.large_modules import is_large
 from irgrad.engine.codegen.llvm import binding
 from irgrad.engine.codegen.passes import Code, Settings, llvm_pass, run_passes, text_pass
 from irgrad.engine.codegen.polls import with_polls
@@ -16,7 +17,7 @@ from irgrad.engine.codegen.target import HOST, Target
 from irgrad.engine.ir.text.outline import outline
 from irgrad.rules.errors import LoadError
 
-__all__ = ["LOWER", "internalise_except", "is_adjoint", "is_large", "optimise", "optimised_module"]
+__all__ = ["LOWER", "internalise_except", "is_adjoint", "optimise", "optimised_module"]
 
 ADJOINT = "irgrad-reverse"
 """Function attribute by which derivative code says that it is a reverse sweep."""
@@ -59,18 +60,6 @@ def _switches() -> None:
         llvm.set_option("irgrad", "-hoist-runtime-checks=false")
         llvm.set_option("irgrad", "-extra-vectorizer-passes")
         llvm.set_option("irgrad", "-force-ordered-reductions")
-
-
-LARGE = 50_000
-"""Lines of a module from which on LLVM is kept from making it larger. What is inlined and unrolled at -O3 grows the
-derivative of a library of 3,000 lines by two thirds, and with it the time of all that follows; its loops are short and
-called from many places, so that nothing is gained (measured: 104 us a gradient with it, 100 without). Machine code
-for this process is made at -O1 then, a fifth faster (139.5 us a gradient, 140.0 at -O3)."""
-
-
-def is_large(text: str) -> bool:
-    """Whether a module is `LARGE`."""
-    return text.count("\n") > LARGE
 
 
 def _run_pipeline(module: Any, machine: Any, level: int, scattered: bool, large: bool = False) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from irgrad.engine.analyses.control.promises import worksharing_loops
+from irgrad.engine.codegen.large_modules import is_large, keep_apart
 from irgrad.engine.codegen.llvm import binding, check_text, parse
 from irgrad.engine.codegen.masked import masked_memory
 from irgrad.engine.codegen.passes import Code, Settings, llvm_pass, run_passes, text_pass
@@ -278,6 +279,12 @@ def expose(code: Code, settings: Settings) -> None:
     _expose(code.llvm, settings.roots, settings.keep)
 
 
+def keep_long_apart(code: Code, settings: Settings) -> None:
+    """Of a large module, what would make its caller very long stays a function of its own."""
+    if settings.preopt and is_large(code.text):
+        keep_apart(code.llvm, code.text)
+
+
 def copy_bytes(code: Code, settings: Settings) -> None:
     """Loops that copy byte by byte become memcpy where the places do not overlap; small functions of them are inlined.
 
@@ -373,6 +380,7 @@ PREPARE = (
     llvm_pass("keep-out-of-line", keep_out_of_line),
     text_pass("pure-libm", _pure_libm),
     llvm_pass("expose", expose),
+    llvm_pass("keep-long-apart", keep_long_apart),
     llvm_pass("copy-bytes", copy_bytes),
     llvm_pass("optimise-scalar", optimise_scalar),
     llvm_pass("lower-late-masked", lower_late_masked),

@@ -23,8 +23,8 @@ def may_repeat(fn: Function) -> bool:
     return any(_repeats(block) for block in fn.blocks)
 
 
-def merge_loads(pointers: Pointers, fn: Function) -> int:
-    """Let loads of a block that find what is known be that. Returns how many go."""
+def merge_loads(pointers: Pointers, fn: Function) -> dict[Value, Value]:
+    """Let loads of a block that find what is known be that. Returns what each load that goes was replaced by."""
     replaced: dict[Value, Value] = {}
     for block in fn.blocks:
         if _repeats(block):
@@ -33,7 +33,7 @@ def merge_loads(pointers: Pointers, fn: Function) -> int:
         replace_uses(fn, replaced)
         for block in fn.blocks:
             block.instructions[:] = [i for i in block.instructions if i not in replaced]
-    return len(replaced)
+    return replaced
 
 
 def _repeats(block: Block) -> bool:

@@ -62,25 +62,44 @@ def reuse_scratch(module: Module, root: Function) -> int:
     bytes may depend on. Returns how much did, loop by loop."""
     count = 0
     shared = any(ITERATION in (name or "") for name in module.functions)
+    pointers: Pointers | None = None
+    wanted: list[Function] = []
     for _ in range(_DEEPEST):
-        may = any(may_gain(fn) or may_sink(fn) or may_repeat(fn) or _candidates(fn) for fn in _bodies(module))
-        if not may or not normal_form(root):
+        wanted = [fn for fn in (wanted if pointers is not None else _bodies(module)) if _may_change(fn)]
+        if not wanted or not normal_form(root):
             break
-        pointers = points_to(module, root)
-        found = [(fn, one) for fn in pointers.functions for one in _found(pointers, fn)]
+        if pointers is None:
+            pointers = points_to(module, root)
+            wanted = [fn for fn in pointers.functions if fn in wanted]
+        found = [(fn, one) for fn in wanted for one in _found(pointers, fn)]
         for fn, one in found:
             _move(module, fn, one, pointers)
-        moved = len(found) or sum(_leave(pointers, fn, shared=shared) for fn in pointers.functions)
-        count += moved
-        if not moved:
-            break
+        count += len(found)
+        if found:  # calls were made, which the points-to sets do not know
+            pointers = None
+            continue
+        moved = {fn: _leave(pointers, fn, shared=shared) for fn in wanted}
+        wanted = [fn for fn, (more, _) in moved.items() if more]  # for the others nothing has changed
+        count += sum(more for more, _ in moved.values())
+        if any(fewer for _, fewer in moved.values()):
+            pointers = None
     return count
 
 
-def _leave(pointers: Pointers, fn: Function, *, shared: bool) -> int:
-    """shared: iterations run on many threads: their sums to memory stay loads, additions and stores in a row."""
+def _may_change(fn: Function) -> bool:
+    return may_gain(fn) or may_sink(fn) or may_repeat(fn) or bool(_candidates(fn))
+
+
+def _leave(pointers: Pointers, fn: Function, *, shared: bool) -> tuple[int, bool]:
+    """How much left its loop, and whether some values lead to less than before.
+
+    shared: iterations run on many threads: their sums to memory stay loads, additions and stores in a row."""
     moved = leave_loops(pointers, fn)
-    return moved if shared else moved + sink_stores(LoopMemory(pointers, fn)) + merge_loads(pointers, fn)
+    if shared:
+        return moved, False
+    moved += sink_stores(LoopMemory(pointers, fn))
+    merged = merge_loads(pointers, fn)
+    return moved + len(merged), any(pointers.of(load) & ~pointers.of(value) for load, value in merged.items())
 
 
 def _bodies(module: Module) -> list[Function]:

@@ -67,7 +67,7 @@ from irgrad.engine.ir.model import (
     Value,
     is_zero,
 )
-from irgrad.engine.ir.opcodes import CALLS
+from irgrad.engine.ir.opcodes import CALLS, SPECULATABLE
 from irgrad.engine.ir.types import may_hold_pointer
 
 Sort = Literal["pointer", "number", "bits", "copy"]  # what a load takes its bytes for
@@ -164,6 +164,26 @@ class Pointers(Solution):
         elif not is_closed(self.module, var):
             self._add(content, 1)
         return obj
+
+    def learn(self, value: Instruction) -> int:
+        """Copies, selects and phis that a pass made get the sets of what they are made of; those of others stay, since
+        nothing leads to more than before. What is no such value, or of no function that is reached, leads nowhere."""
+        work: list[Value] = [value]
+        fresh: dict[Instruction, None] = {}
+        while work:
+            one = work.pop()
+            if isinstance(one, Instruction) and one not in fresh and one not in self._node and self._is_made(one):
+                fresh[one] = None
+                work += one.operands
+        for one in fresh:
+            self._constrain(one)
+        if fresh:
+            self._solve()
+        return self._points[self._node[value]] if value in self._node else 0
+
+    def _is_made(self, value: Instruction) -> bool:
+        here = value.block is not None and value.block.function in self._seen
+        return here and (value.opcode == "phi" or value.opcode in SPECULATABLE) and may_hold_pointer(value.type)
 
     # -- constraints --------------------------------------------------------------------------------------------------
 

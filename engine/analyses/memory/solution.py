@@ -34,7 +34,11 @@ class Solution:
         """The objects that `value` (a pointer, or something that carries pointers) may point to, as a mask."""
         if (node := self._node.get(value)) is not None:
             return self._points[node]
-        return self._points[self.node(value)] if not isinstance(value, Instruction) else 0
+        return self._points[self.node(value)] if not isinstance(value, Instruction) else self.learn(value)
+
+    def learn(self, value: Instruction) -> int:
+        """`of` an instruction that was made since the sets were found, of values that have theirs."""
+        raise NotImplementedError
 
     def contents(self, obj: Object) -> int:
         """The objects that pointers held in `obj` may point to."""

@@ -47,7 +47,7 @@ def test_loops_are_vectorised_and_helpers_inlined() -> None:
 
 def test_of_a_very_large_module_nothing_is_unrolled(monkeypatch: pytest.MonkeyPatch) -> None:
     usual = optimise(SCALE, ["scale"])
-    monkeypatch.setattr("irgrad.engine.codegen.optimise.LARGE", 10)
+    monkeypatch.setattr("irgrad.engine.codegen.large_modules.LARGE", 10)
     text = optimise(SCALE, ["scale"])
     assert "x double>" in text
     assert "@helper" not in text

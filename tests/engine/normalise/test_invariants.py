@@ -82,6 +82,45 @@ def test_a_load_behind_a_call_that_may_not_return_stays() -> None:
     assert _depth(root, by_name["x"]) == 1
 
 
+CHOSEN = """define double @f(ptr noalias %a, ptr noalias %b, i1 %flag) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %latch ]
+  %sum = phi double [ 0.0, %entry ], [ %more, %latch ]
+  br label %inner
+inner:
+  %j = phi i64 [ 0, %loop ], [ %after, %rest ]
+  br i1 %flag, label %then, label %join
+then:
+  br label %join
+join:
+  %chosen = phi ptr [ %a, %then ], [ %b, %inner ]
+  %x = sitofp i64 %j to double
+  store double %x, ptr %chosen
+  br label %rest
+rest:
+  %after = add i64 %j, 1
+  %last = icmp eq i64 %after, 4
+  br i1 %last, label %latch, label %inner
+latch:
+  %y = load double, ptr %a
+  %more = fadd double %sum, %y
+  %next = add i64 %i, 1
+  %end = icmp eq i64 %next, 5
+  br i1 %end, label %out, label %loop
+out:
+  ret double %more
+}
+"""
+
+
+def test_what_a_decided_phi_has_become_leads_where_the_phi_led() -> None:
+    count, root, by_name = _moved(CHOSEN)
+    assert count and by_name["chosen"].opcode == "select"
+    assert _depth(root, by_name["y"]) == 1  # the store through the select may write what it loads
+
+
 ROWS = """#include <stdlib.h>
 double f(const double *a, const double *b, long n) {
     double **c = malloc(n * sizeof *c), s = 0;
