@@ -420,7 +420,9 @@ def _differentiated(
     made_text = to_text(module)
     if shared:
         made_text = derivative_on_threads(made_text, names, call.function.name or "")
-    return _Made(derived.name, _private(made_text, names), derived.scratch, replace(found, given=tuple(given)))
+    constants = {var.name for var in module.globals.values() if var.constant}
+    made_text = _private(made_text, names, constants)
+    return _Made(derived.name, made_text, derived.scratch, replace(found, given=tuple(given)))
 
 
 def unasked(call: DerivativeCall) -> tuple[int, ...]:
@@ -439,12 +441,13 @@ def _functions(call: DerivativeCall) -> list[str]:
     return [arg.name or "" for arg in call.instr.args if isinstance(arg, Function)]
 
 
-def _private(text: str, names: Container[str]) -> str:
+def _private(text: str, names: Container[str], constants: Container[str | None]) -> str:
+    """All is internal but the derivative, and the shadows that those who differentiate again have to find."""
     from irgrad.engine.codegen.llvm import parse
 
     module = parse(text)
     for value in (*module.functions, *module.global_variables):
-        shadow = value.name.startswith("irgrad.") and ".shadow." in value.name  # for those who differentiate again
+        shadow = value.name.startswith("irgrad.") and ".shadow." in value.name and value.name not in constants
         if not (value.is_declaration or value.name in names or value.name.startswith("llvm.")):
             value.linkage = "external" if shadow else "internal"
     result = str(module)

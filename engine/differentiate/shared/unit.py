@@ -402,11 +402,19 @@ class Unit:
         if has_pointer(var.value_type) or holds_address(var.init):
             shadow.init = self._shadow_part(var.init) if self._scale == 1 else self._scaled_init(var.init)
             shadow.value_type = shadow.init.type
+            shadow.constant = var.constant and self._only_leads(var, shadow.value_type)
         known = re.search(r"\balign (\d+)", var.tail)
         shadow.tail = f", align {max(16, int(known[1]) if known else ty.align_of(var.value_type))}"
         if "thread_local" in var.head:
             shadow.head = "internal thread_local"
         return shadow
+
+    def _only_leads(self, var: GlobalVariable, kept: Type) -> bool:
+        """A table of methods or functions, say, which may have integers too: no derivative is added to its shadow."""
+        obj = self.pointers.object_of.get(var)
+        if obj is None or self.activity.object(obj) or not _of_words(kept):
+            return False
+        return not any(isinstance(kind, ty.FloatType) for kind in self.types.holds(obj))
 
     def _scaled_init(self, init: Constant) -> Constant:
         """What the shadow of a global with pointers starts from: shadow pointers at W times their offsets, zeros."""
@@ -429,6 +437,13 @@ class Unit:
             self.module.globals[name] = self.descriptors[fn]
             self.addressed.append(fn)
         return self.descriptors[fn]
+
+
+def _of_words(type_: Type) -> bool:
+    """Whether a type has pointers and integers, and no bytes that might be parts of something else."""
+    if isinstance(type_, ty.StructType):
+        return all(map(_of_words, type_.fields or ()))
+    return _of_words(type_.elem) if isinstance(type_, ty.ArrayType) else type_.is_ptr or type_ in (ty.I32, ty.I64)
 
 
 def _pointers_of(init: Constant, offset: int) -> Iterator[tuple[int, Constant]]:

@@ -50,6 +50,18 @@ def test_names_of_new_functions_are_fresh() -> None:
     assert first.head == "internal"
 
 
+def test_shadows_of_tables_are_constant_and_those_of_numbers_are_not() -> None:
+    unit = _unit()
+    assert unit.shadow_global(unit.module.globals["table"]).constant
+    text = HEADER + """
+static const struct { double *to; double weight; } one = {0, 2.0};
+void f(double *x, int *k, double *o) { *o = *(*k ? x : &one.weight) + (one.to ? 1 : 0); }"""
+    facts = facts_of_c(text, "f", {0, 2})
+    other = Unit(facts.module, facts.root, facts, asked("f", "reverse", ["dup", "const", "dup"]))
+    (one,) = (var for name, var in facts.module.globals.items() if "one" in name)
+    assert not other.shadow_global(one).constant
+
+
 def test_a_shadow_global_is_made_once_and_starts_from_zero() -> None:
     unit = _unit()
     state = unit.module.globals["state"]
