@@ -20,10 +20,16 @@ _MAX_LINES = 400
 
 def points_to(module: Module, root: Function) -> Pointers:
     """The points-to sets of a root: solved without fields, then again with the fields and the
-    receivers of methods that the first solution shows."""
-    first = Pointers(module, root)
-    cells = Cells(first, Ranges(first))
-    return Pointers(module, root, cells) if cells.worth else first
+    receivers of methods that the first solution shows; with strings in it once more, since fields
+    show only where what lies beside a text is told from it."""
+    found = Pointers(module, root)
+    for _ in range(2):
+        cells = Cells(found, Ranges(found))
+        if cells.worth:
+            found = Pointers(module, root, cells)
+        if not cells.texts:
+            break
+    return found
 
 
 class Facts:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from irgrad.engine.analyses.memory.objects import initial_pointers, pointer_places
 from irgrad.engine.analyses.memory.receivers import receivers
 from irgrad.engine.analyses.memory.strided_sets import TOP, Offsets
+from irgrad.engine.analyses.memory.text_copies import copies_text
 from irgrad.engine.ir.model import ConstAggregate, ConstInt, GlobalVariable, Instruction, Value
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ MOST_PLACES = 8
 class Cells:
     """`of`: allocation site -> (period, places modulo it); `places`: the offsets of each address."""
 
-    __slots__ = ("_pointers", "_ranges", "of", "worth")
+    __slots__ = ("_pointers", "_ranges", "of", "texts", "worth")
 
     def __init__(self, pointers: PointsTo, ranges: Ranges) -> None:
         self._pointers = pointers
@@ -61,7 +62,14 @@ class Cells:
             cells = _cells(places_seen, least=1 if bit in copied else 2)
             if cells is not None:
                 self.of[obj.site] = cells
-        self.worth = any(pointers.object_of[site].index in accessed for site in self.of) or self._methods()
+        self.texts = {
+            instr for fn in pointers.functions for instr in fn.instructions()
+            if instr.is_call and (effect := pointers.effect(instr)) is not None and effect.copy is not None
+            and copies_text(pointers.module, instr, effect.copy[2])
+        }  # fmt: skip
+        """Calls that copy the text of a string."""
+        split = any(pointers.object_of[site].index in accessed for site in self.of)
+        self.worth = split or bool(self.texts) or self._methods()
         """A second solution knows more than the first."""
 
     def _methods(self) -> bool:

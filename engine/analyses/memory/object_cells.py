@@ -30,7 +30,7 @@ class ObjectCells:
         self._mixed: dict[int, int] = {}  # object -> a node of what is moved in it, from places that are not known
         self.content: list[int] = []
         """The node of all that an object holds."""
-        self.mistaken = self._types.mistaken
+        self.mistaken, self.untyped = self._types.mistaken, self._types.stored
 
     def add(self, obj: Object) -> None:
         """The next object."""

@@ -51,6 +51,7 @@ from irgrad.engine.analyses.memory.objects import (
 from irgrad.engine.analyses.memory.receivers import Path, filled_here, led_to, receivers
 from irgrad.engine.analyses.memory.solution import Solution
 from irgrad.engine.analyses.memory.tbaa import AccessTypes
+from irgrad.engine.analyses.memory.unaligned_cells import Move, UnalignedCells, move_of
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
     Argument,
@@ -72,6 +73,7 @@ from irgrad.engine.ir.types import may_hold_pointer
 
 Sort = Literal["pointer", "number", "bits", "copy"]  # what a load takes its bytes for
 _COPIED = "copy"  # in place of a type, of a store: what is stored is what it was before
+_BETWEEN = "between words"  # the same: where a store may put it
 
 class Pointers(Solution):
     """The points-to sets of every value reachable from `root`. See the module's docstring for what they mean."""
@@ -93,6 +95,9 @@ class Pointers(Solution):
         self._points, self._done, self._work = graph.points, graph.done, graph.work
         self._held_in = ObjectCells(graph, cells, self.objects)
         self._content = self._held_in.content
+        self._between: UnalignedCells | None = None  # where texts are copied
+        if cells is not None and cells.texts:
+            self._between = UnalignedCells(graph, cells, self.objects, self._content, self._held_in.untyped)
         self._loads: dict[int, list[tuple[int, Sort, Where | None, str]]] = {}
         self._stores: dict[int, list[tuple[int, Where | None, str]]] = {}
         self._calls: dict[int, list[Instruction]] = {}
@@ -101,7 +106,7 @@ class Pointers(Solution):
         self._seen: set[Function] = set()
         self._inttoptr: list[Instruction] = []
         self._distances: list[Instruction] = []  # of which it is open whether they lead anywhere
-        self._within: dict[int, list[tuple[Where | None, Where | None]]] = {}  # what is moved in its object
+        self._within: dict[int, list[tuple[Where | None, Where | None, Move]]] = {}  # what is moved in its object
         self._handed = HandedBack()
         self._found: dict[int, Object] = {}
         self._shared = self._new_node()  # pointers stored in one of the arguments that overlap
@@ -201,7 +206,8 @@ class Pointers(Solution):
             if may_hold_pointer(instr.operands[0].type):
                 named = self._named(instr)
                 for where in self._held_in.wheres(instr.operands[1], instr.operands[0].type):
-                    self._store(self.node(instr.operands[1]), self.node(instr.operands[0]), where, named)
+                    value, at_word = self.node(instr.operands[0]), instr.align % 8 == 0 < instr.align
+                    self._store(self.node(instr.operands[1]), value, where, named, at_word)
                 if self._said.keeps_number(instr):
                     self._edge(self.node(instr.operands[0]), self._numbers)
         elif op == "ret":
@@ -304,7 +310,8 @@ class Pointers(Solution):
         self.effects[call] = effect if self.effects.get(call, effect) is effect else OPAQUE
         args = call.args
         if effect.copy is not None:
-            self._copy_memory(*(args[number] for number in effect.copy))
+            text = self._cells is not None and call in self._cells.texts
+            self._copy_memory(move_of(call, *effect.copy[:2], text=text), args[effect.copy[2]])
         for i, arg in enumerate(args):
             if effect.captures is None or i in effect.captures:
                 self._copy(arg, self._unknown_node)
@@ -325,6 +332,8 @@ class Pointers(Solution):
             if effect.moves is not None:
                 (content,) = self._held_in.into(self.object_of[call].index)
                 self._load(self.node(args[effect.moves]), content, "bits")
+                if self._between is not None:
+                    self._between.put(self.object_of[call].index, content, None)
         elif effect.returns is not None:
             self._copy(args[effect.returns], node)
         elif has_pointer(call.type):
@@ -349,20 +358,28 @@ class Pointers(Solution):
 
     # -- solving ------------------------------------------------------------------------------------------------------
 
-    def _copy_memory(self, target: Value, source: Value, length: Value) -> None:
+    def _copy_memory(self, move: Move, length: Value) -> None:
         """memcpy. What is more than one pointer, whose type may be changed so, stays what it is (ISO C 6.5, effective
         types); what is moved from one place of an object to another stays in it."""
         one = isinstance(length, ConstInt) and length.value <= 8
+        target, source, *_ = move
         node = self.node(source)
         for places in self._held_in.steps(target, source, length):
             if same_object(target, source):
-                self._within.setdefault(node, []).append(places)
+                self._within.setdefault(node, []).append((*places, move))
                 for bit in bits_of(self._done[node]):
-                    self._held_in.move_within(bit, *places)
+                    self._move_within(bit, *places, move)
                 continue
             middle = self._new_node()
+            if self._between is not None:
+                self._between.moved(middle, move)
             self._load(node, middle, "bits" if one else "copy", places[0])
             self._store(self.node(target), middle, places[1], "" if one else _COPIED)
+
+    def _move_within(self, bit: int, source: Where | None, target: Where | None, move: Move) -> None:
+        self._held_in.move_within(bit, source, target)
+        if self._between is not None:
+            self._between.within(bit, move)
 
     def _load(self, pointer: int, target: int, sort: Sort, where: Where | None = None, named: str = "") -> None:
         self._loads.setdefault(pointer, []).append((target, sort, where, named))
@@ -371,6 +388,8 @@ class Pointers(Solution):
 
     def _load_from(self, bit: int, target: int, sort: Sort, where: Where | None, named: str) -> None:
         obj, kind = self.objects[bit], self.objects[bit].kind
+        if self._between is not None and self._between.take(bit, target):
+            return
         if sort == "pointer" and (kind == "pointee" or (may_be_addresses(obj) and not is_said_to_be_floats(obj))):
             self._open(bit)
         if sort == "pointer" and kind == "global" and filled_elsewhere(self.module, self.objects[bit]):
@@ -392,13 +411,18 @@ class Pointers(Solution):
         self._edge(self._content[bit], self._numbers)
         self._add(self._content[bit], 1 << inner.index | (not overlaps(obj)))  # overlapping ones come with all shadows
 
-    def _store(self, pointer: int, source: int, where: Where | None = None, named: str = "") -> None:
-        self._stores.setdefault(pointer, []).append((source, where, named))
-        for bit in bits_of(self._done[pointer]):
-            self._store_to(bit, source, where, named)
+    def _store(self, pointer: int, source: int, where: Where | None = None, named: str = "", at_word: bool = False,
+               ) -> None:  # fmt: skip
+        for sort in (named,) if at_word or self._between is None else (named, _BETWEEN):
+            self._stores.setdefault(pointer, []).append((source, where, sort))
+            for bit in bits_of(self._done[pointer]):
+                self._store_to(bit, source, where, sort)
 
     def _store_to(self, bit: int, source: int, where: Where | None, named: str) -> None:
         if is_never_written(self.objects[bit]):
+            return
+        if named == _BETWEEN and self._between is not None:
+            self._between.put(bit, source, where)
             return
         if named == _COPIED:
             self._held_in.copy_into(bit, where, source)
@@ -458,7 +482,7 @@ class Pointers(Solution):
             if loads or stores or calls or within:
                 for bit in bits_of(delta):
                     for move in tuple(within):
-                        self._held_in.move_within(bit, *move)
+                        self._move_within(bit, *move)
                     for target, sort, where, named in tuple(loads):
                         self._load_from(bit, target, sort, where, named)
                     for source, where, named in tuple(stores):
@@ -469,6 +493,8 @@ class Pointers(Solution):
                 for bit in bits_of(delta & ~1):  # memory that outsiders reach holds what they may store there
                     self._edge(self._content[bit], node)
                     self._edge(node, self._held_in.into(bit)[0])
+                    if self._between is not None:
+                        self._between.put(bit, node, None)
             for target in self._graph.successors[node]:
                 if delta & ~self._points[target]:
                     self._points[target] |= delta

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from irgrad.engine.analyses.memory.byte_kinds import DECLARED, Kind, Record
 from irgrad.engine.analyses.memory.spots import Spots
 from irgrad.engine.analyses.memory.strided_sets import Offsets, add
+from irgrad.engine.analyses.memory.text_copies import beside_text
 from irgrad.engine.analyses.types.records import Records
-from irgrad.engine.analyses.types.text_copies import beside_text
 from irgrad.engine.ir.model import Instruction, Value
 from irgrad.engine.ir.types import Type
 

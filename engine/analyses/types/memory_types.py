@@ -33,6 +33,7 @@ from irgrad.engine.analyses.memory.points_to import Pointers
 from irgrad.engine.analyses.memory.spots import Spots
 from irgrad.engine.analyses.memory.strided_sets import Offsets, add, meets, off_end, touches
 from irgrad.engine.analyses.memory.tbaa import Tbaa, type_tag
+from irgrad.engine.analyses.memory.text_copies import copies_text, only_beside
 from irgrad.engine.analyses.memory.value_ranges import Ranges
 from irgrad.engine.analyses.types.carriers import Carriers
 from irgrad.engine.analyses.types.contents import Contents
@@ -40,7 +41,6 @@ from irgrad.engine.analyses.types.copied_evidence import Copy
 from irgrad.engine.analyses.types.named_numbers import NamedNumbers
 from irgrad.engine.analyses.types.records import Pattern, Records, shortest
 from irgrad.engine.analyses.types.seen_beside import see_beside
-from irgrad.engine.analyses.types.text_copies import copies_text, only_beside
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import ConstInt, GlobalVariable, Instruction, Value
 from irgrad.engine.ir.types import Type

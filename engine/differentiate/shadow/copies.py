@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from irgrad.engine.analyses.memory.byte_kinds import CONFLICT, INT, Kind, Layout
 from irgrad.engine.analyses.memory.objects import bits_of
 from irgrad.engine.analyses.memory.tbaa import floats_said
+from irgrad.engine.analyses.memory.text_copies import copies_text
 from irgrad.engine.analyses.types.records import shortest
-from irgrad.engine.analyses.types.text_copies import copies_text
 from irgrad.engine.differentiate.layout.leaves import zero_of
 from irgrad.engine.differentiate.shared.refuse import refuse_uses
 from irgrad.engine.differentiate.shared.sweeps import AdjointSweep

@@ -8,7 +8,7 @@ import pytest
 import irgrad
 from irgrad.engine import grad, jvp
 from irgrad.engine.analyses.memory.strided_sets import Offsets
-from irgrad.engine.analyses.types.text_copies import beside_text, only_beside
+from irgrad.engine.analyses.memory.text_copies import beside_text, only_beside
 from irgrad.engine.ir import types as ty
 
 HEADERS = "".join(f"#include <{name}>\n" for name in "algorithm any cstring optional string vector".split())
