@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from math import gcd
 
-from irgrad.engine.analyses.memory.strided_sets import Offsets, contains, meets
+from irgrad.engine.analyses.memory.strided_sets import Offsets, contains, contains_moved, meets
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.types import Type
 
@@ -104,13 +104,14 @@ class Record:
     """Everything seen in one object."""
 
     __slots__ = (
-        "_by_period", "_cache", "_exact", "_listeners", "_lowest", "_seen", "_starts", "_strided", "concluded",
+        "_accessed", "_by_period", "_cache", "_exact", "_listeners", "_lowest", "_seen", "_starts", "_strided", "concluded",
         "version", "wide",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self._exact: dict[int, list[Evidence]] = {}
         self._strided: list[Evidence] = []
+        self._accessed: list[Evidence] = []  # of those, floats and pointers that were accessed so
         self._seen: dict[Evidence, None] = {}
         self._by_period: dict[int, dict[int, list[Evidence]]] = {}
         self._lowest: dict[object, Evidence] = {}  # of those that differ by multiples of their stride
@@ -150,6 +151,8 @@ class Record:
             self._exact.setdefault(places.start, []).append(item)
         else:
             self._strided.append(item)
+            if strength == ACCESS and _plain(item):
+                self._accessed.append(item)
         whole = self._dense(places, kind, size, strength)
         if whole is not None:
             for part in self._strided:
@@ -212,11 +215,11 @@ class Record:
         or seen there in each struct of an array: those are known apart, the index is not."""
         if places.exact and any(_plain(item) and item[1] is not kind for item in self._exact.get(places.start, ())):
             return True
+        step = claim.stride
         return any(
-            item[1] is not kind and item[3] == ACCESS and _plain(item) and item[0].stride > claim.stride
-            and any(contains(item[0], places.shift(at)) for at in range(1 - item[2], size))
-            for item in self._strided
-        )  # fmt: skip
+            item[1] is not kind and item[0].stride > step and contains_moved(item[0], places, 1 - item[2], size)
+            for item in self._accessed
+        )
 
     def overrules(self, start: int, size: int, claim: Offsets) -> bool:
         """Whether the bytes are integers or pointers although an index that is not bounded claims them for floats: each

@@ -200,6 +200,17 @@ def contains(a: Offsets, b: Offsets) -> bool:
     )
 
 
+def contains_moved(a: Offsets, b: Offsets, lowest: int, limit: int) -> bool:
+    """Whether `a` contains `b` moved by some distance in [lowest, limit)."""
+    if len(a.terms) != 1 or a.terms[0][1] is not None or len(b.terms) > 1 or any(n is not None for _, n in b.terms):
+        return any(contains(a, b.shift(at)) for at in range(lowest, limit))
+    period = a.terms[0][0]
+    if b.terms and (b.terms[0][0] % period or (b.below and not a.below)):
+        return False
+    last = limit - 1 - (limit - 1 + b.start - a.start) % period  # the furthest move to one of the places of `a`
+    return last >= lowest and (a.below or b.start + last >= a.start)
+
+
 def _same_bounded(a: Offsets, b: Offsets) -> bool:
     """Both have the same bounded part, at starts that the period of `a` joins."""
     bounded = [t for t in a.terms if t[1] is not None]
@@ -235,6 +246,11 @@ def meets(a: Offsets, b: Offsets, lowest: int, limit: int) -> list[int]:
         return _meets_bounded(starts, others, lowest, limit)
     grows = b.stride != 0 or (a.stride != 0 and a.below)
     shrinks = a.stride != 0 or (b.stride != 0 and b.below)
+    if len(starts) == len(others) == 1:
+        difference = others[0] - starts[0]
+        first = lowest + (difference - lowest) % period
+        start, end = (first, limit) if shrinks else (max(first, difference), limit)
+        return list(range(start, end if grows else min(end, difference + 1), period))
     if min(limit - lowest, period) <= len(starts):
         return _meets_within(starts, others, range(lowest, limit), period, grows=grows, shrinks=shrinks)
     out: set[int] = set()

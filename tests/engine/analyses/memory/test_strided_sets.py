@@ -10,6 +10,7 @@ from irgrad.engine.analyses.memory.strided_sets import (
     Offsets,
     add,
     contains,
+    contains_moved,
     join,
     make,
     meets,
@@ -30,6 +31,21 @@ def test_offsets_of_nested_loops_stay_inside_their_struct() -> None:
     assert not contains(outer, Offsets(8))
     assert join(Offsets(0), Offsets(24)) == Offsets(0, ((24, 1),))
     assert scale(TOP, 8).stride == 8
+
+
+def test_a_set_that_contains_another_one_moved_a_little() -> None:
+    draw, seen = random.Random(3), set()
+    for _ in range(4000):
+        a, b = (
+            make(draw.randrange(-9, 9), [(draw.choice((2, 3, 4, 8, 12)), draw.choice((None, None, 2)))
+                                         for _ in range(draw.randrange(3))], draw.random() < 0.3) for _ in "ab"
+        )  # fmt: skip
+        lowest = draw.randrange(-8, 1)
+        limit = draw.randrange(lowest, 9)
+        found = contains_moved(a, b, lowest, limit)
+        assert found == any(contains(a, b.shift(at)) for at in range(lowest, limit)), (a, b, lowest, limit)
+        seen.add((found, len(a.terms), len(b.terms)))
+    assert {(True, 1, 1), (False, 1, 1), (True, 1, 0), (False, 1, 0), (True, 2, 1)} <= seen
 
 
 def test_joins_come_to_rest() -> None:
