@@ -31,7 +31,7 @@ def _tool(name: str) -> str:
 @pytest.mark.long
 @pytest.mark.parametrize(("name", "options"), [
     ("heat", ()), ("heat", ("-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS=-march=x86-64-v3 -ffp-contract=off")),
-    ("cloth", ()), ("mixed", ()), ("mixed", ("-DCMAKE_BUILD_TYPE=MinSizeRel",)),
+    ("cloth", ()), ("openmp", ()), ("mixed", ()), ("mixed", ("-DCMAKE_BUILD_TYPE=MinSizeRel",)),
 ])  # fmt: skip
 def test_cmake(name: str, options: tuple[str, ...], tmp_path: Path) -> None:
     cmake, ctest = _tool("cmake"), _tool("ctest")
