@@ -104,8 +104,8 @@ class Record:
     """Everything seen in one object."""
 
     __slots__ = (
-        "_accessed", "_by_period", "_cache", "_exact", "_listeners", "_lowest", "_seen", "_starts", "_strided", "concluded",
-        "version", "wide",
+        "_accessed", "_by_period", "_cache", "_exact", "_listeners", "_lowest", "_seen", "_starts", "_strided",
+        "concluded", "version", "wide",
     )  # fmt: skip
 
     def __init__(self) -> None:

@@ -26,6 +26,8 @@ WHOLE = 1 << 40  # the period of a record that does not repeat
 _LEAST_PERIOD = 16
 _MAX_CELLS = 64
 _MOST_STEPS = 128
+Where = tuple[Value, int | None]
+"""An address and a distance from it; None: the cell of the rest."""
 REST = -1
 """The cell of all places that no load or store names: copies of the whole object may bring pointers there."""
 MOST_PLACES = 8

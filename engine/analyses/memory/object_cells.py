@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from irgrad.engine.analyses.memory.fields import MOST_PLACES, REST, WHOLE, Cells, residues
+from irgrad.engine.analyses.memory.fields import MOST_PLACES, REST, WHOLE, Cells, Where, residues
 from irgrad.engine.analyses.memory.inclusion import ByType, Inclusion
 from irgrad.engine.analyses.memory.objects import Object, pointer_places
+from irgrad.engine.analyses.memory.unaligned_cells import Move, UnalignedCells
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Value
 
-Where = tuple[Value, int | None]  # an address and a distance from it; None: the cell of the rest
 Steps = tuple[int, ...] | None  # distances from the start of a copy; None: not known
 
 _OWN = ("alloca", "heap", "global")
@@ -30,7 +30,11 @@ class ObjectCells:
         self._mixed: dict[int, int] = {}  # object -> a node of what is moved in it, from places that are not known
         self.content: list[int] = []
         """The node of all that an object holds."""
-        self.mistaken, self.untyped = self._types.mistaken, self._types.stored
+        self.mistaken = self._types.mistaken
+        self.between: UnalignedCells | None = None
+        """What lies between words, where texts are copied."""
+        if cells is not None and cells.texts:
+            self.between = UnalignedCells(graph, cells, objects, self.content, self._types.stored)
 
     def add(self, obj: Object) -> None:
         """The next object."""
@@ -126,8 +130,10 @@ class ObjectCells:
         for cell in () if self.typed(bit) else self.into(bit, where):
             self._graph.edge(node, cell)
 
-    def move_within(self, bit: int, source: Where | None, target: Where | None) -> None:
+    def move_within(self, bit: int, source: Where | None, target: Where | None, move: Move) -> None:
         """What is moved in an object stays in it."""
+        if self.between is not None:
+            self.between.within(bit, move)
         link = self._types.copied if self.typed(bit) else self._graph.edge
         cells, others = self.at(bit, source), self.at(bit, target)
         if len(cells) > 1 < len(others):

@@ -20,10 +20,10 @@ from operator import or_
 from typing import Literal
 
 from irgrad.engine.analyses.memory.call_effects import OPAQUE, Effect, effect_of, of_unknown
-from irgrad.engine.analyses.memory.fields import Cells
+from irgrad.engine.analyses.memory.fields import Cells, Where
 from irgrad.engine.analyses.memory.handed_back import HandedBack
 from irgrad.engine.analyses.memory.inclusion import Inclusion
-from irgrad.engine.analyses.memory.object_cells import ObjectCells, Where
+from irgrad.engine.analyses.memory.object_cells import ObjectCells
 from irgrad.engine.analyses.memory.objects import (
     COPIES,
     FOUND,
@@ -49,9 +49,9 @@ from irgrad.engine.analyses.memory.objects import (
     takes_low_bits,
 )
 from irgrad.engine.analyses.memory.receivers import Path, filled_here, led_to, receivers
-from irgrad.engine.analyses.memory.solution import Solution
+from irgrad.engine.analyses.memory.solution import Solution, made_values
 from irgrad.engine.analyses.memory.tbaa import AccessTypes
-from irgrad.engine.analyses.memory.unaligned_cells import Move, UnalignedCells, move_of
+from irgrad.engine.analyses.memory.unaligned_cells import Move, move_of
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
     Argument,
@@ -68,7 +68,7 @@ from irgrad.engine.ir.model import (
     Value,
     is_zero,
 )
-from irgrad.engine.ir.opcodes import CALLS, SPECULATABLE
+from irgrad.engine.ir.opcodes import CALLS
 from irgrad.engine.ir.types import may_hold_pointer
 
 Sort = Literal["pointer", "number", "bits", "copy"]  # what a load takes its bytes for
@@ -95,9 +95,7 @@ class Pointers(Solution):
         self._points, self._done, self._work = graph.points, graph.done, graph.work
         self._held_in = ObjectCells(graph, cells, self.objects)
         self._content = self._held_in.content
-        self._between: UnalignedCells | None = None  # where texts are copied
-        if cells is not None and cells.texts:
-            self._between = UnalignedCells(graph, cells, self.objects, self._content, self._held_in.untyped)
+        self._between = self._held_in.between
         self._loads: dict[int, list[tuple[int, Sort, Where | None, str]]] = {}
         self._stores: dict[int, list[tuple[int, Where | None, str]]] = {}
         self._calls: dict[int, list[Instruction]] = {}
@@ -173,22 +171,12 @@ class Pointers(Solution):
     def learn(self, value: Instruction) -> int:
         """Copies, selects and phis that a pass made get the sets of what they are made of; those of others stay, since
         nothing leads to more than before. What is no such value, or of no function that is reached, leads nowhere."""
-        work: list[Value] = [value]
-        fresh: dict[Instruction, None] = {}
-        while work:
-            one = work.pop()
-            if isinstance(one, Instruction) and one not in fresh and one not in self._node and self._is_made(one):
-                fresh[one] = None
-                work += one.operands
+        fresh = made_values(value, self._node, self._seen)
         for one in fresh:
             self._constrain(one)
         if fresh:
             self._solve()
         return self._points[self._node[value]] if value in self._node else 0
-
-    def _is_made(self, value: Instruction) -> bool:
-        here = value.block is not None and value.block.function in self._seen
-        return here and (value.opcode == "phi" or value.opcode in SPECULATABLE) and may_hold_pointer(value.type)
 
     # -- constraints --------------------------------------------------------------------------------------------------
 
@@ -206,8 +194,7 @@ class Pointers(Solution):
             if may_hold_pointer(instr.operands[0].type):
                 named = self._named(instr)
                 for where in self._held_in.wheres(instr.operands[1], instr.operands[0].type):
-                    value, at_word = self.node(instr.operands[0]), instr.align % 8 == 0 < instr.align
-                    self._store(self.node(instr.operands[1]), value, where, named, at_word)
+                    self._store(self.node(instr.operands[1]), self.node(instr.operands[0]), where, named, instr.align)
                 if self._said.keeps_number(instr):
                     self._edge(self.node(instr.operands[0]), self._numbers)
         elif op == "ret":
@@ -368,18 +355,13 @@ class Pointers(Solution):
             if same_object(target, source):
                 self._within.setdefault(node, []).append((*places, move))
                 for bit in bits_of(self._done[node]):
-                    self._move_within(bit, *places, move)
+                    self._held_in.move_within(bit, *places, move)
                 continue
             middle = self._new_node()
             if self._between is not None:
                 self._between.moved(middle, move)
             self._load(node, middle, "bits" if one else "copy", places[0])
             self._store(self.node(target), middle, places[1], "" if one else _COPIED)
-
-    def _move_within(self, bit: int, source: Where | None, target: Where | None, move: Move) -> None:
-        self._held_in.move_within(bit, source, target)
-        if self._between is not None:
-            self._between.within(bit, move)
 
     def _load(self, pointer: int, target: int, sort: Sort, where: Where | None = None, named: str = "") -> None:
         self._loads.setdefault(pointer, []).append((target, sort, where, named))
@@ -411,9 +393,8 @@ class Pointers(Solution):
         self._edge(self._content[bit], self._numbers)
         self._add(self._content[bit], 1 << inner.index | (not overlaps(obj)))  # overlapping ones come with all shadows
 
-    def _store(self, pointer: int, source: int, where: Where | None = None, named: str = "", at_word: bool = False,
-               ) -> None:  # fmt: skip
-        for sort in (named,) if at_word or self._between is None else (named, _BETWEEN):
+    def _store(self, pointer: int, source: int, where: Where | None = None, named: str = "", align: int = 0) -> None:
+        for sort in (named,) if align >= 8 or self._between is None else (named, _BETWEEN):
             self._stores.setdefault(pointer, []).append((source, where, sort))
             for bit in bits_of(self._done[pointer]):
                 self._store_to(bit, source, where, sort)
@@ -482,7 +463,7 @@ class Pointers(Solution):
             if loads or stores or calls or within:
                 for bit in bits_of(delta):
                     for move in tuple(within):
-                        self._move_within(bit, *move)
+                        self._held_in.move_within(bit, *move)
                     for target, sort, where, named in tuple(loads):
                         self._load_from(bit, target, sort, where, named)
                     for source, where, named in tuple(stores):

@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from functools import cached_property
 
 from irgrad.engine.analyses.memory.call_effects import Effect
 from irgrad.engine.analyses.memory.objects import Object, bits_of, fits, resolve
 from irgrad.engine.ir.model import Function, Instruction, Module, Value
+from irgrad.engine.ir.opcodes import SPECULATABLE
+from irgrad.engine.ir.types import may_hold_pointer
+
+
+def made_values(value: Instruction, known: Container[Value], reached: Container[Function | None]) -> list[Instruction]:
+    """An instruction without a points-to set in a function that is reached, and those that it is made of: copies,
+    selects and phis."""
+    work: list[Value] = [value]
+    fresh: dict[Instruction, None] = {}
+    while work:
+        one = work.pop()
+        if not isinstance(one, Instruction) or one in fresh or one in known:
+            continue
+        here = one.block is not None and one.block.function in reached
+        if here and (one.opcode == "phi" or one.opcode in SPECULATABLE) and may_hold_pointer(one.type):
+            fresh[one] = None
+            work += one.operands
+    return list(fresh)
 
 
 class Solution:

@@ -12,9 +12,8 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from irgrad.engine.analyses.memory.fields import Cells
+from irgrad.engine.analyses.memory.fields import Cells, Where
 from irgrad.engine.analyses.memory.inclusion import Inclusion
-from irgrad.engine.analyses.memory.object_cells import Where
 from irgrad.engine.analyses.memory.objects import Object, alignment
 from irgrad.engine.ir.model import Instruction, Value
 
