@@ -47,3 +47,13 @@ def note_loops(module: Module, latches: Iterable[Sequence[Block]], word: str) ->
         module.metadata[f"!{node}"] = f"distinct !{{!{node}, !{first}}}"
         for latch in row:
             latch.terminator.metadata["llvm.loop"] = f"!{node}"
+
+
+def note_choice(module: Module, choice: Instruction, first: int, second: int) -> None:
+    """Tell LLVM how often the first and the second side of a select or branch are taken (`branch_weights`)."""
+    text = f'!{{!"branch_weights", i32 {first}, i32 {second}}}'
+    node = next((name for name, body in module.metadata.items() if body == text), None)
+    if node is None:
+        node = f"!{1 + max((int(name[1:]) for name in module.metadata if name[1:].isdecimal()), default=-1)}"
+        module.metadata[node] = text
+    choice.metadata["prof"] = node

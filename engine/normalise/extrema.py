@@ -11,6 +11,11 @@ The value behind the loop is that of one element, and so is its derivative. As t
 the derivative of each of them: which way each went is kept, and the loop is run backwards to find the one element that
 was chosen. The address says it at once, in both modes. The chain stays for what is compared.
 
+A new extremum is rare: of n numbers in any order the k-th is one with probability 1/k. So the choices say that they
+nearly always keep what they have, and are branches of the machine code, of which none waits for the comparison before
+it (measured: log-sum-exp of 10^6 numbers, 0.75 of the time). A function that returns the larger of two numbers is
+called for those that are not less only.
+
 Done where nothing writes the memory that is loaded from. Ties go where the chain sends them. Starts from
 memory of its own, since a start need not be loaded from anywhere.
 """
@@ -27,7 +32,7 @@ from irgrad.engine.analyses.memory.points_to import Pointers
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import ConstInt, Function, Instruction, Module, Value
-from irgrad.engine.ir.rewrite import replace_uses
+from irgrad.engine.ir.rewrite import note_choice, replace_uses
 from irgrad.engine.ir.uses import uses_of
 from irgrad.engine.normalise.demote import close_loops
 from irgrad.engine.normalise.scratch import normal_form
@@ -35,6 +40,7 @@ from irgrad.engine.normalise.scratch import normal_form
 __all__ = ["Extremum", "address_extrema", "chosen", "running_extrema"]
 
 _FUNCTIONS = ("llvm.maxnum.", "llvm.minnum.", "llvm.maximumnum.", "llvm.minimumnum.")
+_OFTEN = 1 << 20  # choices that keep what they have, for one that does not
 Uses = Mapping[Value, list[Instruction]]
 
 
@@ -60,7 +66,7 @@ def address_extrema(module: Module, root: Function) -> int:
     count = 0
     for fn, one in found:
         if fn in pointers.functions and _unwritten(pointers, one):
-            _rewrite(fn, one)
+            _rewrite(module, fn, one)
             count += 1
     return count
 
@@ -129,12 +135,33 @@ def chosen(at: Builder, one: Extremum, now: Value, before: Value) -> Value:
         return at.select(last.operands[0], *sides)
     if last.args[0] is phi:  # the argument that the result equals, of two the first
         # "Not equal" can only be less (greater), or no order: comparisons that a processor answers with one flag.
-        less = (last.callee_name or "").startswith(("llvm.minnum.", "llvm.minimumnum."))
-        return at.select(at.fcmp("ult" if less else "ugt", last, phi), now, before)
+        return at.select(at.fcmp("ult" if _least(last) else "ugt", last, phi), now, before)
     return at.select(at.fcmp("oeq", last, one.item), now, before)
 
 
-def _rewrite(fn: Function, one: Extremum) -> None:
+def _rarely(module: Module, at: Builder, one: Extremum, now: Value, before: Value) -> Value:
+    """The same as `chosen`, the extremum's next value as well, by choices that nearly always keep what they have."""
+    phi, last = one.phi, one.last
+    if last.opcode == "select":
+        choices = [last, chosen(at, one, now, before)]
+    else:
+        keeps = at.fcmp("ogt" if _least(last) else "olt", one.item, phi)
+        other = chosen(at, one, now, before)
+        choices = [at.select(keeps, phi, last), at.select(keeps, before, other)]
+        assert one.loop.latch is not None
+        phi.operands[phi.blocks.index(one.loop.latch)] = choices[0]
+    for choice in choices:
+        assert isinstance(choice, Instruction)
+        first, second = (_OFTEN, 1) if choice.operands[1] in (phi, before) else (1, _OFTEN)
+        note_choice(module, choice, first, second)
+    return choices[1]
+
+
+def _least(call: Instruction) -> bool:
+    return (call.callee_name or "").startswith(("llvm.minnum.", "llvm.minimumnum."))
+
+
+def _rewrite(module: Module, fn: Function, one: Extremum) -> None:
     phi, last, item, loop = one.phi, one.last, one.item, one.loop
     assert loop.preheader is not None and loop.latch is not None and last.block is not None
     align = max(item.align, ty.align_of(phi.type))
@@ -143,7 +170,7 @@ def _rewrite(fn: Function, one: Extremum) -> None:
     Builder(loop.preheader, len(loop.preheader.instructions) - 1).store(start, slot, align)
     where = Builder(loop.header, 0).phi(ty.PTR, [(slot, loop.preheader)])
     at = Builder(last.block, last.block.instructions.index(last) + 1)
-    latest = chosen(at, one, item.operands[0], where)
+    latest = _rarely(module, at, one, item.operands[0], where)
     where.operands.append(latest)
     where.blocks.append(loop.latch)
     places: dict[Value, Value] = {phi: where, last: latest}

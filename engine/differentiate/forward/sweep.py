@@ -23,7 +23,7 @@ from irgrad.engine.differentiate.shadow.carried import BITS, shadow_of_address, 
 from irgrad.engine.differentiate.shadow.tagged_words import Either
 from irgrad.engine.differentiate.shared import untold
 from irgrad.engine.differentiate.shared.alias_scopes import primal_scope, shadow_scope
-from irgrad.engine.differentiate.shared.copying import KEPT_METADATA, STRUCTURAL, clean_call, shadow_metadata
+from irgrad.engine.differentiate.shared.copying import STRUCTURAL, clean_call, kept_metadata, shadow_metadata
 from irgrad.engine.differentiate.shared.refuse import refuse
 from irgrad.engine.differentiate.shared.unit import Unit
 from irgrad.engine.ir import types as ty
@@ -143,7 +143,7 @@ class Sweep:
             name=instr.name, flags=flags, pred=instr.pred, elem=instr.elem, align=instr.align,
             blocks=[self.blocks[b] for b in instr.blocks], indices=instr.indices, call=clean_call(instr.call),
             volatile=instr.volatile, ordering=instr.ordering, clauses=instr.clauses,
-            metadata={k: v for k, v in instr.metadata.items() if k in KEPT_METADATA} | primal_scope(self.unit, instr),
+            metadata=kept_metadata(instr) | primal_scope(self.unit, instr),
         )  # fmt: skip
         self.b.insert(new)
         self.values[instr] = new

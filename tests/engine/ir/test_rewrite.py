@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.printer import instruction_to_text, to_text
-from irgrad.engine.ir.rewrite import copied, declare, note_loops, replace_uses
+from irgrad.engine.ir.rewrite import copied, declare, note_choice, note_loops, replace_uses
 from irgrad.engine.ir.text.reader import read
 
 TEXT = """
@@ -63,3 +63,21 @@ end:
     before = to_text(module)
     note_loops(module, [], "llvm.loop.unroll.full")
     assert to_text(module) == before
+
+
+def test_choices_of_the_same_weights_share_a_note() -> None:
+    module = read("""
+define double @f(i1 %c, double %x, double %y) {
+  %a = select i1 %c, double %x, double %y
+  %b = select i1 %c, double %y, double %x
+  %d = select i1 %c, double %a, double %b
+  ret double %d
+}
+!4 = !{!"kept"}
+""")
+    a, b, d, _ = module.functions["f"].instructions()
+    note_choice(module, a, 9, 1)
+    note_choice(module, b, 1, 9)
+    note_choice(module, d, 9, 1)
+    assert a.metadata["prof"] == d.metadata["prof"] == "!5" and b.metadata["prof"] == "!6"
+    assert '!5 = !{!"branch_weights", i32 9, i32 1}' in to_text(module)

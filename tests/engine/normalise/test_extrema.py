@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from handwritten.made import make, module_of
 
+import irgrad
 from irgrad.engine.analyses.memory.objects import OVERLAPS
+from irgrad.engine.ir.model import Instruction
 from irgrad.engine.normalise.extrema import address_extrema
 
 STEPS = {
@@ -85,6 +89,31 @@ def test_derivatives_of_a_minimum(data: list[float]) -> None:
     dx[chosen] = 2 * x[chosen] + y[0]
     reverse(x, got, y, np.zeros(1), np.array([5.0]), np.zeros(1), np.ones(1))
     assert np.allclose(got, dx, equal_nan=True)
+
+
+@pytest.mark.parametrize("step", [f"m = {f}({a});" for f in ("fmax", "fmin") for a in ("m, x[i]", "x[i], m")])
+def test_values_are_those_of_the_function_to_the_bit(step: str) -> None:
+    """Of two zeros and of what is no number as well."""
+    source = KERNEL.format(step=step, start="x[0]", first=1).replace("m * m + y[0] * m", "m")
+    reverse = make(source, "f", "reverse", ["dup", "dup", "const", "dup"])
+    kernel = irgrad.load("#include <math.h>\n" + source).kernel("f", "void(f64[k] x, f64[1] y, f64[1] n, out f64[1] o)")
+    for data in (*DATA.values(), [0.0, -0.0], [-0.0, 0.0], [np.nan, 1.0, 0.5]):
+        for sign in (1.0, -1.0):
+            x, y, n, o = sign * np.array(data), np.ones(1), np.array([float(len(data))]), np.zeros(1)
+            reverse(x, np.zeros(len(data)), y, np.zeros(1), n, o, np.ones(1))
+            assert o.tobytes() == np.asarray(kernel(x, y, n)).tobytes(), x
+
+
+@pytest.mark.parametrize("step", STEPS.values(), ids=list(STEPS))
+def test_choices_nearly_always_keep_what_they_have(step: str) -> None:
+    """The extremum, its address and that of its shadow are one group of choices, which become one branch."""
+    made = make(KERNEL.format(step=step, start="x[0]", first=1), "f", "reverse", ["dup", "dup", "const", "dup"])
+    told = [i for i in made.function.instructions() if "prof" in i.metadata]
+    assert len(told) == 3 and len({i.operands[0] for i in told}) == 1
+    for choice in told:
+        first, second = re.findall(r"i32 (\d+)", made.module.metadata[choice.metadata["prof"]])
+        kept = choice.operands[1] if int(first) > int(second) else choice.operands[2]
+        assert isinstance(kept, Instruction) and kept.opcode == "phi"
 
 
 def _walk(step: str, x: np.ndarray, y: float, start: str, first: int) -> int | str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from irgrad.engine.differentiate.shared.copying import clean_call, shadow_metadata
+from irgrad.engine.differentiate.shared.copying import clean_call, kept_metadata, shadow_metadata
 from irgrad.engine.ir.model import Instruction
 from irgrad.engine.ir.text.reader import read
 
@@ -37,3 +37,20 @@ def test_tail_calls_need_not_hold_in_a_derivative() -> None:
 
 def test_shadow_memory_has_the_types_of_the_primal_and_no_promises() -> None:
     assert set(shadow_metadata(_code()[0])) == {"tbaa"}
+
+
+def test_weights_are_kept_of_choices_and_not_of_branches() -> None:
+    fn = read("""
+define double @f(i1 %c, double %x) {
+  %a = select i1 %c, double %x, double 1.0, !prof !0
+  br i1 %c, label %one, label %two, !prof !0
+one:
+  ret double %a
+two:
+  ret double %x
+}
+!0 = !{!"branch_weights", i32 9, i32 1}
+""").functions["f"]
+    choice, branch, *_ = fn.instructions()
+    assert kept_metadata(choice) == shadow_metadata(choice) == {"prof": "!0"}
+    assert kept_metadata(branch) == {}
