@@ -36,6 +36,7 @@ class Recomputation:
         self.cells = cells
         self.again: frozenset[Instruction] = frozenset()
         self._costs: dict[Value, int] = {}
+        self._made: dict[Value, dict[Value, int]] = {}  # what is made for a value, itself as well, each with its units
         self._shifts: dict[Instruction, Value | None] = {}
         self._hangs: dict[Instruction, bool] = {}
 
@@ -43,7 +44,7 @@ class Recomputation:
         """The same with what was chosen: `again`, and values that are saved anyway in arrays together. No cost changes
         by that."""
         chosen = Recomputation(self.facts, cells)
-        chosen.again, chosen._costs, chosen._shifts = again, self._costs, self._shifts
+        chosen.again, chosen._costs, chosen._made, chosen._shifts = again, self._costs, self._made, self._shifts
         return chosen
 
     # -- values ----------------------------------------------------------------------------------------------
@@ -53,7 +54,8 @@ class Recomputation:
         return value in self.again or self.cost(value) < NEVER
 
     def cost(self, value: Value) -> int:
-        """Units to have `value` again without saving it; NEVER when it must be saved."""
+        """Units to have `value` again without saving it, where what several of its parts are made from is made once;
+        NEVER when it must be saved."""
         costs = self._costs
         if value in costs:
             return costs[value]
@@ -72,10 +74,23 @@ class Recomputation:
                     continue
                 stack += missing
                 continue
-            total = min(NEVER, own + sum(self._price(o, top) for o in operands))
-            costs[top] = total if total <= self.limit else NEVER
+            costs[top] = self._total(top, own, operands)
             stack.pop()
         return costs[value]
+
+    def _total(self, value: Value, own: int, operands: list[Value]) -> int:
+        """The cost of a value whose operands have theirs."""
+        made = {value: own} if own else {}
+        for operand in operands:
+            price = self._price(operand, value)
+            if price >= NEVER:
+                return NEVER
+            made |= self._made[operand] if self._costs[operand] < NEVER else {operand: price}
+        total = sum(made.values())
+        if total > self.limit:
+            return NEVER
+        self._made[value] = made
+        return total
 
     def _price(self, operand: Value, user: Value) -> int:
         """Cost of an operand; one that must be saved is cheap when it is saved once per run of an inner loop."""

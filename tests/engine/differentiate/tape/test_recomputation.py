@@ -28,6 +28,7 @@ void f(double *restrict x, double *restrict w, long *n, double *o) {
     ("x[i] / w[i] / (x[i] + 1)", "fdiv", True),
     ("sin(x[i])", "llvm.sin", True),
     ("sin(cos(x[i]))", "llvm.sin", False),  # two calls cost more than eight bytes
+    ("sin(x[i]) * sin(x[i]) + sin(x[i])", "llvm.fmuladd", True),  # one call, of which three parts are made
     ("s + w[i]", "fadd", False),  # the sum is not there any more
 ])  # fmt: skip
 def test_cheap_values_are_computed_again(term: str, opcode: str, computed: bool) -> None:
