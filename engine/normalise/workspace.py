@@ -9,11 +9,17 @@ One object to all analyses, of which each piece seems to be written where anothe
 again in reverse, sums in it stay in memory, and no loop over it becomes a vector loop. It is cut where every access
 through a piece is proved to stay in front of the next piece, by the greatest offset over the loops around it; the last
 piece ends where the allocation does. No pointer to the memory is kept or given away, or compared but with null.
+
+Where the proof wants what is known at run time alone (a layer that reads as many numbers as the layer before it has
+written: two fields of a struct), the loop that all accesses are in has a version, in which each piece has memory of its
+own while the loop runs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.dominators import Dominators
@@ -29,11 +35,14 @@ from irgrad.engine.ir.model import Block, CallInfo, ConstInt, Function, Instruct
 from irgrad.engine.ir.opcodes import SPECULATABLE
 from irgrad.engine.ir.rewrite import copied, replace_uses
 from irgrad.engine.ir.uses import uses_of
+from irgrad.engine.normalise.loop_parts import choose, may_be_cut
 from irgrad.rules.effects import facts
 
 __all__ = ["cut_workspaces"]
 
 _MOST = 8  # pieces
+_ASKED = 12  # comparisons for a version
+_LONGEST = 400  # instructions of a loop that has one
 _OTHERS = ("__cxa", "irgrad.")  # freed by those who catch, and with the tape
 _SIZED = ("_ZdlPvm", "_ZdaPvm")  # operator delete with the bytes
 _FILLS = ("llvm.memset.", "llvm.memcpy.", "llvm.memmove.")
@@ -48,6 +57,7 @@ class _Piece:
     offset: Linear
     accesses: list[tuple[Instruction, Value, Value]] = field(default_factory=list)  # instruction, address, bytes
     reach: list[tuple[Linear, Linear]] = field(default_factory=list)
+    derived: list[Instruction] = field(default_factory=list)  # addresses within the piece
 
 
 def cut_workspaces(fn: Function) -> int:
@@ -83,7 +93,7 @@ def _cut(fn: Function, call: Instruction) -> int:
     if not cutter.collect() or not all(map(cutter.bound, cutter.pieces)):
         return 0
     order = cutter.order()
-    return cutter.rewrite(order) if order is not None else 0
+    return cutter.rewrite(order) if order is not None else cutter.version()
 
 
 class _Cutter:
@@ -119,6 +129,7 @@ class _Cutter:
                         continue
                     if use.opcode == "getelementptr" and use.operands[0] is address and use.type is ty.PTR:
                         work.append(use)
+                        piece.derived.append(use)
                     elif not self._use(piece, use, address):
                         return False
         return len(self.pieces) > 1
@@ -243,6 +254,59 @@ class _Cutter:
                         return None if found is None else _sum({}, found, by.get(None, 0))
         return None
 
+    # -- a version ---------------------------------------------------------------------------------------------------
+
+    def version(self) -> int:
+        """Have the loop twice that all accesses are in, once with the pieces in memory of their own, where it turns out
+        that no piece reaches into another one. Returns how many pieces there are then."""
+        loop, order = self._only_loop(), self._by_offset()
+        asked = None if order is None else _questions(order)
+        if loop is None or loop.preheader is None or order is None or not asked or not self.releases:
+            return 0
+        place = loop.preheader
+        rows = [*(piece.offset for piece in order), *(end for pair in asked for end in pair)]
+        outside = [address for piece in order for address in piece.derived if not loop.contains(address.block)]
+        needed = [v for row in rows for v in row] + [v for address in outside for v in address.operands[1:]]
+        if not all(self.dom.dominates(v.block, place) for v in needed if isinstance(v, Instruction) and v.block):
+            return 0
+        b = Builder(place, len(place.instructions) - 1)
+        b.metadata = {"dbg": self.call.metadata["dbg"]} if "dbg" in self.call.metadata else {}
+        offsets = [_emit(b, piece.offset) for piece in order]
+        ends = [*offsets[1:], self.call.args[0]]
+        sizes = [self._size(b, start, end, least=1) for start, end in zip(offsets, ends, strict=True)]
+        memory = [b.insert(copied(self.call, [size, self.call.callee])) for size in sizes]
+        known: dict[Value, Value] = {piece.start: new for piece, new in zip(order, memory, strict=True)}
+        for address in outside:
+            known[address] = b.insert(copied(address, [known[address.operands[0]], *address.operands[1:]]))
+        tests = [b.icmp("sle", _emit(b, low), _emit(b, high)) for low, high in asked]
+        tests += [b.icmp("ne", new, zero(ty.PTR)) for new in memory]
+        apart = tests[0]
+        for test in tests[1:]:
+            apart = b.binary("and", apart, test, ())
+        leave = loop.exits[0]
+        choose(self.fn, loop, b.insert(Instruction("freeze", ty.I1, [apart])), known, {})
+        self._free(Builder(leave, len(leave.phis)), self.releases[0], memory, sizes)
+        return len(order)
+
+    def _only_loop(self) -> Loop | None:
+        """The outermost loop behind the allocation that all accesses are in, if it may be had twice."""
+        found = set[Loop | None]()
+        for instr in (access[0] for piece in self.pieces for access in piece.accesses):
+            assert instr.block is not None
+            loop = self.loops.of(instr.block)
+            while loop is not None and loop.parent is not None and not loop.parent.contains(self.call.block):
+                loop = loop.parent
+            found.add(None if loop is None or loop.contains(self.call.block) else loop)
+        (loop,) = found if len(found) == 1 else (None,)
+        uses = uses_of(self.fn.blocks)
+        return loop if loop is not None and may_be_cut(loop, self.loops, uses, _LONGEST) else None
+
+    def _by_offset(self) -> list[_Piece] | None:
+        """The pieces in the order in which they begin, if no number in their offsets is negative."""
+        order = sorted(self.pieces, key=lambda piece: sum(_rises(p.offset, piece.offset) for p in self.pieces))
+        ordered = all(_rises(a.offset, b.offset) for a, b in pairwise(order))
+        return order if ordered else None
+
     # -- the cut -----------------------------------------------------------------------------------------------------
 
     def order(self) -> list[_Piece] | None:
@@ -275,7 +339,8 @@ class _Cutter:
                 return 0
             offsets.append(b.mul(b.to_i64(index), ConstInt(ty.I64, ty.size_of(start.elem)), ()))
         ends = [*offsets[1:], self.call.args[0]]
-        sizes = [self._size(b, start, end) for start, end in zip(offsets, ends, strict=True)]
+        least = 1 if self.tests else 0  # where the program asks whether there is memory
+        sizes = [self._size(b, start, end, least) for start, end in zip(offsets, ends, strict=True)]
         self.call.operands[0] = sizes[0]
         b.at = block.instructions.index(self.call) + 1
         replaced: dict[Value, Value] = {}
@@ -290,31 +355,29 @@ class _Cutter:
             for test in self.tests:
                 test.operands[0] = there
         for release in self.releases:
-            self._release(release, list(replaced.values()), sizes)
+            assert release.block is not None
+            if len(release.args) == 2:
+                release.operands[1] = sizes[0]
+            at = Builder(release.block, release.block.instructions.index(release) + 1)
+            self._free(at, release, replaced.values(), sizes[1:])
         replace_uses(self.fn, replaced)
         for piece in order[1:]:
             assert isinstance(piece.start, Instruction) and piece.start.block is not None
             piece.start.block.instructions.remove(piece.start)
         return len(replaced)
 
-    def _size(self, b: Builder, start: Value, end: Value) -> Value:
-        """Bytes between two places; none where they come in another order, as they do where nothing is accessed, and
-        one where the program asks whether there is memory."""
-        least = ConstInt(ty.I64, 1 if self.tests else 0)
+    def _size(self, b: Builder, start: Value, end: Value, least: int = 0) -> Value:
+        """Bytes between two places, `least` where they come in another order, as they do where nothing is accessed."""
         whole = end if is_zero(start) else b.sub(end, start, ())
-        return b.select(b.icmp("slt", whole, least), least, whole)
+        return b.select(b.icmp("slt", whole, ConstInt(ty.I64, least)), ConstInt(ty.I64, least), whole)
 
-    def _release(self, release: Instruction, pieces: list[Value], sizes: list[Value]) -> None:
-        assert release.block is not None and release.call is not None
-        sized = len(release.args) == 2
-        if sized:
-            release.operands[1] = sizes[0]
-        b = Builder(release.block, release.block.instructions.index(release) + 1)
-        info = release.call
-        for memory, size in zip(pieces, sizes[1:], strict=True):
-            args = [memory, size] if sized else [memory]
+    def _free(self, b: Builder, release: Instruction, pieces: Iterable[Value], sizes: list[Value]) -> None:
+        """Free pieces as the allocation is freed."""
+        assert release.call is not None
+        for memory, size in zip(pieces, sizes, strict=True):
+            args = [memory, size] if len(release.args) == 2 else [memory]
             new = Instruction("call", ty.VOID, [*args, release.callee], metadata=dict(release.metadata),
-                              call=CallInfo(info.fn_type, fn_attrs=info.fn_attrs))  # fmt: skip
+                              call=CallInfo(release.call.fn_type, fn_attrs=release.call.fn_attrs))  # fmt: skip
             b.insert(new)
 
     def _ahead(self, value: Value, b: Builder, made: dict[Value, Value]) -> Value | None:
@@ -368,3 +431,33 @@ def _tells(test: Instruction, holds: bool, number: Value) -> bool:
 
 def _ends_before(piece: _Piece, other: _Piece) -> bool:
     return bool(piece.reach) and all(_least(high, other.offset) for _, high in piece.reach)
+
+
+def _rises(a: Linear, b: Linear) -> bool:
+    """Whether a <= b where no number in them is negative."""
+    return a is b or all(coefficient >= 0 for coefficient in _sum(b, a, -1).values())
+
+
+def _questions(order: list[_Piece]) -> list[tuple[Linear, Linear]] | None:
+    """What is to be asked for each piece to be apart from the one behind it: pairs of which the first is no larger.
+    None where one of them never holds, or there are too many."""
+    found = dict[tuple[frozenset[tuple[object, int]], frozenset[tuple[object, int]]], tuple[Linear, Linear]]()
+    for piece, following in zip(order, [*order[1:], None], strict=True):
+        pairs = [(piece.offset, low) for low, _ in piece.reach]
+        pairs += [(high, following.offset) for _, high in piece.reach] if following is not None else []
+        for low, high in pairs:
+            if _least(low, high):
+                continue
+            if not set(_sum(high, low, -1)) - {None}:
+                return None
+            found[frozenset(low.items()), frozenset(high.items())] = (low, high)
+    return list(found.values()) if len(found) <= _ASKED else None
+
+
+def _emit(b: Builder, row: Linear) -> Value:
+    """A form as a number of 64 bits."""
+    total: Value = ConstInt(ty.I64, row.get(None, 0))
+    for symbol, coefficient in row.items():
+        if isinstance(symbol, Value):
+            total = b.add(total, b.mul(b.to_i64(symbol), ConstInt(ty.I64, coefficient), ()), ())
+    return total

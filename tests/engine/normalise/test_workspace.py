@@ -78,3 +78,53 @@ def test_gradients(name: str) -> None:
         h = 1e-6
         want = [(kernel(x + h * e, k) - kernel(x - h * e, k)) / (2 * h) for e in np.eye(d)]
         np.testing.assert_allclose(irgrad.grad(kernel)(x, k), want, rtol=1e-6, atol=1e-7)
+
+
+LAYERS = """#include <math.h>
+#include <stdlib.h>
+double f(const double *x, int d, int n, int first, int second, int from) {
+    double *h = malloc((first + second) * sizeof(double)), *g = h + first, s = 0;
+    for (int l = 0; l < n; l++) {
+        for (int j = 0; j < second; j++) g[j] = x[j] * x[l];
+        for (int j = 0; j < first; j++) h[j] = sin(x[j] * g[0] + l);
+        for (int i = 0; i < from; i++) s += h[i] * h[i] * x[i];
+    }
+    free(h);
+    return s;
+}
+"""
+ASKED = {
+    "as it is": ("", ""),
+    "from the second on": ("s += h[i] * h[i]", "s += h[i] * h[i] * g[second - 1]"),
+    "in a loop": ("*g = h + first, s = 0;", "*g, s = 0;\n    for (int r = 0; r < 2; r++) {\n    g = h + first;"),
+}
+SIGNATURE = "f64(f64[d] x, i32 d, i32 n, i32 first, i32 second, i32 from)"
+
+
+def _layers(name: str) -> str:
+    old, new = ASKED[name]
+    source = LAYERS.replace(old, new) if old else LAYERS
+    return source.replace("    free(h);", "    }\n    free(h);") if name == "in a loop" else source
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_pieces_are_apart_by_what_is_known_at_run_time(name: str) -> None:
+    """A version where the numbers that are read are those of the piece; what reads on into the next piece is right."""
+    source = _layers(name)
+    if name == "as it is":
+        assert _cuts(source) == 2
+    kernel = irgrad.load(source).kernel("f", SIGNATURE)
+    plain = irgrad.load(source, preopt=False).kernel("f", SIGNATURE)
+    x = np.random.default_rng(7).uniform(0.2, 0.9, 6)
+    for sizes in ((3, 3, 2, 3), (3, 2, 3, 2), (2, 2, 3, 4), (2, 3, 1, 4), (0, 2, 2, 1), (2, 0, 2, 0)):
+        np.testing.assert_allclose(kernel(x, *sizes), plain(x, *sizes), rtol=1e-12)
+        h = 1e-6
+        want = [(kernel(x + h * e, *sizes) - kernel(x - h * e, *sizes)) / (2 * h) for e in np.eye(6)]
+        np.testing.assert_allclose(irgrad.grad(kernel)(x, *sizes), want, rtol=1e-6, atol=1e-7)
+        tangent = irgrad.jvp(kernel, (x, *sizes), (np.ones(6), *[None] * 4))[1]
+        np.testing.assert_allclose(tangent, sum(want), rtol=1e-6, atol=1e-7)
+
+
+def test_a_piece_that_never_ends_before_the_next_one_has_no_version() -> None:
+    assert _cuts(LAYERS.replace("h[j] = sin", "h[j + 1] = sin")) == 0
+    assert _cuts(LAYERS.replace("free(h);", "s += g[0]; free(h);")) == 0
