@@ -51,6 +51,7 @@ def root_text(call: DerivativeCall, name: str) -> str:
         if isinstance(type_, ty.PtrType):
             given_memory = f"noalias {NUMBER}" if position in call.apart else OVERLAPS  # no pointers come in there
             given_memory += f" {RESTRICT}" if "noalias" in formal.attrs.split() else ""
+            given_memory += "".join(f" {word}" for word in formal.attrs.split() if word.startswith("dereferenceable("))
             params.append(f"ptr {given_memory}{leaves} %a{i}")
             given = actual[said.value.first]
             known = f"@{quoted_name(given.name or '')}" if isinstance(given, Function) else f"%a{i}"

@@ -9,13 +9,17 @@ loop.
 
 from __future__ import annotations
 
+import re
+
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.loops import Loop, Loops
 from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.analyses.evolution.overwrites import Overwrites
+from irgrad.engine.analyses.evolution.trips import signed
 from irgrad.engine.analyses.memory.points_to import Pointers
+from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
-from irgrad.engine.ir.model import Block, Function, Instruction
+from irgrad.engine.ir.model import Argument, Block, Function, Instruction
 from irgrad.engine.normalise.preheader import always_runs
 from irgrad.rules.effects import facts
 
@@ -29,6 +33,7 @@ class LoopMemory:
         self.pointers, self.fn = pointers, fn
         self.loops = get(Loops, fn)
         self._overwrites: Overwrites | None = None
+        self._forms: Induction | None = None
         self._touched: dict[Loop, list[tuple[Instruction, int, int]]] = {}
 
     def alone(self, access: Instruction, loop: Loop, *, reads: bool = False) -> bool:
@@ -62,13 +67,15 @@ class LoopMemory:
         return self._overwrites.apart_within(access, other, loop)
 
     def reached(self, load: Instruction, loop: Loop) -> bool:
-        """Whether the memory of a load may be read in front of a loop: it is accessed there, at the same address, and
-        no call frees it."""
+        """Whether the memory of a load may be read in front of a loop: it is accessed there, at the same address, or is
+        that of a reference, and no call frees it."""
         address, ahead = load.operands[0], loop.preheader
         objects = self.pointers.expand(self.pointers.of(address)) & ~self._lasting()
         calls = (i for i in self.fn.instructions() if i.is_call and not (i.callee_name or "").startswith("llvm."))
         if any(self.pointers.instr_writes(call) & objects for call in calls):
             return False
+        if self._referred(load):
+            return True
         while ahead is not None:
             for other in ahead.instructions:
                 if other.opcode in ("load", "store") and other.operands[-1] is address:
@@ -77,6 +84,14 @@ class LoopMemory:
                         return True
             ahead = self.loops.dom.idom(ahead)
         return False
+
+    def _referred(self, load: Instruction) -> bool:
+        """Whether a load is of bytes that an argument is declared to lead to."""
+        self._forms = self._forms or Induction(self.fn)
+        base, form = self._forms.address(load.operands[0])
+        found = re.search(r"\bdereferenceable\((\d+)\)", base.attrs) if isinstance(base, Argument) else None
+        known = found is not None and form.exact and not form.terms
+        return known and 0 <= signed(form.const) <= int(found[1]) - ty.store_size(load.type)  # type: ignore[index]
 
     def _lasting(self) -> int:
         """Objects that no call frees: variables, and arrays of the caller."""

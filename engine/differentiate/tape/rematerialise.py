@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
 from irgrad.engine.differentiate.layout.shadow_memory import PRIMAL, ShadowMemory
-from irgrad.engine.differentiate.shared.alias_scopes import primal_scope
+from irgrad.engine.differentiate.shared.alias_scopes import primal_scope, shadow_scope
 from irgrad.engine.differentiate.shared.copying import clean_call, shadow_metadata
 from irgrad.engine.differentiate.tape.state import ReverseState
 from irgrad.engine.ir import types as ty
@@ -204,7 +204,8 @@ class Recall:
         if value.opcode == "select":
             cond = self.value(value.operands[0])
             return b.select(cond, self.shadow(value.operands[1]), self.shadow(value.operands[2]))
-        return memory.load(b, ty.PTR, self.shadow(value.operands[0]), metadata=shadow_metadata(value))
+        tags = shadow_metadata(value) | shadow_scope(self.owner.unit, value, value.type)
+        return memory.load(b, ty.PTR, self.shadow(value.operands[0]), metadata=tags)
 
 
 __all__ = ["Recall"]

@@ -6,6 +6,7 @@ import pytest
 
 from irgrad.engine.codegen.llvm import parse
 from irgrad.engine.enzyme.lower import lower
+from irgrad.engine.enzyme.thunks import root_text
 from irgrad.interop.loaders import load
 from irgrad.rules.errors import Unsupported
 
@@ -23,6 +24,26 @@ def test_no_pointer_of_a_program_is_said_to_be_alone() -> None:
     text = lower(load(SOURCE).text)
     heads = [line for line in text.splitlines() if line.startswith("define") and ".vjp." in line]
     assert heads and not any("noalias" in head for head in heads)
+
+
+def test_a_reference_leads_to_its_bytes_while_it_is_differentiated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loads of its members may leave loops; the derivative's own parameters promise nothing."""
+    seen: list[str] = []
+    monkeypatch.setattr("irgrad.engine.enzyme.lower.root_text", lambda *a: seen.append(root_text(*a)) or seen[-1])
+    text = lower(load("""
+struct Pair { double *at; long n; };
+extern int enzyme_dup;
+extern "C" void __enzyme_autodiff(void *, ...);
+__attribute__((noinline)) double total(const Pair &p) {
+  double s = 0;
+  for (long i = 0; i < p.n; i++) s += p.at[i] * p.at[i];
+  return s;
+}
+void call(Pair *p, Pair *d) { __enzyme_autodiff((void *)total, enzyme_dup, p, d); }
+""", language="c++").text)
+    heads = [line for line in text.splitlines() if line.startswith("define") and ".vjp." in line]
+    assert heads and not any("dereferenceable" in head for head in heads)
+    assert seen and all("dereferenceable(16)" in root for root in seen)
 
 
 def test_the_thunk_takes_the_place_of_the_call() -> None:

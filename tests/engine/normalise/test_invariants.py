@@ -76,6 +76,35 @@ def test_a_load_behind_a_branch_stays() -> None:
     assert _depth(root, by_name["x"]) == 1
 
 
+REFERENCE = """define void @f(ptr noalias %a, ptr noalias dereferenceable(BYTES) %r, i64 %count, i1 %flag) {
+entry:
+  %far = getelementptr inbounds i8, ptr %r, i64 16
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %latch ]
+  br i1 %flag, label %then, label %latch
+then:
+  %x = load double, ptr CELL
+  %place = getelementptr double, ptr %a, i64 %i
+  store double %x, ptr %place
+  br label %latch
+latch:
+  %next = add i64 %i, 1
+  %end = icmp eq i64 %next, %count
+  br i1 %end, label %out, label %loop
+out:
+  ret void
+}
+"""
+
+
+@pytest.mark.parametrize(("cell", "size", "depth"), [("%r", 24, 0), ("%far", 24, 0), ("%far", 23, 1), ("%r", 4, 1)])
+def test_a_load_of_a_reference_leaves_from_behind_a_branch(cell: str, size: int, depth: int) -> None:
+    """Where all its bytes are among those that the argument is declared to lead to."""
+    _, root, by_name = _moved(REFERENCE.replace("BYTES", str(size)).replace("CELL", cell))
+    assert _depth(root, by_name["x"]) == depth
+
+
 def test_a_load_behind_a_call_that_may_not_return_stays() -> None:
     text = TEXT.replace("%TARGET", "%own").replace("then:\n", "then:\n  call void @exit(i32 0)\n")
     _, root, by_name = _moved("declare void @exit(i32)\n" + text)

@@ -8,6 +8,10 @@ import numpy as np
 import pytest
 from handwritten.made import OUT, gradient
 
+from irgrad.engine.enzyme.lower import lower
+from irgrad.engine.ir.text.reader import read
+from irgrad.interop.loaders import load
+
 X = np.linspace(0.3, 1.7, 40)
 N = np.array([40])
 
@@ -95,3 +99,25 @@ def test_what_is_overwritten_is_saved(count: int) -> None:
     np.testing.assert_allclose(dx, want, rtol=1e-12)
     if count == 40:
         assert made.tape_bytes() >= 39 * 8
+
+
+def test_a_shadow_that_is_loaded_again_keeps_what_it_is_apart_from() -> None:
+    """Else it stays in the innermost loop, behind stores of gradients that might go anywhere."""
+    module = read(lower(load("""
+    extern int enzyme_dup, enzyme_const;
+    void __enzyme_autodiff(void *, ...);
+    double f(double **x, long *n) {
+        double s = 0;
+        for (long i = 0; i < *n; i++)
+            for (long j = 0; j < *n; j++) s += x[i][j] * x[i][j] * x[j][i];
+        return s;
+    }
+    void g(double **x, double **dx, long *n) { __enzyme_autodiff((void *)f, enzyme_dup, x, dx, enzyme_const, n); }
+    """).text))
+    found = 0
+    for name in [name for name in module.functions if ".vjp." in name]:
+        loads = [i for i in module.functions[name].instructions() if i.opcode == "load" and i.type.is_ptr]
+        memory = [i for i in loads if getattr(i.operands[0], "opcode", "") != "alloca"]
+        assert all("alias.scope" in i.metadata for i in memory)
+        found += len(memory)
+    assert found >= 4
