@@ -12,6 +12,8 @@ The array itself then changes behind the loop. The source promises that no other
 update, what one updates. So it holds where an iteration neither reads nor writes, after an update, what may be the same
 memory: what another pointer leads to is not where one of both is `restrict`.
 
+Integers are updated where they are (`n[k]++`): by one operation they are the same in any order, and have no adjoints.
+
 The reverse of `a[k] += w` takes the adjoint of a[k], clears it, and puts it back for the old a[k]. All that is left out
 but that it is read (`read_only`), since other chunks read it too.
 """
@@ -24,15 +26,18 @@ from irgrad.engine.analyses.control.loops import Loop
 from irgrad.engine.analyses.control.promises import has_atomic
 from irgrad.engine.analyses.evolution.dependence import Access, Dependence
 from irgrad.engine.analyses.memory.objects import RESTRICT
+from irgrad.engine.analyses.memory.tbaa import Tbaa
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.locations import locate
 from irgrad.engine.ir.model import Argument, Block, Function, GlobalVariable, Instruction, Module, Value, is_zero
-from irgrad.engine.ir.opcodes import PURE
+from irgrad.engine.ir.opcodes import INT_BINARY, PURE
 from irgrad.engine.ir.uses import Uses, uses_of
 from irgrad.engine.parallel.one_thread import ATOMIC
 from irgrad.engine.threads.ownership import base_of, made_of
 
-__all__ = ["behind", "is_addition", "read_only", "said_apart", "updated_arrays"]
+__all__ = ["additions", "behind", "is_addition", "is_count", "read_only", "said_apart", "updated_arrays"]
+
+_EXTREMES = "max", "min"
 
 
 def is_addition(row: Instruction, used: Collection[Instruction]) -> bool:
@@ -41,12 +46,44 @@ def is_addition(row: Instruction, used: Collection[Instruction]) -> bool:
     return plain and row.type in (ty.F32, ty.F64) and (not row.align or row.align >= ty.size_of(row.type))
 
 
+def is_count(row: Instruction, used: Collection[Instruction]) -> bool:
+    """Whether an instruction updates an integer atomically, so that several such give the same in any order."""
+    plain = row.opcode == "atomicrmw" and row.type.is_int and not row.volatile
+    return plain and (row.pred in INT_BINARY or row.pred.removeprefix("u") in _EXTREMES) and row not in used
+
+
+def _in_any_order(counts: Collection[Instruction], dependence: Dependence) -> bool:
+    """Whether updates of integers give the same in any order: no two different operations are of one array."""
+    pointers, found = dependence.pointers, list[tuple[str, int, Value]]()
+    for row in counts:
+        kind, base = "add" if row.pred == "sub" else row.pred, made_of(row.operands[0])
+        objects = pointers.expand(pointers.of(row.operands[0]))
+        for other, met, root in found:
+            apart = root is not base and isinstance(root, GlobalVariable) and isinstance(base, GlobalVariable)
+            if kind != other and objects & met and not apart:
+                return False
+        found.append((kind, objects, base))
+    return True
+
+
+def additions(fn: Function, loop: Loop) -> list[Instruction]:
+    """The atomic updates of floats in a loop."""
+    uses = uses_of(fn.blocks)
+    rows = [i for block in loop.blocks for i in block.instructions if i.opcode == "atomicrmw"]
+    used = {row for row in rows if uses.get(row)}
+    return [row for row in rows if is_addition(row, used)]
+
+
 def updated_arrays(module: Module, fn: Function, loop: Loop, dependence: Dependence) -> tuple[list[Value], str]:
     """The addresses from outside of a loop through which it adds to arrays atomically; or why one thread runs it."""
     rows = [i for block in loop.blocks for i in block.instructions if i.ordering or i.volatile or i.opcode == "fence"]
     uses = uses_of(fn.blocks)
     used = {row for row in rows if uses.get(row)}
     inner = (i for block in loop.blocks for i in block.instructions if i.is_call)
+    counts = {row for row in rows if is_count(row, used)}
+    rows = [row for row in rows if row not in counts]
+    if not _in_any_order(counts, dependence):
+        return [], f"{ATOMIC}, of integers by several operators, which the order of iterations decides"
     if not all(is_addition(row, used) for row in rows) or any(map(has_atomic, inner)):
         return [], ATOMIC
     found: dict[Value, None] = {}
@@ -55,7 +92,7 @@ def updated_arrays(module: Module, fn: Function, loop: Loop, dependence: Depende
         if place is None:
             return [], f"{ATOMIC}, on an array whose address is not in a variable from before the loop"
         found[place] = None
-        if met := _met_behind(loop, dependence, row, rows):
+        if met := _met_behind(module, loop, dependence, row, {*rows, *counts}):
             where = next(filter(None, (locate(module, i) for i in (met, row))), "")
             return [], f"{ATOMIC}, and may touch what they change afterwards, by another pointer ({where}): `restrict`"
     return list(found), ""
@@ -72,16 +109,19 @@ def _from_outside(pointer: Value, loop: Loop) -> Value | None:
 
 
 def _met_behind(
-    loop: Loop, dependence: Dependence, row: Instruction, rows: Collection[Instruction]
+    module: Module, loop: Loop, dependence: Dependence, row: Instruction, rows: Collection[Instruction]
 ) -> Instruction | None:  # fmt: skip
     """What an iteration may do to the memory of an update after it, besides updates."""
     pointers = dependence.pointers
     objects = pointers.expand(pointers.of(row.operands[0]))
     own = Access(row, True, row.operands[0], ty.size_of(row.type), objects)
-    later = behind(loop, row)
+    later, types = behind(loop, row), Tbaa(module)
     for access in dependence.accesses(loop):
         block = access.instr.block
         if access.instr in rows or block is None or dependence.relation(loop, own, access).never:
+            continue
+        tag = access.instr.metadata.get("tbaa")
+        if tag and types.kind(tag) not in (None, row.type):  # the source calls it something else
             continue
         if access.pointer is not None and said_apart(row.operands[0], access.pointer):
             continue

@@ -50,7 +50,8 @@ from irgrad.engine.normalise.iterations import (
 from irgrad.engine.normalise.reductions import ADDITION, Reduction
 from irgrad.engine.normalise.repeatable import Bytes
 from irgrad.engine.parallel.one_thread import ATOMIC
-from irgrad.engine.threads.array_updates import behind, said_apart, updated_arrays
+from irgrad.engine.threads.addresses import address_before, settle_addresses
+from irgrad.engine.threads.array_updates import additions, behind, said_apart, updated_arrays
 from irgrad.engine.threads.ownership import made_of
 from irgrad.engine.threads.shared_updates import (
     add_to_copies,
@@ -119,9 +120,13 @@ def share_loops(
         dependence = Dependence(fn, Pointers(module, fn), Induction(fn))
         why = _short(dependence.induction, loop)
         unsaid = "" if why else not_promised(module, loop)
-        arrays: list[Value] = []
-        if promised and unsaid == ATOMIC and is_worksharing(module, loop):
-            arrays, unsaid = updated_arrays(module, fn, loop, dependence)
+        arrays: list[Value] | None = None
+        if promised and not why and is_worksharing(module, loop):
+            moved = settle_addresses(fn, loop, dependence)
+            moved |= unsaid == ATOMIC and address_before(fn, loop, additions(fn, loop))
+            dependence = Dependence(fn, Pointers(module, fn), Induction(fn)) if moved else dependence
+            if unsaid == ATOMIC:
+                arrays, unsaid = updated_arrays(module, fn, loop, dependence)
         updates = shared_updates(fn, fn, loop, dependence, bytes_of) if unsaid and not promised else []
         added = {row for each in updates for row in each.rows}
         why = why or (unsaid if promised else unsaid and _carried(module, dependence, loop, added))
@@ -208,16 +213,19 @@ def _comes_before(fn: Function, first: Instruction, second: Instruction) -> bool
 # -- whose memory -----------------------------------------------------------------------------------------------------
 
 
-def _said(dependence: Dependence, loop: Loop, updated: Collection[Value], *, promised: bool) -> dict[Value, str]:
+def _said(
+    dependence: Dependence, loop: Loop, updated: Collection[Value] | None, *, promised: bool
+) -> dict[Value, str]:  # fmt: skip
     """What is to be said of addresses from outside: that different iterations touch different places through them, that
-    none reads through them what it has written, that they add to arrays atomically (updated), which meets nothing."""
+    none reads through them what it has written, that they add to arrays atomically (updated, None where nothing is
+    atomic), which meets nothing."""
     pointers, every = dependence.pointers, dependence.accesses(loop)
-    every = [access for access in every if not (updated and has_atomic(access.instr))]
+    every = [access for access in every if updated is None or not has_atomic(access.instr)]
     outside = dict.fromkeys(
         value for block in loop.blocks for instr in block.instructions for value in instr.operands
         if value.type.is_ptr and not (isinstance(value, Instruction) and loop.contains(value.block))
     )  # fmt: skip
-    found = dict.fromkeys(updated, UPDATED)
+    found = dict.fromkeys(updated or (), UPDATED)
     for value in outside if len(every) <= _COMPARED else ():
         if value in found:
             continue

@@ -14,6 +14,8 @@ from typing import Any
 
 from irgrad.engine.analyses.control.promises import WORKSHARING, worksharing_loops
 from irgrad.engine.analyses.memory.objects import OVERLAPS, RESTRICT
+from irgrad.engine.codegen.llvm import binding
+from irgrad.engine.codegen.passes import Code, Settings, llvm_pass, run_passes
 from irgrad.engine.codegen.team import RUN, pages_text, team_text
 from irgrad.engine.ir.model import Function, GlobalVariable, Module
 from irgrad.engine.ir.text.entities import restrict
@@ -103,7 +105,7 @@ def program_on_threads(text: str, names: Sequence[str]) -> str:
     names = [name for name in names if name in bodies]
     if not names:
         return text
-    program = _Visible(text)
+    program = _Visible(_with_effects(text))
     calls = {name: calls_of(body) & bodies.keys() for name, body in bodies.items()}
     regions = {called for name in names for called in calls[name] if _REGION.search(called)}
     inner, work = set(regions), [*regions]
@@ -123,6 +125,26 @@ def program_on_threads(text: str, names: Sequence[str]) -> str:
     made = with_teams(to_text(module), names[0], (), roots=names[1:], automatic=True)
     _tell(made.others)
     return program.with_functions(names, made.text)
+
+
+def _with_effects(text: str) -> str:
+    """The program with what its functions do to memory written on them: regions see declarations of most of them."""
+    code = Code(text)
+    run_passes(_EFFECTS, code, Settings(()))
+    result = code.text
+    code.close()
+    return result
+
+
+def _effects(code: Code, settings: Settings) -> None:
+    """Functions say what they do to memory."""
+    llvm = binding()
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_post_order_function_attributes_pass()
+    passes.run(code.llvm, llvm.create_pass_builder(code.machine("", 2), llvm.create_pipeline_tuning_options()))
+
+
+_EFFECTS = (llvm_pass("function-effects", _effects),)
 
 
 def _shared(module: Module, fn: Function) -> SharedLoops:

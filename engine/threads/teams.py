@@ -31,6 +31,7 @@ from irgrad.engine.threads.ownership import UNKNOWN, made_of, root_of
 from irgrad.engine.threads.shadows import ADDED, ATOMICALLY, MIXED, REFUSED, WRITTEN, added_type
 from irgrad.engine.threads.shared_updates import bytes_of_array
 from irgrad.engine.threads.team_text import AUTOMATIC_TEXT, THREADS_TEXT, Job, Room, job_text
+from irgrad.rules.effects import facts
 
 __all__ = ["Teams", "with_teams"]
 
@@ -38,6 +39,7 @@ TEAM = "irgrad.team."
 _PAYS = 400_000  # operations, which take as long as to ask for pages and to add them up
 _LITTLE = 128  # operations of an iteration, which its share of that memory takes
 _CALL = 20  # operations of a function of the mathematics library
+_ELSEWHERE = 200  # of one of the program whose body is not here
 
 
 @dataclass(slots=True)
@@ -221,11 +223,12 @@ def _work(fn: Function, seen: set[Function]) -> int:
         loop = loops.of(block)
         times = 16 ** max(0, (loop.depth if loop is not None else 0) - (not seen))
         for instr in block.instructions:
-            inner = instr.callee if instr.is_call else None
-            if instr.is_call and (instr.callee_name or "").startswith(SILENT):
+            inner, name = (instr.callee, instr.callee_name or "") if instr.is_call else (None, "")
+            if instr.is_call and name.startswith(SILENT):
                 continue
+            call = _CALL if name.startswith("llvm.") or facts(name) is not None else _ELSEWHERE
             total += times * (_work(inner, {*seen, fn}) if isinstance(inner, Function) and inner.blocks
-                              else _CALL if instr.is_call else 1)  # fmt: skip
+                              else call if instr.is_call else 1)  # fmt: skip
     return total
 
 

@@ -12,7 +12,7 @@ import pytest
 from irgrad.engine.ir.printer import to_text
 from irgrad.engine.ir.text.reader import read
 from irgrad.engine.ir.uses import uses_of
-from irgrad.engine.threads.array_updates import is_addition, read_only
+from irgrad.engine.threads.array_updates import is_addition, is_count, read_only
 from irgrad.interop.driver import main_cc
 
 HEAD = r"""
@@ -88,6 +88,63 @@ static void f(const double *restrict p, const long *restrict k, double *restrict
   free(w);
 }
 """
+FILE = r"""
+static double its[301];
+static long seen[301], signs[301];
+static void f(const double *restrict x, const long *restrict k, double *y, long n) {
+  for (int j = 0; j < 301; j++) its[j] = 0, seen[j] = j % 3, signs[j] = 1;
+  #pragma omp parallel for
+  for (long i = 0; i < n; i++) {
+    double v = slow(x[i]);
+    #pragma omp atomic
+    its[k[i]] += v * x[i];
+    #pragma omp atomic
+    seen[k[n - 1 - i]]++;
+    #pragma omp atomic
+    signs[k[i]] |= i;
+  }
+  for (int j = 0; j < 301; j++) y[j] = its[j] * seen[j] + 0.1 * signs[j] * its[j];
+}
+"""
+POINTERS = r"""
+static double *its;
+static long *seen;
+static void f(const double *x, const long *k, double *y, long n) {
+  its = calloc(301, 8), seen = calloc(301, 8);
+  #pragma omp parallel for schedule(dynamic, 3)
+  for (long i = 0; i < n; i++) {
+    double v = slow(x[i]), d = v * x[i];
+    long here = k[i];
+    if (v > 0.2) {
+      #pragma omp atomic
+      its[here] -= d;
+      #pragma omp atomic
+      seen[here] += 2;
+    }
+  }
+  for (int j = 0; j < 301; j++) y[j] = its[j] + 0.1 * seen[j] * its[j];
+  free(its), free(seen);
+}
+"""
+MEMBERS = r"""
+struct model { const double *x; long count; double *y; const long *k; };
+__attribute__((noinline)) static void spread(struct model *m, long n) {
+  #pragma omp parallel for
+  for (long i = 0; i < n; i++) {
+    double v = slow(m->x[i]), d = v * m->x[i];
+    long here = m->k[i], there = m->k[n - 1 - i];
+    #pragma omp atomic
+    m->y[here] += d;
+    #pragma omp critical
+    { m->count++; m->y[there] -= v; }
+  }
+}
+static void f(const double *x, const long *k, double *y, long n) {
+  struct model m = {x, 0, y, k};
+  spread(&m, n);
+  y[0] *= m.count * 1e-3;
+}
+"""
 MAIN = r"""
 int main(void) {
   first = pthread_self();
@@ -134,6 +191,12 @@ def _sums(said: str) -> list[float]:
     pytest.param(PAIRS, "-O2", id="pairs -O2"),
     pytest.param(PAIRS, "-O0", id="pairs -O0", marks=pytest.mark.long),
     pytest.param(SINGLE, "-O1", id="floats, and a variable -O1"),
+    pytest.param(FILE, "-O0", id="arrays of the file -O0", marks=pytest.mark.long),
+    pytest.param(FILE, "-O2", id="arrays of the file -O2"),
+    pytest.param(POINTERS, "-O0", id="pointers of the file -O0", marks=pytest.mark.long),
+    pytest.param(POINTERS, "-O3", id="pointers of the file -O3", marks=pytest.mark.long),
+    pytest.param(MEMBERS, "-O0", id="members -O0", marks=pytest.mark.long),
+    pytest.param(MEMBERS, "-O2", id="members -O2"),
 ])  # fmt: skip
 def test_the_same_bits_on_any_number_of_threads(
     source: str, level: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
@@ -196,14 +259,15 @@ def test_what_is_read_after_an_update_may_be_the_same_memory(tmp_path: Path, cap
 @pytest.mark.parametrize(("update", "why"), [
     ("double b;\n#pragma omp atomic capture\n{ b = y[k[i]]; y[k[i]] += v; }\nif (b > 1e9) y[0] = 1;", "it has atomic operations"),
     ("#pragma omp atomic\ny[k[i]] *= 1 + 0.0001 * v;", "it has atomic operations"),
+    ("#pragma omp atomic\nmany[k[i]] += 1;\n#pragma omp atomic\nmany[k[i]] |= 4;\nif (i == n - 1) y[0] = v;", "of integers by several operators"),
     ("#pragma omp atomic\ny[k[i]] += v;\nif (x[i] > 1e9) y[i] = 0;", "may touch what they change afterwards"),
-    ("#pragma omp atomic\ntable[k[i]] += v;\nif (i == n - 1) y[0] = table[3];", "whose address is not in a variable from before the loop"),
+    ("#pragma omp atomic\ntable[k[i]] += v;\nif (i == n - 1) y[0] = table[3];", "may touch what they change afterwards"),
 ])  # fmt: skip
 def test_what_stays_with_one_thread_is_told_and_right(
     update: str, why: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     body = HISTOGRAM[: HISTOGRAM.index("#pragma omp atomic")] + f"\n{update}\n  }}\n}}\n"
-    source = f"static double table[301];\n{body}" + MAIN
+    source = f"static double table[301];\nstatic int many[301];\n{body}" + MAIN
     if "table" in update:  # of a variable only the value: a derivative has memory for its adjoint from the program
         source = source[: source.index("  __enzyme_autodiff")] + "}\n"
     program = _built(tmp_path, source, "-O1", "-fopenmp")
@@ -221,13 +285,16 @@ define void @f(ptr %p, ptr %q, double %x) {
   %d = atomicrmw fmax ptr %p, double %x monotonic, align 8
   %e = atomicrmw add ptr %q, i64 1 monotonic, align 8
   %f = atomicrmw volatile fadd ptr %p, double %x monotonic, align 8
+  %g = atomicrmw xchg ptr %q, i64 1 monotonic, align 8
   store double %c, ptr %q, align 8
   ret void
 }
 """, ["f"])  # fmt: skip
     rows = [i for i in module.functions["f"].instructions() if i.opcode == "atomicrmw"]
     uses = uses_of(module.functions["f"].blocks)
-    assert [is_addition(row, {i for i in rows if uses.get(i)}) for row in rows] == [True, True, False, False, False, False]
+    used = {i for i in rows if uses.get(i)}
+    assert [is_addition(row, used) for row in rows] == [True, True, False, False, False, False, False]
+    assert [is_count(row, used) for row in rows] == [False, False, False, False, True, False, False]
 
 
 def test_an_adjoint_that_is_put_back_is_only_read() -> None:
