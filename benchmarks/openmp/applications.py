@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,8 @@ f64(f64[n,6] poses, atom[ligands] ligand, atom[pockets] pocket, kind[count] kind
 
 @dataclass(frozen=True)
 class Application:
-    """A C program: its file and function, the signature, what is differentiated, data of a size, the goal."""
+    """A C program: its file and function, the signature, what is differentiated, data of a size, the goal, and options
+    of the kernel."""
 
     source: str
     function: str
@@ -32,10 +33,12 @@ class Application:
     wrt: tuple[str, ...]
     data: Any
     goal: str
+    options: dict[str, Any] = field(default_factory=dict)
 
     def kernel(self, **options: Any) -> Any:
         """The function as a kernel; `options` as `lib.kernel` takes them."""
-        return ig.load(HERE / f"{self.source}.c", flags=["-fopenmp"]).kernel(self.function, self.signature, **options)
+        return ig.load(HERE / f"{self.source}.c", flags=["-fopenmp"]).kernel(
+            self.function, self.signature, **self.options, **options)  # fmt: skip
 
 
 def cube(cells: int, seed: int = 0) -> dict[str, Any]:
@@ -84,8 +87,11 @@ def docking(quick: bool) -> dict[str, Any]:
             "temperature": 2.0}  # fmt: skip
 
 
+_LINES = (HERE / "hydrodynamics.c").read_text().splitlines()
+_MARCH = next(n for n, row in enumerate(_LINES, 1) if "step < steps" in row)
+_BLAST = Application("hydrodynamics", "blast", HYDRODYNAMICS, ("energies", "positions"), hydrodynamics, "6")
 APPLICATIONS = {
-    "hydrodynamics": Application("hydrodynamics", "blast", HYDRODYNAMICS, ("energies", "positions"), hydrodynamics,
-                                 "6"),
+    "hydrodynamics": _BLAST,
+    "hydrodynamics, states": replace(_BLAST, options={"checkpoint": {f"hydrodynamics.c:{_MARCH}": 1}}),
     "docking": Application("docking", "free_energy", DOCKING, ("poses",), docking, "2.4"),
 }
