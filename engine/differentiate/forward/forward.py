@@ -173,7 +173,7 @@ class Forward(Sweep):
             source = instr.args[effect.copy[1]]
             if not self.activity.pointer(source):
                 size = self.b.to_i64(args[effect.copy[2]])
-                if self.unit.runtime_activity:
+                if runtime_activity.asked(self.unit, pointer):
                     runtime_activity.clear(self.unit, self.b, self.value(pointer), args[target], size)
                     return
                 self.zero_memory(args[target], self.unit.memory.scaled(self.b, size))
@@ -182,7 +182,7 @@ class Forward(Sweep):
         elif effect.fill is not None:
             byte = args[effect.fill[1]]
             args[effect.fill[1]] = ConstInt(byte.type, 0)
-        if self.unit.runtime_activity:
+        if runtime_activity.asked(self.unit, pointer):
             runtime_activity.memory_call(self, instr, effect, args)
             return
         length = effect.copy or effect.fill

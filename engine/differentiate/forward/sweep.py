@@ -176,7 +176,7 @@ class Sweep:
         self.unit.refuse_foreign(instr, pointer, value)
         self.unit.accessed(value.type)
         shadow = self.shadow(value)
-        if self.unit.runtime_activity:
+        if runtime_activity.asked(self.unit, pointer, value):
             shadow = runtime_activity.kept(
                 self.unit, self.b, value.type, self.value(pointer), self.shadow(pointer), shadow, self.value(value)
             )

@@ -269,7 +269,10 @@ def _accumulate(r: ReverseState, load: Instruction, type_: ty.Type, pointer: Val
     def store(total: Value, before: Value) -> None:
         if r.unit.get(Either).beside(load):
             total = r.b.select(is_nothing(r.b, amount), before, total)
-        store_shadow(r, load, type_, at, _kept(r, load.operands[0], pointer, type_, total, before))
+        if r.unit.runtime_activity:
+            own = r.recall.value(load.operands[0])
+            total = runtime_activity.kept(r.unit, r.b, type_, own, pointer, total, before)
+        store_shadow(r, load, type_, at, total)
 
     accumulate(r.unit, r.b, load, amount, lambda: load_shadow(r, load, type_, at), store)
 
@@ -313,36 +316,32 @@ def store(r: ReverseState, instr: Instruction) -> None:
     if has_float(value.type) or r.active(value):
         pointer = r.recall.shadow(target)
         nothing: Value = zero_of(r.unit.wide(value.type))
+        asked = runtime_activity.asked(r.unit, target, value)
         if r.active(value):
             before = load_shadow(r, instr, value.type, pointer)
             amount, nothing = divided(r.unit, r.b, value, before)
-            store_shadow(r, instr, value.type, pointer, _kept(r, target, pointer, value.type, nothing, before))
-            if r.unit.runtime_activity:
-                amount = runtime_activity.read(r.unit, r.b, value.type, r.recall.value(target), pointer, amount)
+            if asked:
+                own = r.recall.value(target)
+                amount = runtime_activity.read(r.unit, r.b, value.type, own, pointer, amount, adjoint=True)
+                nothing = runtime_activity.kept(r.unit, r.b, value.type, own, pointer, nothing, before)
+            store_shadow(r, instr, value.type, pointer, nothing)
             r.give(value, amount)
         elif not has_pointer(value.type):
-            if r.unit.runtime_activity:
-                before = load_shadow(r, instr, value.type, pointer)
-                nothing = _kept(r, target, pointer, value.type, nothing, before)
+            if asked:
+                before, own = load_shadow(r, instr, value.type, pointer), r.recall.value(target)
+                nothing = runtime_activity.kept(r.unit, r.b, value.type, own, pointer, nothing, before)
             store_shadow(r, instr, value.type, pointer, nothing)
         return
     if has_pointer(value.type):
         return
-    size = ty.store_size(value.type)
-    if r.unit.runtime_activity:
-        runtime_activity.clear(r.unit, r.b, r.recall.value(target), r.recall.shadow(target), ConstInt(ty.I64, size))
+    ended = floats_ended(r.unit.types.ended(target, ty.store_size(value.type)), value.type)
+    if (ended or r.unit.runtime_activity) and runtime_activity.asked(r.unit, target):
+        runtime_activity.clear_number(r.unit, r.b, r.recall.value(target), r.recall.shadow(target), value.type)
         return
-    for offset, kind in floats_ended(r.unit.types.ended(target, size), value.type):
+    for offset, kind in ended:
         for at in separate_shadows.each(r.b, r.recall.shadow(target), r.unit.width):
             place = r.b.gep(ty.I8, at, offset * r.unit.memory.scale)
             clear_shadow(r.b, shadow_type(kind, r.unit.memory.scale), place, 1)
-
-
-def _kept(r: ReverseState, address: Value, shadow: Value, type_: ty.Type, new: Value, before: Value) -> Value:
-    """What to write to shadow memory, which under runtime activity may be the primal's."""
-    if not r.unit.runtime_activity:
-        return new
-    return runtime_activity.kept(r.unit, r.b, type_, r.recall.value(address), shadow, new, before)
 
 
 def call(r: ReverseState, instr: Instruction) -> None:
@@ -408,7 +407,7 @@ def copy(r: ReverseState, instr: Instruction, where: tuple[int, int, int]) -> No
         return
     length = r.recall.value(size)
     pointers = separate_shadows.rows(r.b, [r.recall.shadow(end) for end in (target, source)], r.unit.width)
-    if r.unit.runtime_activity:
+    if r.unit.runtime_activity or (len(moved) == 1 and runtime_activity.asked(r.unit, target)):
         runtime_activity.reverse_copy(r, instr, where, length, moved, period)
         return
     if len(moved) > 1 and "memmove" in (instr.callee.name or ""):
@@ -435,7 +434,7 @@ def fill(r: ReverseState, instr: Instruction, where: tuple[int, int, int]) -> No
         persistent_memory.clear_floats(r, instr, where, length)
         return
     wide = r.unit.memory.scaled(r.b, r.b.to_i64(length))
-    if r.unit.runtime_activity:
+    if runtime_activity.asked(r.unit, target):
         runtime_activity.clear(r.unit, r.b, r.recall.value(target), r.recall.shadow(target), wide)
         return
     r.unit.swept(wide)

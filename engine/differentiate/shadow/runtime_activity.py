@@ -3,6 +3,9 @@
 Whether it is, is asked when the derivative runs, before each access to shadow memory: tangents and adjoints that are
 read there are zero, and what is written there is what the memory holds. Pointers that are read there are the primal's,
 so that all they lead to is constant in the same way.
+
+Integers are so without it: programs copy a struct, put shadows in place of the addresses of its floats, and leave those
+of its integers (an array of pivots, counters). What is written there and may be no float asks as well.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from irgrad.engine.analyses.memory.objects import bits_of, overlaps
 from irgrad.engine.differentiate.layout import separate_shadows
 from irgrad.engine.differentiate.layout.leaves import fields_of, has_float, zero_of
 from irgrad.engine.differentiate.layout.shadow_types import Apart
@@ -25,7 +29,23 @@ if TYPE_CHECKING:
     from irgrad.engine.analyses.memory.call_effects import Effect
     from irgrad.engine.differentiate.shared.unit import Unit
 
-__all__ = ["clear", "clear_numbers", "kept", "memory_call", "read", "refuse_rule", "reverse_copy", "sizes"]
+__all__ = ["asked", "clear", "clear_number", "clear_numbers", "kept", "memory_call", "read", "refuse_rule",
+           "reverse_copy", "sizes"]  # fmt: skip
+
+_PLAIN = (ty.F32, ty.F64, ty.PTR)  # what an integer carries that is nothing else
+
+
+def asked(unit: Unit, address: Value, value: Value | None = None) -> bool:
+    """Whether a write asks if the shadow is the value's own memory: always under runtime activity; else where a
+    program gives the shadows, for an integer, and for bytes that a call writes (no value)."""
+    if unit.runtime_activity:
+        return True
+    if not isinstance(unit.width, Apart) and unit.width != 1:
+        return False
+    if value is not None and (not value.type.scalar.is_int or unit.types.carries(value) in _PLAIN):
+        return False
+    mask = unit.pointers.expand(unit.pointers.of(address))
+    return any(overlaps(unit.pointers.objects[bit]) for bit in bits_of(mask))
 
 
 def _lanes(unit: Unit, b: Builder, type_: Type, value: Value) -> list[Value]:
@@ -44,11 +64,15 @@ def same(unit: Unit, b: Builder, primal: Value, shadow: Value) -> list[Value]:
     return [b.icmp("eq", primal, at) for at in separate_shadows.each(b, shadow, unit.width)]
 
 
-def read(unit: Unit, b: Builder, type_: Type, primal: Value, shadow: Value, found: Value) -> Value:
-    """What was read from shadow memory, its numbers zero where that is the primal's."""
+def read(
+    unit: Unit, b: Builder, type_: Type, primal: Value, shadow: Value, found: Value, *, adjoint: bool = False
+) -> Value:
+    """What was read from shadow memory, its numbers zero where that is the primal's; integers as well, of adjoints."""
     own = same(unit, b, primal, shadow)
-    parts = [_cleared(b, type_, part, yes) for part, yes in zip(_lanes(unit, b, type_, found), own, strict=True)]
-    return _joined(unit, b, type_, parts)
+    rows = zip(_lanes(unit, b, type_, found), own, strict=True)
+    if adjoint and type_.scalar.is_int:
+        return _joined(unit, b, type_, [b.select(yes, zero_of(type_), part) for part, yes in rows])
+    return _joined(unit, b, type_, [_cleared(b, type_, part, yes) for part, yes in rows])
 
 
 def _cleared(b: Builder, type_: Type, value: Value, yes: Value) -> Value:
@@ -97,6 +121,12 @@ def clear(unit: Unit, b: Builder, primal: Value, shadow: Value, size: Value) -> 
     rows = sizes(unit, b, size, [primal], [shadow])
     for at, (left, _) in zip(separate_shadows.each(b, shadow, unit.width), rows, strict=True):
         b.call(fn, [at, ConstInt(ty.I8, 0), left, ConstInt(ty.I1, 0)])
+
+
+def clear_number(unit: Unit, b: Builder, primal: Value, shadow: Value, type_: Type) -> None:
+    """Zero for the shadow of an integer, or of a vector of them, unless it is the primal's memory."""
+    for at, yes in zip(separate_shadows.each(b, shadow, unit.width), same(unit, b, primal, shadow), strict=True):
+        b.store(b.select(yes, b.load(type_, at, 1), zero_of(type_)), at, 1)
 
 
 def clear_numbers(

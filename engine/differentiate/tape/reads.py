@@ -21,6 +21,7 @@ from irgrad.engine.differentiate.primitives.rows import Application
 from irgrad.engine.differentiate.shadow import persistent_memory
 from irgrad.engine.differentiate.shadow.carried import BITS, taken_sign
 from irgrad.engine.differentiate.shadow.copies import floats_ended, layout_of_copy, only_ends
+from irgrad.engine.differentiate.shadow.runtime_activity import asked
 from irgrad.engine.differentiate.shadow.tagged_words import Either
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import mask_lanes
@@ -324,9 +325,11 @@ def store(r: Reads, instr: Instruction) -> None:
     if not numbers and not unit.runtime_activity:
         if floats_ended(unit.types.ended(target, ty.store_size(value.type)), value.type):
             r.shadow(target)
+            if asked(unit, target):
+                r.value(target)
         return
     r.shadow(target)
-    if unit.runtime_activity:
+    if asked(unit, target, value):
         r.value(target)
     r.give(value)
 
@@ -382,7 +385,7 @@ def copy(r: Reads, instr: Instruction, where: Where) -> None:
     r.value(size)
     for end in (target, source):
         r.shadow(end)
-        if unit.runtime_activity:
+        if asked(unit, target):
             r.value(end)
 
 
@@ -398,7 +401,7 @@ def fill(r: Reads, instr: Instruction, where: Where) -> None:
             r.shadow(target)
         return
     r.shadow(target)
-    if unit.runtime_activity:
+    if asked(unit, target):
         r.value(target)
 
 
