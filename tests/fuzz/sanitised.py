@@ -160,12 +160,13 @@ def check_program(seed: int, change: Callable[[str], str] = str) -> str:
         warnings.simplefilter("ignore")
         place = Path(folder)
         (place / "p.c").write_text(source_of(seed))
-        text = program_text(["-O1", "-fopenmp", f"-DN={(400, 4000)[seed % 2]}", str(place / "p.c"), "-lm"])
+        text = program_text(["-O1", "-fopenmp", str(place / "p.c"), "-lm"])
         (place / "p.ll").write_text(instrumented(change(text)), encoding="utf-8")
         (place / "t.c").write_text("\n".join(row for row in MAIN.splitlines() if "__tsan" in row or row[:1] == "#"))
         _run([*_CLANG, "p.ll", "-o", "p.o"], folder)
         _run(["gcc", "-fsanitize=thread", "-O1", "t.c", "p.o", "-lm", "-o", "main"], folder)
         command = ["setarch", "-R", "./main"] if shutil.which("setarch") else ["./main"]
+        command.append(str((400, 4000)[seed % 2]))
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False,
                               env={"TSAN_OPTIONS": "exitcode=66", "OMP_NUM_THREADS": "4"})  # fmt: skip
         return "" if done.returncode == 0 else f"{done.returncode}: {done.stderr[:3000]}"
