@@ -27,7 +27,6 @@ from irgrad.engine.ir.model import Block, Constant, ConstInt, Function, GlobalVa
 __all__ = ["address_before", "settle_addresses"]
 
 
-
 def settle_addresses(fn: Function, loop: Loop, dependence: Dependence) -> bool:
     """Read addresses that a loop reads from one place before it. Returns whether there were any."""
     before = loop.preheader

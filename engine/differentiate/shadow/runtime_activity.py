@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from irgrad.engine.analyses.memory.objects import bits_of, overlaps
 from irgrad.engine.differentiate.layout import separate_shadows
 from irgrad.engine.differentiate.layout.leaves import fields_of, has_float, zero_of
 from irgrad.engine.differentiate.layout.shadow_types import Apart
@@ -44,8 +43,7 @@ def asked(unit: Unit, address: Value, value: Value | None = None) -> bool:
         return False
     if value is not None and (not value.type.scalar.is_int or unit.types.carries(value) in _PLAIN):
         return False
-    mask = unit.pointers.expand(unit.pointers.of(address))
-    return any(overlaps(unit.pointers.objects[bit]) for bit in bits_of(mask))
+    return bool(unit.pointers.expand(unit.pointers.of(address)) & unit.pointers.overlapping)
 
 
 def _lanes(unit: Unit, b: Builder, type_: Type, value: Value) -> list[Value]:
