@@ -68,6 +68,15 @@ def test_without_the_types_of_the_source(name: str, level: str) -> None:
     np.testing.assert_allclose(engine.jacfwd(kernel)(X), want, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["containers.cpp", "pool.c"])
+def test_level_among_the_flags(name: str) -> None:
+    path = Path(__file__).with_name("layouts") / name
+    kernel = irgrad.load(path, flags=["-O0"]).kernel("loss", "f64(f64[n] x, i64 n)")
+    found = engine.grad(kernel)(X)
+    np.testing.assert_allclose(found, [_differences(kernel, X, e) for e in np.eye(6)], rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(engine.jvp(kernel, (X,), (V,))[1], found @ V, rtol=1e-12, atol=1e-13)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("path", PROGRAMS, ids=[path.name for path in PROGRAMS])
 def test_second_derivatives(path: Path) -> None:

@@ -216,7 +216,7 @@ def compile_source(path: Path, language: str, options: Options, *, display: str 
     compiler = find_compiler()
     command = _command(compiler, language, options)
     store = default_cache()
-    key = fingerprint("ir-4", compiler.identity, display or str(path.resolve()), str(Path.cwd()), path.read_bytes(),
+    key = fingerprint("ir-6", compiler.identity, display or str(path.resolve()), str(Path.cwd()), path.read_bytes(),
                       language, *command, *_environment())
     hit = cached_compilation(store.get("ir", key))
     if hit is not None:
@@ -251,15 +251,13 @@ def compile_source(path: Path, language: str, options: Options, *, display: str 
         if "@llvm.coro." in text and run_compiler([*_with_passes(command), *words], scratch).returncode == 0:
             text = read_bitcode(output) if compiler.bitcode else output.read_text("utf-8", "surrogateescape")
         text = text.replace(unit, display or str(path))
-        if language == "c" and _unoptimised(options):  # without optimisation, C lets integers and floats share memory
-            from irgrad.engine.analyses.memory.tbaa import TYPE_TAG
-
-            text = text.replace(", !tbaa !", f", !{TYPE_TAG} !")
+        text = weak_types(text) if _unoptimised(options) else text
     result = Compilation(text, messages, needs, cached=False)
     store.put("ir", key, packed(result))
     return result
 
 
+_LEVEL = re.compile(r"-O(|[0-3]|s|z|fast|g)")
 _NARROW = frozenset(("-m16", "-m32", "-mx32"))
 
 
@@ -299,7 +297,8 @@ def _command(compiler: Compiler, language: str, options: Options) -> list[str]:
     command += _optimisation(options)
     command += [f"-I{folder}" for folder in options.include]
     command += [f"-D{name}={value}" for name, value in options.define]
-    command += zig_words(options.flags, language) if compiler.zig else options.flags
+    flags = [flag for flag in options.flags if not _LEVEL.fullmatch(flag)] if _unoptimised(options) else options.flags
+    command += zig_words(flags, language) if compiler.zig else flags
     return command + own_headers(language)
 
 
@@ -354,7 +353,27 @@ def libstdcxx_headers() -> list[str]:
 
 
 def _unoptimised(options: Options) -> bool:
-    return options.opt is not None and options.opt.lstrip("-") in ("O0", "0")
+    """Whether the level is O0: the last one among the flags, which come behind `opt`."""
+    levels = [*([options.opt] if options.opt is not None else []), *filter(_LEVEL.fullmatch, options.flags)]
+    return bool(levels) and levels[-1].lstrip("-") in ("O0", "0")
+
+
+_NODE = re.compile(r'^!(\d+) = !\{(?:!(\d+), !(\d+), i64|!"(p\d+ )?_ZTS(?:NK?St|St))', re.M)
+_TAG = re.compile(r", !tbaa !(\d+)")
+
+
+def weak_types(text: str) -> str:
+    """A module compiled without optimisation, in which types of accesses are hints (`tbaa.TYPE_TAG`): its source may
+    break the rules of aliasing. Those of members of the standard library's own structures, and of pointers to these,
+    are kept: no other code takes them for something else, and the end of a tree lies in its head (libc++), where the
+    types alone tell a link from the size."""
+    from irgrad.engine.analyses.memory.tbaa import TYPE_TAG
+
+    nodes = _NODE.findall(text)
+    library = {node for node, base, _, pointer in nodes if not base and not pointer}
+    pointers = {node for node, *_, pointer in nodes if pointer}
+    kept = {node for node, base, access, _ in nodes if (base in library and base != access) or access in pointers}
+    return _TAG.sub(lambda tag: tag[0] if tag[1] in kept else f", !{TYPE_TAG} !{tag[1]}", text)
 
 
 def _optimisation(options: Options) -> list[str]:
@@ -371,7 +390,7 @@ def _optimisation(options: Options) -> list[str]:
     if options.opt is not None:
         level = options.opt.lstrip("-").removeprefix("O")
         return [f"-O{level}", *([] if passes else none)]
-    if any(re.fullmatch(r"-O(|[0-3]|s|z|fast|g)", flag) for flag in options.flags):
+    if any(_LEVEL.fullmatch(flag) for flag in options.flags):
         return [] if passes else none
     return ["-O2", *none]
 

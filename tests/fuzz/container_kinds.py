@@ -282,7 +282,9 @@ class Sequence(Kind):
         elif what == 5:
             w.lines.append(f"{place}.reverse();" if self.container == "list" else f"std::reverse({place}.begin(), {place}.end());")
         elif what == 6 and self.container in ("vector", "deque"):
-            w.guarded([f"{place}.size() > 2"], f"std::{r.choice(['rotate', 'rotate', 'swap_ranges'])}({place}.begin(), {place}.begin() + 1, {r.choice([place + '.end()', place + '.begin() + 2'])});"
+            how, end = r.choice(["rotate", "rotate", "swap_ranges"]), r.choice([".end()", ".begin() + 2"])
+            end = ".end() - 1" if (how, end) == ("swap_ranges", ".end()") else end  # it writes behind its last iterator
+            w.guarded([f"{place}.size() > 2"], f"std::{how}({place}.begin(), {place}.begin() + 1, {place}{end});"
                       if r.random() < 0.5 else f"std::swap({place}[0], {place}[{place}.size() - 1]);")
         elif what == 7:
             w.lines.append(f"for (auto &{e} : {place}) {{")

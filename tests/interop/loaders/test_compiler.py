@@ -156,3 +156,42 @@ def test_coroutines(level: str | None) -> None:
     assert kernel(x) == 4.5
     np.testing.assert_allclose(irgrad.grad(kernel)(x), [9.0, 2.0, 1.0])
     np.testing.assert_allclose(irgrad.jvp(kernel, (x,), (x,))[1], 0.5 + 2 * 1 + 3 * 3)
+
+
+BROKEN_RULES = """
+static __attribute__((noinline)) double number(double *q, long *p) { *q = 3.5; *p ^= 1L << 63; return *q; }
+static __attribute__((noinline)) double address(double **q, float **p, double *a, double *b) {
+  *q = a; *p = (float *)b; return **q;
+}
+#ifdef __cplusplus
+extern "C"
+#endif
+double f(const double *x) {
+  double y = x[0], a = x[1], b = x[2], *w;
+  return x[1] * number(&y, (long *)&y) + address(&w, (float **)&w, &a, &b);
+}
+"""
+
+
+@pytest.mark.parametrize("language", ["c", "c++"])
+@pytest.mark.parametrize("how", [{"opt": "O0"}, {"flags": ["-O0"]}], ids=["opt", "flags"])
+def test_without_optimisation_memory_may_be_two_types(how: dict[str, object], language: str) -> None:
+    kernel = irgrad.load(BROKEN_RULES, language=language, **how).kernel("f", "f64(f64[3] x)")  # type: ignore[arg-type]
+    x = np.array([0.5, 0.3, 1.2])
+    np.testing.assert_allclose(kernel(x), 0.3 * -3.5 + 1.2, rtol=1e-14, err_msg="as clang's -O0 has it")
+    np.testing.assert_array_equal(irgrad.grad(kernel)(x), [0, -3.5, 1])
+    np.testing.assert_array_equal(irgrad.jvp(kernel, (x,), (np.ones(3),))[1], -2.5)
+
+
+def test_types_of_the_librarys_own_members_are_kept() -> None:
+    text = "\n".join([
+        "  load ptr, ptr %a, !tbaa !1, !dbg !9", "  load i64, ptr %b, !tbaa !2", "  load i64, ptr %c, !tbaa !3",
+        "  load ptr, ptr %d, !tbaa !8", '!8 = !{!10, !10, i64 0}', '!10 = !{!"p1 _ZTSNSt3__16__nodeE", !5, i64 0}',
+        '!1 = !{!4, !5, i64 8}', '!2 = !{!5, !5, i64 0}', '!3 = !{!6, !5, i64 0}',
+        '!4 = !{!"_ZTSNSt3__16__treeI1AEE", !5, i64 0, !5, i64 8}', '!5 = !{!"long", !7, i64 0}',
+        '!6 = !{!"_ZTS4Mine", !5, i64 0}',
+    ])  # fmt: skip
+    found = compiler.weak_types(text).split("\n")
+    assert found[:3] == ["  load ptr, ptr %a, !tbaa !1, !dbg !9", "  load i64, ptr %b, !irgrad.type !2",
+                         "  load i64, ptr %c, !irgrad.type !3"]  # fmt: skip
+    assert found[3:] == text.split("\n")[3:]

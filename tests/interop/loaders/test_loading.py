@@ -97,7 +97,9 @@ def test_include_define_and_flags(tmp_path: Path) -> None:
 def test_user_flags_win() -> None:
     source = "double f(double x) { return x * 2 * 4; }\n"
     assert "fast" in load(source, flags=["-ffast-math"]).text
-    assert "optnone" in load(source, flags=["-O0"]).text
+    assert load(source, flags=["-O0"]).text == load(source, opt="O0").text == load(source, flags=["-O2", "-O0"]).text
+    assert "alloca" in load(source, opt="O2", flags=["-O0"]).text
+    assert "alloca" not in load(source, opt="O0", flags=["-O2"]).text
     assert "alloca" in load(source).text, "irgrad runs the passes itself"
     assert "alloca" not in load(source, flags=["-O3"]).text
 
