@@ -257,8 +257,10 @@ def _guarded(text: str, entry: str, kind: str) -> str:
         words = entry.split(".")
         said = f"KeyboardInterrupt: a call of `{words[1] if len(words) > 1 else entry}` was stopped by a signal"
         run = _RUN_HANDLER.replace("%LENGTH%", str(len(said.encode()) + 1)).replace("%TEXT%", said)
-        if how is not None and "internal " in how["how"]:
-            run = run.replace("define ptr @%ENTRY%", "define internal ptr @%ENTRY%")
+        if how is not None and "internal " in how["how"]:  # LLVM may have given it and its calls another convention
+            fast = "fastcc " if "fastcc " in how["how"] else ""
+            run = run.replace("define ptr @%ENTRY%", f"define internal {fast}ptr @%ENTRY%")
+            run = run.replace("call ptr @%INNER%", f"call {fast}ptr @%INNER%")
     runtime += run
     return text + runtime.replace("@%ENTRY%", f"@{name}").replace("@%INNER%", f"@{inner}")
 

@@ -48,7 +48,7 @@ from irgrad.engine.analyses.memory.objects import (
     same_object,
     takes_low_bits,
 )
-from irgrad.engine.analyses.memory.receivers import Path, filled_here, led_to, receivers
+from irgrad.engine.analyses.memory.receivers import Chosen, filled_here, receivers, taken_record
 from irgrad.engine.analyses.memory.solution import Solution, made_values
 from irgrad.engine.analyses.memory.tbaa import AccessTypes
 from irgrad.engine.analyses.memory.unaligned_cells import Move, move_of
@@ -99,7 +99,7 @@ class Pointers(Solution):
         self._loads: dict[int, list[tuple[int, Sort, Where | None, str]]] = {}
         self._stores: dict[int, list[tuple[int, Where | None, str]]] = {}
         self._calls: dict[int, list[Instruction]] = {}
-        self._receivers: list[tuple[int, int, Function, Path]] = []  # argument, parameter, function, how it was read
+        self._chosen = Chosen(module, graph, self.objects, self._held)
         self._queue: list[Function] = []
         self._seen: set[Function] = set()
         self._inttoptr: list[Instruction] = []
@@ -281,7 +281,9 @@ class Pointers(Solution):
         found_by = receivers(call) if self._cells is not None else {}
         for i, (actual, formal) in enumerate(zip(call.args, fn.args, strict=False)):
             if i in found_by and isinstance(actual, Instruction | Argument):
-                self._receivers.append((self.node(actual), self.node(formal), fn, found_by[i]))
+                self._chosen.receiver(self.node(actual), self.node(formal), self.node(fn), found_by[i])
+            elif name := taken_record(formal):
+                self._chosen.record(self.node(actual), self.node(formal), name)
             elif may_hold_pointer(formal.type):
                 self._copy(actual, self.node(formal))
         for actual in call.args[len(fn.args) :]:  # variadic: read back with va_arg
@@ -419,7 +421,7 @@ class Pointers(Solution):
                     for instr in self._queue.pop().instructions():
                         self._constrain(instr)
                 self._propagate()
-            if not (self._displace() or self._receive() or self._held_in.mistaken() or self._settle()):
+            if not (self._displace() or self._chosen.settle() or self._held_in.mistaken() or self._settle()):
                 return
 
     def _displace(self) -> bool:
@@ -431,16 +433,6 @@ class Pointers(Solution):
             if a and not (b and one and all(map(is_address, instr.operands))):
                 self._edge(self.node(instr.operands[0]), self.node(instr))
                 self._distances.remove(instr)
-        return bool(self._work)
-
-    def _receive(self) -> bool:
-        """Methods are called with the objects that lead to them, as far as that is known by now."""
-        known: dict[Path, dict[tuple[int, int], int]] = {}
-        for actual, formal, fn, path in tuple(self._receivers):
-            wanted, found = self._points[self.node(fn)], known.setdefault(path, {})
-            for bit in bits_of(self._points[actual] & ~self._points[formal]):
-                if led_to(bit, path, self._held, found) & wanted:
-                    self._add(formal, 1 << bit)
         return bool(self._work)
 
     def _held(self, bit: int, address: Value) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.control.loops import Loop
+from irgrad.engine.analyses.memory.receivers import name_record
 from irgrad.engine.differentiate.layout.leaves import has_float, zero_of
 from irgrad.engine.differentiate.reverse import adjoints
 from irgrad.engine.differentiate.shadow.zero_adjoint_skip import Idle, ask
@@ -317,7 +318,9 @@ class Backward:
         block = b.block
         held = Builder(Block())
         held.block = block
-        parts.append(owner.storage.pack(b))
+        record = owner.storage.pack(b)
+        name_record(owner.unit.module, record, self.tape, owner.sweep.target.name)
+        parts.append(record)
         b.ret(b.aggregate(owner.sweep.target.ftype.ret, parts))
 
     def _weave(self, block: Block) -> None:

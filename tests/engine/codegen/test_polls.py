@@ -12,7 +12,7 @@ import pytest
 import irgrad as ig
 from irgrad.engine.codegen.llvm import parse
 from irgrad.engine.codegen.optimise import optimise
-from irgrad.engine.codegen.polls import with_polls
+from irgrad.engine.codegen.polls import HANDLER, with_polls
 from irgrad.engine.codegen.symbols import MEET
 
 SOURCE = """
@@ -134,3 +134,38 @@ def test_a_call_where_the_flag_is_set_leaves_all_values_as_they_are(repository: 
         for one, other in zip(plain, program.run([value.copy() for value in start], {"n": 50}), strict=True):
             np.testing.assert_array_equal(one, other)
         assert len(asked) > before
+
+
+TURNED = """
+define internal fastcc ptr @h.in_turn(ptr %call) {
+start:
+  br label %outer
+outer:
+  %i = phi i64 [ 0, %start ], [ %j, %done ]
+  br label %inner
+inner:
+  %k = phi i64 [ 0, %outer ], [ %l, %inner ]
+  %l = add i64 %k, 1
+  %p = getelementptr double, ptr %call, i64 %l
+  store volatile double 1.0, ptr %p
+  %more = icmp ult i64 %l, 1000
+  br i1 %more, label %inner, label %done
+done:
+  %j = add i64 %i, 1
+  %again = icmp ult i64 %j, 1000
+  br i1 %again, label %outer, label %end
+end:
+  ret ptr null
+}
+define ptr @h(ptr %call) {
+  %result = call fastcc ptr @h.in_turn(ptr %call)
+  ret ptr %result
+}
+"""
+
+
+def test_a_handler_that_takes_turns_keeps_the_convention_that_llvm_gave_it() -> None:
+    found = with_polls(TURNED, ["h"], HANDLER)
+    parse(found).verify()
+    assert 'define internal fastcc ptr @"h.in_turn"(ptr' in found
+    assert found.count('call fastcc ptr @"h.in_turn.polled"') == 2 == found.count('@"h.in_turn.polled"(') - 1

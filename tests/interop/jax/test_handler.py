@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -73,3 +74,12 @@ def test_only_those_take_turns() -> None:
     np.testing.assert_allclose(jax.hessian(kernel)(x), 2 * np.eye(2))
     assert "@irgrad.turn =" in TARGETS[register(kernel.primal)].text
     assert "@irgrad.turn" not in TARGETS[register(sample("cubes").primal)].text
+
+
+def test_second_derivatives_of_programs_that_keep_data() -> None:
+    """Layers with virtual methods: shadows of what leads to their methods are variables, so that calls take turns."""
+    path = Path(__file__).parents[2] / "cpp_styles" / "layers.cpp"
+    kernel = irgrad.load(path, flags=["-std=c++20"]).kernel("loss", "f64(f64[n] x, i64 n)")
+    x, v = np.array([0.5, 0.3, 1.2, 0.7, 0.9, 0.4]), np.array([0.3, -0.2, 0.5, 0.1, -0.4, 0.6])
+    found = jax.jvp(jax.grad(lambda a: kernel(a)), (x,), (v,))[1]
+    np.testing.assert_allclose(found, irgrad.hvp(kernel, (x,), v), rtol=1e-13)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from analysed import facts_of_c
+from analysed import facts_of, facts_of_c
 
 from irgrad.engine.analyses.activity.facts import Facts
-from irgrad.engine.analyses.memory.receivers import led_to
+from irgrad.engine.analyses.memory.receivers import RECORD, led_to, name_record, taken_record
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import ConstZero, Instruction
+from irgrad.engine.ir.model import Argument, ConstZero, Instruction, Module
 
 KINDS = """
 #include <stdlib.h>
@@ -92,3 +92,60 @@ def test_what_loads_lead_to() -> None:
     assert led_to(0, (load, load), held, known) == 0b11000
     assert led_to(6, (load, load), held, known) == -1
     assert led_to(0, (load, load), held, known) == 0b11000 and sorted(asked) == [0, 0, 1, 2, 5, 6]
+
+
+HALVES = """
+%halves = type { ptr, ptr }
+@one = internal constant %halves { ptr @one_first, ptr @one_second }
+@two = internal constant %halves { ptr @two_first, ptr @two_second }
+declare noalias ptr @malloc(i64)
+define internal ptr @one_first(ptr %x) {
+  %record = call ptr @malloc(i64 8), !irgrad.record !0
+  store ptr %x, ptr %record
+  ret ptr %record
+}
+define internal void @one_second(ptr "irgrad.record"="one" %record) {
+  %p = load ptr, ptr %record
+  store double 1.0, ptr %p
+  ret void
+}
+define internal ptr @two_first(ptr %x) {
+  %record = call ptr @malloc(i64 16)TWO
+  store double 2.0, ptr %record
+  ret ptr %record
+}
+define internal void @two_second(ptr "irgrad.record"="two" %record) {
+  store double 3.0, ptr %record
+  ret void
+}
+define void @f(ptr noalias %x, i1 %which) {
+  %table = select i1 %which, ptr @one, ptr @two
+  %first = load ptr, ptr %table
+  %record = call ptr %first(ptr %x)
+  %at = getelementptr i8, ptr %table, i64 8
+  %second = load ptr, ptr %at
+  call void %second(ptr %record)
+  ret void
+}
+!0 = !{!"one"}
+!1 = !{!"two"}
+"""
+
+
+@pytest.mark.parametrize(("two", "sizes"), [(", !irgrad.record !1", [8]), ("", [8, 16])], ids=["named", "open"])
+def test_the_second_half_of_a_derivative_gets_the_record_of_the_first(two: str, sizes: list[int]) -> None:
+    facts = facts_of(HALVES.replace("TWO", two), "f", {0})
+    assert _receivers(facts, "one_second") == sizes, "memory without a name may be any"
+    assert _receivers(facts, "two_second") == [16]
+
+
+def test_records_are_named_in_both_halves() -> None:
+    module = Module()
+    argument, other = Argument(ty.PTR, "t", 0, "readonly"), Argument(ty.PTR, "t", 0)
+    first, second = (Instruction("call", ty.PTR, []) for _ in range(2))
+    name_record(module, first, argument, "f")
+    name_record(module, second, other, "g")
+    assert taken_record(argument) != taken_record(other) != "" == taken_record(Argument(ty.PTR, "t", 0, "readonly"))
+    assert argument.attrs.startswith('readonly "irgrad.record"=')
+    for record, owner in ((first, argument), (second, other)):
+        assert module.metadata[record.metadata[RECORD]] == f'!{{!"{taken_record(owner)}"}}'
