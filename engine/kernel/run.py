@@ -100,7 +100,12 @@ def basis(shape: Sequence[int], dtype: Any) -> Any:
 
 def like(value: Any, template: Array, name: str) -> Array:
     """A tangent or cotangent checked against the primal's shape and dtype. Python numbers fit scalars."""
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError as error:  # rows of several lengths, or the tangents of several arguments
+        raise ShapeError(f"the {name} is no array", because=str(error).split("\n")[0],
+                         fix=f"pass one array of shape {template.shape}; for several arguments name them in `wrt`"
+                         ) from None  # fmt: skip
     if array.dtype != template.dtype:
         if isinstance(value, int | float | list | tuple) and array.dtype.kind in "iuf":
             array = array.astype(template.dtype)

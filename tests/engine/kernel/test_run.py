@@ -28,5 +28,7 @@ def test_like() -> None:
     assert like(1, np.array(0.0), "tangent").dtype == np.float64
     with pytest.raises(ShapeError, match="the tangent has shape"):
         like(np.ones(2), np.ones(3), "tangent")
+    with pytest.raises(ShapeError, match="the tangent is no array"):
+        like((np.ones(3), np.ones(2)), np.ones(3), "tangent")
     with pytest.raises(DTypeError, match="the tangent has dtype float32"):
         like(np.ones(3, np.float32), np.ones(3), "tangent")
