@@ -32,6 +32,7 @@ from irgrad.engine.normalise.exceptions.unwinding import lower_exceptions
 from irgrad.engine.normalise.extrema import address_extrema
 from irgrad.engine.normalise.library import expand_library
 from irgrad.engine.normalise.loop_versions import version_loops
+from irgrad.engine.normalise.own_memory import separate_calls
 from irgrad.engine.normalise.pointer_distances import settle_distances
 from irgrad.engine.normalise.reducible import canonicalise, make_reducible
 from irgrad.engine.normalise.reinterpret.elements import separate_elements
@@ -95,6 +96,7 @@ def _rooted(name: str, function: Callable[[Module, Function], object]) -> Pass:
 
 NORMALISE = (
     model_pass("expand-library", expand_library),
+    _rooted("separate-calls", separate_calls),
     function_pass("desugar", desugar),
     function_pass("join-pieces", join_pieces),
     function_pass("split-mixed-vectors", _alone(split_mixed_vectors)),

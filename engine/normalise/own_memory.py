@@ -1,0 +1,150 @@
+"""Functions that make memory for their callers become functions of each of their calls.
+
+    M a(n), b(n), c(n);      // one constructor that stays a function: three vectors of vectors, one `new` in the source
+
+What a function allocates and hands out is one object to the analyses of memory, whoever calls it: the rows of `a`, `b`
+and `c` might be the same memory, so that nothing leaves loops, and what one of them holds is kept for each store to
+another. A copy of the function for each call tells them apart, through as many functions as lie between the call and
+the allocation. The module at most doubles by it; what calls itself stays as it is.
+"""
+
+from __future__ import annotations
+
+from irgrad.engine.analyses.memory.objects import resolve
+from irgrad.engine.ir.model import Function, Instruction, Module, Value
+from irgrad.engine.ir.opcodes import CASTS
+from irgrad.engine.ir.types import may_hold_pointer
+from irgrad.engine.parallel.copies import copied_blocks
+from irgrad.rules.effects import facts
+
+__all__ = ["separate_calls"]
+
+_MOST = 4_000  # instructions that are copied
+_CALLS = 8  # of one function
+_DERIVED = frozenset(("getelementptr", "phi", "select", "insertvalue", "extractvalue", "freeze")) | CASTS
+
+
+def separate_calls(module: Module, root: Function) -> int:
+    """Give calls of functions that hand out memory a copy of their own; how many."""
+    graph = _Graph(root)
+    room = min(_MOST, sum(map(_size, graph.order)))
+    made = 0
+    for fn in graph.order:
+        sites = graph.sites[fn]
+        own = sites[fn not in graph.named :]
+        size = _size(fn)
+        if fn in graph.makers and own and len(sites) <= _CALLS and len(own) * size <= room:
+            for call in own:
+                call.operands[-1] = graph.copied(module, fn)
+            made += len(own)
+            room -= len(own) * size
+    return made
+
+
+def _size(fn: Function) -> int:
+    return sum(len(block.instructions) for block in fn.blocks)
+
+
+class _Graph:
+    """The functions that a root calls, callers first. sites: the direct calls of each; named: those whose address is
+    used otherwise; makers: those that hand out memory."""
+
+    def __init__(self, root: Function) -> None:
+        self.sites: dict[Function, list[Instruction]] = {}
+        self.named: set[Function] = set()
+        self.order: list[Function] = []
+        self._again: set[Function] = set()  # functions that call themselves, perhaps through others
+        self._visit(root)
+        self.order.reverse()
+        self.makers: set[Function] = set()
+        for fn in reversed(self.order):
+            if fn is not root and fn not in self._again and "internal" in fn.head.split() and self._makes(fn):
+                self.makers.add(fn)
+
+    def _visit(self, root: Function) -> None:
+        """Depth first; `order` has what is called before what calls it."""
+        self.sites[root] = []
+        path, done = {root: iter(self._called(root))}, set[Function]()
+        while path:
+            fn = next(reversed(path))
+            called = next(path[fn], None)
+            if called is None:
+                del path[fn]
+                self.order.append(fn)
+                done.add(fn)
+            elif called in path:
+                self._again |= {*list(path)[list(path).index(called):]}
+            elif called not in done:
+                path[called] = iter(self._called(called))
+
+    def _called(self, fn: Function) -> list[Function]:
+        found: dict[Function, None] = {}
+        for instr in fn.instructions():
+            named = [resolve(o) for o in instr.operands]
+            direct = instr.opcode == "call" and instr.operands[-1] is named[-1]
+            for value in named:
+                if isinstance(value, Function) and value.blocks:
+                    found[value] = None
+                    self.sites.setdefault(value, [])
+            if direct and isinstance(callee := named[-1], Function) and callee.blocks:
+                self.sites[callee].append(instr)
+                named.pop()
+            self.named.update(value for value in named if isinstance(value, Function))
+        return list(found)
+
+    def _makes(self, fn: Function) -> bool:
+        """Whether memory leaves a function which it, or what it calls, has allocated."""
+        if not any(block.terminator.opcode == "ret" for block in fn.blocks):
+            return False
+        fresh: set[Value] = set()
+        for instr in fn.instructions():
+            callee = instr.callee if instr.is_call else None
+            if callee in self.makers:
+                if may_hold_pointer(instr.type):
+                    fresh.add(instr)
+                if any(a.type.is_ptr and not _own(a) for a in instr.args):
+                    return True
+            elif isinstance(callee, Function) and callee.is_declaration:
+                known = facts(callee.name or "")
+                if known is not None and known.allocates:
+                    fresh.add(instr)
+        return bool(fresh) and _leaves(fn, fresh)
+
+    def copied(self, module: Module, fn: Function) -> Function:
+        """A copy of a function, whose calls are calls like others."""
+        number = next(n for n in range(1, len(module.functions) + 2) if f"{fn.name}.own{n}" not in module.functions)
+        copy = Function(f"{fn.name}.own{number}", fn.ftype, [arg.name for arg in fn.args])
+        copy.head, copy.ret_attrs = fn.head, fn.ret_attrs
+        copy.tail = fn.tail.replace(" comdat", "")
+        copy.metadata = {kind: text for kind, text in fn.metadata.items() if kind != "dbg"}
+        for new, old in zip(copy.args, fn.args, strict=True):
+            new.attrs = old.attrs
+        copy.blocks = copied_blocks(fn.blocks, dict(zip(fn.args, copy.args, strict=True)))
+        for block, before in zip(copy.blocks, fn.blocks, strict=True):
+            block.function, block.name = copy, before.name
+        module.functions[copy.name or ""] = copy
+        for instr in copy.instructions():
+            if instr.opcode == "call" and isinstance(callee := instr.callee, Function) and callee in self.sites:
+                self.sites[callee].append(instr)
+        return copy
+
+
+def _own(pointer: Value) -> bool:
+    """Whether a pointer leads to a variable of the function."""
+    while isinstance(pointer, Instruction) and pointer.opcode == "getelementptr":
+        pointer = pointer.operands[0]
+    return isinstance(pointer, Instruction) and pointer.opcode == "alloca"
+
+
+def _leaves(fn: Function, fresh: set[Value]) -> bool:
+    """Whether an address in `fresh`, or one computed from it, is returned, or stored elsewhere than in variables."""
+    before = -1
+    while len(fresh) > before:
+        before = len(fresh)
+        fresh |= {i for i in fn.instructions() if i.opcode in _DERIVED and fresh.intersection(i.operands)}
+    for instr in fn.instructions():
+        if instr.opcode == "ret" and fresh.intersection(instr.operands):
+            return True
+        if instr.opcode == "store" and instr.operands[0] in fresh and not _own(instr.operands[1]):
+            return True
+    return False

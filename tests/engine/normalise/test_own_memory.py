@@ -1,0 +1,87 @@
+"""What a function allocates for its callers is another object in each call: in the analyses, and in its gradients."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import irgrad as ig
+from irgrad.engine.ir.model import Module
+from irgrad.engine.ir.text.reader import read
+from irgrad.engine.ir.verify import verify_module
+from irgrad.engine.normalise.own_memory import separate_calls
+
+HEAD = "declare noalias ptr @malloc(i64)\ndeclare void @free(ptr)\n"
+MAKE = """define internal ptr @make(i64 %n) {
+  %p = call ptr @malloc(i64 %n)
+  ret ptr %p
+}
+"""
+TWICE = """define void @f(i64 %n) {
+  %a = call ptr @make(i64 %n)
+  %b = call ptr @make(i64 %n)
+  ret void
+}
+"""
+OUT = "define internal void @make(ptr %out, i64 %n) {\n  %p = call ptr @malloc(i64 %n)\n"
+CALLS = "define void @f(ptr %o, ptr %q, i64 %n) {\n" + "  call void @make(ptr %o, i64 %n)\n" * 2 + "  ret void\n}\n"
+COPIED = {
+    "returned": (MAKE + TWICE, 1),
+    "stored behind an argument": (OUT + "  store ptr %p, ptr %out\n  ret void\n}\n" + CALLS, 1),
+    "by a function between": (MAKE + """define internal ptr @outer(i64 %n) {
+  %p = call ptr @make(i64 %n)
+  %q = getelementptr i8, ptr %p, i64 8
+  ret ptr %q
+}
+""" + TWICE.replace("@make", "@outer"), 2),
+    "its address is used too": (MAKE + TWICE.replace("  ret void", "  store ptr @make, ptr null\n  ret void"), 2),
+}  # fmt: skip
+LEFT = {
+    "one call": MAKE + TWICE.replace("  %b = call ptr @make(i64 %n)\n", ""),
+    "freed inside": OUT + "  call void @free(ptr %p)\n  ret void\n}\n" + CALLS,
+    "in a variable of its own": OUT + "  %v = alloca ptr\n  store ptr %p, ptr %v\n  ret void\n}\n" + CALLS,
+    "nothing allocated": "define internal ptr @make(i64 %n) {\n  ret ptr null\n}\n" + TWICE,
+    "calls itself": MAKE.replace("  ret", "  %q = call ptr @make(i64 %n)\n  ret") + TWICE,
+    "seen from outside": MAKE.replace("internal ", "") + TWICE,
+    "called often": MAKE + TWICE.replace("  %b = call ptr @make(i64 %n)\n",
+                                         "".join(f"  %b{i} = call ptr @make(i64 %n)\n" for i in range(8))),
+    "long": MAKE.replace("  ret", "".join(f"  %s{i} = add i64 %n, {i}\n" for i in range(4100)) + "  ret") + TWICE,
+}  # fmt: skip
+MATRICES = Path(__file__).with_name("matrices.cpp")
+PRODUCT = "f64(f64[n,n] x, f64[n,n] y, i64 n)"
+
+
+def _separated(text: str) -> tuple[Module, int]:
+    module = read(HEAD + text)
+    made = separate_calls(module, module.functions["f"])
+    assert not verify_module(module)
+    return module, made
+
+
+@pytest.mark.parametrize("what", COPIED)
+def test_each_call_has_its_function(what: str) -> None:
+    text, want = COPIED[what]
+    module, made = _separated(text)
+    callees = [i.callee_name for fn in module.functions.values() for i in fn.instructions() if i.is_call]
+    assert made == want
+    assert sum(name == "malloc" for name in callees) == 2 + (what == "its address is used too")
+    assert all(callees.count(name) == 1 for name in callees if name not in ("malloc", "free"))
+
+
+@pytest.mark.parametrize("what", LEFT)
+def test_others_stay(what: str) -> None:
+    assert _separated(LEFT[what])[1] == 0
+
+
+def test_vectors_of_vectors_of_one_constructor() -> None:
+    """A product of matrices keeps what it would keep if they were arrays: no element for each multiplication."""
+    kernel = ig.load(str(MATRICES)).kernel("product", PRODUCT)
+    rng = np.random.default_rng(1)
+    x, y = rng.uniform(-1, 1, (2, 7, 7))
+    by_x, by_y = ig.grad(kernel, ["x", "y"])(x, y)
+    c = x @ y
+    np.testing.assert_allclose(by_x, 2 * c @ y.T, rtol=1e-12)
+    np.testing.assert_allclose(by_y, 2 * x.T @ c, rtol=1e-12)
+    assert "n^3" not in str(ig.explain(kernel, wrt=["x", "y"]))
