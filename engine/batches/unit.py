@@ -90,6 +90,10 @@ class Unit:
         self.tables: dict[Any, Any] = {}  # plans by shapes (see `plan`)
         self.turn = threading.Lock() if strategy.serial else nullcontext()
         text, name = block_ir(program, strategy, uses), BLOCK
+        if options.threads:
+            from irgrad.engine.codegen import team
+
+            team.provide()
         entries = [name, *(row for row in (DRAIN, TRIM, LIMIT) if row in outline(text).functions)]
         self.compiled: Any = compile_module(text, entries, strict_fp=options.strict_fp, target=CPUS[options.cpu])
         self.address = int(self.compiled.address(name))

@@ -9,11 +9,12 @@ Memory that a thread has for itself may go from one of its iterations to the nex
 the region reserves no memory before the loop but scalars that are no arguments of calls: what is read and written there
 was reserved outside of the region, for all threads, or in the iteration. The mark of such a loop says that as well.
 
-A loop with a critical section or the like, in it or in what it calls, is not marked: one thread runs it. Atomic updates
-change nothing for the rest of a loop: it is marked, and who shares it sees to them. A loop in a region that asks which
-thread it is is not marked: it may have memory for each thread. Nor is one in a function that is called outside of
-regions as well: the memory that it is given may be that of a thread. The call that sets its bounds has the reason as
-metadata (`!irgrad.one_thread`), as has that of a loop with atomic updates.
+A loop in which threads wait for each other, in it or in what it calls, is not marked: one thread runs it. One with
+critical sections is marked where these are pairs of fences (`parallel/sections.py`), and the mark says so. Atomic
+updates change nothing for the rest of a loop: it is marked, and who shares it sees to them. A loop in a region that
+asks which thread it is is not marked: it may have memory for each thread. Nor is one in a function that is called
+outside of regions as well: the memory that it is given may be that of a thread. The call that sets its bounds has the
+reason as metadata (`!irgrad.one_thread`), as has that of a loop with atomic updates.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from irgrad.engine.analyses.control.promises import SHARED_MEMORY, WORKSHARING
+from irgrad.engine.analyses.control.promises import SECTIONS, SHARED_MEMORY, WORKSHARING
 from irgrad.engine.ir.text.outline import function_bodies
 from irgrad.engine.parallel.one_thread import ALONE as _ALONE
 from irgrad.engine.parallel.one_thread import ATOMIC, CRITICAL, UPDATES
@@ -40,10 +41,10 @@ _OUTSIDE = "its function is called outside of parallel regions as well, with wha
 _BLOCK = re.compile(r'^(?:"([^"\n]+)"|([-\w$.]+)):', re.M)
 _INIT = re.compile(r"@__kmpc_(?:for_static_init|dispatch_next)_\w+\(([^\n]*)\)")
 _BACK = re.compile(r'^  br label %(?:"([^"\n]+)"|([-\w$.]+))([^\n]*)$', re.M)
-_TOGETHER = re.compile(r"\b(?:cmpxchg|fence)\b|= load atomic |^ +store atomic |@__kmpc_(?:critical|ordered|"
-                       r"single|master|masked|barrier|cancel|omp_task|taskloop|doacross|reduce|atomic)\w*\(|@omp_\w+\(",
-                       re.M)  # fmt: skip
-_UPDATE = " atomicrmw "
+_TOGETHER = re.compile(r"\bcmpxchg\b|\bfence (?!syncscope\(.singlethread)|= load atomic |^ +store atomic |"
+                       r"@__kmpc_(?:critical|ordered|single|master|masked|barrier|cancel|omp_task|taskloop|doacross|"
+                       r"reduce|atomic)\w*\(|@omp_\w+\(", re.M)  # fmt: skip
+_UPDATE, _SECTION = re.compile(r" atomicrmw |^ +fence syncscope", re.M), re.compile("^ +fence syncscope", re.M)
 _ASKS = re.compile(r"@omp_get_(?:thread_num|num_threads|ancestor_thread_num)\(")
 _REFERENCE = re.compile(r'@(?:"([^"\n]*)"|([-\w$.]+))')
 _LOOP = re.compile(r"!llvm\.loop (!\d+)")
@@ -62,7 +63,8 @@ def mark_worksharing(text: str) -> str:
     text = _without_false_promises(text)
     bodies = function_bodies(text)
     together = _together(bodies, counted=counts_regions(text))
-    updating = _reaching(bodies, {name for name, body in bodies.items() if _UPDATE in body})
+    updating = _reaching(bodies, {name for name, body in bodies.items() if _UPDATE.search(body)})
+    held_in = _reaching(bodies, {name for name, body in bodies.items() if _SECTION.search(body)})
     made = _Nodes(text)
 
     forked = {fork.region[1:].strip('"') for fork in forks(text)}
@@ -74,7 +76,8 @@ def mark_worksharing(text: str) -> str:
         if not _INIT.search(body):
             continue
         if name in inside and name not in asking:
-            text = text.replace(body, _marked(body, bodies, together, updating, made, region=name in regions), 1)
+            new = _marked(body, bodies, (together, updating, held_in), made, region=name in regions)
+            text = text.replace(body, new, 1)
         elif name in reached:
             text = text.replace(body, made.alone(body, _INIT.finditer(body), _ASKED if name in asking else _OUTSIDE), 1)
     return made.written(text)
@@ -173,10 +176,11 @@ class _Nodes:
         self.rows.append(f"{name} = {row.replace('SELF', name)}")
         return name
 
-    def of(self, rest: str, *, shared: bool) -> str:
+    def of(self, rest: str, *, shared: bool, sections: bool) -> str:
         """What follows the jump back of a loop that is marked, in place of what did. shared: threads have no memory of
-        their own in it."""
-        words = [self._word(WORKSHARING), *([self._word(SHARED_MEMORY)] if shared else [])]
+        their own in it; sections: they may wait for each other in it."""
+        words = [self._word(WORKSHARING), *([self._word(SHARED_MEMORY)] if shared else []),
+                 *([self._word(SECTIONS)] if sections else [])]  # fmt: skip
         found = _LOOP.search(rest)
         if found is None:
             node = self._next(f"distinct !{{SELF, {', '.join(words)}}}")
@@ -208,15 +212,17 @@ class _Nodes:
 
 
 def _marked(
-    body: str, bodies: dict[str, str], together: set[str], updating: set[str], made: _Nodes, *, region: bool
+    body: str, bodies: dict[str, str], functions: tuple[set[str], set[str], set[str]], made: _Nodes, *, region: bool
 ) -> str:
-    """A function's body with its worksharing loops marked. region: it is that of a parallel region."""
+    """A function's body with its worksharing loops marked. functions: in which threads wait for each other, which have
+    atomic updates, which have sections; region: it is that of a parallel region."""
+    together, updating, held_in = functions
     bounds = {pointer for row in _INIT.findall(body) if (pointer := _upper_bound(row))}
     blocks = _blocks(body)
     names = list(blocks)
     heads = {name: bound for name, block in blocks.items() for bound in bounds
              if any(f"load {kind}, ptr {bound}," in block for kind in ("i32", "i64"))}  # fmt: skip
-    latches: dict[str, bool] = {}
+    latches: dict[str, tuple[bool, bool]] = {}
     marked: set[str] = set()
     updated: set[str] = set()
     alone: dict[str, str] = {}
@@ -232,22 +238,25 @@ def _marked(
                 alone.setdefault(heads[head], _because(inside, bodies, together))
                 continue
             outside = "".join(block for other, block in blocks.items() if other not in between)
-            latches[name] = region and not _has_memory(body, outside, inside)
+            held = _SECTION.search(inside) is not None or not _references(inside).isdisjoint(held_in)
+            latches[name] = region and not _has_memory(body, outside, inside), held
             marked.add(heads[head])
-            if _UPDATE in inside or not _references(inside).isdisjoint(updating):
+            if held:
+                alone[heads[head]] = CRITICAL
+            if held or _UPDATE.search(inside) or not _references(inside).isdisjoint(updating):
                 updated.add(heads[head])
-    for name, shared in latches.items():
+    for name, (shared, held) in latches.items():
         own = blocks[name]
         back = _BACK.search(own)
         assert back is not None
-        row = back[0].removesuffix(back[3]) + made.of(back[3], shared=shared)
+        row = back[0].removesuffix(back[3]) + made.of(back[3], shared=shared, sections=held)
         body = body.replace(own, own.replace(back[0], row))
     for init in _INIT.finditer(body):
         bound = _upper_bound(init[1])
         if bound not in marked:
             body = made.alone(body, [init], alone.get(bound, "its form is not known"))
         elif bound in updated:
-            body = made.alone(body, [init], UPDATES)
+            body = made.alone(body, [init], alone.get(bound, UPDATES))
     return body
 
 

@@ -23,24 +23,16 @@ from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.locations import locate
-from irgrad.engine.ir.model import (
-    Argument,
-    Block,
-    Constant,
-    ConstInt,
-    Function,
-    Instruction,
-    Module,
-    Value,
-)
+from irgrad.engine.ir.model import Argument, Block, Constant, ConstInt, Function, Instruction, Module, Value
 from irgrad.engine.ir.rewrite import replace_uses
 from irgrad.engine.ir.uses import Uses, uses_of
 from irgrad.engine.normalise.reductions import ADDITION, Reduction, reduction_of
 from irgrad.rules.effects import facts
 
 __all__ = [
-    "CHUNKS", "ITERATION", "LOOP", "OWN_PLACES", "READ_FIRST", "UPDATED", "apart", "memory_of_iterations",
-    "outline_iterations", "outline_loop", "promises", "scalar_loops", "why_not_outlined", "with_iterations",
+    "CHUNKS", "ITERATION", "LOOP", "OWN_PLACES", "READ_FIRST", "UPDATED", "apart", "carried_memory", "carried_values",
+    "memory_of_iterations", "outline_iterations", "outline_loop", "promises", "scalar_loops", "why_not_outlined",
+    "with_iterations",
 ]  # fmt: skip
 
 ITERATION, LOOP = ".iteration.", ".loop."
@@ -109,14 +101,15 @@ def outline_iterations(module: Module, fn: Function) -> list[str]:
 
 def outline_loop(
     module: Module, fn: Function, loop: Loop, iteration: str, runner: str, *,
-    reductions: list[Reduction] | None = None, any_order: bool = False, vectors: bool = False,
+    reductions: list[Reduction] | None = None, any_order: bool = False, vectors: bool = False, memory: bool = False,
 ) -> str:  # fmt: skip
     """Outline a loop that is known to be independent, into functions of these names; why it stays, "" where it went.
 
     reductions: gets the operation of each value that iterations put something to, in the order of the results; without
-    it, these are sums. any_order: the source lets iterations run in any order; vectors: sums may be of vectors
+    it, these are sums. any_order: the source lets iterations run in any order; vectors: sums may be of vectors; memory:
+    the caller sees to memory that goes from iteration to iteration
     """
-    outlined = _Outlined(module, fn, loop, reductions is not None, any_order, vectors)
+    outlined = _Outlined(module, fn, loop, reductions is not None, any_order, vectors, memory)
     if not outlined.refusal:
         outlined.move(iteration, runner)
         if reductions is not None:
@@ -124,15 +117,26 @@ def outline_loop(
     return outlined.refusal
 
 
-def why_not_outlined(module: Module, fn: Function, loop: Loop) -> str:
+def why_not_outlined(module: Module, fn: Function, loop: Loop, *, memory: bool = False) -> str:
     """Why `outline_loop` with reductions would leave a loop where it is; "" where it would not."""
-    return _Outlined(module, fn, loop, True, is_worksharing(module, loop)).refusal
+    return _Outlined(module, fn, loop, True, is_worksharing(module, loop), memory=memory).refusal
+
+
+def carried_values(module: Module, fn: Function, loop: Loop) -> list[Instruction]:
+    """Values of a loop that an iteration hands on, but for sums and counters, or that are used behind it; those of a
+    loop of another form are not known."""
+    return _Outlined(module, fn, loop, True, is_worksharing(module, loop), memory=True).left
+
+
+def carried_memory(module: Module, fn: Function, loop: Loop) -> list[Instruction]:
+    """Memory that may go from one iteration of a loop to the next."""
+    return _Outlined(module, fn, loop, True, is_worksharing(module, loop), memory=True).of_threads()
 
 
 def memory_of_iterations(module: Module, fn: Function, loop: Loop) -> list[Instruction]:
     """Variables that only an iteration of a loop uses, of one that `outline_loop` would not leave where it is, and
     addresses in them that are computed outside of it, each behind what it is computed of."""
-    own = _Outlined(module, fn, loop, True, is_worksharing(module, loop)).private
+    own = _Outlined(module, fn, loop, True, is_worksharing(module, loop), memory=True).private
     return [value for value in own if not loop.contains(value.block)]
 
 
@@ -172,7 +176,9 @@ class _Outlined:
     reductions: bool = False
     any_order: bool = False
     vectors: bool = False
+    memory: bool = False
     refusal: str = ""
+    left: list[Instruction] = field(default_factory=list)
     sums: list[_Sum] = field(default_factory=list)
     counters: list[_Counter] = field(default_factory=list)
     private: list[Instruction] = field(default_factory=list)
@@ -194,7 +200,7 @@ class _Outlined:
         return ""
 
     def _carried(self) -> str:
-        induction = Induction(self.fn)
+        induction, why = Induction(self.fn), ""
         for phi in self.loop.header.phis:
             start = next(v for v, block in zip(phi.operands, phi.blocks, strict=True) if not self.loop.contains(block))
             after = next(v for v, block in zip(phi.operands, phi.blocks, strict=True) if self.loop.contains(block))
@@ -207,8 +213,9 @@ class _Outlined:
             elif self.reductions and (how := self._reduction(phi, after)) is not None:
                 self.sums.append(_Sum(phi, start, after, how))
             else:
-                return f"each iteration goes on with what the one before it left in `{phi.name or '?'}`"
-        return ""
+                self.left.append(phi)
+                why = why or f"each iteration goes on with what the one before it left in `{phi.name or '?'}`"
+        return why
 
     def _adds(self, phi: Instruction, after: Value) -> bool:
         """Whether an iteration does nothing with a value but adding to it: on no way another one takes its place."""
@@ -238,20 +245,17 @@ class _Outlined:
     def _values(self) -> str:
         """What is used behind the loop are sums; memory that only an iteration uses is its own."""
         known = {s.after for s in self.sums}
-        for instr in self.fn.instructions():
-            if self.loop.contains(instr.block):
-                continue
-            for operand in instr.operands:
-                inside = isinstance(operand, Instruction) and self.loop.contains(operand.block)
-                if inside and operand not in known:
-                    return f"what its last iteration leaves in `{operand.name or '?'}` is used behind it"
+        used = (o for i in self.fn.instructions() if not self.loop.contains(i.block) for o in i.operands)
+        self.left += dict.fromkeys(
+            o for o in used if isinstance(o, Instruction) and self.loop.contains(o.block) and o not in known)
+        if self.left:
+            return f"what its last iteration leaves in `{self.left[0].name or '?'}` is used behind it"
         return self._own_memory()
 
     def _own_memory(self) -> str:
         """Variables of an iteration: those whose address, with sums that are made of it, is used in the loop alone."""
         uses = uses_of(self.fn.blocks)
-        threads = is_worksharing(self.module, self.loop) and has_thread_memory(self.module, self.loop)
-        if threads and not all(self._each_its_own(i, uses) for i in self._reserved()):
+        if not self.memory and self.of_threads():
             return "memory of the thread goes from iteration to iteration"
         for memory in [i for i in self.fn.instructions() if i.opcode == "alloca"]:
             moved, inside, outside = [memory], False, False
@@ -269,6 +273,12 @@ class _Outlined:
             order = {i: n for n, i in enumerate(self.fn.instructions())}
             self.private += sorted(moved, key=order.__getitem__)
         return ""
+
+    def of_threads(self) -> list[Instruction]:
+        """Memory of a thread that goes from iteration to iteration."""
+        threads = is_worksharing(self.module, self.loop) and has_thread_memory(self.module, self.loop)
+        uses = uses_of(self.fn.blocks) if threads else {}
+        return [i for i in self._reserved() if not self._each_its_own(i, uses)] if threads else []
 
     def _reserved(self) -> list[Instruction]:
         """Memory that the function reserves before the loop."""
@@ -380,10 +390,7 @@ class _Outlined:
         end = Builder(latch)
         end.metadata = _debug_of(latch)
         values = [s.after for s in self.sums]
-        if len(values) > 1:
-            end.ret(end.aggregate(fn.ftype.ret, values))
-        else:
-            end.ret(values[0] if values else None)
+        end.ret(end.aggregate(fn.ftype.ret, values) if len(values) > 1 else values[0] if values else None)
         fn.blocks = [start, *loop.blocks]
         for block in fn.blocks:
             block.function = fn

@@ -33,9 +33,10 @@ from irgrad.engine.ir.model import Argument, Block, Function, GlobalVariable, In
 from irgrad.engine.ir.opcodes import INT_BINARY, PURE
 from irgrad.engine.ir.uses import Uses, uses_of
 from irgrad.engine.parallel.one_thread import ATOMIC
+from irgrad.engine.parallel.sections import is_section_fence
 from irgrad.engine.threads.ownership import base_of, made_of
 
-__all__ = ["additions", "behind", "is_addition", "is_count", "read_only", "said_apart", "updated_arrays"]
+__all__ = ["additions", "atomic_rows", "behind", "is_addition", "is_count", "read_only", "said_apart", "updated_arrays"]
 
 _EXTREMES = "max", "min"
 
@@ -74,9 +75,15 @@ def additions(fn: Function, loop: Loop) -> list[Instruction]:
     return [row for row in rows if is_addition(row, used)]
 
 
+def atomic_rows(loop: Loop) -> list[Instruction]:
+    """What is atomic in a loop, but for the fences of sections."""
+    rows = (i for block in loop.blocks for i in block.instructions if not is_section_fence(i))
+    return [i for i in rows if i.ordering or i.volatile or i.opcode == "fence"]
+
+
 def updated_arrays(module: Module, fn: Function, loop: Loop, dependence: Dependence) -> tuple[list[Value], str]:
     """The addresses from outside of a loop through which it adds to arrays atomically; or why one thread runs it."""
-    rows = [i for block in loop.blocks for i in block.instructions if i.ordering or i.volatile or i.opcode == "fence"]
+    rows = atomic_rows(loop)
     uses = uses_of(fn.blocks)
     used = {row for row in rows if uses.get(row)}
     inner = (i for block in loop.blocks for i in block.instructions if i.is_call)

@@ -27,7 +27,7 @@ from typing import TypeAlias
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.dominators import Dominators
 from irgrad.engine.analyses.control.loops import Loop, Loops
-from irgrad.engine.analyses.control.promises import has_atomic, is_worksharing, not_promised
+from irgrad.engine.analyses.control.promises import has_atomic, has_sections, is_worksharing, not_promised
 from irgrad.engine.analyses.evolution.dependence import Access, Dependence
 from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.analyses.memory.points_to import Pointers
@@ -52,10 +52,14 @@ from irgrad.engine.normalise.repeatable import Bytes
 from irgrad.engine.parallel.one_thread import ATOMIC
 from irgrad.engine.threads.addresses import address_before, settle_addresses
 from irgrad.engine.threads.array_updates import additions, behind, said_apart, updated_arrays
+from irgrad.engine.threads.distribution import distributed
+from irgrad.engine.threads.iteration_parts import Parts
+from irgrad.engine.threads.ordered_parts import meeting, ordered_parts
 from irgrad.engine.threads.ownership import made_of
 from irgrad.engine.threads.shared_updates import (
     add_to_copies,
     fold_copies,
+    is_without_copies,
     number_chunks,
     shared_updates,
     why_atomic,
@@ -121,16 +125,32 @@ def share_loops(
         why = _short(dependence.induction, loop)
         unsaid = "" if why else not_promised(module, loop)
         arrays: list[Value] | None = None
-        if promised and not why and is_worksharing(module, loop):
+        together: set[Instruction] | None = set()
+        held = has_sections(module, loop)
+        if (promised or held) and not why and is_worksharing(module, loop):
             moved = settle_addresses(fn, loop, dependence)
             moved |= unsaid == ATOMIC and address_before(fn, loop, additions(fn, loop))
             dependence = Dependence(fn, Pointers(module, fn), Induction(fn)) if moved else dependence
             if unsaid == ATOMIC:
                 arrays, unsaid = updated_arrays(module, fn, loop, dependence)
-        updates = shared_updates(fn, fn, loop, dependence, bytes_of) if unsaid and not promised else []
+                together = meeting(dependence, loop, atomic=bool(unsaid) or not promised)
+                arrays = arrays if promised else None
+                unsaid = unsaid if together is None else ""
+        updates = shared_updates(fn, fn, loop, dependence, bytes_of) if unsaid and not (promised or held) else []
+        apart = unsaid == ATOMIC and not (updates or promised or held or is_without_copies(loop))
+        if apart and is_worksharing(module, loop):
+            together = meeting(dependence, loop, atomic=True)
+            unsaid = unsaid if together is None else ""
         added = {row for each in updates for row in each.rows}
-        why = why or (unsaid if promised else unsaid and _carried(module, dependence, loop, added))
-        said: dict[Value, str] = {} if why else _said(dependence, loop, arrays, promised=is_worksharing(module, loop))
+        why = why or (unsaid if promised or held else unsaid and _carried(module, dependence, loop, added))
+        parts: Parts | None = None
+        if not why and together is not None and not updates and is_worksharing(module, loop):
+            parts = ordered_parts(module, fn, loop, together)
+            why = parts.refusal if parts is not None else ""
+            dependence = Dependence(fn, Pointers(module, fn), Induction(fn))
+        ordered = parts.ordered if parts is not None else set()
+        said: dict[Value, str] = {} if why else _said(
+            dependence, loop, arrays, promised=is_worksharing(module, loop), ordered=ordered)
         number = len(shared)
         names = f"{fn.name}.turn.{number}", f"{fn.name}.turns.{number}"
         hows: list[Reduction] = []
@@ -142,13 +162,16 @@ def share_loops(
         for made in () if why else copies:
             add_to_copies(module, made)
             said[made.memory] = OWN_PLACES
-        why = why or outline_loop(module, fn, loop, *names, reductions=hows,
-                                  any_order=is_worksharing(module, loop))  # fmt: skip
+        why = why or outline_loop(module, fn, loop, *names, reductions=hows, any_order=is_worksharing(module, loop),
+                                  memory=parts is not None)  # fmt: skip
         if why:
             if not promised or is_worksharing(module, loop):
                 others.append(f"{place}: {why}")
             work = [*loop.children, *work]
             continue
+        if parts is not None:
+            turn, turns = (module.functions[name] for name in names)
+            said |= dict.fromkeys(distributed(module, fn, turn, turns, parts), OWN_PLACES)
         _chunked(module, fn, number, said, hows)
         if copies and before is not None:
             fold_copies(module, before, f"{fn.name}.fold.{number}", copies)
@@ -214,12 +237,14 @@ def _comes_before(fn: Function, first: Instruction, second: Instruction) -> bool
 
 
 def _said(
-    dependence: Dependence, loop: Loop, updated: Collection[Value] | None, *, promised: bool
+    dependence: Dependence, loop: Loop, updated: Collection[Value] | None, *, promised: bool,
+    ordered: Collection[Instruction],
 ) -> dict[Value, str]:  # fmt: skip
     """What is to be said of addresses from outside: that different iterations touch different places through them, that
     none reads through them what it has written, that they add to arrays atomically (updated, None where nothing is
     atomic), which meets nothing."""
     pointers, every = dependence.pointers, dependence.accesses(loop)
+    every = [access for access in every if access.instr not in ordered]
     every = [access for access in every if updated is None or not has_atomic(access.instr)]
     outside = dict.fromkeys(
         value for block in loop.blocks for instr in block.instructions for value in instr.operands

@@ -34,8 +34,8 @@ from irgrad.engine.threads.ownership import root_of
 from irgrad.rules.effects import facts
 
 __all__ = [
-    "Copies", "Updates", "add_to_copies", "bytes_of_array", "fold_copies", "number_chunks", "shared_updates",
-    "why_atomic", "with_room",
+    "Copies", "Updates", "add_to_copies", "bytes_of_array", "fold_copies", "is_without_copies", "number_chunks",
+    "shared_updates", "why_atomic", "with_room",
 ]  # fmt: skip
 
 _PLAIN = {"fadd": "fadd", "fsub": "fadd", "add": "add", "sub": "add"}
@@ -97,6 +97,11 @@ def shared_updates(
 
 def _atomic(loop: Loop) -> list[Instruction]:
     return [i for b in loop.blocks for i in b.instructions if i.ordering or i.volatile or i.opcode == "fence"]
+
+
+def is_without_copies(loop: Loop) -> bool:
+    """Whether a loop is that of two in which there is no memory for copies."""
+    return any(_COPIED in row.metadata for row in _atomic(loop))
 
 
 def why_atomic(loop: Loop, added: Collection[Instruction]) -> str:

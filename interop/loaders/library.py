@@ -19,6 +19,7 @@ __all__ = ["Library"]
 _DEFINE = re.compile(r'^define\b(?P<head>[^@\n]*)@(?P<name>"(?:[^"\\]|\\.)*"|[-a-zA-Z$._0-9]+)\s*\(', re.M)
 _LOCAL = re.compile(r"\b(internal|private|available_externally)\b")
 
+_SECTIONS = 'fence syncscope("singlethread")'
 _ASKED_FOR_THREADS = ("irgrad_omp_max_threads", "!irgrad.one_thread", "@__kmpc_omp_task_alloc(")
 """Of modules that have to know how many threads a kernel has, or of which one thread runs something."""
 
@@ -205,6 +206,10 @@ class Library:
             from irgrad.interop.loaders.openmp import with_threads
 
             text = with_threads(text, symbol, options.threads)
+        elif not options.threads and _SECTIONS in text:
+            from irgrad.engine.analyses.control.promises import without_sections
+
+            text = without_sections(text)
         if self.fails:
             from irgrad.interop.loaders.checked import checked_kernel
 

@@ -50,8 +50,10 @@ def complete(text: str, *, program: bool = False) -> str:
     from irgrad.engine.parallel.critical_updates import with_critical_updates
     from irgrad.engine.parallel.numbered import with_numbers
     from irgrad.engine.parallel.regions import has_forks, on_one_thread
+    from irgrad.engine.parallel.sections import with_exchanges_as_sections, with_fences
 
-    text = mark_worksharing(with_critical_updates(_begun_anew(text), variables=program))
+    text = with_critical_updates(with_exchanges_as_sections(_begun_anew(text)), variables=program)
+    text = mark_worksharing(with_fences(text))
     if program:
         _tell(text, program=True)
     if has_forks(text):
@@ -92,7 +94,7 @@ def _begun_anew(text: str) -> str:
 
 def _tell(text: str, *, program: bool) -> None:
     for row in loops_on_one_thread(text):
-        later = (UPDATES,) if program else (CRITICAL, ATOMIC, UPDATES)  # that is told when the loops are known
+        later = (CRITICAL, UPDATES) if program else (CRITICAL, ATOMIC, UPDATES)  # that is told when the loops are known
         if not row.endswith(later):
             warnings.warn(OneThread(f"a worksharing loop runs on one thread: {row}"), stacklevel=3)
     for place in tasks(text):

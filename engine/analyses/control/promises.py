@@ -15,11 +15,12 @@ import re
 from irgrad.engine.analyses.control.loops import Loop
 from irgrad.engine.ir.model import Function, Instruction, Module
 from irgrad.engine.ir.opcodes import having
+from irgrad.engine.parallel.sections import without_fences
 from irgrad.rules.effects import facts
 
 __all__ = [
-    "SHARED_MEMORY", "SILENT", "WORKSHARING", "has_atomic", "has_thread_memory", "is_worksharing", "not_promised",
-    "promised_accesses", "worksharing_loops",
+    "SECTIONS", "SHARED_MEMORY", "SILENT", "WORKSHARING", "has_atomic", "has_sections", "has_thread_memory",
+    "is_worksharing", "not_promised", "promised_accesses", "without_sections", "worksharing_loops",
 ]  # fmt: skip
 
 WORKSHARING = "irgrad.loop.worksharing"
@@ -27,6 +28,9 @@ WORKSHARING = "irgrad.loop.worksharing"
 
 SHARED_MEMORY = "irgrad.loop.shared_memory"
 """Of such a loop whose threads have no memory of their own that goes from one iteration to the next."""
+
+SECTIONS = "irgrad.loop.sections"
+"""Of such a loop in which threads may wait for each other: in sections (see `parallel/sections.py`)."""
 
 _NODE = re.compile(r"!\d+")
 _PROMISE = '!{!"llvm.loop.parallel_accesses"'
@@ -72,6 +76,24 @@ def worksharing_loops(text: str) -> list[str]:
     words = [row[1] for row in re.finditer(rf'^(!\d+) = !\{{!"{WORKSHARING}"\}}', text, re.M)]
     rows = re.findall(r"^(!\d+) = distinct !\{([^}\n]*)\}", text, re.M)
     return [loop for loop, nodes in rows if not set(_NODE.findall(nodes)).isdisjoint(words)]
+
+
+def without_sections(text: str) -> str:
+    """The module of what one thread runs: without the fences, and with loops that have some as any others."""
+    node = re.search(rf'^(!\d+) = !\{{!"{SECTIONS}"\}}', text, re.M)
+    words = re.findall(rf'^(!\d+) = !\{{!"(?:{SECTIONS}|{WORKSHARING}|{SHARED_MEMORY})"\}}', text, re.M)
+
+    def row(found: re.Match[str]) -> str:
+        nodes = found[2].split(", ")
+        return f"{found[1]}{{{', '.join(n for n in nodes if node is None or node[1] not in nodes or n not in words)}}}"
+
+    text = without_fences(text)
+    return re.sub(r"^(!\d+ = distinct !)\{(!\d+(?:, !\d+)+)\}", row, text, flags=re.M) if node else text
+
+
+def has_sections(module: Module, loop: Loop) -> bool:
+    """Whether a worksharing loop has sections that one thread at a time runs."""
+    return any(f'"{SECTIONS}"' in text for text in _said(module, loop))
 
 
 def has_atomic(instr: Instruction) -> bool:

@@ -211,3 +211,22 @@ def test_what_takes_the_place_of_a_value_is_no_sum() -> None:
     value = 0.5 + x.sum() * 0.5 * x[2] ** 2 + x[0] * x[1] * np.sin(x[1]) + x[2] ** 2
     assert shared(x) == pytest.approx(value, rel=1e-13)
     np.testing.assert_allclose(irgrad.grad(shared)(x), irgrad.grad(lib.kernel("f", signature))(x), rtol=1e-12)
+
+
+BATCH_FIRST = """
+import numpy as np, irgrad as ig
+kernel = ig.load('''
+#include <math.h>
+double f(const double *x, long n) {
+  double s = 0;
+  #pragma omp parallel for reduction(+ : s)
+  for (long i = 0; i < n; i++) s += sin(x[i]);
+  return s;
+}''', flags=["-fopenmp"]).kernel("f", "f64(f64[n] x, i64 n)", threads=2)
+x = np.linspace(0.0, 1.0, 90).reshape(3, 30)
+np.testing.assert_allclose(ig.batch(kernel)(x), np.sin(x).sum(1), rtol=1e-12)
+"""
+
+
+def test_the_first_call_may_be_a_batch() -> None:
+    subprocess.run([sys.executable, "-c", BATCH_FIRST], check=True)

@@ -8,8 +8,10 @@ from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.loops import Loops
 from irgrad.engine.analyses.control.promises import (
     WORKSHARING,
+    has_sections,
     is_worksharing,
     not_promised,
+    without_sections,
     worksharing_loops,
 )
 from irgrad.engine.ir.text.reader import read
@@ -84,3 +86,42 @@ def test_worksharing_loops_have_a_node() -> None:
     (loop,) = get(Loops, module.functions["f"]).all
     assert not_promised(module, loop) == "" and is_worksharing(module, loop) and worksharing_loops(text) == ["!3"]
     assert worksharing_loops(TEXT) == []
+
+
+SECTIONS = """
+define void @f(ptr %p, i64 %n) {
+entry:
+  br label %one
+one:
+  %i = phi i64 [ 0, %entry ], [ %j, %one ]
+  fence syncscope("singlethread") acquire
+  store i64 %i, ptr %p
+  fence syncscope("singlethread") release
+  %j = add i64 %i, 1
+  %c = icmp slt i64 %j, %n
+  br i1 %c, label %one, label %two, !llvm.loop !0
+two:
+  %k = phi i64 [ 0, %one ], [ %l, %two ]
+  %l = add i64 %k, 1
+  %d = icmp slt i64 %l, %n
+  br i1 %d, label %two, label %exit, !llvm.loop !1
+exit:
+  ret void
+}
+!0 = distinct !{!0, !2, !3, !4}
+!1 = distinct !{!1, !2, !3}
+!2 = !{!"irgrad.loop.worksharing"}
+!3 = !{!"irgrad.loop.shared_memory"}
+!4 = !{!"irgrad.loop.sections"}
+"""
+
+
+def test_without_sections_a_loop_that_has_some_promises_nothing() -> None:
+    module = read(SECTIONS, ["f"])
+    assert [has_sections(module, loop) for loop in get(Loops, module.functions["f"]).top] == [True, False]
+    alone = without_sections(SECTIONS)
+    assert "fence" not in alone
+    module = read(alone, ["f"])
+    assert [is_worksharing(module, loop) for loop in get(Loops, module.functions["f"]).top] == [False, True]
+    plain = SECTIONS.replace(", !4}", "}").replace('!4 = !{!"irgrad.loop.sections"}\n', "")
+    assert worksharing_loops(without_sections(plain)) == worksharing_loops(plain)
