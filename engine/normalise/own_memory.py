@@ -5,7 +5,8 @@
 What a function allocates and hands out is one object to the analyses of memory, whoever calls it: the rows of `a`, `b`
 and `c` might be the same memory, so that nothing leaves loops, and what one of them holds is kept for each store to
 another. A copy of the function for each call tells them apart, through as many functions as lie between the call and
-the allocation. The module at most doubles by it; what calls itself stays as it is.
+the allocation. A small module at most doubles by it, a larger one grows by a tenth, since all that comes behind takes
+as much longer; what calls itself stays as it is.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from irgrad.rules.effects import facts
 
 __all__ = ["separate_calls"]
 
-_MOST = 4_000  # instructions that are copied
+_LITTLE, _MOST = 400, 2_000  # instructions that are copied
 _CALLS = 8  # of one function
 _DERIVED = frozenset(("getelementptr", "phi", "select", "insertvalue", "extractvalue", "freeze")) | CASTS
 
@@ -27,7 +28,8 @@ _DERIVED = frozenset(("getelementptr", "phi", "select", "insertvalue", "extractv
 def separate_calls(module: Module, root: Function) -> int:
     """Give calls of functions that hand out memory a copy of their own; how many."""
     graph = _Graph(root)
-    room = min(_MOST, sum(map(_size, graph.order)))
+    whole = sum(map(_size, graph.order))
+    room = min(_MOST, whole, max(_LITTLE, whole // 10))
     made = 0
     for fn in graph.order:
         sites = graph.sites[fn]
