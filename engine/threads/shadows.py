@@ -208,6 +208,10 @@ def _call(
     added: Callable[[Value, str], None], other: Callable[..., None],
 ) -> None:  # fmt: skip
     name, callee = call.callee_name or "", call.callee
+    if name.startswith(_COPY):  # (it may have a body by now)
+        added(call.args[1], name.removeprefix(_COPY).partition(".")[0])
+        other(call.args[0], writes=True)
+        return
     if isinstance(callee, Function) and callee.blocks:
         inner = _accesses(module, callee, own, known)
         for n, operand in enumerate(call.args):
@@ -219,10 +223,6 @@ def _call(
                 if n in inner.other:
                     other(operand, writes=n in inner.written)
         found.elsewhere = found.elsewhere or inner.elsewhere
-        return
-    if name.startswith(_COPY):
-        added(call.args[1], name.removeprefix(_COPY).partition(".")[0])
-        other(call.args[0], writes=True)
         return
     if name.startswith(("llvm.lifetime.", "llvm.assume", "irgrad.tape.")):
         return

@@ -42,6 +42,16 @@ def test_arguments_are_marked(name: str) -> None:
     assert added_type(argument) == ("double" if mark == ADDED else "")
 
 
+@pytest.mark.parametrize("defined", [False, True])
+def test_the_adjoint_of_a_copy_adds_to_its_source(defined: bool) -> None:
+    call = "call void @irgrad.adjoint.copy.double(ptr %at, ptr %x, i64 8, i64 8, i64 0)"
+    body = "{\n  store double 0.0, ptr %t\n  ret void\n}"
+    copy = "void @irgrad.adjoint.copy.double(ptr %t, ptr %s, i64 %b, i64 %p, i64 %o)"
+    text = TEXT.replace("BODY", call) + (f"define internal {copy} {body}\n" if defined else f"declare {copy}\n")
+    arguments = read(mark_shadows(text, "f")).functions["g.rev.f.iteration.0"].args
+    assert ADDED in arguments[1].attrs and "irgrad-written" in arguments[2].attrs
+
+
 def test_an_address_out_of_memory_is_nobodys() -> None:
     body = ADD.replace("ptr %p", "ptr %q").replace("%old =", "%q = load ptr, ptr %at\n  %old =", 1)
     module = read(mark_shadows(TEXT.replace("BODY", body), "f"))
