@@ -20,6 +20,12 @@ struct atom { f64 x; f64 y; f64 z; i32 kind; };
 struct kind { i32 bonds; f64 radius; f64 hydrophobic; f64 charge; };
 f64(f64[n,6] poses, atom[ligands] ligand, atom[pockets] pocket, kind[count] kinds, out f64[n] energies, f64 temperature,
     i64 n, i64 ligands, i64 pockets, i64 count)"""
+FLEXIBLE = """
+struct site { f64 x; f64 y; f64 z; f64 charge; i32 kind; i32 bonded; };
+struct kind { f64 radius; f64 depth; f64 volume; f64 solvation; i32 role; };
+f64(site[atoms] rest, i32[torsions,2] axis, i32[torsions+1] first, i32[all] moved, i32[pairs,2] pair,
+    site[count] sites, kind[kinds] kind, f64[6] weights, f64[n,torsions+7] genes, f64[atoms,3] known, f64 temperature,
+    out f64[n] energies, out i32[16] bins, i64 atoms, i64 torsions, i64 all, i64 pairs, i64 count, i64 kinds, i64 n)"""
 
 
 @dataclass(frozen=True)
@@ -87,6 +93,43 @@ def docking(quick: bool) -> dict[str, Any]:
             "temperature": 2.0}  # fmt: skip
 
 
+def chain(atoms: int, rng: Any) -> dict[str, Any]:
+    """A molecule that is a folded chain, every second bond of which turns: its sites, torsions, and pairs of atoms with
+    more than three bonds between them."""
+    steps = rng.normal([1.0, 0.0, 0.0], 1.0, (atoms, 3))
+    at = np.cumsum(1.5 * steps / np.linalg.norm(steps, axis=1)[:, None], axis=0)
+    turning = np.arange(1, atoms - 2, 2)
+    moved = [np.arange(bond + 2, atoms) for bond in turning]
+    pairs = [(a, b) for a in range(atoms) for b in range(a + 4, atoms)]
+    return {"rest": at, "axis": np.stack([turning, turning + 1], 1).astype(np.int32),
+            "first": np.cumsum([0, *map(len, moved)]).astype(np.int32),
+            "moved": np.concatenate(moved).astype(np.int32), "pair": np.array(pairs, np.int32)}  # fmt: skip
+
+
+def flexible_docking(quick: bool) -> dict[str, Any]:
+    """512 conformations of 24 atoms with 11 torsions in a pocket of 600; 24 of 8 atoms in 40."""
+    rng = np.random.default_rng(2)
+    conformations, atoms, pockets, kinds = (24, 8, 40, 5) if quick else (512, 24, 600, 8)
+    shell = rng.standard_normal((pockets, 3))
+    shell *= (rng.uniform(5, 14, pockets) / np.linalg.norm(shell, axis=1))[:, None]
+    molecule = chain(atoms, rng)
+    torsions = len(molecule["axis"])
+
+    def sites(at: Any, bonded: Any) -> dict[str, Any]:
+        return {**dict(zip("xyz", at.T.copy(), strict=True)), "charge": rng.uniform(-0.4, 0.4, len(at)),
+                "kind": rng.integers(0, kinds, len(at), np.int32), "bonded": bonded.astype(np.int32)}  # fmt: skip
+
+    genes = [rng.uniform(-2, 2, (conformations, 3)), rng.standard_normal((conformations, 4)),
+             rng.uniform(-3, 3, (conformations, torsions))]  # fmt: skip
+    return {**molecule, "rest": sites(molecule["rest"], np.arange(atoms) - 1),
+            "sites": sites(shell, rng.integers(-1, pockets, pockets)),
+            "kind": {"radius": rng.uniform(2.4, 4, kinds), "depth": rng.uniform(0.02, 0.2, kinds),
+                     "volume": rng.uniform(5, 30, kinds), "solvation": rng.uniform(-0.01, 0.01, kinds),
+                     "role": np.arange(kinds, dtype=np.int32) % 3},
+            "weights": rng.uniform(0.1, 1, 6), "genes": np.concatenate(genes, 1),
+            "known": rng.uniform(-3, 3, (atoms, 3)), "temperature": 20.0}  # fmt: skip
+
+
 _LINES = (HERE / "hydrodynamics.c").read_text().splitlines()
 _MARCH = next(n for n, row in enumerate(_LINES, 1) if "step < steps" in row)
 _BLAST = Application("hydrodynamics", "blast", HYDRODYNAMICS, ("energies", "positions"), hydrodynamics, "6")
@@ -94,4 +137,6 @@ APPLICATIONS = {
     "hydrodynamics": _BLAST,
     "hydrodynamics, states": replace(_BLAST, options={"checkpoint": {f"hydrodynamics.c:{_MARCH}": 1}}),
     "docking": Application("docking", "free_energy", DOCKING, ("poses",), docking, "2.4"),
+    "flexible docking": Application("flexible_docking", "misfit", FLEXIBLE,
+                                    ("genes", "kind_radius", "kind_depth", "weights"), flexible_docking, ""),
 }
