@@ -394,12 +394,16 @@ PREPARE = (
 
 
 def use_registers(code: Code, settings: Settings) -> None:
-    """Variables are values, and what is always inlined is."""
+    """Variables are values, and what is always inlined is; loops that run once, as those that ask OpenMP for the next
+    iterations on one thread, are none."""
     llvm = binding()
     passes = llvm.create_new_module_pass_manager()
     passes.add_always_inliner_pass()
     passes.add_sroa_pass()
     passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    passes.add_loop_rotate_pass()
+    passes.add_sccp_pass()
     passes.add_simplify_cfg_pass()
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     passes.run(code.llvm, llvm.create_pass_builder(_machine(code), options))

@@ -8,13 +8,15 @@ variables of a thread go from one of its iterations to the next.
 Memory that a thread has for itself may go from one of its iterations to the next. There is none where the function of
 the region reserves no memory before the loop but scalars that are no arguments of calls: what is read and written there
 was reserved outside of the region, for all threads, or in the iteration. The mark of such a loop says that as well.
+What functions reserve that run outside of all regions is memory of all threads, and marked too (`!irgrad.shared`).
 
 A loop in which threads wait for each other, in it or in what it calls, is not marked: one thread runs it. One with
 critical sections is marked where these are pairs of fences (`parallel/sections.py`), and the mark says so. Atomic
 updates change nothing for the rest of a loop: it is marked, and who shares it sees to them. A loop in a region that
 asks which thread it is is not marked: it may have memory for each thread. Nor is one in a function that is called
-outside of regions as well: the memory that it is given may be that of a thread. The call that sets its bounds has the
-reason as metadata (`!irgrad.one_thread`), as has that of a loop with atomic updates.
+outside of regions as well: the memory that it is given may be that of a thread. One thread runs iterations in order:
+none is marked in a region with `num_threads(1)`. The call that sets its bounds has the reason as metadata
+(`!irgrad.one_thread`), as has that of a loop with atomic updates.
 """
 
 from __future__ import annotations
@@ -22,11 +24,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from irgrad.engine.analyses.control.promises import SECTIONS, SHARED_MEMORY, WORKSHARING
-from irgrad.engine.ir.text.outline import function_bodies
+from irgrad.engine.analyses.control.promises import OF_ALL, SECTIONS, SHARED_MEMORY, WORKSHARING
+from irgrad.engine.ir.text.outline import calls_of, function_bodies
 from irgrad.engine.parallel.one_thread import ALONE as _ALONE
-from irgrad.engine.parallel.one_thread import ATOMIC, CRITICAL, UPDATES
+from irgrad.engine.parallel.one_thread import ATOMIC, CRITICAL, PLACE, UPDATES
 from irgrad.engine.parallel.regions import counts_regions, forks
+from irgrad.rules.effects import facts
 
 __all__ = ["mark_worksharing"]
 
@@ -37,6 +40,11 @@ _WHY = (
 )  # fmt: skip
 _ASKED = "threads of its region run one after the other: it depends on their number"
 _OUTSIDE = "its function is called outside of parallel regions as well, with what may be memory of one thread"
+
+_ONE = "its region has one thread (`num_threads(1)`)"
+_OF_ONE = re.compile(r"@__kmpc_push_num_threads\w*\([^\n]*, i32 1\)[^\n]*\n(?:(?![^\n]*@)[^\n]*\n)*"
+                     r"[^\n]*@__kmpc_fork_call(?:_if)?"
+                     r"\([^\n,]*, i32 \d+, ptr @(?:\"([^\"\n]*)\"|([-\w$.]+))[,)]")  # fmt: skip
 
 _BLOCK = re.compile(r'^(?:"([^"\n]+)"|([-\w$.]+)):', re.M)
 _INIT = re.compile(r"@__kmpc_(?:for_static_init|dispatch_next)_\w+\(([^\n]*)\)")
@@ -51,6 +59,7 @@ _LOOP = re.compile(r"!llvm\.loop (!\d+)")
 _OF_THREADS = re.compile(r"\bthread_local\b|@__kmpc_threadprivate|@llvm\.threadlocal\.")
 _VARIABLE = re.compile(r"^ +(%[-\w$.]+|%\"[^\"\n]+\") = alloca ([^\n,]+)(, i\d+ %)?", re.M)
 _GIVES_ADDRESS = re.compile(r"^ +%[^\n]*(?:call|invoke) (?:\w+ )*?ptr (?:\([^\n]*?\) )?[@%]", re.M)
+_RESERVES = re.compile(r"^ +%[^\n]*(?: = alloca | = (?:\w+ )*call [^\n@]*@([-\w$.]+)\()[^\n]*$", re.M)
 _SCALAR = re.compile(r"(?:i\d+|ptr|double|float|half|bfloat)$")
 _SUMS = "%.omp.reduction.red_list"
 _OF_COMPILER = re.compile(r"%\"?(?:agg\.tmp|ref\.tmp|byval-temp|coerce)")
@@ -72,15 +81,33 @@ def mark_worksharing(text: str) -> str:
     inside = forked | _inside(bodies, forked)
     regions = forked if not _OF_THREADS.search(text) else set[str]()
     reached = _users_of(bodies, forked)
+    single = _users_of(bodies, {a or b for a, b in _OF_ONE.findall(text)})
     for name, body in bodies.items():
         if not _INIT.search(body):
             continue
-        if name in inside and name not in asking:
+        if name in inside and name not in asking | single:
             new = _marked(body, bodies, (together, updating, held_in), made, region=name in regions)
             text = text.replace(body, new, 1)
         elif name in reached:
-            text = text.replace(body, made.alone(body, _INIT.finditer(body), _ASKED if name in asking else _OUTSIDE), 1)
+            why = _ASKED if name in asking else _ONE if name in single else _OUTSIDE
+            text = text.replace(body, made.alone(body, _INIT.finditer(body), why), 1)
+    if made.marked or made.words:
+        for body in _outside(text, reached):
+            text = text.replace(body, _RESERVES.sub(made.shared, body), 1)
     return made.written(text)
+
+
+def _outside(text: str, reached: set[str]) -> list[str]:
+    """The bodies of functions that run outside of regions only: neither regions nor what they use, and nobody has their
+    address."""
+    bodies = function_bodies(text)
+    rest = text
+    for body in bodies.values():
+        rest = rest.replace(body, "", 1)
+    known = _references("\n".join(row for row in rest.splitlines() if not row.startswith(("define ", "declare "))))
+    for body in bodies.values():
+        known |= _references(body) - calls_of(body)
+    return [body for name, body in bodies.items() if name not in reached and name not in known]
 
 
 def _without_false_promises(text: str) -> str:
@@ -193,15 +220,26 @@ class _Nodes:
             self.words[name] = self._next(f'!{{!"{name}"}}')
         return self.words[name]
 
-    def alone(self, body: str, inits: Iterable[re.Match[str]], why: str) -> str:
-        """A function's body in which calls that set the bounds of loops say why one thread runs these."""
+    def shared(self, row: re.Match[str]) -> str:
+        """A row that reserves memory of all threads, which says so."""
+        known = facts(row[1]) if row[1] else None
+        if row[1] and not (known is not None and known.allocates):
+            return row[0]
+        if OF_ALL not in self.words:
+            self.words[OF_ALL] = self._next("!{}")
+        return f"{row[0]}, !{OF_ALL} {self.words[OF_ALL]}"
+
+    def alone(self, body: str, inits: Iterable[re.Match[str]], why: str, place: str = "") -> str:
+        """A function's body in which calls that set the bounds of loops say why one thread runs these; place: the node
+        of the loop's place."""
         if why not in self.words:
             self.words[why] = self._next(f'!{{!"{why}"}}')
         for init in inits:
             end = body.index("\n", body.index(init[0]))
             row = body[body.rindex("\n", 0, end) + 1 : end]
             if f"!{_ALONE}" not in row:
-                body = body.replace(row, f"{row}, !{_ALONE} {self.words[why]}")
+                said = f"{row}, !{_ALONE} {self.words[why]}"
+                body = body.replace(row, f"{said}, !{PLACE} {place}" if place else said)
         return body
 
     def written(self, text: str) -> str:
@@ -226,6 +264,7 @@ def _marked(
     marked: set[str] = set()
     updated: set[str] = set()
     alone: dict[str, str] = {}
+    places: dict[str, str] = {}
     for number, (name, block) in enumerate(blocks.items()):
         back = _BACK.search(block)
         head = (back[1] or back[2]) if back is not None else ""
@@ -234,6 +273,7 @@ def _marked(
             if any(other in latches for other in between):
                 continue
             inside = "".join(blocks[other] for other in between)
+            places.setdefault(heads[head], "".join(re.findall(r" = icmp [^\n]*!dbg (!\d+)", blocks[head])[:1]))
             if _waits(inside, together):
                 alone.setdefault(heads[head], _because(inside, bodies, together))
                 continue
@@ -254,9 +294,9 @@ def _marked(
     for init in _INIT.finditer(body):
         bound = _upper_bound(init[1])
         if bound not in marked:
-            body = made.alone(body, [init], alone.get(bound, "its form is not known"))
+            body = made.alone(body, [init], alone.get(bound, "its form is not known"), places.get(bound, ""))
         elif bound in updated:
-            body = made.alone(body, [init], alone.get(bound, UPDATES))
+            body = made.alone(body, [init], alone.get(bound, UPDATES), places.get(bound, ""))
     return body
 
 

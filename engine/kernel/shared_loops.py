@@ -102,7 +102,7 @@ def _tell(program: Sharing) -> None:
     if f"!{ALONE}" not in source.text or source.options.threads == 1:
         return
     shared = {place for row in _known(program)[0] for place in re.split(r" \(inlined at |\)", row)}
-    for row in loops_on_one_thread(restrict(source.text, [source.name])):
+    for row in loops_on_one_thread(restrict(source.text, [source.name]), shared):
         if row.endswith((CRITICAL, ATOMIC, UPDATES)) and row.partition(": ")[0] not in shared:
             warnings.warn(f"a worksharing loop runs on one thread: {row}", OneThread, stacklevel=6)
 

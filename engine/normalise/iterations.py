@@ -12,12 +12,12 @@ where an iteration hands on anything but counters and sums.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.loops import Loop, Loops
-from irgrad.engine.analyses.control.promises import WORKSHARING, has_thread_memory, is_worksharing, not_promised
+from irgrad.engine.analyses.control.promises import OF_ALL, WORKSHARING, has_thread_memory, is_worksharing, not_promised
 from irgrad.engine.analyses.evolution.affine import Affine
 from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.ir import types as ty
@@ -26,13 +26,13 @@ from irgrad.engine.ir.locations import locate
 from irgrad.engine.ir.model import Argument, Block, Constant, ConstInt, Function, Instruction, Module, Value
 from irgrad.engine.ir.rewrite import replace_uses
 from irgrad.engine.ir.uses import Uses, uses_of
-from irgrad.engine.normalise.reductions import ADDITION, Reduction, reduction_of
+from irgrad.engine.normalise.reductions import ADDITION, Reduction, adds_to, reduction_of
 from irgrad.rules.effects import facts
 
 __all__ = [
-    "CHUNKS", "ITERATION", "LOOP", "OWN_PLACES", "READ_FIRST", "UPDATED", "apart", "carried_memory", "carried_values",
-    "memory_of_iterations", "outline_iterations", "outline_loop", "promises", "scalar_loops", "why_not_outlined",
-    "with_iterations",
+    "CHUNKS", "ITERATION", "LOOP", "OWN_PLACES", "READ_FIRST", "THREAD_MEMORY", "UPDATED", "apart", "carried_memory",
+    "carried_values", "memory_of_iterations", "outline_iterations", "outline_loop", "promises", "scalar_loops",
+    "why_not_outlined", "with_iterations",
 ]  # fmt: skip
 
 ITERATION, LOOP = ".iteration.", ".loop."
@@ -47,8 +47,8 @@ whatever address."""
 UPDATED = '"irgrad-updated"'
 """Of such an argument, and of its shadow: several iterations may add to the same place through it, and do nothing else
 there from then on (see `threads/array_updates.py`)."""
-_ADDITIVE = {"fadd": (0, 1), "fsub": (0,), "llvm.fmuladd": (2,), "llvm.fma": (2,)}
-"""Where a sum so far may stand in what adds to it."""
+THREAD_MEMORY = "irgrad.thread.memory"
+"""Names begin so of what stands in an iteration for memory of its chunk (see `threads/thread_memory.py`)."""
 
 
 def apart(name: str) -> bool:
@@ -102,14 +102,15 @@ def outline_iterations(module: Module, fn: Function) -> list[str]:
 def outline_loop(
     module: Module, fn: Function, loop: Loop, iteration: str, runner: str, *,
     reductions: list[Reduction] | None = None, any_order: bool = False, vectors: bool = False, memory: bool = False,
+    common: Collection[Value] = (),
 ) -> str:  # fmt: skip
     """Outline a loop that is known to be independent, into functions of these names; why it stays, "" where it went.
 
     reductions: gets the operation of each value that iterations put something to, in the order of the results; without
     it, these are sums. any_order: the source lets iterations run in any order; vectors: sums may be of vectors; memory:
-    the caller sees to memory that goes from iteration to iteration
+    the caller sees to memory that goes from iteration to iteration; common: memory before the loop that does not
     """
-    outlined = _Outlined(module, fn, loop, reductions is not None, any_order, vectors, memory)
+    outlined = _Outlined(module, fn, loop, reductions is not None, any_order, vectors, memory, common)
     if not outlined.refusal:
         outlined.move(iteration, runner)
         if reductions is not None:
@@ -117,9 +118,11 @@ def outline_loop(
     return outlined.refusal
 
 
-def why_not_outlined(module: Module, fn: Function, loop: Loop, *, memory: bool = False) -> str:
+def why_not_outlined(
+    module: Module, fn: Function, loop: Loop, common: Collection[Value] = (), *, memory: bool = False
+) -> str:  # fmt: skip
     """Why `outline_loop` with reductions would leave a loop where it is; "" where it would not."""
-    return _Outlined(module, fn, loop, True, is_worksharing(module, loop), memory=memory).refusal
+    return _Outlined(module, fn, loop, True, is_worksharing(module, loop), memory=memory, common=common).refusal
 
 
 def carried_values(module: Module, fn: Function, loop: Loop) -> list[Instruction]:
@@ -128,9 +131,9 @@ def carried_values(module: Module, fn: Function, loop: Loop) -> list[Instruction
     return _Outlined(module, fn, loop, True, is_worksharing(module, loop), memory=True).left
 
 
-def carried_memory(module: Module, fn: Function, loop: Loop) -> list[Instruction]:
+def carried_memory(module: Module, fn: Function, loop: Loop, common: Collection[Value]) -> list[Instruction]:
     """Memory that may go from one iteration of a loop to the next."""
-    return _Outlined(module, fn, loop, True, is_worksharing(module, loop), memory=True).of_threads()
+    return _Outlined(module, fn, loop, True, is_worksharing(module, loop), memory=True, common=common).of_threads()
 
 
 def memory_of_iterations(module: Module, fn: Function, loop: Loop) -> list[Instruction]:
@@ -177,6 +180,7 @@ class _Outlined:
     any_order: bool = False
     vectors: bool = False
     memory: bool = False
+    common: Collection[Value] = ()
     refusal: str = ""
     left: list[Instruction] = field(default_factory=list)
     sums: list[_Sum] = field(default_factory=list)
@@ -226,7 +230,7 @@ class _Outlined:
             for user in uses.get(value, ()):
                 if user is phi:
                     continue
-                if not _passes(user, value):
+                if not adds_to(user, value):
                     return False
                 if user not in seen:
                     seen.add(user)
@@ -257,11 +261,11 @@ class _Outlined:
         uses = uses_of(self.fn.blocks)
         if not self.memory and self.of_threads():
             return "memory of the thread goes from iteration to iteration"
-        for memory in [i for i in self.fn.instructions() if i.opcode == "alloca"]:
+        for memory in [i for i in self.fn.instructions() if i.opcode == "alloca" and i not in self.common]:
             moved, inside, outside = [memory], False, False
             for value in moved:
                 for user in uses.get(value, ()):
-                    inside = inside or self.loop.contains(user.block)
+                    inside = inside or (self.loop.contains(user.block) and not _chunk_has_its_own(user))
                     if self.loop.contains(user.block) or _marks_lifetime(user) or user in moved:
                         continue
                     outside = outside or user.opcode != "getelementptr"
@@ -281,9 +285,10 @@ class _Outlined:
         return [i for i in self._reserved() if not self._each_its_own(i, uses)] if threads else []
 
     def _reserved(self) -> list[Instruction]:
-        """Memory that the function reserves before the loop."""
-        found = [i for i in self.fn.instructions() if not self.loop.contains(i.block)]
-        return [i for i in found if i.opcode == "alloca" or (i.is_call and _kind(i) == "allocator")]
+        """Memory that the function reserves before the loop, but what it is known to be of all threads or only read."""
+        found = [i for i in self.fn.instructions() if not self.loop.contains(i.block) and OF_ALL not in i.metadata]
+        return [i for i in found if i not in self.common and (
+            i.opcode == "alloca" or (i.is_call and _kind(i) == "allocator"))]  # fmt: skip
 
     def _each_its_own(self, memory: Instruction, uses: Uses) -> bool:
         """Whether memory is one iteration's, or iterations only read it, or each has a part of it. What a thread has
@@ -443,20 +448,13 @@ def _marks_lifetime(instr: Instruction) -> bool:
     return instr.is_call and (instr.callee_name or "").startswith("llvm.lifetime.")
 
 
+def _chunk_has_its_own(instr: Instruction) -> bool:
+    return instr.is_call and (instr.callee_name or "").startswith(THREAD_MEMORY)
+
+
 def _kind(call: Instruction) -> str:
     known = facts(call.callee_name or "")
     return known.kind if known is not None else ""
-
-
-def _passes(user: Instruction, value: Value) -> bool:
-    """Whether an instruction hands a sum on, with something added to it or not."""
-    if user.opcode == "phi":
-        return True
-    if user.opcode == "select":
-        return user.operands[0] is not value
-    name = user.callee_name or "" if user.is_call else user.opcode
-    places = _ADDITIVE.get(name.rpartition(".")[0] if user.is_call else name, ())
-    return [n for n, o in enumerate(user.operands) if o is value] in [[n] for n in places]
 
 
 def _function(module: Module, name: str, ret: ty.Type, params: Sequence[ty.Type]) -> Function:

@@ -26,8 +26,10 @@ from irgrad.engine.ir.model import (
 from irgrad.engine.ir.opcodes import having
 from irgrad.engine.ir.uses import Uses
 
-__all__ = ["ADDITION", "Reduction", "reduction_of"]
+__all__ = ["ADDITION", "Reduction", "adds_to", "reduction_of"]
 
+_ADDITIVE = {"fadd": (0, 1), "fsub": (0,), "llvm.fmuladd": (2,), "llvm.fma": (2,)}
+"""Where a sum so far may stand in what adds to it."""
 _PLACES = {"fadd": (0, 1), "fsub": (0,), "fmul": (0, 1), "add": (0, 1), "sub": (0,), "mul": (0, 1),
            "and": (0, 1), "or": (0, 1), "xor": (0, 1), "llvm.fmuladd": (2,), "llvm.fma": (2,)}  # fmt: skip
 """Where a value so far may stand in what changes it."""
@@ -251,3 +253,14 @@ def _writes(instr: Instruction) -> bool:
     if instr.is_call:
         return instr.opcode != "call" or not (instr.callee_name or "").startswith(_PURE)
     return instr.opcode in _WRITE or bool(instr.volatile or instr.ordering)
+
+
+def adds_to(user: Instruction, value: Value) -> bool:
+    """Whether an instruction hands a sum on, with something added to it or not."""
+    if user.opcode == "phi":
+        return True
+    if user.opcode == "select":
+        return user.operands[0] is not value
+    name = user.callee_name or "" if user.is_call else user.opcode
+    places = _ADDITIVE.get(name.rpartition(".")[0] if user.is_call else name, ())
+    return [n for n, o in enumerate(user.operands) if o is value] in [[n] for n in places]

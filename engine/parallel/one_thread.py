@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
-__all__ = ["ALONE", "ATOMIC", "CRITICAL", "UPDATES", "loops_on_one_thread", "tasks"]
+__all__ = ["ALONE", "ATOMIC", "CRITICAL", "PLACE", "UPDATES", "loops_on_one_thread", "tasks"]
 
 ALONE = "irgrad.one_thread"
 """The metadata, of a call that sets a loop's bounds, that has the reason."""
+PLACE = "irgrad.loop_place"
+"""The metadata, of the same call, that has the place of the loop: that of `#pragma omp for` is a line above."""
 CRITICAL, ATOMIC, UPDATES = "it has a critical section", "it has atomic operations", "it has atomic updates"
 """Reasons that do not count where what is updated so is put together from parts (see `threads/own_updates.py`); a loop
 with atomic updates is marked all the same."""
 
 
-def loops_on_one_thread(text: str) -> list[str]:
-    """The worksharing loops of a module that were not marked: rows as `f.c:3:1: it has a critical section`."""
-    rows = re.findall(rf"^ [^\n]*@\w+\([^\n]*?(?:!dbg (!\d+))?, !{re.escape(ALONE)} (!\d+)", text, re.M)
+def loops_on_one_thread(text: str, shared: Collection[str] = ()) -> list[str]:
+    """The worksharing loops of a module that were not marked: rows as `f.c:3:1: it has a critical section`. shared:
+    places of others, of the loops or of what is said of them."""
+    rows = re.findall(rf"^ [^\n]*@\w+\([^\n]*?(?:!dbg (!\d+))?, !{re.escape(ALONE)} (!\d+)"
+                      rf"(?:, !{re.escape(PLACE)} (!\d+))?", text, re.M)  # fmt: skip
     found: dict[str, None] = {}
-    for place, node in dict.fromkeys(rows):
+    for pragma, node, loop in dict.fromkeys(rows):
+        if _place(text, loop) in shared:
+            continue
         why = re.search(rf'^{node} = !\{{!"([^"\n]*)"\}}', text, re.M)
-        found[f"{_place(text, place) or 'a loop'}: {why[1] if why else '?'}"] = None
+        found[f"{_place(text, pragma) or 'a loop'}: {why[1] if why else '?'}"] = None
     return list(found)
 
 

@@ -65,6 +65,14 @@ from irgrad.engine.threads.shared_updates import (
     why_atomic,
     with_room,
 )
+from irgrad.engine.threads.thread_memory import (
+    ThreadMemory,
+    have_own,
+    only_read,
+    own_memory,
+    thread_memory,
+    without_marks,
+)
 
 __all__ = ["SharedLoops", "never_unrolled", "share_loops", "with_chunks", "with_loops_inside"]
 
@@ -142,28 +150,39 @@ def share_loops(
             together = meeting(dependence, loop, atomic=True)
             unsaid = unsaid if together is None else ""
         added = {row for each in updates for row in each.rows}
-        why = why or (unsaid if promised or held else unsaid and _carried(module, dependence, loop, added))
+        common = only_read(fn, loop, dependence)
+        threads = [] if why else thread_memory(module, fn, loop, dependence)
+        own = {*common, *(one.reserve for one in threads)}
+        if not updates and (together is None or together or why_not_outlined(module, fn, loop, own)):
+            threads, own = [], common  # what is done with it stays in order
+        why = why or (unsaid if promised or held else unsaid and _carried(module, dependence, loop, added, threads))
         parts: Parts | None = None
         if not why and together is not None and not updates and is_worksharing(module, loop):
-            parts = ordered_parts(module, fn, loop, together)
+            parts = ordered_parts(module, fn, loop, together, own)
             why = parts.refusal if parts is not None else ""
             dependence = Dependence(fn, Pointers(module, fn), Induction(fn))
         ordered = parts.ordered if parts is not None else set()
         said: dict[Value, str] = {} if why else _said(
             dependence, loop, arrays, promised=is_worksharing(module, loop), ordered=ordered)
+        if threads and not why:
+            have_own(module, fn, loop, threads)
+            said = {value: word for value, word in said.items() if all(value is not one.reserve for one in threads)}
         number = len(shared)
         names = f"{fn.name}.turn.{number}", f"{fn.name}.turns.{number}"
         hows: list[Reduction] = []
         if updates:
-            why = why or why_not_outlined(module, fn, loop)
+            why = why or why_not_outlined(module, fn, loop, common)
         loop, copies = with_room(module, fn, loop, updates) if updates and not why else (loop, [])
         before = loop.preheader
-        why = why or (why_not_outlined(module, fn, loop) if copies else "")
+        why = why or (why_not_outlined(module, fn, loop, common) if copies else "")
         for made in () if why else copies:
             add_to_copies(module, made)
             said[made.memory] = OWN_PLACES
+            own.add(made.memory)
         why = why or outline_loop(module, fn, loop, *names, reductions=hows, any_order=is_worksharing(module, loop),
-                                  memory=parts is not None)  # fmt: skip
+                                  memory=parts is not None, common=own)  # fmt: skip
+        if threads:
+            without_marks(module, fn)
         if why:
             if not promised or is_worksharing(module, loop):
                 others.append(f"{place}: {why}")
@@ -172,7 +191,7 @@ def share_loops(
         if parts is not None:
             turn, turns = (module.functions[name] for name in names)
             said |= dict.fromkeys(distributed(module, fn, turn, turns, parts), OWN_PLACES)
-        _chunked(module, fn, number, said, hows)
+        _chunked(module, fn, number, said, hows, threads)
         if copies and before is not None:
             fold_copies(module, before, f"{fn.name}.fold.{number}", copies)
         shared.append(place)
@@ -198,12 +217,19 @@ def never_unrolled(module: Module, fn: Function) -> None:
     note_loops(module, [loop.latches for loop in get(Loops, fn).all], "llvm.loop.unroll.disable")
 
 
-def _carried(module: Module, dependence: Dependence, loop: Loop, added: Collection[Instruction]) -> str:
+def _carried(
+    module: Module, dependence: Dependence, loop: Loop, added: Collection[Instruction], threads: Sequence[ThreadMemory]
+) -> str:  # fmt: skip
     """Why nothing shows that the iterations are independent; "" where it does. added: updates that each chunk makes in
-    memory of its own."""
+    memory of its own; threads: other such memory. What iterations of a worksharing loop do else meets in nothing."""
     if why := why_atomic(loop, added):
         return why
+    if is_worksharing(module, loop):
+        calls = (i for block in loop.blocks for i in block.instructions if i.is_call)
+        return ATOMIC if any(map(has_atomic, calls)) else ""
     own = _begun(dependence, loop)
+    for memory in threads:
+        own |= dependence.pointers.of(memory.reserve)
     for first, second, relation in dependence.pairs(loop):
         both = first.objects | second.objects
         if (first.instr in added and second.instr in added) or (both and not both & ~own):
@@ -294,7 +320,10 @@ def _apart(dependence: Dependence, loop: Loop, rows: Sequence[Access], *, promis
 # -- the functions ----------------------------------------------------------------------------------------------------
 
 
-def _chunked(module: Module, fn: Function, number: int, said: Mapping[Value, str], hows: Sequence[Reduction]) -> None:
+def _chunked(
+    module: Module, fn: Function, number: int, said: Mapping[Value, str], hows: Sequence[Reduction],
+    threads: Sequence[ThreadMemory],
+) -> None:  # fmt: skip
     """The loop that calls iterations becomes one that calls chunks."""
     turn, turns = (module.functions.pop(f"{fn.name}.{word}.{number}") for word in ("turn", "turns"))
     count = len(turns.args) - len(hows)
@@ -307,7 +336,7 @@ def _chunked(module: Module, fn: Function, number: int, said: Mapping[Value, str
     numbered = number_chunks(module, turn)
     module.functions[turn.name] = turn
     debug = next((i.metadata["dbg"] for b in turns.blocks for i in b.instructions if "dbg" in i.metadata), "")
-    _write_chunk(chunk, turn, kinds, hows, debug, numbered=numbered)
+    _write_chunk(module, chunk, turn, kinds, hows, debug, threads, numbered=numbered)
     _write_runner(module, runner, chunk, hows, count, debug)
     for call in [i for i in fn.instructions() if i.is_call and i.callee is turns]:
         call.operands = [runner if o is turns else o for o in call.operands]
@@ -324,8 +353,9 @@ def _function(module: Module, name: str, ret: ty.Type, params: Sequence[ty.Type]
 
 
 def _write_chunk(
-    fn: Function, turn: Function, kinds: Sequence[ty.Type], hows: Sequence[Reduction], debug: str, *, numbered: bool
-) -> None:
+    module: Module, fn: Function, turn: Function, kinds: Sequence[ty.Type], hows: Sequence[Reduction], debug: str,
+    threads: Sequence[ThreadMemory], *, numbered: bool,
+) -> None:  # fmt: skip
     """Iterations of chunk c of n: n // 16 of them, and one more in the first n % 16 chunks."""
     entry = Block("entry")
     at = Builder(entry)
@@ -337,9 +367,13 @@ def _write_chunk(
     first = at.add(at.mul(c, length, ("nuw", "nsw")), at.select(longer, c, more), ("nuw", "nsw"))
     end = at.sub(at.add(length, at.cast("zext", longer, ty.I64), ("nuw", "nsw")), ConstInt(ty.I64, 1), ("nsw",))
     starts = [how.neutral(kind) for kind, how in zip(kinds, hows, strict=True)]
-    given = [*fn.args[2:], *([c] if numbered else [])]
+    given: list[Value] = [*fn.args[2:], *([c] if numbered else [])]
+    own, releases = own_memory(module, turn, at, fn.args[2:], threads)
+    given += own
     turns, done, results = _loop(entry, end, list(zip(starts, hows, strict=True)), debug, lambda b, k: _parts(
         b, b.call(turn, [b.add(first, k, ("nuw", "nsw")), *given]), len(hows)))  # fmt: skip
+    for release in releases:
+        Builder(done, len(done.instructions)).insert(release)
     _end(fn, [entry, turns, done], results)
 
 

@@ -7,6 +7,8 @@ Values that iterations hand on in another way than as sums go through such memor
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from irgrad.engine.analyses.control.loops import Loop
 from irgrad.engine.analyses.control.promises import has_atomic
 from irgrad.engine.analyses.evolution.dependence import Dependence
@@ -42,10 +44,13 @@ def meeting(dependence: Dependence, loop: Loop, *, atomic: bool) -> set[Instruct
     return found | ({*atomic_rows(loop)} if atomic else set())
 
 
-def ordered_parts(module: Module, fn: Function, loop: Loop, together: set[Instruction]) -> Parts | None:
-    """The two parts of a loop, or why there are none; None for a loop that needs none. together: what `meeting` found.
-    Where there are parts, the loop can be outlined with memory that is carried from iteration to iteration."""
-    if not why_not_outlined(module, fn, loop) and not together:
+def ordered_parts(
+    module: Module, fn: Function, loop: Loop, together: set[Instruction], common: Collection[Value]
+) -> Parts | None:  # fmt: skip
+    """The two parts of a loop, or why there are none; None for a loop that needs none. together: what `meeting` found;
+    common: memory before the loop that does not go from iteration to iteration. Where there are parts, the loop can be
+    outlined with memory that does."""
+    if not why_not_outlined(module, fn, loop, common) and not together:
         return None
     variables: list[Instruction] = []
     while values := carried_values(module, fn, loop):
@@ -55,7 +60,7 @@ def ordered_parts(module: Module, fn: Function, loop: Loop, together: set[Instru
     if refusal:
         return Parts(refusal=refusal)
     mask = 0
-    for memory in (*variables, *carried_memory(module, fn, loop)):
+    for memory in (*variables, *carried_memory(module, fn, loop, common)):
         mask |= dependence.pointers.of(memory)
     more = {a.instr for a in dependence.accesses(loop) if mask and (not a.objects or a.objects & mask)}
     return parts_of(module, fn, loop, dependence, together | more, memory_of_iterations(module, fn, loop))

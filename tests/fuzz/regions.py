@@ -82,6 +82,7 @@ class Regions:
             self._two_deep, self._sections, self._single, self._critical, self._atomic, self._ordered, self._tasks,
             self._private, self._declared, self._nested, self._team_region, self._array_sum, self._tree, self._scan,
             self._logical, self._taskloop, self._simd, self._by_thread, self._scatter, self._time_loop,
+            self._scratch, self._scratch,
         ]  # fmt: skip
 
     def _whole(self, parts: str) -> str:
@@ -275,6 +276,31 @@ double f(const double *x, double *y, const double *w, const long *at, long n, lo
                 f"        double own = 0;\n        #pragma omp for{self._schedule()}\n        for (long i = 0; i < n; i++) own += sin(x[i]) * {self._read()};\n"
                 f"        #pragma omp atomic\n        {name} += own;\n        #pragma omp barrier\n"
                 f"        #pragma omp for{self._schedule()}\n        for (long i = 0; i < n; i++) {target}[i] += 0.1 * {name} * {self._read(target)};\n    }}\n    s += {name};\n")  # fmt: skip
+
+    def _scratch(self) -> str:
+        """Memory of each thread that its iterations use, one after the other."""
+        name, target = self._name(), self._target()
+        t, q, each = f"{name}t", f"{name}q", "for (long k = 0; k < m; k++)"
+        filled = f"{each} {t}[k] = 0.3 * w[k] + cos(0.2 * k);"
+        reserve, release = self.r.choice([(f"double *{t} = malloc(m * 8);", f"free({t});"), (f"double {t}[m];", ""),
+                                          (f"double *{t} = malloc(m * 8 + 16);", f"free({t});")])  # fmt: skip
+        zeros = f"double *{t} = calloc(m, 8);", f"free({t});"
+        sum_ = f"double h = 0; {each} h += {t}[k] * {self.r.choice(['w[k]', f'{t}[m - 1 - k]', 'x[i]'])};"
+        change = f"double old = {t}[i % m]; {t}[i % m] *= {self._value(target)}; {sum_} {t}[i % m] = old;"
+        add = f"{t}[at[i] % m] += {self._value(target)}; double h = {t}[at[i] % m] * x[i]; {t}[at[i] % m] = 0;"
+        before, body, (reserve, release), behind = self.r.choice([
+            ("", f"{each} {t}[k] = sin({self._read(target)} + 0.1 * k) * w[k]; {sum_}", (reserve, release), ""),
+            (filled, change, (reserve, release), ""),
+            ("", add, zeros, ""),
+            ("", f"{t}[at[i] % m] += {self._value(target)}; double h = x[i];", zeros,
+             f"#pragma omp critical\n        {each} {q} += {t}[k] * w[k];"),
+        ])  # fmt: skip
+        around = self.r.random() < 0.2
+        loop = (f"        #pragma omp for{self._schedule()}\n"
+                f"        for (long {self._step()}) {{ {body} {target}[i] = 0.4 * {target}[i] + 0.2 * h; }}\n")  # fmt: skip
+        loop = f"        for (int a{name} = 0; a{name} < 2; a{name}++) {{\n{loop}        }}\n" if around else loop
+        return (f"    double {q} = 0;\n    #pragma omp parallel\n    {{\n        {reserve} {before}\n{loop}        {behind}\n"
+                f"        {release}\n    }}\n    s += {q};\n")  # fmt: skip
 
     def _array_sum(self) -> str:
         name = self._name()

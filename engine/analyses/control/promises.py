@@ -19,7 +19,7 @@ from irgrad.engine.parallel.sections import without_fences
 from irgrad.rules.effects import facts
 
 __all__ = [
-    "SECTIONS", "SHARED_MEMORY", "SILENT", "WORKSHARING", "has_atomic", "has_sections", "has_thread_memory",
+    "OF_ALL", "SECTIONS", "SHARED_MEMORY", "SILENT", "WORKSHARING", "has_atomic", "has_sections", "has_thread_memory",
     "is_worksharing", "not_promised", "promised_accesses", "without_sections", "worksharing_loops",
 ]  # fmt: skip
 
@@ -31,6 +31,9 @@ SHARED_MEMORY = "irgrad.loop.shared_memory"
 
 SECTIONS = "irgrad.loop.sections"
 """Of such a loop in which threads may wait for each other: in sections (see `parallel/sections.py`)."""
+
+OF_ALL = "irgrad.shared"
+"""Metadata of what reserves memory outside of all regions: memory of all threads."""
 
 _NODE = re.compile(r"!\d+")
 _PROMISE = '!{!"llvm.loop.parallel_accesses"'

@@ -36,6 +36,10 @@ ALONE = {
     "a critical section of a region inside": (
         f"{ALL} {{\ny[i] = sin(x[i]);\n#pragma omp parallel\n{{\n#pragma omp critical\ny[0] += x[i];\n}} }}",
         "nothing says"),
+    "one thread by the source": (
+        "y[0] = x[0];\n#pragma omp parallel for num_threads(1)\n"
+        "for (long i = 1; i < n; i++) y[i] = sin(y[i-1]) + x[i];",
+        "nothing says"),
     "a region inside, where regions are counted": (
         f"y[0] = omp_get_level();\n{ALL} {{\n#pragma omp parallel\ny[i] = sin(x[i]);\n}}", "nothing says"),
     "an atomic update": (f"{ALL} {{\n#pragma omp atomic\ny[0] += x[i];\n}}", "it has atomic operations"),

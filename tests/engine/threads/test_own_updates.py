@@ -119,3 +119,25 @@ define double @f(double %x) {
     assert made.count("atomicrmw") == 1 and "alloca" in made and made.count("alloca") == 1
     plain = text.replace("%own", "%known")
     assert with_own_updates(plain.replace("  %known = alloca double, align 8\n", "", 1), "f").count("atomicrmw") == 2
+
+
+def test_a_shared_loop_inside_of_a_region_is_not_told_of() -> None:
+    text = """
+void f(const double *x, double *y, int *bins, long n) {
+  #pragma omp parallel
+  {
+    #pragma omp for
+    for (long i = 0; i < n; i++) {
+      y[i] = x[i] * x[i];
+      #pragma omp atomic
+      bins[i % 4]++;
+    }
+  }
+}
+"""
+    signature = "void(f64[n] x, out f64[n] y, out i32[4] bins, i64 n)"
+    lib = ig.load(text, flags=["-fopenmp"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _, bins = lib.kernel("f", signature, threads=2)(X)
+    assert bins.tolist() == [125] * 4

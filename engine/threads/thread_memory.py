@@ -1,0 +1,269 @@
+"""Memory that each thread of a region reserves for itself: each chunk of iterations has its own.
+
+    #pragma omp parallel
+    {
+        double *x = malloc(bytes);        chunk:  x' = malloc(bytes)
+        #pragma omp for                           what x holds before the loop is copied to x'
+        for (...) { ... x ... }                   the iterations, with x' in place of x
+        free(x);                                  free(x')
+    }
+
+Which iterations are those of one thread is not the program's to know, so that a chunk is what a thread may run, and has
+memory as a thread has. That changes nothing where nobody reads behind the loop what it left there: iterations that meet
+in such memory must be of one thread, or they race; memory of all threads of which each iteration has its own part does
+as well as a copy. Nobody else may have the address, and the loop frees nothing.
+
+Before a loop is outlined, a mark in it stands for the chunk's memory (`have_own`); where the loop stays, the mark goes
+(`without_marks`); the chunk reserves the memory (`own_memory`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from irgrad.engine.analyses.control.cache import get
+from irgrad.engine.analyses.control.dominators import Dominators
+from irgrad.engine.analyses.control.loops import Loop
+from irgrad.engine.analyses.control.promises import OF_ALL, has_thread_memory, is_worksharing
+from irgrad.engine.analyses.evolution.dependence import Dependence
+from irgrad.engine.analyses.memory.points_to import Pointers
+from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.builder import Builder
+from irgrad.engine.ir.model import Argument, Block, CallInfo, ConstInt, Function, Instruction, Module, Value
+from irgrad.engine.ir.rewrite import copied, declare, replace_uses
+from irgrad.engine.ir.uses import Uses, uses_of
+from irgrad.engine.normalise.iterations import THREAD_MEMORY
+from irgrad.engine.threads.shared_updates import bytes_of_array
+from irgrad.rules.effects import facts
+
+__all__ = ["ThreadMemory", "have_own", "only_read", "own_memory", "thread_memory", "without_marks"]
+
+_SIZED = ("_ZdlPvm", "_ZdaPvm")  # operator delete with the bytes
+
+
+@dataclass(slots=True)
+class ThreadMemory:
+    """Memory of a thread in a loop. reserve: what reserves it; release: what frees it, None of the stack; written: it
+    holds something before the loop; inside: addresses in it that are computed outside of the loop; mark: what stands
+    for the chunk's memory in the loop, with the operands of `reserve`, and the bytes where they are copied."""
+
+    reserve: Instruction
+    release: Instruction | None
+    written: bool
+    inside: list[Instruction] = field(default_factory=list)
+    mark: str = ""
+
+
+def thread_memory(module: Module, fn: Function, loop: Loop, dependence: Dependence) -> list[ThreadMemory]:
+    """The memory that may be each chunk's own, of a worksharing loop."""
+    if not (is_worksharing(module, loop) and has_thread_memory(module, loop)) or loop.preheader is None:
+        return []
+    uses = uses_of(fn.blocks)
+    rows = [i for i in _reserved(fn, loop) if OF_ALL not in i.metadata and _before(fn, i, loop)]
+    rows = [i for i in rows if any(loop.contains(u.block) for u in _users(i, uses, loop))]
+    found = (_own(fn, loop, dependence.pointers, row, uses) for row in rows)
+    return [memory for memory in found if memory is not None]
+
+
+def only_read(fn: Function, loop: Loop, dependence: Dependence) -> set[Value]:
+    """Memory that a function reserves before a loop, which only reads it: no iteration leaves anything there."""
+    pointers, written = dependence.pointers, 0
+    for access in (a for a in dependence.accesses(loop) if a.writes):
+        written |= pointers.instr_writes(access.instr) if access.instr.is_call else access.objects or -1
+    rows = _reserved(fn, loop)
+    return {i for i in rows if (objects := pointers.expand(pointers.of(i))) and not objects & written}
+
+
+def _reserved(fn: Function, loop: Loop) -> list[Instruction]:
+    outside = (i for i in fn.instructions() if not loop.contains(i.block))
+    return [i for i in outside if i.opcode == "alloca" or _reserves(i)]
+
+
+def _reserves(instr: Instruction) -> bool:
+    known = facts(instr.callee_name or "") if instr.opcode == "call" else None
+    return known is not None and known.allocates and bool(known.sizes) and not known.noreturn
+
+
+def _before(fn: Function, instr: Instruction, loop: Loop) -> bool:
+    assert instr.block is not None
+    return get(Dominators, fn).dominates(instr.block, loop.header)
+
+
+def _users(memory: Instruction, uses: Uses, loop: Loop) -> list[Instruction]:
+    """Who uses memory, or an address in it that is computed outside of the loop."""
+    return [user for value in (memory, *_addresses(memory, uses, loop)) for user in uses.get(value, ())]
+
+
+def _addresses(memory: Instruction, uses: Uses, loop: Loop) -> list[Instruction]:
+    found: list[Instruction] = [memory]
+    for value in found:
+        found += [u for u in uses.get(value, ()) if u.opcode == "getelementptr" and u.operands[0] is value
+                  and not loop.contains(u.block) and u not in found]  # fmt: skip
+    return found[1:]
+
+
+def _own(fn: Function, loop: Loop, pointers: Pointers, memory: Instruction, uses: Uses) -> ThreadMemory | None:
+    obj = pointers.object_of.get(memory)
+    if obj is None or _is_known_elsewhere(fn, loop, pointers, memory, 1 << obj.index, uses):
+        return None
+    found = ThreadMemory(memory, None, False, _addresses(memory, uses, loop))
+    begins = {u.block for u in uses.get(memory, ()) if _lifetime(u, "start") and not loop.contains(u.block)}
+    later = _behind(loop, begins if memory.opcode == "alloca" else {memory.block})
+    if loop.header in later:
+        return None
+    only_here = memory.opcode == "alloca" and isinstance(memory.operands[0], ConstInt)
+    for user in _users(memory, uses, loop):
+        known = user in found.inside or user.opcode == "icmp" or _lifetime(user, "")
+        if known or loop.contains(user.block):
+            continue
+        if _frees(pointers, user):
+            if user.operands[0] is not memory or not _plain(user):
+                return None
+            found.release = user
+            continue
+        if not (user.is_call or user.opcode in ("load", "store")) or user.block in later:
+            return None
+        found.written |= user.opcode != "load"
+        only_here = False
+    if memory.opcode == "alloca":
+        return None if only_here else found  # a variable of the iteration, which goes with it
+    return found if found.release is not None else None
+
+
+def _is_known_elsewhere(
+    fn: Function, loop: Loop, pointers: Pointers, memory: Instruction, bit: int, uses: Uses
+) -> bool:  # fmt: skip
+    """Whether memory holds the address, iterations hand it on, or code outside of the loop has it by other ways than
+    sums that are made of it; or the loop frees it."""
+    if pointers.escaped_mask & bit or any(pointers.contents(other) & bit for other in pointers.objects):
+        return True
+    if any(pointers.of(phi) & bit for phi in loop.header.phis):
+        return True
+    known = {memory, *_addresses(memory, uses, loop)}
+    for instr in fn.instructions():
+        if not loop.contains(instr.block):
+            if instr.type.is_ptr and instr not in known and pointers.of(instr) & bit:
+                return True
+        elif instr.is_call and _frees(pointers, instr) and pointers.expand(pointers.of(instr.args[0])) & bit:
+            return True
+    return False
+
+
+def _frees(pointers: Pointers, instr: Instruction) -> bool:
+    effect = pointers.effect(instr) if instr.is_call else None
+    return effect is not None and (effect.frees is not None or effect.moves is not None)
+
+
+def _plain(release: Instruction) -> bool:
+    more = release.args[1:]
+    known = facts(release.callee_name or "")
+    frees = known is not None and known.kind == "deallocator" and release.opcode == "call"
+    return frees and (not more or release.callee_name in _SIZED or all(isinstance(v, ConstInt) for v in more))
+
+
+def _lifetime(user: Instruction, word: str) -> bool:
+    return user.is_call and (user.callee_name or "").startswith(f"llvm.lifetime.{word}")
+
+
+def _behind(loop: Loop, begins: set[Block] | set[Block | None]) -> set[Block]:
+    """The blocks that may run after a loop before memory is reserved anew."""
+    found: set[Block] = set()
+    work = [exit_ for exit_ in loop.exits if exit_ not in begins]
+    while work:
+        block = work.pop()
+        if block not in found:
+            found.add(block)
+            work += [after for after in block.successors if after not in begins]
+    return found
+
+
+# -- the mark ---------------------------------------------------------------------------------------------------------
+
+
+def have_own(module: Module, fn: Function, loop: Loop, every: Sequence[ThreadMemory]) -> None:
+    """Let the iterations of a loop use what a mark at their beginning stands for."""
+    assert loop.preheader is not None
+    outside = Builder(loop.preheader, len(loop.preheader.instructions) - 1)
+    at = Builder(loop.header, len(loop.header.phis))
+    for number, memory in enumerate(every):
+        given = list(memory.reserve.operands if memory.reserve.opcode == "alloca" else memory.reserve.args)
+        if memory.written:
+            size = bytes_of_array(fn, fn, memory.reserve, ())
+            given.append(size(loop.preheader.terminator) if size is not None else _bytes_on_stack(outside, memory))
+        memory.mark = f"{THREAD_MEMORY}.{number}"
+        mark = declare(module, memory.mark, ty.PTR, (ty.PTR, *(value.type for value in given)))
+        own: dict[Value, Value] = {memory.reserve: at.call(mark, [memory.reserve, *given])}
+        made = {next(iter(own.values()))}
+        for address in _used(memory, loop):
+            own[address] = at.insert(copied(address, [own.get(o, o) for o in address.operands]))
+            made.add(own[address])
+        for instr in (i for block in loop.blocks for i in block.instructions if i not in made):
+            instr.operands = [own.get(o, o) for o in instr.operands]
+
+
+def _used(memory: ThreadMemory, loop: Loop) -> list[Instruction]:
+    """The addresses that the loop uses, each behind the one that it is computed of."""
+    used: set[Value] = {o for block in loop.blocks for instr in block.instructions for o in instr.operands}
+    found: list[Instruction] = []
+    for address in reversed(memory.inside):
+        if address in used:
+            used.add(address.operands[0])
+            found.insert(0, address)
+    return found
+
+
+def _bytes_on_stack(at: Builder, memory: ThreadMemory) -> Value:
+    kind = memory.reserve.elem or ty.I8
+    return at.mul(at.to_i64(memory.reserve.operands[0], signed=False), ConstInt(ty.I64, ty.size_of(kind)), ())
+
+
+def without_marks(module: Module, fn: Function) -> None:
+    """Iterations that stay, or are there once more, use the thread's memory."""
+    marks = [i for i in fn.instructions() if i.is_call and (i.callee_name or "").startswith(THREAD_MEMORY)]
+    for mark in marks:
+        assert mark.block is not None
+        mark.block.instructions.remove(mark)
+        replace_uses(fn, {mark: mark.args[0]})
+    for name in [name for name in module.functions if name.startswith(THREAD_MEMORY)]:
+        del module.functions[name]
+
+
+def own_memory(
+    module: Module, turn: Function, at: Builder, given: Sequence[Value], every: Sequence[ThreadMemory]
+) -> tuple[list[Value], list[Instruction]]:
+    """Reserve the memory of a chunk, for what iterations get as further arguments; and what frees it, to be placed at
+    the end. at: in the chunk, before its iterations; given: what the chunk hands them, from the second argument on."""
+    marks = {i.callee_name: i for i in turn.instructions() if i.is_call
+             and (i.callee_name or "").startswith(THREAD_MEMORY)}  # fmt: skip
+    inner: dict[Value, Value] = dict(zip(turn.args[1:], given, strict=False))
+    made: list[Value] = []
+    releases: list[Instruction] = []
+    for memory in every:
+        mark = marks.get(memory.mark)
+        if mark is None or mark.block is None:
+            continue
+        whole, *rest = [inner.get(value, value) for value in mark.args]
+        size = rest.pop() if memory.written else None
+        callee = [] if memory.reserve.opcode == "alloca" else [memory.reserve.operands[-1]]
+        own = at.insert(copied(memory.reserve, [*rest, *callee]))
+        if size is not None:
+            move = declare(module, "llvm.memcpy.p0.p0.i64", ty.VOID, (ty.PTR, ty.PTR, ty.I64, ty.I1))
+            at.call(move, [own, whole, size, ConstInt(ty.I1, 0)])
+        if memory.release is not None:
+            releases.append(_release(memory.release, own, rest))
+        argument = Argument(ty.PTR, "own", len(turn.args))
+        argument.function = turn
+        turn.args.append(argument)
+        turn.ftype = ty.function(turn.ftype.ret, tuple(a.type for a in turn.args))
+        mark.block.instructions.remove(mark)
+        replace_uses(turn, {mark: argument})
+        made.append(own)
+    return made, releases
+
+
+def _release(model: Instruction, own: Value, sizes: Sequence[Value]) -> Instruction:
+    args = [own, *(sizes[:1] if model.callee_name in _SIZED else model.args[1:])]
+    assert model.call is not None
+    info = CallInfo(model.call.fn_type, fn_attrs=model.call.fn_attrs)
+    return Instruction("call", ty.VOID, [*args, model.operands[-1]], call=info, metadata=dict(model.metadata))
