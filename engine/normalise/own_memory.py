@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from irgrad.engine.analyses.memory.objects import resolve
 from irgrad.engine.ir.model import Function, Instruction, Module, Value
-from irgrad.engine.ir.opcodes import CASTS
+from irgrad.engine.ir.opcodes import having
 from irgrad.engine.ir.types import may_hold_pointer
 from irgrad.engine.parallel.copies import copied_blocks
 from irgrad.rules.effects import facts
@@ -22,7 +22,7 @@ __all__ = ["separate_calls"]
 
 _LITTLE, _MOST = 400, 2_000  # instructions that are copied
 _CALLS = 8  # of one function
-_DERIVED = frozenset(("getelementptr", "phi", "select", "insertvalue", "extractvalue", "freeze")) | CASTS
+_DERIVED = having("carries_pointers") | {"select", "getelementptr"}
 
 
 def separate_calls(module: Module, root: Function) -> int:
