@@ -1,4 +1,4 @@
-"""Functions that make memory for their callers become functions of each of their calls.
+"""Functions that fill memory of their callers with addresses of new memory become functions of each of their calls.
 
     M a(n), b(n), c(n);      // one constructor that stays a function: three vectors of vectors, one `new` in the source
 
@@ -6,7 +6,9 @@ What a function allocates and hands out is one object to the analyses of memory,
 and `c` might be the same memory, so that nothing leaves loops, and what one of them holds is kept for each store to
 another. A copy of the function for each call tells them apart, through as many functions as lie between the call and
 the allocation. A small module at most doubles by it, a larger one grows by a tenth, since all that comes behind takes
-as much longer; what calls itself stays as it is.
+as much longer; what calls itself stays as it is. So does what only returns new memory (a `malloc` that stops the
+program when there is none): what callers have in it, floats and integers, may go through one function for both, which
+needs to see what may be either.
 """
 
 from __future__ import annotations
@@ -14,7 +16,6 @@ from __future__ import annotations
 from irgrad.engine.analyses.memory.objects import resolve
 from irgrad.engine.ir.model import Function, Instruction, Module, Value
 from irgrad.engine.ir.opcodes import having
-from irgrad.engine.ir.types import may_hold_pointer
 from irgrad.engine.parallel.copies import copied_blocks
 from irgrad.rules.effects import facts
 
@@ -49,7 +50,7 @@ def _size(fn: Function) -> int:
 
 class _Graph:
     """The functions that a root calls, callers first. sites: the direct calls of each; named: those whose address is
-    used otherwise; makers: those that hand out memory."""
+    used otherwise; makers: those that hand out memory behind an argument."""
 
     def __init__(self, root: Function) -> None:
         self.sites: dict[Function, list[Instruction]] = {}
@@ -95,15 +96,13 @@ class _Graph:
         return list(found)
 
     def _makes(self, fn: Function) -> bool:
-        """Whether memory leaves a function which it, or what it calls, has allocated."""
+        """Whether a function stores, for its caller, addresses of memory which it, or what it calls, has allocated."""
         if not any(block.terminator.opcode == "ret" for block in fn.blocks):
             return False
         fresh: set[Value] = set()
         for instr in fn.instructions():
             callee = instr.callee if instr.is_call else None
             if callee in self.makers:
-                if may_hold_pointer(instr.type):
-                    fresh.add(instr)
                 if any(a.type.is_ptr and not _own(a) for a in instr.args):
                     return True
             elif isinstance(callee, Function) and callee.is_declaration:
@@ -139,14 +138,10 @@ def _own(pointer: Value) -> bool:
 
 
 def _leaves(fn: Function, fresh: set[Value]) -> bool:
-    """Whether an address in `fresh`, or one computed from it, is returned, or stored elsewhere than in variables."""
+    """Whether an address in `fresh`, or one computed from it, is stored elsewhere than in variables."""
     before = -1
     while len(fresh) > before:
         before = len(fresh)
         fresh |= {i for i in fn.instructions() if i.opcode in _DERIVED and fresh.intersection(i.operands)}
-    for instr in fn.instructions():
-        if instr.opcode == "ret" and fresh.intersection(instr.operands):
-            return True
-        if instr.opcode == "store" and instr.operands[0] in fresh and not _own(instr.operands[1]):
-            return True
-    return False
+    stores = (i for i in fn.instructions() if i.opcode == "store")
+    return any(i.operands[0] in fresh and not _own(i.operands[1]) for i in stores)

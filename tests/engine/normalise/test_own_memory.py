@@ -27,27 +27,27 @@ TWICE = """define void @f(i64 %n) {
 """
 OUT = "define internal void @make(ptr %out, i64 %n) {\n  %p = call ptr @malloc(i64 %n)\n"
 CALLS = "define void @f(ptr %o, ptr %q, i64 %n) {\n" + "  call void @make(ptr %o, i64 %n)\n" * 2 + "  ret void\n}\n"
+FILL = OUT + "  store ptr %p, ptr %out\n  ret void\n}\n"
 COPIED = {
-    "returned": (MAKE + TWICE, 1),
-    "stored behind an argument": (OUT + "  store ptr %p, ptr %out\n  ret void\n}\n" + CALLS, 1),
-    "by a function between": (MAKE + """define internal ptr @outer(i64 %n) {
-  %p = call ptr @make(i64 %n)
-  %q = getelementptr i8, ptr %p, i64 8
-  ret ptr %q
+    "stored behind an argument": (FILL + CALLS, 1),
+    "by a function between": (FILL + """define internal void @outer(ptr %o, i64 %n) {
+  %q = getelementptr i8, ptr %o, i64 8
+  call void @make(ptr %q, i64 %n)
+  ret void
 }
-""" + TWICE.replace("@make", "@outer"), 2),
-    "its address is used too": (MAKE + TWICE.replace("  ret void", "  store ptr @make, ptr null\n  ret void"), 2),
+""" + CALLS.replace("@make", "@outer"), 2),
+    "its address is used too": (FILL + CALLS.replace("  ret void", "  store ptr @make, ptr null\n  ret void"), 2),
 }  # fmt: skip
 LEFT = {
-    "one call": MAKE + TWICE.replace("  %b = call ptr @make(i64 %n)\n", ""),
+    "returned": MAKE + TWICE,
+    "one call": FILL + CALLS.replace("  call void @make(ptr %o, i64 %n)\n" * 2, "  call void @make(ptr %o, i64 %n)\n"),
     "freed inside": OUT + "  call void @free(ptr %p)\n  ret void\n}\n" + CALLS,
     "in a variable of its own": OUT + "  %v = alloca ptr\n  store ptr %p, ptr %v\n  ret void\n}\n" + CALLS,
     "nothing allocated": "define internal ptr @make(i64 %n) {\n  ret ptr null\n}\n" + TWICE,
-    "calls itself": MAKE.replace("  ret", "  %q = call ptr @make(i64 %n)\n  ret") + TWICE,
-    "seen from outside": MAKE.replace("internal ", "") + TWICE,
-    "called often": MAKE + TWICE.replace("  %b = call ptr @make(i64 %n)\n",
-                                         "".join(f"  %b{i} = call ptr @make(i64 %n)\n" for i in range(8))),
-    "long": MAKE.replace("  ret", "".join(f"  %s{i} = add i64 %n, {i}\n" for i in range(500)) + "  ret") + TWICE,
+    "calls itself": FILL.replace("  ret", "  call void @make(ptr %p, i64 %n)\n  ret") + CALLS,
+    "seen from outside": FILL.replace("internal ", "") + CALLS,
+    "called often": FILL + CALLS.replace("  ret", "  call void @make(ptr %q, i64 %n)\n" * 7 + "  ret"),
+    "long": FILL.replace("  ret", "".join(f"  %s{i} = add i64 %n, {i}\n" for i in range(500)) + "  ret") + CALLS,
 }  # fmt: skip
 MATRICES = Path(__file__).with_name("matrices.cpp")
 PRODUCT = "f64(f64[n,n] x, f64[n,n] y, i64 n)"
