@@ -150,17 +150,17 @@ def share_loops(
             together = meeting(dependence, loop, atomic=True)
             unsaid = unsaid if together is None else ""
         added = {row for each in updates for row in each.rows}
-        common = only_read(fn, loop, dependence)
+        common = set() if why else only_read(module, fn, loop, dependence)
         threads = [] if why else thread_memory(module, fn, loop, dependence)
         own = {*common, *(one.reserve for one in threads)}
-        if not updates and (together is None or together or why_not_outlined(module, fn, loop, own)):
+        if threads and not updates and (together is None or together or why_not_outlined(module, fn, loop, own)):
             threads, own = [], common  # what is done with it stays in order
         why = why or (unsaid if promised or held else unsaid and _carried(module, dependence, loop, added, threads))
         parts: Parts | None = None
         if not why and together is not None and not updates and is_worksharing(module, loop):
             parts = ordered_parts(module, fn, loop, together, own)
-            why = parts.refusal if parts is not None else ""
-            dependence = Dependence(fn, Pointers(module, fn), Induction(fn))
+            if parts is not None:
+                why, dependence = parts.refusal, Dependence(fn, Pointers(module, fn), Induction(fn))
         ordered = parts.ordered if parts is not None else set()
         said: dict[Value, str] = {} if why else _said(
             dependence, loop, arrays, promised=is_worksharing(module, loop), ordered=ordered)
@@ -171,10 +171,10 @@ def share_loops(
         names = f"{fn.name}.turn.{number}", f"{fn.name}.turns.{number}"
         hows: list[Reduction] = []
         if updates:
-            why = why or why_not_outlined(module, fn, loop, common)
+            why = why or why_not_outlined(module, fn, loop, own)
         loop, copies = with_room(module, fn, loop, updates) if updates and not why else (loop, [])
         before = loop.preheader
-        why = why or (why_not_outlined(module, fn, loop, common) if copies else "")
+        why = why or (why_not_outlined(module, fn, loop, own) if copies else "")
         for made in () if why else copies:
             add_to_copies(module, made)
             said[made.memory] = OWN_PLACES

@@ -57,7 +57,7 @@ class ThreadMemory:
 
 def thread_memory(module: Module, fn: Function, loop: Loop, dependence: Dependence) -> list[ThreadMemory]:
     """The memory that may be each chunk's own, of a worksharing loop."""
-    if not (is_worksharing(module, loop) and has_thread_memory(module, loop)) or loop.preheader is None:
+    if not _threads_reserve(module, loop) or loop.preheader is None:
         return []
     uses = uses_of(fn.blocks)
     rows = [i for i in _reserved(fn, loop) if OF_ALL not in i.metadata and _before(fn, i, loop)]
@@ -66,13 +66,20 @@ def thread_memory(module: Module, fn: Function, loop: Loop, dependence: Dependen
     return [memory for memory in found if memory is not None]
 
 
-def only_read(fn: Function, loop: Loop, dependence: Dependence) -> set[Value]:
-    """Memory that a function reserves before a loop, which only reads it: no iteration leaves anything there."""
+def only_read(module: Module, fn: Function, loop: Loop, dependence: Dependence) -> set[Value]:
+    """Memory that a function reserves before a worksharing loop, which only reads it: no iteration leaves anything
+    there. None of loops whose threads have no memory of their own."""
+    if not _threads_reserve(module, loop):
+        return set()
     pointers, written = dependence.pointers, 0
     for access in (a for a in dependence.accesses(loop) if a.writes):
         written |= pointers.instr_writes(access.instr) if access.instr.is_call else access.objects or -1
     rows = _reserved(fn, loop)
     return {i for i in rows if (objects := pointers.expand(pointers.of(i))) and not objects & written}
+
+
+def _threads_reserve(module: Module, loop: Loop) -> bool:
+    return is_worksharing(module, loop) and has_thread_memory(module, loop)
 
 
 def _reserved(fn: Function, loop: Loop) -> list[Instruction]:

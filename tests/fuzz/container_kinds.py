@@ -1,7 +1,5 @@
-"""Types of random C++ programs: how a value of a type is made, read, changed and summed, as source text.
-
-A number inside a value is a pair (guards, lvalue): the lvalue is read or written only where all guards hold.
-"""
+"""Types of random C++ programs: how a value of a type is made, read, changed and summed, as source text. A number inside
+a value is a pair (guards, lvalue): the lvalue is read or written only where all guards hold."""
 
 # ruff: noqa: E501  (C++ sources read better unbroken)
 from __future__ import annotations

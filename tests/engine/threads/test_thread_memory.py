@@ -7,6 +7,7 @@ import subprocess
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -55,6 +56,9 @@ OWN = {
             {ROW} s += t[j] * a[i*m+j];
             y[i] = s;
         }}""", "free(t); free(there);"),
+    "beside atomic updates": (
+        f"\n#pragma omp for\n{EACH} y[i] = 0;\ndouble *t = malloc(m * 8);",
+        f"schedule(dynamic)\n{EACH} {{ {FILL}\n#pragma omp atomic\ny[(3 * i) % n] += s;\n}}", "free(t);"),
     "half of it": (
         "double *whole = malloc(2 * m * 8), *t = whole + m;",
         f"schedule(dynamic)\n{EACH} {{ {ROW} whole[j] = a[i*m+j]; {FILL} y[i] = s + whole[1]; }}", "free(whole);"),
@@ -116,12 +120,22 @@ def test_which_memory_is_a_chunks_own(name: str, monkeypatch: pytest.MonkeyPatch
         found.extend(one.reserve.opcode for one in every)
         have_own(module, fn, loop, every)
 
+    others: list[str] = []
+    share = chunks.share_loops
+
+    def told(*args: Any, **options: Any) -> chunks.SharedLoops:
+        result = share(*args, **options)
+        others.extend(result.others)
+        return result
+
     monkeypatch.setenv("IRGRAD_CACHE", "0")
     monkeypatch.setattr(chunks, "have_own", kept)
+    monkeypatch.setattr(chunks, "share_loops", told)
     lib = ig.load(_text({**OWN, **ONE}[name]), flags=["-fopenmp", "-O1"])
     text = lib.kernel("f", SIGNATURE, threads=3).primal.stage.text
     assert len(found) == (0 if name in ONE else 2 if "there" in OWN[name][0] else 1)
     assert "irgrad.thread.memory" not in text
+    assert not [row for row in others if "goes from iteration" in row]
 
 
 def test_in_programs(tmp_path: Path) -> None:
