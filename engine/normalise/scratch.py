@@ -35,10 +35,10 @@ from irgrad.engine.normalise.preheader import before, can_leave
 from irgrad.engine.normalise.repeated_loads import may_repeat, merge_loads
 from irgrad.rules.effects import facts
 
-__all__ = ["normal_form", "reuse_scratch"]
+__all__ = ["SIZED", "allocates", "is_plain_release", "normal_form", "reuse_scratch"]
 
 _OTHERS = ("__cxa", "irgrad.")  # freed by those who catch, and with the tape
-_SIZED = ("_ZdlPvm", "_ZdaPvm")  # operator delete with the bytes
+SIZED = ("_ZdlPvm", "_ZdaPvm")  # operator delete with the bytes
 _DEEPEST = 8  # levels of a nest that an allocation leaves
 
 
@@ -108,7 +108,7 @@ def _bodies(module: Module) -> list[Function]:
 
 def _candidates(fn: Function) -> list[tuple[Instruction, Loop]]:
     """Allocations in loops whose bytes are known before the loop."""
-    calls = [i for i in fn.instructions() if i.opcode == "call" and _allocates(i)]
+    calls = [i for i in fn.instructions() if i.opcode == "call" and allocates(i)]
     if not calls:
         return []
     loops = get(Loops, fn)
@@ -117,7 +117,8 @@ def _candidates(fn: Function) -> list[tuple[Instruction, Loop]]:
             and all(can_leave(arg, loop) for arg in call.args)]  # fmt: skip
 
 
-def _allocates(call: Instruction) -> bool:
+def allocates(call: Instruction) -> bool:
+    """Whether a call allocates memory of known bytes, which the program itself frees."""
     name = call.callee_name
     if name is None or name.startswith(_OTHERS):
         return False
@@ -186,16 +187,16 @@ def _releases(pointers: Pointers, fn: Function, loop: Loop, obj: Object) -> list
             if other is not fn or instr.opcode != "call" or effect.moves is not None:
                 return None
             if loop.contains(instr.block):
-                if mask != bit or freed != 0 or not _plain(instr):
+                if mask != bit or freed != 0 or not is_plain_release(instr):
                     return None
                 found.append(instr)
     return found
 
 
-def _plain(release: Instruction) -> bool:
+def is_plain_release(release: Instruction) -> bool:
     """A release of which it is known what it wants besides the address: nothing, the bytes, or a constant alignment."""
     more = release.args[1:]
-    return not more or release.callee_name in _SIZED or (len(more) == 1 and isinstance(more[0], ConstInt))
+    return not more or release.callee_name in SIZED or (len(more) == 1 and isinstance(more[0], ConstInt))
 
 
 def _move(module: Module, fn: Function, one: _Scratch, pointers: Pointers) -> None:
@@ -243,7 +244,7 @@ def _release(fn: Function, one: _Scratch, obj: Object, pointers: Pointers, size:
         if any(pointers.of(phi) >> obj.index & 1 for phi in exit_.phis):
             continue
         place = Builder(exit_, len(exit_.phis))
-        args = [one.call, *((size,) if first.callee_name in _SIZED else first.args[1:])]
+        args = [one.call, *((size,) if first.callee_name in SIZED else first.args[1:])]
         info = first.call
         assert info is not None
         new = Instruction("call", ty.VOID, [*args, first.callee], call=CallInfo(info.fn_type, fn_attrs=info.fn_attrs),

@@ -34,12 +34,10 @@ from irgrad.engine.ir.model import Argument, Block, CallInfo, ConstInt, Function
 from irgrad.engine.ir.rewrite import copied, declare, replace_uses
 from irgrad.engine.ir.uses import Uses, uses_of
 from irgrad.engine.normalise.iterations import THREAD_MEMORY
+from irgrad.engine.normalise.scratch import SIZED, allocates, is_plain_release
 from irgrad.engine.threads.shared_updates import bytes_of_array
-from irgrad.rules.effects import facts
 
 __all__ = ["ThreadMemory", "have_own", "only_read", "own_memory", "thread_memory", "without_marks"]
-
-_SIZED = ("_ZdlPvm", "_ZdaPvm")  # operator delete with the bytes
 
 
 @dataclass(slots=True)
@@ -84,12 +82,7 @@ def _threads_reserve(module: Module, loop: Loop) -> bool:
 
 def _reserved(fn: Function, loop: Loop) -> list[Instruction]:
     outside = (i for i in fn.instructions() if not loop.contains(i.block))
-    return [i for i in outside if i.opcode == "alloca" or _reserves(i)]
-
-
-def _reserves(instr: Instruction) -> bool:
-    known = facts(instr.callee_name or "") if instr.opcode == "call" else None
-    return known is not None and known.allocates and bool(known.sizes) and not known.noreturn
+    return [i for i in outside if i.opcode == "alloca" or (i.opcode == "call" and allocates(i))]
 
 
 def _before(fn: Function, instr: Instruction, loop: Loop) -> bool:
@@ -125,7 +118,9 @@ def _own(fn: Function, loop: Loop, pointers: Pointers, memory: Instruction, uses
         if known or loop.contains(user.block):
             continue
         if _frees(pointers, user):
-            if user.operands[0] is not memory or not _plain(user):
+            effect = pointers.effect(user)
+            moves = effect is None or effect.moves is not None  # (realloc)
+            if moves or user.operands[0] is not memory or user.opcode != "call" or not is_plain_release(user):
                 return None
             found.release = user
             continue
@@ -160,13 +155,6 @@ def _is_known_elsewhere(
 def _frees(pointers: Pointers, instr: Instruction) -> bool:
     effect = pointers.effect(instr) if instr.is_call else None
     return effect is not None and (effect.frees is not None or effect.moves is not None)
-
-
-def _plain(release: Instruction) -> bool:
-    more = release.args[1:]
-    known = facts(release.callee_name or "")
-    frees = known is not None and known.kind == "deallocator" and release.opcode == "call"
-    return frees and (not more or release.callee_name in _SIZED or all(isinstance(v, ConstInt) for v in more))
 
 
 def _lifetime(user: Instruction, word: str) -> bool:
@@ -270,7 +258,7 @@ def own_memory(
 
 
 def _release(model: Instruction, own: Value, sizes: Sequence[Value]) -> Instruction:
-    args = [own, *(sizes[:1] if model.callee_name in _SIZED else model.args[1:])]
+    args = [own, *(sizes[:1] if model.callee_name in SIZED else model.args[1:])]
     assert model.call is not None
     info = CallInfo(model.call.fn_type, fn_attrs=model.call.fn_attrs)
     return Instruction("call", ty.VOID, [*args, model.operands[-1]], call=info, metadata=dict(model.metadata))

@@ -68,6 +68,9 @@ ONE = {
         "double *t = calloc(m, 8);",
         f"schedule(static) nowait\n{EACH} {{ {ROW} t[j] += a[i*m+j]; y[i] = a[i*m]; }}",
         "\n#pragma omp critical\nfor (long j = 0; j < m && j < n; j++) y[j] += t[j];\nfree(t);"),
+    "made larger behind the loop": (
+        "double *t = malloc(m * 8);", f"schedule(dynamic)\n{EACH} {{ {FILL} y[i] = s; }}",
+        "t = realloc(t, 1024); t[100] = 1; y[0] += t[100]; free(t);"),
     "its address in memory": (
         "double *t = malloc(m * 8), **at = malloc(8); *at = t;",
         f"schedule(static)\n{EACH} {{ {ROW} (*at)[j] = sin(a[i*m+j]); y[i] = t[i % m]; }}", "free(t); free(at);"),
