@@ -125,19 +125,20 @@ def _module(command: Command, sources: Sequence[Source], depends: Path | None = 
     from irgrad.interop.archives import archives_of, wanted, whole
     from irgrad.interop.hints import import_rules
     from irgrad.interop.linking import wrapped, wraps
+    from irgrad.interop.loaders.compiler import at_once
     from irgrad.interop.loaders.libcxx import complete
     from irgrad.interop.loaders.link import link_inputs
     from irgrad.interop.loaders.loading import check_target
     from irgrad.interop.loaders.openmp import complete as with_openmp
 
     import_rules(command.rules)
-    parts = [_compilation(command, source) for source in sources]
+    parts = at_once(sources, lambda source: _compilation(command, source))
     for part, source in zip(parts, sources, strict=True):
         check_target(part.text, source.path)
     files = [*(source.path for source in sources), *(name for part in parts for name in part.dependencies)]
     if command.rules or any(speaks(part.text) for part in parts) or any(map(_registers, files)):
         # What is registered is looked up before anything is inlined or dropped.
-        parts = [_compilation(command, source, (_KEEP_STATICS,)) for source in sources]
+        parts = at_once(sources, lambda source: _compilation(command, source, (_KEEP_STATICS,)))
     for part in parts:
         if part.warnings:
             print(part.warnings, file=sys.stderr)
@@ -147,8 +148,7 @@ def _module(command: Command, sources: Sequence[Source], depends: Path | None = 
         _write_rule(command, sources, parts, depends)
     wrapping = wraps(command.link)
     texts, names = [wrapped(part.text, wrapping) for part in parts], [source.path for source in sources]
-    # What the compiler has just written needs no check; foreign IR does, before anything else touches it.
-    trusted = [_trusted(source.language) for source in sources]
+    trusted = [_trusted(source.language) for source in sources]  # the others are checked
     entire = whole(command.link) if command.form in ("", ".so") else []
     libraries = [*archives_of(command.link), *entire] if command.form in ("", ".so") else []
     roots = () if sources or command.form else ("main",)
@@ -198,8 +198,8 @@ def _compilation(command: Command, source: Source, more: Sequence[str] = ()) -> 
     from irgrad.interop.loaders.languages import by_name, linked_names
     from irgrad.interop.loaders.loading import missing, special
 
-    options = _options(command, source.language, more)
-    path, shown = Path(source.path), "<stdin>" if source.path == "-" else source.path
+    options, path = _options(command, source.language, more), Path(source.path)
+    shown = "<stdin>" if source.path == "-" else source.path
     if source.language in ("c", "c++") and (source.path == "-" or special(path)):
         read = sys.stdin.buffer.read if source.path == "-" else path.read_bytes
         with scratch_folder("src") as folder:

@@ -11,12 +11,12 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import util
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from irgrad.engine.codegen.cache import default_cache, fingerprint
 from irgrad.engine.support.limits import limit
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     import subprocess
 
 __all__ = [
-    "NEWEST_LLVM", "TYPES", "Compilation", "Compiler", "Options", "Tool", "cached_compilation", "compile_source",
-    "find_compiler", "libstdcxx_headers", "own_headers", "packed", "precompile", "run_compiler", "standard_library",
-    "wheel", "zig_words",
+    "NEWEST_LLVM", "TYPES", "Compilation", "Compiler", "Options", "Tool", "at_once", "cached_compilation",
+    "compile_source", "find_compiler", "libstdcxx_headers", "own_headers", "packed", "precompile", "run_compiler",
+    "standard_library", "wheel", "zig_words",
 ]  # fmt: skip
 
 NEWEST_LLVM = 22
@@ -129,16 +129,21 @@ class Compiler:
         return self.flags == _ZIG_FLAGS
 
 
+_Row, _Made = TypeVar("_Row"), TypeVar("_Made")
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """What the user chose for compilation; `flags` come last on the command line and win. `opt`: the level, O2 where
-    it is None. `passes`: whether the compiler runs the passes of that level."""
+    it is None. `passes`: whether the compiler runs the passes of that level. `digests`: of the headers that have been
+    read for the same user (sources of one library share them)."""
 
     include: tuple[str, ...] = ()
     define: tuple[tuple[str, str], ...] = ()
     flags: tuple[str, ...] = ()
     opt: str | None = None
     passes: bool = True
+    digests: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +212,22 @@ def _named_compiler(named: str) -> Compiler:
     return Compiler(named, by_language, version, _ZIG_FLAGS if zig else (), bitcode=not zig)
 
 
+def at_once(rows: Sequence[_Row], make: Callable[[_Row], _Made]) -> list[_Made]:
+    """`make` of each row, in order, as many at a time as this process has cores: compilers are processes of their own.
+    Raises what the first of the rows raises that fails."""
+    if len(rows) < 2:
+        return [make(row) for row in rows]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(min(len(rows), len(os.sched_getaffinity(0)))) as pool:
+        waiting = [pool.submit(make, row) for row in rows]
+        try:
+            return [made.result() for made in waiting]
+        finally:
+            for made in waiting:
+                made.cancel()
+
+
 def compile_source(path: Path, language: str, options: Options, *, display: str | None = None) -> Compilation:
     """Compile one file of `language` ("c" or "c++") to LLVM IR text.
 
@@ -218,7 +239,7 @@ def compile_source(path: Path, language: str, options: Options, *, display: str 
     store = default_cache()
     key = fingerprint("ir-6", compiler.identity, display or str(path.resolve()), str(Path.cwd()), path.read_bytes(),
                       language, *command, *_environment())
-    hit = cached_compilation(store.get("ir", key))
+    hit = cached_compilation(store.get("ir", key), options.digests)
     if hit is not None:
         return hit
     from irgrad.engine.support.progress import Progress
@@ -458,12 +479,16 @@ def packed(made: Compilation) -> bytes:
     return "\0".join((head, made.warnings, made.text)).encode("utf-8", "surrogateescape")
 
 
-def cached_compilation(data: bytes | None) -> Compilation | None:
-    """A cached compilation whose headers are all unchanged."""
+def cached_compilation(data: bytes | None, digests: dict[str, str] | None = None) -> Compilation | None:
+    """A cached compilation whose headers are all unchanged; digests: of headers, those that are read are added."""
     if data is None:
         return None
     head, warnings, text = data.decode("utf-8", "surrogateescape").split("\0", 2)
     needs = [row.partition(" ")[::2] for row in head.splitlines()]
-    if any(_content_hash(path) != digest for digest, path in needs):
-        return None
+    known = {} if digests is None else digests
+    for digest, path in needs:
+        if path not in known:
+            known[path] = _content_hash(path)
+        if known[path] != digest:
+            return None
     return Compilation(text, warnings, tuple(path for _, path in needs), cached=True)

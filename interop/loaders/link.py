@@ -111,41 +111,75 @@ def _bitcode_producers(data: bytes) -> list[str]:
 def link_inputs(texts: Sequence[str], names: Sequence[str], trusted: Sequence[bool] = ()) -> str:
     """Link modules into one text, as LLVM prints it; everything behind it looks for lines of that form.
 
-    `trusted`: what the compiler has just written is not checked before LLVM sees it. Raises LoadError when a module
-    cannot be read or two define one symbol.
+    `trusted`: what the compiler has just written is not checked before LLVM sees it. What was linked before comes from
+    the disk cache. Raises LoadError when a module cannot be read or two define one symbol.
     """
+    from irgrad.engine.codegen.cache import default_cache, fingerprint
+
+    if len(texts) == 1:
+        return _as_printed(texts[0] if any(trusted) else _checked(texts[0], names[0]), names[0])
+    disk, key = default_cache(), fingerprint("linked-1", *texts)
+    stored = disk.get("linked", key)
+    if stored is not None:
+        return stored.decode("utf-8", "surrogateescape")
     texts = [text if number < len(trusted) and trusted[number] else _checked(text, name)
              for number, (text, name) in enumerate(zip(texts, names, strict=True))]  # fmt: skip
-    if len(texts) == 1:
-        module = _parse(texts[0], names[0], None)
-        printed = str(module)
-        module.close()
-        return printed
+    whole = _linked(texts, names)
+    disk.put("linked", key, whole.encode("utf-8", "surrogateescape"))
+    return whole
+
+
+def _as_printed(text: str, name: str) -> str:
+    module = _parse(text, name, None)
+    printed = str(module)
+    module.close()
+    return printed
+
+
+def _linked(texts: Sequence[str], names: Sequence[str]) -> str:
+    """Neighbours are linked first, since LLVM walks through all of the module that another one is linked into."""
     from irgrad.engine.codegen.llvm import binding
 
     context = binding().create_context()
-    whole = None
+    parts: list[Any] = []
     try:
-        whole = _parse(texts[0], names[0], context)
-        for text, name in zip(texts[1:], names[1:], strict=True):
-            _link(whole, _parse(text, name, context), name, names)
-        return str(whole)
-    finally:  # in this order, and before an exception keeps both of them for the garbage collector
-        if whole is not None:
-            whole.close()
+        for text, name in zip(texts, names, strict=True):
+            parts.append(_parse(text, name, context))
+        width = 1
+        while width < len(parts):
+            for at in range(0, len(parts) - width, 2 * width):
+                parts[at].link_in(parts[at + width])
+            width *= 2
+        return str(parts[0])
+    except RuntimeError as error:
+        raise _not_together(texts, names, str(error)) from None
+    finally:  # in this order, and before an exception keeps them for the garbage collector
+        for part in parts:
+            part.close()
         context.close()
 
 
-def _link(whole: Any, part: Any, name: str, names: Sequence[str]) -> None:
+def _not_together(texts: Sequence[str], names: Sequence[str], said: str) -> LoadError:
+    """The error that names the first module which defines something again."""
+    from irgrad.engine.codegen.llvm import binding
+
+    name, context = names[-1], binding().create_context()
+    whole = _parse(texts[0], names[0], context)
     try:
-        whole.link_in(part)
+        for text, part in zip(texts[1:], names[1:], strict=True):
+            name = part
+            whole.link_in(_parse(text, part, context))
     except RuntimeError as error:
-        others = ", ".join(f"`{row}`" for row in dict.fromkeys(names) if row != name)
-        twice = list(names).count(name) > 1
-        what = "is loaded twice" if twice else f"cannot be linked with {others}"
-        raise LoadError(f"`{name}` {what}", because=str(error).strip(),
-                        fix="name each source once" if twice
-                        else "make one definition `static`, or leave one of the files out") from None
+        said = str(error)
+    finally:
+        whole.close()
+        context.close()
+    others = ", ".join(f"`{row}`" for row in dict.fromkeys(names) if row != name)
+    twice = list(names).count(name) > 1
+    what = "is loaded twice" if twice else f"cannot be linked with {others}"
+    return LoadError(f"`{name}` {what}", because=said.strip(),
+                     fix="name each source once" if twice
+                     else "make one definition `static`, or leave one of the files out")  # fmt: skip
 
 
 def _checked(text: str, name: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from irgrad.engine.kernel.options import Options as KernelOptions
 from irgrad.interop.loaders import languages
-from irgrad.interop.loaders.compiler import Compilation, Options
+from irgrad.interop.loaders.compiler import Compilation, Options, at_once
 from irgrad.interop.loaders.languages import Language
 from irgrad.interop.loaders.library import Library
 from irgrad.rules.errors import LoadError
@@ -83,8 +83,7 @@ def load(
         _open_shared(Path(library))
     sources += [row for row in more if not _is_shared(row)]
     names, texts, warnings = [], [], []
-    for item in sources:
-        name, compiled = _one(item, options, language)
+    for name, compiled in at_once(sources, lambda item: _one(item, options, language)):
         check_target(compiled.text, name)
         names.append(name)
         texts.append(_resolved(compiled.text, cpu))

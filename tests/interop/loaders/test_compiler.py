@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +13,9 @@ import numpy as np
 import pytest
 
 import irgrad
-from irgrad.interop.loaders import compiler
-from irgrad.interop.loaders.compiler import Options, compile_source, find_compiler
+from irgrad.engine.codegen.cache import fingerprint
+from irgrad.interop.loaders import compiler, load
+from irgrad.interop.loaders.compiler import Options, at_once, compile_source, find_compiler
 from irgrad.rules.errors import CompileError, LoadError
 
 SOURCE = '#include "h.h"\ndouble f(double x) { return x * H; }\n'
@@ -195,3 +198,41 @@ def test_types_of_the_librarys_own_members_are_kept() -> None:
     assert found[:3] == ["  load ptr, ptr %a, !tbaa !1, !dbg !9", "  load i64, ptr %b, !irgrad.type !2",
                          "  load i64, ptr %c, !irgrad.type !3"]  # fmt: skip
     assert found[3:] == text.split("\n")[3:]
+
+
+def test_several_sources_are_compiled_at_once() -> None:
+    """Two of them meet; results stand in the order of the sources, and the first error is raised."""
+    both = threading.Barrier(2, timeout=60)
+
+    def make(number: int) -> int:
+        if len(os.sched_getaffinity(0)) > 1:
+            both.wait()
+        return number * number
+
+    assert at_once([1, 2, 3, 4], make) == [1, 4, 9, 16]
+    with pytest.raises(CompileError, match=r"`first\.c`") as caught:
+        at_once(["first.c", "second.c"], _fail)
+    assert "second" not in str(caught.value)
+
+
+def _fail(name: str) -> None:
+    raise CompileError(f"`{name}` does not compile")
+
+
+def test_a_header_is_read_once_for_all_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "one.h").write_text("#define ONE 1.0\n")
+    for name in "abc":
+        (tmp_path / f"{name}.c").write_text(f'#include "one.h"\ndouble {name}(void) {{ return ONE; }}\n')
+    paths = [tmp_path / f"{name}.c" for name in "abc"]
+    load(paths)
+    read: list[str] = []
+
+    def digest(path: str) -> str:
+        read.append(path)
+        return fingerprint(Path(path).read_bytes())
+
+    monkeypatch.setattr(compiler, "_content_hash", digest)
+    load(paths)
+    assert len(read) == len(set(read)) == 1
+    (tmp_path / "one.h").write_text("#define ONE 2.0\n")
+    assert load(paths).kernel("b", "f64()")() == 2.0

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import string
 from pathlib import Path
 
 import pytest
 
 import irgrad as ig
-from irgrad.interop.loaders import load
+from irgrad.interop.loaders import link, load
 from irgrad.interop.loaders.link import link_inputs, read_bitcode, read_text
 from irgrad.rules.errors import LoadError
 
@@ -59,6 +60,45 @@ def test_modules_are_linked() -> None:
     assert "define double @f" in text
     assert "define double @g" in text
     assert "declare" not in text
+
+
+def test_many_modules_are_linked_in_their_order() -> None:
+    """Of weak definitions the first one counts, arrays of all modules stand in their order."""
+    kind = "{ i32, ptr, ptr }"
+    ctors = f"@llvm.global_ctors = appending global [1 x {kind}] [{kind} {{ i32 N, ptr @fN, ptr null }}]"
+    parts = [f"""{ctors}
+define weak i32 @which() {{
+  ret i32 N
+}}
+define internal void @own() {{
+  ret void
+}}
+define void @fN() {{
+  call void @own()
+  ret void
+}}
+""".replace("N", str(number)) for number in range(1, 8)]
+    text = link_inputs(parts, [f"{number}.ll" for number in range(1, 8)])
+    assert "ret i32 1" in text and text.count("@which()") == 1
+    assert re.findall(r"i32 (\d), ptr @f", text) == list("1234567")
+    assert len(set(re.findall(r"define internal void (@\S+)\(", text))) == 7
+
+
+def test_what_was_linked_comes_from_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = [F.replace("@f", "@once"), G.replace("@f", "@once")], ["f.ll", "g.ll"]
+    text = link_inputs(*parts)
+    monkeypatch.setattr(link, "_linked", None)
+    assert link_inputs(*parts) == text
+    with pytest.raises(TypeError):
+        link_inputs([*parts[0], "define void @h() {\n  ret void\n}\n"], [*parts[1], "h.ll"])
+
+
+def test_the_module_that_defines_something_again_is_named() -> None:
+    rows = [f"define void @f{number % 5}() {{\n  ret void\n}}\n" for number in range(7)]
+    with pytest.raises(LoadError, match=r"`5\.ll` cannot be linked with `0\.ll`(.*\n)+.*'f0': symbol multiply"):
+        link_inputs(rows, [f"{number}.ll" for number in range(7)])
+    with pytest.raises(LoadError, match=r"`a\.ll` is loaded twice"):
+        link_inputs([G, F, F], ["g.ll", "a.ll", "a.ll"])
 
 
 def test_two_definitions_of_one_symbol() -> None:
