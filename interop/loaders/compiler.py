@@ -129,7 +129,8 @@ class Compiler:
         return self.flags == _ZIG_FLAGS
 
 
-_Row, _Made = TypeVar("_Row"), TypeVar("_Made")
+_Row = TypeVar("_Row")
+_Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True, slots=True)
