@@ -2,6 +2,7 @@
 
     python tests/fuzz/sanitised.py [NAME ...]        the cases of `team_cases.py` that are named, or all
     python tests/fuzz/sanitised.py 0:10              programs of `region_programs.py` as `irgrad cc` makes them, by seed
+    python tests/fuzz/sanitised.py --parts           kernels and programs of `part_cases.py` and `memory_cases.py`
 
 clang (of the ziglang wheel) writes the instrumented code, gcc's libtsan is its runtime.
 """
@@ -13,13 +14,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+RUN = "irgrad_team_run"
 _HEAD = re.compile(r"^(define [^\n]*?\)[^\n{]*?)( personality [^\n{]*| !dbg [^\n{]*)?\{$", re.M)
+_PART = re.compile(r"^(define internal ptr @irgrad\.team\.\d+\.part[.\d]*\([^\n]*\{\n(?:[\w.]+:[^\n]*\n)?)", re.M)
 _CLANG = [sys.executable, "-m", "ziglang", "cc", "-target", "x86_64-linux-gnu", "-fsanitize=thread",
           "-fno-sanitize=undefined", "-O1", "-w", "-c"]  # fmt: skip
 MAIN = r"""
@@ -59,7 +62,10 @@ def available() -> bool:
 
 
 def instrumented(text: str) -> str:
-    """A module whose functions ask for instrumentation."""
+    """A module whose functions ask for instrumentation, with a rest at the beginning of each part of a job: one thread
+    would be through with small ones before the others are awake."""
+    text, count = _PART.subn(r"\1  %rest = call i32 @usleep(i32 100)\n", text)
+    text += "\ndeclare i32 @usleep(i32)\n" if count and "@usleep(i32)" not in text else ""
     return _HEAD.sub(r"\1 sanitize_thread\2 {", text)
 
 
@@ -98,11 +104,16 @@ def check(name: str, change: Callable[[str], str] = str) -> str:
     from fuzz.team_cases import CASES, SOURCE
 
     signature, args, _ = CASES[name]
-    kernel = irgrad.load(SOURCE, flags=["-fopenmp"]).kernel(name, signature, threads=4)
+    return race_of(irgrad.load(SOURCE, flags=["-fopenmp"]).kernel(name, signature, threads=4), args, change)
+
+
+def race_of(kernel: Any, args: Sequence[Any], change: Callable[[str], str] = str) -> str:
+    """The value, the gradient and the tangents of a kernel, each of which has jobs."""
     bound = kernel.bind(tuple(args), {})
     said = ""
     active = [n for n, slot in enumerate(kernel.primal.slots) if slot.differentiable]
     for program in (kernel.primal, kernel.primal.vjp(active), kernel.primal.jvp(active)):
+        assert f"@{RUN}(" in program.ir, "no loop is shared"
         given = {slot.index: array for slot, array in zip(kernel.primal.slots, bound.buffers, strict=False)}
         buffers = []
         for slot, shape in zip(program.slots, program.shapes(bound.sizes), strict=True):
@@ -110,6 +121,32 @@ def check(name: str, change: Callable[[str], str] = str) -> str:
             buffers.append(np.full(shape, 0.25, slot.dtype.numpy) if array is None else array)
         said += race(program, buffers, change)
     return said
+
+
+def check_parts(name: str, change: Callable[[str], str] = str) -> str:
+    """A kernel of `part_cases.py`."""
+    import irgrad
+    from fuzz.part_cases import SIGNATURE, X, Y, source_of
+
+    lib = irgrad.load(source_of(name).replace("static double f(", "double f("), flags=["-fopenmp"])
+    return race_of(lib.kernel("f", SIGNATURE, threads=4), (X, Y), change)
+
+
+def check_memory(name: str, change: Callable[[str], str] = str) -> str:
+    """A kernel of `memory_cases.py`."""
+    import irgrad
+    from fuzz.memory_cases import OWN, SIGNATURE, A, text_of
+
+    lib = irgrad.load(text_of(OWN[name]), flags=["-fopenmp"])
+    return race_of(lib.kernel("f", SIGNATURE, threads=4), (A,), change)
+
+
+def check_parts_program(name: str, change: Callable[[str], str] = str) -> str:
+    """A program of `part_cases.py`: its values, its gradient and its tangents."""
+    from fuzz.part_cases import MAIN as MAIN_OF_PARTS
+    from fuzz.part_cases import source_of
+
+    return race_of_program(source_of(name) + MAIN_OF_PARTS, [], change)
 
 
 def check_tape(name: str) -> str:
@@ -151,31 +188,44 @@ def check_tape(name: str) -> str:
 
 def check_program(seed: int, change: Callable[[str], str] = str) -> str:
     """A random program with regions: its own values, its gradient and its tangents. change: of its text before."""
+    from fuzz.region_programs import source_of
+
+    return race_of_program(source_of(seed), [str((400, 4000)[seed % 2])], change)
+
+
+def race_of_program(source: str, words: Sequence[str], change: Callable[[str], str] = str) -> str:
+    """What the sanitiser says of a C program, as `irgrad cc` makes it, on four threads."""
     import warnings
 
-    from fuzz.region_programs import source_of
     from irgrad.interop.driver import program_text
 
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         place = Path(folder)
-        (place / "p.c").write_text(source_of(seed))
+        (place / "p.c").write_text(source)
         text = program_text(["-O1", "-fopenmp", str(place / "p.c"), "-lm"])
+        assert f"@{RUN}(" in text, "no loop is shared"
         (place / "p.ll").write_text(instrumented(change(text)), encoding="utf-8")
         (place / "t.c").write_text("\n".join(row for row in MAIN.splitlines() if "__tsan" in row or row[:1] == "#"))
         _run([*_CLANG, "p.ll", "-o", "p.o"], folder)
         _run(["gcc", "-fsanitize=thread", "-O1", "t.c", "p.o", "-lm", "-o", "main"], folder)
         command = ["setarch", "-R", "./main"] if shutil.which("setarch") else ["./main"]
-        command.append(str((400, 4000)[seed % 2]))
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False,
+        done = subprocess.run([*command, *words], cwd=folder, capture_output=True, text=True, check=False,
                               env={"TSAN_OPTIONS": "exitcode=66", "OMP_NUM_THREADS": "4"})  # fmt: skip
         return "" if done.returncode == 0 else f"{done.returncode}: {done.stderr[:3000]}"
 
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    from fuzz import memory_cases, part_cases
     from fuzz.team_cases import CASES
 
+    if "--parts" in sys.argv:
+        for names, checked in ((part_cases.CASES, check_parts), (part_cases.CASES, check_parts_program),
+                               (memory_cases.OWN, check_memory)):  # fmt: skip
+            for case in names:
+                print(checked.__name__, case, checked(case) or "no race", flush=True)
+        sys.exit()
     if sys.argv[1:] and sys.argv[1][0].isdigit():
         first, _, last = sys.argv[1].partition(":")
         for seed in range(int(first), int(last or int(first) + 1)):

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fuzz.memory_cases import EACH, FILL, OWN, ROW, SIGNATURE, A, text_of
 
 import irgrad as ig
 from irgrad.engine.analyses.control.loops import Loop
@@ -21,48 +22,6 @@ from irgrad.engine.threads import chunks
 from irgrad.engine.threads.thread_memory import ThreadMemory, without_marks
 from irgrad.rules.errors import OneThread
 
-HEAD = "#include <math.h>\n#include <stdlib.h>\nvoid f(const double *a, double *y, long n, long m) {\n"
-SIGNATURE = "void(f64[n,m] a, out f64[n] y, i64 n, i64 m)"
-EACH = "for (long i = 0; i < n; i++)"
-ROW = "for (long j = 0; j < m; j++)"
-FILL = f"{ROW} t[j] = sin(a[i*m+j]); double s = 0; {ROW} s += t[j] * t[m-1-j];"
-OWN = {
-    "heap": ("double *t = malloc(m * 8);", f"schedule(dynamic, 4)\n{EACH} {{ {FILL} y[i] = s; }}", "free(t);"),
-    "variable length": ("double t[m];", f"schedule(guided)\n{EACH} {{ {FILL} y[i] = s; }}", ""),
-    "what it holds before": (
-        f"double *t = malloc(m * 8); {ROW} t[j] = cos(0.1 * j) + a[j];",
-        f"""schedule(dynamic)
-        {EACH} {{
-            double s = 0, before = t[i % m];
-            t[i % m] *= a[i*m];
-            {ROW} s += t[j] * a[i*m+j];
-            t[i % m] = before, y[i] = s;
-        }}""", "free(t);"),
-    "zeros that are put back": (
-        "double *t = calloc(m, 8);",
-        f"""schedule(static)
-        {EACH} {{
-            double s = 0;
-            for (long j = 0; j < m; j += 3) t[(7 * j + i) % m] += a[i*m+j] * a[i*m];
-            {ROW} {{ s += t[j] * t[j]; t[j] = 0; }}
-            y[i] = s;
-        }}""", "free(t);"),
-    "computed when it is wanted": (
-        "double *t = malloc(m * 8); int *there = calloc(1, 4);",
-        f"""schedule(dynamic)
-        {EACH} {{
-            if (!*there) {{ {ROW} t[j] = exp(0.1 * a[j]); *there = 1; }}
-            double s = 0;
-            {ROW} s += t[j] * a[i*m+j];
-            y[i] = s;
-        }}""", "free(t); free(there);"),
-    "beside atomic updates": (
-        f"\n#pragma omp for\n{EACH} y[i] = 0;\ndouble *t = malloc(m * 8);",
-        f"schedule(dynamic)\n{EACH} {{ {FILL}\n#pragma omp atomic\ny[(3 * i) % n] += s;\n}}", "free(t);"),
-    "half of it": (
-        "double *whole = malloc(2 * m * 8), *t = whole + m;",
-        f"schedule(dynamic)\n{EACH} {{ {ROW} whole[j] = a[i*m+j]; {FILL} y[i] = s + whole[1]; }}", "free(whole);"),
-}  # fmt: skip
 ONE = {
     "read behind the loop": (
         "double *t = calloc(m, 8);",
@@ -75,12 +34,6 @@ ONE = {
         "double *t = malloc(m * 8), **at = malloc(8); *at = t;",
         f"schedule(static)\n{EACH} {{ {ROW} (*at)[j] = sin(a[i*m+j]); y[i] = t[i % m]; }}", "free(t); free(at);"),
 }  # fmt: skip
-A = np.random.default_rng(2).normal(size=(67, 11))
-
-
-def _text(case: tuple[str, str, str]) -> str:
-    before, loop, behind = case
-    return f"{HEAD}\n#pragma omp parallel\n{{\n{before}\n#pragma omp for {loop}\n{behind}\n}}\n}}\n"
 
 
 def _all(kernel: ig.Kernel, along: np.ndarray) -> list[np.ndarray]:
@@ -96,7 +49,7 @@ def _all(kernel: ig.Kernel, along: np.ndarray) -> list[np.ndarray]:
 @pytest.mark.parametrize("level", ["-O0", "-O2"])
 @pytest.mark.parametrize("name", [*OWN, *ONE])
 def test_the_same_bits_on_any_number_of_threads(name: str, level: str) -> None:
-    lib = ig.load(_text({**OWN, **ONE}[name]), flags=["-fopenmp", level])
+    lib = ig.load(text_of({**OWN, **ONE}[name]), flags=["-fopenmp", level])
     along = np.sin(np.arange(A.size) + 0.5).reshape(A.shape)
     alone = lib.kernel("f", SIGNATURE)
     wanted, found = _all(alone, along), []
@@ -134,7 +87,7 @@ def test_which_memory_is_a_chunks_own(name: str, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("IRGRAD_CACHE", "0")
     monkeypatch.setattr(chunks, "have_own", kept)
     monkeypatch.setattr(chunks, "share_loops", told)
-    lib = ig.load(_text({**OWN, **ONE}[name]), flags=["-fopenmp", "-O1"])
+    lib = ig.load(text_of({**OWN, **ONE}[name]), flags=["-fopenmp", "-O1"])
     text = lib.kernel("f", SIGNATURE, threads=3).primal.stage.text
     assert len(found) == (0 if name in ONE else 2 if "there" in OWN[name][0] else 1)
     assert "irgrad.thread.memory" not in text
@@ -142,8 +95,8 @@ def test_which_memory_is_a_chunks_own(name: str, monkeypatch: pytest.MonkeyPatch
 
 
 def test_in_programs(tmp_path: Path) -> None:
-    text = _text(OWN["what it holds before"])
-    (tmp_path / "p.c").write_text(text + r"""
+    text = text_of(OWN["what it holds before"])
+    (tmp_path / "p.c").writetext_of(text + r"""
 #include <stdio.h>
 void __enzyme_autodiff(void *, ...);
 extern int enzyme_dup, enzyme_const;
