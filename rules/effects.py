@@ -199,6 +199,8 @@ _GROUPS: tuple[tuple[CallFacts, str], ...] = (
     (_SILENT, "irgrad_found_shadow"),
     (CallFacts("inactive", writes=(0,), inactive=True), "irgrad.tape.at irgrad.tape.need"),
     (CallFacts("inactive", inactive=True), "irgrad.tape.peak irgrad.tape.differs"),
+    (_SILENT, "irgrad.copies.most"),
+    (_inspects(0), "irgrad.copies.told"),
     (CallFacts("reallocator", reads=(0,), pointer=0, sizes=(1,), writes_errno=True), "realloc reallocf"),
     (CallFacts("reallocator", reads=(0,), pointer=0, sizes=(1, 2), writes_errno=True), "reallocarray"),
     (CallFacts("reallocator", reads=(0,), pointer=0, sizes=(3,)),

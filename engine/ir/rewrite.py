@@ -39,6 +39,14 @@ def copied(instr: Instruction, operands: list[Value]) -> Instruction:
     )  # fmt: skip
 
 
+def note_instructions(module: Module, rows: Iterable[Instruction], word: str) -> None:
+    """Have metadata of a name, with nothing in it, on some instructions."""
+    node = f"!{1 + max((int(name[1:]) for name in module.metadata if name[1:].isdecimal()), default=-1)}"
+    module.metadata[node] = "!{}"
+    for row in rows:
+        row.metadata[word] = node
+
+
 def note_loops(module: Module, latches: Iterable[Sequence[Block]], word: str) -> None:
     """Tell LLVM of loops what `word` says (`llvm.loop.unroll.disable`, language reference); a loop by its latches."""
     first = 1 + max((int(name[1:]) for name in module.metadata if name[1:].isdecimal()), default=-1)

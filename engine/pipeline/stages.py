@@ -47,6 +47,7 @@ from irgrad.engine.normalise.unify_returns import unify_returns
 from irgrad.engine.normalise.workspace import cut_workspaces
 from irgrad.engine.runtime.approximations import link_approximations
 from irgrad.engine.runtime.complex_products import link_complex_parts, link_complex_products
+from irgrad.engine.runtime.copies import link_copies
 from irgrad.engine.runtime.helpers import link_arena
 from irgrad.engine.runtime.persistent_memory import link_kept
 from irgrad.engine.runtime.strong_products import link_strong
@@ -137,6 +138,7 @@ LINK = (
     text_pass("link-approximations", link_approximations),
     text_pass("link-assembly", link_assembly),
     text_pass("link-persistent-memory", link_kept),
+    text_pass("link-copies", link_copies),
     text_pass("link-arena", link_arena),
 )
 

@@ -34,7 +34,7 @@ from irgrad.engine.ir.rewrite import declare, note_loops
 from irgrad.engine.normalise.iterations import CHUNKS, ITERATION, LOOP, OWN_PLACES, outline_loop, why_not_outlined
 from irgrad.engine.normalise.reductions import ADDITION, Reduction
 from irgrad.engine.normalise.repeatable import Bytes
-from irgrad.engine.threads.distribution import distributed
+from irgrad.engine.threads.distribution import distributed, of_parts
 from irgrad.engine.threads.plans import Plan, plan_of
 from irgrad.engine.threads.shared_updates import Copies, add_to_copies, fold_copies, number_chunks, with_room
 from irgrad.engine.threads.thread_memory import ThreadMemory, have_own, own_memory, without_marks
@@ -94,12 +94,12 @@ def share_loops(
         loop = work.pop(0)
         place = _place(module, loop)
         plan = plan_of(module, fn, loop, promised=promised, bytes_of=bytes_of)
-        why = plan.why or _carried_out(module, fn, loop, plan, len(shared))
+        why = plan.why or _carried_out(module, fn, loop, plan, len(shared), place)
         if why:
             if not promised or plan.worksharing:
-                others.append(f"{place}: {why}")
+                others.append(f"{place}: {of_parts(loop) or why}")
             inner = next((one for one in get(Loops, fn).all if one.header is loop.header), loop)
-            work = [*inner.children, *work]
+            work = [*(() if of_parts(loop) else inner.children), *work]
             continue
         shared.append(place)
         left = {id(loop.header) for loop in work}  # the analyses are those of the function before
@@ -107,14 +107,14 @@ def share_loops(
     return SharedLoops(tuple(shared), tuple(others))
 
 
-def _carried_out(module: Module, fn: Function, loop: Loop, plan: Plan, number: int) -> str:
+def _carried_out(module: Module, fn: Function, loop: Loop, plan: Plan, number: int, place: str) -> str:
     """Bring a loop into chunks as its plan says; why that cannot be done, "" where it is."""
     if plan.threads:
         have_own(module, fn, loop, plan.threads)
     own, said, copies = set(plan.own), dict(plan.said), list[Copies]()
     why = why_not_outlined(module, fn, loop, own) if plan.updates else ""
     if plan.updates and not why:
-        loop, copies = with_room(module, fn, loop, plan.updates)
+        loop, copies = with_room(module, fn, loop, plan.updates, place)
         why = why_not_outlined(module, fn, loop, own)
     before = loop.preheader
     for made in () if why else copies:
@@ -131,7 +131,7 @@ def _carried_out(module: Module, fn: Function, loop: Loop, plan: Plan, number: i
         return why
     if plan.parts is not None:
         turn, turns = (module.functions[name] for name in names)
-        said |= dict.fromkeys(distributed(module, fn, turn, turns, plan.parts), OWN_PLACES)
+        said |= dict.fromkeys(distributed(module, fn, turn, turns, plan.parts, place), OWN_PLACES)
     _chunked(module, fn, number, said, hows, plan.threads)
     if copies and before is not None:
         fold_copies(module, before, f"{fn.name}.fold.{number}", copies)

@@ -18,6 +18,7 @@ from collections.abc import Collection, Mapping
 
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.dominators import PostDominators
+from irgrad.engine.analyses.control.loops import Loop
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import (
@@ -31,21 +32,35 @@ from irgrad.engine.ir.model import (
     Module,
     Value,
 )
-from irgrad.engine.ir.rewrite import declare, replace_uses
+from irgrad.engine.ir.rewrite import declare, note_instructions, replace_uses
+from irgrad.engine.runtime.copies import OWN_MEMORY, most_bytes, tell
 from irgrad.engine.threads.iteration_parts import Parts, between, is_silent
 
-__all__ = ["distributed"]
+__all__ = ["distributed", "of_parts"]
 
-_MOST = 1 << 30
-"""Bytes of what goes from one loop to the other: where it would take more, one thread runs the loop as it is."""
 _EVEN = 16
 
 
-def distributed(module: Module, fn: Function, turn: Function, turns: Function, parts: Parts) -> list[Value]:
+_TAGS = {
+    "irgrad.parts.whole": "only where what its iterations keep for one thread would take more than IRGRAD_MAX_COPIES",
+    "irgrad.parts.second": "this part of it, which has to stay in the order of the iterations",
+}
+"""What instructions of such loops are marked with, and what is said of them."""
+
+
+def of_parts(loop: Loop) -> str:
+    """Why one thread runs a loop that is one of two, or the loop as it was; "" of others."""
+    marks = {key for block in loop.blocks for i in block.instructions for key in i.metadata.keys() & _TAGS.keys()}
+    return _TAGS[min(marks)] if marks else ""
+
+
+def distributed(
+    module: Module, fn: Function, turn: Function, turns: Function, parts: Parts, place: str
+) -> list[Value]:  # fmt: skip
     """Make two loops of one that is outlined: `turn` and `turns` become those of the first part, and the second part
     runs behind their call. Returns the addresses of what goes from one to the other, given to `turns`.
 
-    turn, turns: one iteration, and the function that calls it for each (`normalise/iterations.py`)
+    turn, turns: one iteration, and the function that calls it for each (`normalise/iterations.py`); place: of the loop
     """
     call = next(i for i in fn.instructions() if i.is_call and i.callee is turns)
     own = _Copies(turn)
@@ -70,10 +85,13 @@ def distributed(module: Module, fn: Function, turn: Function, turns: Function, p
     _leave_only(step, second | common | own.added(step))
     _with_more(turns, turn, lists[0])
     steps = _steps(module, step, f"{turns.name}.step", turns)
+    for function, mark in zip((whole, step), _TAGS, strict=True):
+        marked = (i for i in function.instructions() if i.opcode != "phi" and not i.traits.has("terminator"))
+        note_instructions(module, marked, mark)
     for made in (whole, loop, step, steps):
         made.tail = "alwaysinline nounwind"
     sizes = [*(_width(v) for v in values), *map(_bytes, memory)]
-    return _before_and_behind(module, fn, call, (turns, loop, steps), sizes)
+    return _before_and_behind(module, fn, call, (turns, loop, steps), sizes, place)
 
 
 # -- copies of a function ---------------------------------------------------------------------------------------------
@@ -270,7 +288,7 @@ def _steps(module: Module, step: Function, name: str, turns: Function) -> Functi
 
 def _before_and_behind(
     module: Module, fn: Function, call: Instruction, functions: tuple[Function, Function, Function],
-    sizes: Collection[int],
+    sizes: Collection[int], where: str,
 ) -> list[Value]:  # fmt: skip
     """Memory before the call of the first loop and the second loop behind it, or the loop as it is."""
     turns, loop, steps = functions
@@ -285,7 +303,8 @@ def _before_and_behind(
     at.metadata = debug
     last = call.args[0]
     trips = at.add(last, ConstInt(ty.I64, 1), ())
-    good: Value = at.icmp("ult", last, ConstInt(ty.I64, _MOST // max(1, sum(sizes))))
+    most = at.binary("udiv", most_bytes(module, at), ConstInt(ty.I64, max(1, sum(sizes))))
+    good: Value = at.icmp("ult", last, most)
     count = at.select(good, trips, ConstInt(ty.I64, 0))
     make, release = declare(module, "calloc", ty.PTR, (ty.I64, ty.I64)), declare(module, "free", ty.VOID, (ty.PTR,))
     memory = [at.call(make, [count, ConstInt(ty.I64, size)]) for size in sizes]
@@ -303,6 +322,7 @@ def _before_and_behind(
     at.br(join)
     at = Builder(one)
     at.metadata = debug
+    tell(module, at, where, f"what its iterations keep {OWN_MEMORY}")
     plain = at.call(loop, before)
     at.br(join)
     at = Builder(join)

@@ -11,7 +11,7 @@ is done before anything is differentiated: the reverse sweep of a chunk reads th
 of the array.
 
 It holds for arrays of one type whose bytes are known before the loop, which the loop does nothing else with. Copies
-take no more than `_MOST` bytes: what decides is the same on any number of threads.
+take no more than IRGRAD_MAX_COPIES says: what decides is the same on any number of threads.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from irgrad.engine.analyses.evolution.dependence import Dependence
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Argument, Block, ConstInt, ConstZero, Function, Instruction, Module, Value
-from irgrad.engine.ir.rewrite import copied, declare, replace_uses
+from irgrad.engine.ir.rewrite import copied, declare, note_instructions, replace_uses
 from irgrad.engine.ir.uses import Uses, uses_of
 from irgrad.engine.normalise.iterations import CHUNKS, memory_of_iterations
 from irgrad.engine.normalise.loop_parts import choose, may_be_cut
 from irgrad.engine.normalise.repeatable import Bytes, emit_bytes
+from irgrad.engine.runtime.copies import OWN_MEMORY, most_bytes, tell
 from irgrad.engine.threads.ownership import root_of
 from irgrad.rules.effects import facts
 
@@ -42,9 +43,7 @@ _PLAIN = {"fadd": "fadd", "fsub": "fadd", "add": "add", "sub": "add"}
 """Updates, and how what several have done to zeros is put together."""
 _LINE = 64
 """Bytes of a cache line: no two chunks write to one."""
-_MOST = 1 << 30
-"""Bytes of the copies of a loop: where they would take more, one thread runs it."""
-_ROOM = f"copies of the arrays that it updates atomically, {CHUNKS} of each, would take more than {_MOST >> 30} GiB"
+_ROOM = f"copies of the arrays that it updates atomically, {CHUNKS} of each, would take more than IRGRAD_MAX_COPIES"
 _COPIED = "irgrad.copied"
 """Of updates: there is a version of their loop that makes them in copies."""
 _LONGEST = 2000  # instructions of a loop that is written twice
@@ -220,7 +219,9 @@ def number_chunks(module: Module, turn: Function) -> bool:
     return True
 
 
-def with_room(module: Module, fn: Function, loop: Loop, every: Sequence[Updates]) -> tuple[Loop, list[Copies]]:
+def with_room(
+    module: Module, fn: Function, loop: Loop, every: Sequence[Updates], place: str
+) -> tuple[Loop, list[Copies]]:  # fmt: skip
     """Have memory for the copies before a loop, and the loop twice: the one that is returned runs where there is such
     memory, which is the loop of the updates."""
     assert loop.preheader is not None
@@ -235,16 +236,21 @@ def with_room(module: Module, fn: Function, loop: Loop, every: Sequence[Updates]
         whole = at.add(size, ConstInt(ty.I64, _LINE - 1), ())
         steps.append(at.binary("and", whole, ConstInt(ty.I64, -_LINE)))
         total = at.add(total, steps[-1], ())
-    good: Value = at.icmp("ule", total, ConstInt(ty.I64, _MOST // CHUNKS))
+    most = at.binary("udiv", most_bytes(module, at), ConstInt(ty.I64, CHUNKS))
+    good: Value = at.icmp("ule", total, most)
     count = at.select(good, ConstInt(ty.I64, CHUNKS), ConstInt(ty.I64, 0))
     make, release = declare(module, "calloc", ty.PTR, (ty.I64, ty.I64)), declare(module, "free", ty.VOID, (ty.PTR,))
     memory = [at.call(make, [count, step]) for step in steps]
     for copies in memory:
         good = at.binary("and", good, at.icmp("ne", copies, ConstZero(ty.PTR)))
     none = at.binary("xor", good, ConstInt(ty.I1, 1))
-    _tag(module, [row for updates in every for row in updates.rows])
+    note_instructions(module, [row for updates in every for row in updates.rows], _COPIED)
     memory_inside, known = memory_of_iterations(module, fn, loop), set(fn.blocks)
+    before = loop.preheader
     choose(fn, loop, none, {}, {})
+    at = Builder(before.terminator.blocks[0], 0)
+    at.metadata = _debug(every[0].rows[0])
+    tell(module, at, place, f"the memory for copies of the arrays that it updates {OWN_MEMORY}")
     _with_own_memory([block for block in fn.blocks if block not in known], memory_inside)
     _without_unused(fn)
     at = Builder(leave, len(leave.phis))
@@ -254,13 +260,6 @@ def with_room(module: Module, fn: Function, loop: Loop, every: Sequence[Updates]
     header = loop.header
     own = next(one for one in get(Loops, fn).all if one.header is header)
     return own, [Copies(*row) for row in zip(every, memory, sizes, steps, strict=True)]
-
-
-def _tag(module: Module, rows: Sequence[Instruction]) -> None:
-    node = f"!{1 + max((int(name[1:]) for name in module.metadata if name[1:].isdecimal()), default=-1)}"
-    module.metadata[node] = "!{}"
-    for row in rows:
-        row.metadata[_COPIED] = node
 
 
 def _hand_on_by_phis(fn: Function, loop: Loop) -> None:

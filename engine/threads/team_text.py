@@ -9,6 +9,7 @@ from irgrad.engine.codegen.team import RUN, THREADS
 from irgrad.engine.ir import types as ty
 from irgrad.engine.normalise.iterations import CHUNKS as _CHUNKS
 from irgrad.engine.runtime.arena import guarded_text
+from irgrad.engine.runtime.copies import told_text
 
 __all__ = ["AUTOMATIC_TEXT", "THREADS_TEXT", "Job", "Room", "job_text"]
 
@@ -24,6 +25,8 @@ AUTOMATIC_TEXT = "\n@irgrad.team.threads = internal constant i64 0\n"
 _BLOCK = 512  # elements that are added up for all chunks before the next ones are
 _MOST = 1 << 32  # bytes of address space of which it is asked which pages were touched
 _LARGE = 65536  # bytes that are worth threads
+NO_COPIES = "there is no memory for copies of the arrays that its chunks add to"
+NO_PAGES = f"{NO_COPIES}, or they lie in more than {_MOST // _CHUNKS >> 20} MiB without a gap"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,7 @@ class Job:
     argument of a chunk is the call's arena, -1 for none; guarded: chunks may fail; pages: how many bytes lie behind the
     addresses of rooms is asked for when the job runs, and the memory of chunks is that of `pages.ll`; trips, least: how
     often the loop runs less one, as text, and how often it has to for that; atomic: others may add to the arrays of
-    rooms meanwhile, atomically
+    rooms meanwhile, atomically; place: of the loop, for what is said where there is no memory
     """
 
     name: str
@@ -55,6 +58,7 @@ class Job:
     trips: str = ""
     least: int = 0
     atomic: bool = False
+    place: str = "a loop"
 
 
 def job_text(job: Job) -> str:
@@ -64,7 +68,20 @@ def job_text(job: Job) -> str:
     if job.rooms:
         texts.append(_fold_pages(job, context) if job.pages else _fold(job, context))
     more = (_OF_TAPES if job.guarded else "") + (_OF_PAGES if job.pages else "")
-    return "".join(texts) + _DECLARATIONS + more
+    return "".join(texts) + _DECLARATIONS + more + (_said(job) if job.rooms else "")
+
+
+def _said(job: Job) -> str:
+    """What is said where one thread runs a job."""
+    said = told_text(job.place, NO_PAGES if job.pages else NO_COPIES)
+    word = "".join(chr(c) if 32 <= c < 127 and c not in b'"\\' else f"\\{c:02X}" for c in said)
+    return (f'\n@{job.name}.said = private unnamed_addr constant [{len(said)} x i8] c"{word}", align 1\n'
+            f"declare void @irgrad.copies.told(ptr, i64)\n")  # fmt: skip
+
+
+def _tell(job: Job) -> str:
+    length = len(told_text(job.place, NO_PAGES if job.pages else NO_COPIES))
+    return f"  call void @irgrad.copies.told(ptr @{job.name}.said, i64 {length})\n"
 
 
 _DECLARATIONS = f"""
@@ -126,7 +143,7 @@ entry:
     prepared = _prepared_pages if job.pages else _prepared
     rows.append(prepared(job, context) if job.rooms else "  br label %prepared\nprepared:\n")
     rows.append(_arenas(job, context))
-    if job.rooms and job.pages:  # without memory of their own, one chunk after the other adds to the arrays
+    if job.rooms:  # without memory of their own, one chunk after the other adds to the arrays
         rows.append("  %wanted = load i64, ptr @irgrad.team.threads\n"
                     "  %threads = select i1 %alone, i64 1, i64 %wanted\n")  # fmt: skip
     else:
@@ -136,7 +153,8 @@ entry:
     if job.rooms and job.pages:
         rows.append(_added_pages(job, context))
     elif job.rooms:
-        rows.append(f"""
+        rows.append(f"""  br i1 %alone, label %added, label %own
+own:
   %small = icmp ult i64 %total{len(job.rooms) - 1}, {_LARGE}
   %hands = select i1 %small, i64 1, i64 %threads
   %pieces = select i1 %small, i64 1, i64 {_CHUNKS}
@@ -145,10 +163,10 @@ entry:
 {context.at("ap", context.arenas)}  store i64 %both, ptr %ap
   %unused = call ptr @{RUN}(ptr @{job.name}.fold, ptr %context, i64 %pieces, i64 %hands)
   call void @free(ptr %memory)
+  br label %added
+added:
 """)
     rows.append(_summed(job, context))
-    if job.rooms and not job.guarded and not job.pages:
-        rows.append("declare void @llvm.trap() noreturn\n")
     return "".join(rows)
 
 
@@ -167,7 +185,6 @@ def _prepared(job: Job, context: _Context) -> str:
   %total{n} = add i64 {total}, %whole{n}
 """)
         total = f"%total{n}"
-    fail = "@irgrad.tape.fail(i64 %all, i64 0, i64 -1, ptr null)" if job.guarded else "@llvm.trap()"
     rows.append(f"""
 {context.at("bp", context.bytes)}  store i64 {total}, ptr %bp
   %all = mul i64 {total}, %count
@@ -175,11 +192,10 @@ def _prepared(job: Job, context: _Context) -> str:
 {context.at("mp", context.memory)}  store ptr %memory, ptr %mp
   %none = icmp eq ptr %memory, null
   %some = icmp ne i64 %all, 0
-  %out = and i1 %none, %some
-  br i1 %out, label %refused, label %prepared
+  %alone = and i1 %none, %some
+  br i1 %alone, label %refused, label %prepared
 refused:
-  call void {fail}
-  unreachable
+{_tell(job)}  br label %prepared
 prepared:
 """)
     return "".join(rows)
@@ -217,7 +233,11 @@ def _prepared_pages(job: Job, context: _Context) -> str:
   %memory = call ptr @irgrad_team_pages(i64 %all)
 {context.at("mp", context.memory)}  store ptr %memory, ptr %mp
   %alone = icmp eq ptr %memory, null
-  br label %prepared
+  %enough = xor i1 %few, true
+  %refuses = and i1 %alone, %enough
+  br i1 %refuses, label %refused, label %prepared
+refused:
+{_tell(job)}  br label %prepared
 prepared:
 """)
     return "".join(rows)
@@ -314,7 +334,7 @@ def _summed(job: Job, context: _Context) -> str:
     if not job.sums:
         return "  ret void\n}\n"
     whole = len(job.sums) == 1
-    before = "added" if job.rooms and job.pages else "through"
+    before = "added" if job.rooms else "through"
     rows = [f"  br label %sum\nsum:\n  %k = phi i64 [ 0, %{before} ], [ %knext, %sum ]\n"]
     for n, kind in enumerate(job.sums):
         rows.append(f"  %t{n} = phi {kind} [ %s{n}, %{before} ], [ %n{n}, %sum ]\n")
@@ -348,22 +368,22 @@ def _part(job: Job, context: _Context) -> str:
         rows.append(f"  %g{n} = load {kind}, ptr %p{n}\n")
         values.append(f"{kind} %g{n}")
     if job.rooms:
-        clear = "" if job.pages else "  call void @llvm.memset.p0.i64(ptr %own, i8 0, i64 %bytes, i1 false)\n"
+        clear = """  %cleared = select i1 %alone, i64 0, i64 %bytes
+  call void @llvm.memset.p0.i64(ptr %own, i8 0, i64 %cleared, i1 false)
+"""
         rows.append(f"""{context.at("bp", context.bytes)}  %bytes = load i64, ptr %bp
 {context.at("mp", context.memory)}  %memory = load ptr, ptr %mp
   %skip = mul i64 %c, %bytes
   %own = getelementptr i8, ptr %memory, i64 %skip
-{clear}""")
-        if job.pages:
-            rows.append("  %alone = icmp eq ptr %memory, null\n")
+  %alone = icmp eq ptr %memory, null
+{"" if job.pages else clear}""")
     for room in job.rooms:
         n = room.number
         rows.append(f"""{context.at(f"rb{n}", context.room + 3 * n)}  %base{n} = load ptr, ptr %rb{n}
 {context.at(f"ro{n}", context.room + 3 * n + 2)}  %offset{n} = load i64, ptr %ro{n}
-  %{"its" if job.pages else "own"}{n} = getelementptr i8, ptr %own, i64 %offset{n}
+  %its{n} = getelementptr i8, ptr %own, i64 %offset{n}
+  %own{n} = select i1 %alone, ptr %base{n}, ptr %its{n}
 """)
-        if job.pages:
-            rows.append(f"  %own{n} = select i1 %alone, ptr %base{n}, ptr %its{n}\n")
         values += [f"ptr %base{n}", f"ptr %own{n}"]
     call = f"call {context.result} @{job.name}.chunk({', '.join(values)})\n"
     if job.sums:

@@ -11,7 +11,7 @@ one array goes to memory of each chunk; when all are through these are added to 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.loops import Loop, Loops
@@ -84,7 +84,7 @@ def with_teams(
             if isinstance(job, str):  # the loop stays, as a function
                 made.others.append(f"{place}: {job}")
                 continue
-            jobs.append(job)
+            jobs.append(replace(job, place=place))
             made.shared.append(place)
     more = (AUTOMATIC_TEXT if automatic else THREADS_TEXT) + "".join(job_text(job) for job in jobs)
     for job in jobs:

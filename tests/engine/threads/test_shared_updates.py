@@ -141,7 +141,8 @@ def test_explain_tells_when_one_thread_runs_the_loop() -> None:
     assert len(found.shared) == 1
     assert len(found.others) == 1
     assert found.others[0].endswith(
-        ": only where copies of the arrays that it updates atomically, 16 of each, would take more than 1 GiB")
+        ": only where copies of the arrays that it updates atomically, 16 of each, would take more than "
+        "IRGRAD_MAX_COPIES")  # fmt: skip
 
 
 _LARGE = """
