@@ -294,9 +294,9 @@ def _before_and_behind(
     turns, loop, steps = functions
     block = call.block
     assert block is not None
-    place = block.instructions.index(call)
-    rest = block.instructions[place + 1 :]
-    block.instructions = block.instructions[:place]
+    position = block.instructions.index(call)
+    rest = block.instructions[position + 1 :]
+    block.instructions = block.instructions[:position]
     two, one, join = Block("two"), Block("one"), Block("joined")
     debug = {"dbg": call.metadata["dbg"]} if "dbg" in call.metadata else {}
     at = Builder(block)
@@ -340,8 +340,8 @@ def _before_and_behind(
     for after in dict.fromkeys(join.successors):
         for phi in after.phis:
             phi.blocks = [join if b is block else b for b in phi.blocks]
-    where = fn.blocks.index(block) + 1
-    fn.blocks[where:where] = [two, one, join]
+    position = fn.blocks.index(block) + 1
+    fn.blocks[position:position] = [two, one, join]
     for made in (two, one, join):
         made.function = fn
     return list(memory)

@@ -146,7 +146,11 @@ def check_parts_program(name: str, change: Callable[[str], str] = str) -> str:
     from fuzz.part_cases import MAIN as MAIN_OF_PARTS
     from fuzz.part_cases import source_of
 
-    return race_of_program(source_of(name) + MAIN_OF_PARTS, [], change)
+    def changed(text: str) -> str:
+        assert f"@{RUN}(" in text, "no loop is shared"
+        return change(text)
+
+    return race_of_program(source_of(name) + MAIN_OF_PARTS, [], changed)
 
 
 def check_tape(name: str) -> str:
@@ -204,7 +208,6 @@ def race_of_program(source: str, words: Sequence[str], change: Callable[[str], s
         place = Path(folder)
         (place / "p.c").write_text(source)
         text = program_text(["-O1", "-fopenmp", str(place / "p.c"), "-lm"])
-        assert f"@{RUN}(" in text, "no loop is shared"
         (place / "p.ll").write_text(instrumented(change(text)), encoding="utf-8")
         (place / "t.c").write_text("\n".join(row for row in MAIN.splitlines() if "__tsan" in row or row[:1] == "#"))
         _run([*_CLANG, "p.ll", "-o", "p.o"], folder)
