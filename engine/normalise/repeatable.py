@@ -20,11 +20,13 @@ from irgrad.engine.analyses.evolution.ahead import Ahead
 from irgrad.engine.analyses.evolution.coverage import Cover, coverage
 from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.analyses.evolution.regions import Region, Regions, emit_union
-from irgrad.engine.analyses.evolution.trips import TripCount
+from irgrad.engine.analyses.evolution.row_regions import RowRegion, RowRegions, row_of
+from irgrad.engine.analyses.evolution.trips import Expr, TripCount, const, make
 from irgrad.engine.analyses.memory.call_effects import Effect, facts_of
 from irgrad.engine.analyses.memory.modref import instr_reads, instr_writes, own_reads_writes
 from irgrad.engine.analyses.memory.objects import Object, bits_of, resolve
 from irgrad.engine.analyses.memory.points_to import Pointers
+from irgrad.engine.analyses.memory.tbaa import AccessTypes
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder, zero
 from irgrad.engine.ir.locations import locate
@@ -55,6 +57,10 @@ class Memory:
     cover: Cover | None = None
 
 
+Rows: TypeAlias = Callable[[Builder, Value | None], list[Value]]
+"""Writes which rows of a table a loop touches, and how far, in the same place and given the same; see `RowRegion`."""
+
+
 @dataclass
 class Repeatable:
     """A loop, and what has to be saved to run it again.
@@ -70,9 +76,11 @@ class Repeatable:
     bytes_of: Sequence[Bytes | None]
     refusal: str = ""
     saved: list[Memory] = field(default_factory=list)
+    rows: list[Rows] = field(default_factory=list)
     private: set[Instruction] = field(default_factory=set)
     body: list[Instruction] = field(default_factory=list)
     inside: set[Function] = field(default_factory=set)
+    _written: int = 0
 
     def __post_init__(self) -> None:
         self.body = self._body()
@@ -133,7 +141,7 @@ class Repeatable:
         if refusal:
             return refusal
         later = self._changed_later()
-        unknown, because = 0, ""
+        unknown, because, self._written = 0, "", written
         for index in bits_of((written | (read & later)) & ~own):
             memory = self.locate(pointers.objects[index])
             if isinstance(memory, str):
@@ -155,6 +163,7 @@ class Repeatable:
     def _pieces(self, unknown: int, later: int, because: str) -> str:
         """Of objects whose bytes are not known, what the loop touches; why that is not known either."""
         found: dict[Value, list[Region]] = {}
+        tables: dict[RowRegion, None] = {}
         for instr in self.body:
             read, written = own_reads_writes(self.pointers, instr)
             if not (written | (read & later)) & unknown:
@@ -163,6 +172,13 @@ class Repeatable:
                 return f"{because}, and what a function that it calls does to them is not told ({self._at(instr)})"
             rows = _touched(self.pointers, instr, reads=bool(read & later & unknown), writes=bool(written & unknown))
             for pointer, size in rows or ():
+                row = row_of(self._ahead, pointer)
+                if row is not None:
+                    behind = self._behind(instr, row, pointer, size)
+                    if isinstance(behind, str):
+                        return f"{because}, and of {self._at(instr)}: {behind}"
+                    tables |= dict.fromkeys(behind)
+                    continue
                 regions = self.regions.of(instr, pointer, size)
                 if isinstance(regions, str):
                     return f"{because}, and of {self._at(instr)}: {regions}"
@@ -173,7 +189,43 @@ class Repeatable:
             if rows is None:
                 return f"{because}, and what {self._at(instr)} does to them is not told"
         self.saved += [Memory(None, partial(emit_union, regions=regions)) for regions in found.values()]
+        self.rows += [partial(_emit_rows, self._ahead, region) for region in tables]
         return ""
+
+    def _behind(self, instr: Instruction, row: Instruction, pointer: Value, size: Value) -> list[RowRegion] | str:
+        """What an access touches behind an address that it loads."""
+        read = own_reads_writes(self.pointers, row)[0]
+        for other in self.body if read & self._written else ():
+            if own_reads_writes(self.pointers, other)[1] & read and not (
+                other.opcode == "store" and self._types.apart(row, other)):  # fmt: skip
+                return f"its address is read from memory that the loop writes ({self._at(other)})"
+        return self._row_regions.of(instr, row, pointer, size)
+
+    @cached_property
+    def _types(self) -> AccessTypes:
+        return AccessTypes(self.pointers.module)
+
+    @cached_property
+    def _row_regions(self) -> RowRegions:
+        return RowRegions(self._ahead, self._length, counted=self.count() is not None)
+
+    def _length(self, row: Instruction) -> Expr | None:
+        """The bytes of the allocations to whose begin a loaded address leads, where all are as long."""
+        begin, lengths = self.again.ranges.offsets(row), list[Expr]()
+        if not begin.exact or begin.start:
+            return None
+        for index in bits_of(self.pointers.of(row)):
+            obj = self.pointers.objects[index]
+            factors = self._factors(obj.site) if isinstance(obj.site, Instruction) and obj.site.is_call else None
+            if obj.function is not self.fn or not factors or not all(map(self._before, factors)):
+                return None
+            if any(self._anew(factor) for factor in factors):
+                return None
+            total = const(1)
+            for factor in factors:
+                total = make("mul", total, const(factor.value) if isinstance(factor, ConstInt) else ("value", factor))
+            lengths.append(total)
+        return lengths[0] if lengths and all(each == lengths[0] for each in lengths) else None
 
     def count(self) -> TripCount | None:
         """How often the loop is repeated, where that is known before it and nothing else ends it."""
@@ -296,7 +348,9 @@ class Repeatable:
         changed = self.again.readdressed() & ~own
         for instr in self.body if changed else ():
             number = instr.opcode == "load" and not ty.may_hold_pointer(instr.type)
-            if not number and own_reads_writes(self.pointers, instr)[0] & changed:
+            if number or not own_reads_writes(self.pointers, instr)[0] & changed:
+                continue
+            if instr.opcode != "load" or self.again.readdresses(instr):
                 return f"an address that it reads may be another one when it is run again ({self._at(instr)})"
         return ""
 
@@ -345,6 +399,11 @@ class Repeatable:
         inside = self.loop.contains(value.block)
         return not inside and get(Dominators, self.fn).dominates(value.block, self.loop.preheader)
 
+    def _anew(self, value: Value) -> bool:
+        """Whether a value that is known before the loop was another one earlier, in a loop that is over."""
+        around = get(Loops, self.fn).of(value.block) if isinstance(value, Instruction) and value.block else None
+        return around is not None and not around.contains(self.loop.preheader)
+
     def _address(self, site: Instruction) -> Value | None:
         """The one address that an allocation gave before the loop, or null; None where there may be several."""
         inner = get(Loops, self.fn).of(site.block)  # type: ignore[arg-type]
@@ -369,6 +428,10 @@ class Repeatable:
         callee = resolve(site.callee) if site.is_call else None
         known = facts_of(self.pointers.module, callee) if isinstance(callee, Function) else None
         return [site.args[i] for i in known.sizes] if known is not None and known.sizes else None
+
+
+def _emit_rows(ahead: Ahead, region: RowRegion, b: Builder, iterations: Value | None) -> list[Value]:
+    return region.emit(ahead.writer(b), iterations)
 
 
 def _touched(

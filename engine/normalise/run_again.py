@@ -14,6 +14,10 @@ from irgrad.engine.analyses.control.cfg import Cfg
 from irgrad.engine.analyses.control.loops import Loop, Loops
 from irgrad.engine.analyses.memory.objects import Object, bits_of, is_never_written
 from irgrad.engine.analyses.memory.points_to import Pointers
+from irgrad.engine.analyses.memory.spots import ANY, Spots, join_all
+from irgrad.engine.analyses.memory.strided_sets import touches
+from irgrad.engine.analyses.memory.value_ranges import Ranges
+from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Block, Function, Instruction, Value
 
 __all__ = ["BEGINS", "Again", "called_by"]
@@ -65,32 +69,58 @@ class Again:
 
     def readdressed(self) -> int:
         """Objects in which the addresses may be others in the reverse sweep than in the loop."""
-        later = self._gets_addresses(self.behind())
-        if later == later | (others := self._gets_addresses(self._behind_calls())):
-            return later
+        mask = 0
+        for _, objects in self._readdressing:
+            mask |= objects
+        return mask
+
+    def readdresses(self, load: Instruction) -> bool:
+        """Whether what a load reads there may be an address that is another one in the reverse sweep."""
+        pointers, at = self.pointers, load.operands[0]
+        read, size = pointers.expand(pointers.of(at)), ty.store_size(load.type)
+        for instr, objects in self._readdressing:
+            if not objects & read:
+                continue
+            if instr.opcode != "store":
+                return True
+            target, length = instr.operands[1], ty.store_size(instr.operands[0].type)
+            if _may_meet(self.ranges.places(at), self.ranges.places(target), 1 - length, size):
+                return True
+        return False
+
+    @cached_property
+    def ranges(self) -> Ranges:
+        """Where in their objects pointers lead."""
+        return Ranges(self.pointers)
+
+    @cached_property
+    def _readdressing(self) -> list[tuple[Instruction, int]]:
+        """What may leave an address that has a shadow, behind the loop, and in which objects."""
+        own = 0
         for obj in () if self._recursive else self.pointers.objects:  # variables of another call are others
             if obj.kind == "alloca" and obj.function is self.fn and self._once(obj.site):
-                others &= ~(1 << obj.index)
-        return later | others
+                own |= 1 << obj.index
+        rows = self._gets_addresses(self._behind_calls())
+        return [*self._gets_addresses(self.behind()), *((instr, mask & ~own) for instr, mask in rows)]
 
     def _once(self, site: Value | None) -> bool:
         """Whether an instruction stands in no loop."""
         return isinstance(site, Instruction) and site.block is not None and get(Loops, self.fn).of(site.block) is None
 
-    def _gets_addresses(self, instructions: Iterable[Instruction]) -> int:
-        """Objects in which these, and what they call, may leave an address that has a shadow."""
-        pointers, mask = self.pointers, 0
+    def _gets_addresses(self, instructions: Iterable[Instruction]) -> list[tuple[Instruction, int]]:
+        """Which of these, and of what they call, may leave an address that has a shadow, and in which objects."""
+        pointers, rows = self.pointers, list[tuple[Instruction, int]]()
         shadowed = sum(1 << o.index for o in pointers.objects if o.kind != "function" and not is_never_written(o))
         own = list(instructions)
         for instr in (*own, *(i for fn in called_by(pointers, own) for i in fn.instructions())):
             effect = pointers.effect(instr) if instr.is_call else None
             if instr.opcode == "store" and pointers.of(instr.operands[0]) & shadowed:
-                mask |= pointers.expand(pointers.of(instr.operands[1]))
+                rows.append((instr, pointers.expand(pointers.of(instr.operands[1]))))
             elif effect is not None and effect.copy is not None:
                 source = pointers.expand(pointers.of(instr.args[effect.copy[1]]))
                 if any(pointers.contents(pointers.objects[index]) & shadowed for index in bits_of(source)):
-                    mask |= pointers.expand(pointers.of(instr.args[effect.copy[0]]))
-        return mask
+                    rows.append((instr, pointers.expand(pointers.of(instr.args[effect.copy[0]]))))
+        return rows
 
     # -- later ---------------------------------------------------------------------------------------------------------
 
@@ -142,3 +172,10 @@ def _reached(cfg: Cfg, blocks: Iterable[Block]) -> list[Block]:
                 found[after] = None
                 work.append(after)
     return list(found)
+
+
+def _may_meet(one: Spots, other: Spots, lowest: int, limit: int) -> bool:
+    """Whether the second of two pointers may lead from `lowest` to less than `limit` bytes behind the first one."""
+    if ANY in one or ANY in other:
+        return touches(join_all(one), join_all(other), lowest, limit)
+    return any(bit in other and touches(places, other[bit], lowest, limit) for bit, places in one.items())

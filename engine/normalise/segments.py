@@ -22,10 +22,10 @@ from irgrad.engine.analyses.activity.facts import points_to
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.loops import Loop, Loops
 from irgrad.engine.analyses.control.places import loop_places
+from irgrad.engine.analyses.evolution.row_regions import DEEPEST
 from irgrad.engine.analyses.memory.objects import bits_of, overlap_mask
 from irgrad.engine.analyses.memory.points_to import Pointers
 from irgrad.engine.analyses.memory.strided_sets import Offsets
-from irgrad.engine.analyses.memory.value_ranges import Ranges
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Argument, Block, ConstInt, Function, GlobalVariable, Instruction, Module, Value
@@ -33,10 +33,12 @@ from irgrad.engine.ir.rewrite import replace_uses
 from irgrad.engine.normalise.repeatable import Bytes, Memory, Repeatable, marks_lifetime
 from irgrad.rules.errors import Unsupported
 
-__all__ = ["ENDLESS", "EVERY", "Choice", "Segments", "outline_segments", "what_states_hold"]
+__all__ = ["ENDLESS", "EVERY", "ROW", "Choice", "Segments", "outline_segments", "what_states_hold"]
 
 ENDLESS = 2**63 - 1
 """The number of iterations of a loop of which it is not known before it."""
+ROW = 2 * DEEPEST + 4
+"""Arguments of `f.segments` for the rows of one access, as `irgrad.segments.note` takes them."""
 EVERY = "*"
 """In place of a line: all outermost loops that can run again."""
 
@@ -63,7 +65,8 @@ class Segments:
     arguments; pointers: which fields of the state are addresses, and into which of `saved` and other memory, told by
     (place of the address, place of the bytes), they may lead; ends: the field that is not 0 when
     the loop is through, None where the number of iterations tells (the next field is how many the last segment ran);
-    place: of the loop in the source
+    place: of the loop in the source; rows: where among the arguments stand those of `irgrad.segments.note`, for what a
+    segment changes behind addresses in tables
     """
 
     loop: Function
@@ -74,6 +77,7 @@ class Segments:
     saved: tuple[tuple[int, int, int], ...] = ()
     pointers: dict[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     ends: int | None = None
+    rows: tuple[int, ...] = ()
 
 
 def outline_segments(
@@ -123,13 +127,14 @@ def outline_segments(
 
 def what_states_hold(
     module: Module, pointers: Pointers, fn: Function, loop: Loop, bytes_of: Sequence[Bytes | None]
-) -> tuple[int, list[Memory]] | str:
+) -> tuple[int, list[Memory], int] | str:
     """Of a loop that could run in segments, what a state of it holds: bytes of numbers and addresses that go from one
-    iteration to the next or leave the loop, and pieces of memory; of another, why it cannot. Nothing is changed."""
+    iteration to the next or leave the loop, pieces of memory, and how many accesses reach more through addresses in
+    tables; of another, why it cannot. Nothing is changed."""
     candidate = _Outlined(module, Repeatable(pointers, fn, loop, bytes_of), Choice())
     if candidate.refusal:
         return candidate.refusal
-    return ty.size_of(candidate.state()), candidate.again.saved
+    return ty.size_of(candidate.state()), candidate.again.saved, len(candidate.again.rows)
 
 
 def _callers_first(pointers: Pointers, root: Function) -> list[Function]:
@@ -261,7 +266,7 @@ class _Outlined:
         carried, leaving, state = loop.header.phis, self._leaving(), self.state()
         ends = len(carried) + len(leaving)
         outer, debug, count = self._outer(), _debug_of(before), self.again.count()
-        ranges = Ranges(self.pointers)
+        ranges = self.again.again.ranges
         self.ranges = {phi: ranges.offsets(phi) for phi in carried if phi.type.is_int}
         before.instructions.pop()
         block = _variable(fn, state)
@@ -282,6 +287,9 @@ class _Outlined:
             if memory.cover is not None:
                 extra.append(at.select(memory.cover.emit(at, size), ConstInt(ty.I64, 0), size))
             places[memory] = (here, here + 1, here + (1 if memory.cover is None else 2))
+        rows = tuple(first + len(extra) + ROW * n for n in range(len(self.again.rows)))
+        for row in self.again.rows:
+            extra += row(at, total)
         _live_throughout(fn, outer)
         alone = [self._alone(value, outer) for value in outer]
         step = self._segment(f"{fn.name}.segment.{number}", state, outer, counted=total is not None)
@@ -293,7 +301,7 @@ class _Outlined:
         leads = {n: tuple(places[m][:2] for m in self.leads[phi])
                  for n, phi in enumerate([*carried, *leaving]) if phi in self.leads}  # fmt: skip
         saved = tuple(places[m] for m in self.again.saved)
-        return Segments(whole, step, state, self.choice, place, saved, leads, None if total is not None else ends)
+        return Segments(whole, step, state, self.choice, place, saved, leads, None if total is not None else ends, rows)
 
     def _outer(self) -> list[Value]:
         """Values from outside that the loop uses, without constants and its own variables."""

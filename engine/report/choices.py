@@ -42,8 +42,9 @@ def choices_of(
     found = what_states_hold(unit.module, unit.pointers, fn, loop, known)
     if isinstance(found, str):
         return (*rows, f"no states: {found}")
-    held, memory = found
+    held, memory, rows_of = found
     state = _state(held, memory, known, words)
+    state += " and what lies behind addresses in tables" if rows_of else ""
     name = f'"{place.file.rpartition("/")[2]}:{place.line}"' if place else '"*"'
     few, some = comb(_STATES + 1, 1), comb(_STATES + 2, 2)
     return (

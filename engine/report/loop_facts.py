@@ -47,6 +47,7 @@ def _segments(made: Segments) -> str:
     elif choice.states:
         often = f"{choice.states:,} at once, placed by binomial checkpointing"
     memory = f" and {arrays} piece{'s' if arrays > 1 else ''} of memory" if arrays else ""
+    memory += " and what lies behind addresses in tables" if made.rows else ""
     return f"states in place of a tape, {often}: {ty.size_of(made.state)} bytes{memory}"
 
 

@@ -69,5 +69,152 @@ out:
   ret void
 }
 """,
+    # Pieces of memory behind addresses in a table, for a list { count, bytes, { address, size }... }: each address that
+    # lies at the table, and steps further. Nothing is read where it is not to be run, or there are no bytes.
+    f"{PREFIX}note": """
+define internal void @irgrad.segments.note(
+    ptr %list, i64 %runs, ptr %table, i64 %c0, i64 %s0, i64 %c1, i64 %s1, i64 %c2, i64 %s2, i64 %low, i64 %high
+) nounwind {
+entry:
+  %size = sub i64 %high, %low
+  %some = icmp sgt i64 %size, 0
+  %is = icmp ne i64 %runs, 0
+  %go = and i1 %some, %is
+  %n = load i64, ptr %list, align 8
+  br i1 %go, label %a, label %out
+a:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %a.next ]
+  %n.a = phi i64 [ %n, %entry ], [ %n.next, %a.next ]
+  %p.a = phi ptr [ %table, %entry ], [ %p.a.next, %a.next ]
+  br label %b
+b:
+  %j = phi i64 [ 0, %a ], [ %j.next, %b.next ]
+  %n.b = phi i64 [ %n.a, %a ], [ %n.next, %b.next ]
+  %p.b = phi ptr [ %p.a, %a ], [ %p.b.next, %b.next ]
+  br label %c
+c:
+  %k = phi i64 [ 0, %b ], [ %k.next, %c ]
+  %n.c = phi i64 [ %n.b, %b ], [ %n.next, %c ]
+  %p.c = phi ptr [ %p.b, %b ], [ %p.c.next, %c ]
+  %row = load ptr, ptr %p.c, align 1
+  %begin = getelementptr i8, ptr %row, i64 %low
+  %n.next = add i64 %n.c, 1
+  %at = getelementptr { ptr, i64 }, ptr %list, i64 %n.next
+  store ptr %begin, ptr %at, align 8
+  %length = getelementptr i8, ptr %at, i64 8
+  store i64 %size, ptr %length, align 8
+  %p.c.next = getelementptr i8, ptr %p.c, i64 %s2
+  %k.next = add i64 %k, 1
+  %k.more = icmp ult i64 %k, %c2
+  br i1 %k.more, label %c, label %b.next
+b.next:
+  %p.b.next = getelementptr i8, ptr %p.b, i64 %s1
+  %j.next = add i64 %j, 1
+  %j.more = icmp ult i64 %j, %c1
+  br i1 %j.more, label %b, label %a.next
+a.next:
+  %p.a.next = getelementptr i8, ptr %p.a, i64 %s0
+  %i.next = add i64 %i, 1
+  %i.more = icmp ult i64 %i, %c0
+  br i1 %i.more, label %a, label %done
+done:
+  store i64 %n.next, ptr %list, align 8
+  br label %out
+out:
+  ret void
+}
+""",
+    # Sorts the pieces of a list by their addresses (comb sort), and joins those that meet; sums their bytes.
+    f"{PREFIX}join": """
+define internal void @irgrad.segments.join(ptr %list) nounwind {
+entry:
+  %n = load i64, ptr %list, align 8
+  br label %round
+round:
+  %wide = phi i64 [ %n, %entry ], [ %gap, %end ]
+  %ten = mul i64 %wide, 10
+  %less = udiv i64 %ten, 13
+  %none = icmp eq i64 %less, 0
+  %gap = select i1 %none, i64 1, i64 %less
+  br label %look
+look:
+  %i = phi i64 [ 1, %round ], [ %i.next, %next ]
+  %moved = phi i1 [ false, %round ], [ %moved.now, %next ]
+  %other = add i64 %i, %gap
+  %there = icmp ule i64 %other, %n
+  br i1 %there, label %compare, label %end
+compare:
+  %x = getelementptr { i64, i64 }, ptr %list, i64 %i
+  %y = getelementptr { i64, i64 }, ptr %list, i64 %other
+  %xp = load i64, ptr %x, align 8
+  %yp = load i64, ptr %y, align 8
+  %behind = icmp ugt i64 %xp, %yp
+  br i1 %behind, label %swap, label %next
+swap:
+  %xs = getelementptr i8, ptr %x, i64 8
+  %ys = getelementptr i8, ptr %y, i64 8
+  %xn = load i64, ptr %xs, align 8
+  %yn = load i64, ptr %ys, align 8
+  store i64 %yp, ptr %x, align 8
+  store i64 %xp, ptr %y, align 8
+  store i64 %yn, ptr %xs, align 8
+  store i64 %xn, ptr %ys, align 8
+  br label %next
+next:
+  %moved.now = phi i1 [ %moved, %compare ], [ true, %swap ]
+  %i.next = add i64 %i, 1
+  br label %look
+end:
+  %far = icmp ugt i64 %gap, 1
+  %again = or i1 %far, %moved
+  br i1 %again, label %round, label %join
+join:
+  %k = phi i64 [ 1, %end ], [ %k.next, %joined ]
+  %kept = phi i64 [ 0, %end ], [ %kept.now, %joined ]
+  %last = phi i64 [ 0, %end ], [ %last.now, %joined ]
+  %total = phi i64 [ 0, %end ], [ %total.now, %joined ]
+  %some = icmp ule i64 %k, %n
+  br i1 %some, label %one, label %out
+one:
+  %piece = getelementptr { i64, i64 }, ptr %list, i64 %k
+  %begin = load i64, ptr %piece, align 8
+  %sizep = getelementptr i8, ptr %piece, i64 8
+  %size = load i64, ptr %sizep, align 8
+  %stop = add i64 %begin, %size
+  %first = icmp eq i64 %kept, 0
+  %apart = icmp ugt i64 %begin, %last
+  %new = or i1 %first, %apart
+  br i1 %new, label %keep, label %grow
+keep:
+  %kept.more = add i64 %kept, 1
+  %to = getelementptr { i64, i64 }, ptr %list, i64 %kept.more
+  store i64 %begin, ptr %to, align 8
+  %to.size = getelementptr i8, ptr %to, i64 8
+  store i64 %size, ptr %to.size, align 8
+  br label %joined
+grow:
+  %longer = icmp ugt i64 %stop, %last
+  %reach = select i1 %longer, i64 %stop, i64 %last
+  %on = getelementptr { i64, i64 }, ptr %list, i64 %kept
+  %on.begin = load i64, ptr %on, align 8
+  %on.whole = sub i64 %reach, %on.begin
+  %on.size = getelementptr i8, ptr %on, i64 8
+  store i64 %on.whole, ptr %on.size, align 8
+  br label %joined
+joined:
+  %kept.now = phi i64 [ %kept.more, %keep ], [ %kept, %grow ]
+  %last.now = phi i64 [ %stop, %keep ], [ %reach, %grow ]
+  %before = phi i64 [ %begin, %keep ], [ %last, %grow ]
+  %added = sub i64 %last.now, %before
+  %total.now = add i64 %total, %added
+  %k.next = add i64 %k, 1
+  br label %join
+out:
+  store i64 %kept, ptr %list, align 8
+  %bytes = getelementptr i8, ptr %list, i64 8
+  store i64 %total, ptr %bytes, align 8
+  ret void
+}
+""",
 }
 """The functions by their names."""

@@ -1,6 +1,7 @@
 """Random nests of loops around a time loop, whose gradients keep states in place of a tape.
 
-    python tests/fuzz/nests.py 0:1000        the gradients of these seeds under some of the choices of each
+    python tests/fuzz/nests.py 0:1000           the gradients of these seeds under some of the choices of each
+    python tests/fuzz/nests.py 0:1000 --rows    buffers are tables of rows
 
 Each nest is a C function of an array: buffers that change places, stencils, subscripts that are affine, reflected or
 read from memory, scratch of an iteration, sums in memory, conditions on data, ends by what is computed, copies, calls,
@@ -13,6 +14,7 @@ from __future__ import annotations
 import random
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,16 +36,22 @@ static __attribute__((noinline)) void mix(double *to, const double *from, long n
 
 
 class Nest:
-    """The source of a nest, by its seed."""
+    """The source of a nest, by its seed; with `rows` its buffers are tables of rows of three numbers."""
 
-    def __init__(self, seed: int) -> None:
-        self.r = random.Random(seed)
+    def __init__(self, seed: int, *, rows: bool = False) -> None:
+        self.r, self.rows = random.Random(seed), rows
         self.memory = [self._memory(name) for name in "uvw"[: self.r.randint(1, 3)]]
         self.names = [name for name, _, _ in self.memory]
         self.source = HEAD + HELPER + self._function()
 
     def _memory(self, name: str) -> tuple[str, str, str]:
         """A buffer: name, declaration, what comes at the end."""
+        if self.rows:
+            heap = self.r.random() < 0.7
+            table = f"double **{name}0 = malloc(n * sizeof *{name}0)" if heap else f"double *{name}_[16], **{name}0 = {name}_"
+            each = f"{name}0[i] = malloc(3 * sizeof(double));"
+            end = f"for (long i = 0; i < n; i++) free({name}0[i]);{f' free({name}0);' if heap else ''}"
+            return name, f"{table}, **{name} = {name}0; for (long i = 0; i < n; i++) {each}", end
         kind = self.r.choice(["malloc", "malloc", "stack", "static", "argument", "calloc"])
         if kind in ("malloc", "calloc"):
             call = "malloc(n * sizeof(double))" if kind == "malloc" else "calloc(n, sizeof(double))"
@@ -55,10 +63,11 @@ class Nest:
 
     def _function(self) -> str:
         r = self.r
-        start = "\n    ".join(f"{d} for (long i = 0; i < n; i++) {n}[i] = x[i] * {r.uniform(0.3, 1):.2f};"
+        all_of, cell = ("for (long c = 0; c < 3; c++) ", "[i][c]") if self.rows else ("", "[i]")
+        start = "\n    ".join(f"{d} for (long i = 0; i < n; i++) {all_of}{n}{cell} = x[i] * {r.uniform(0.3, 1):.2f};"
                               for n, d, _ in self.memory)  # fmt: skip
         end = " ".join(e for _, _, e in self.memory)
-        sums = " ".join(f"result += {n}[i] * {r.uniform(0.2, 1):.2f};" for n in self.names)
+        sums = " ".join(f"{all_of}result += {n}{cell} * {r.uniform(0.2, 1):.2f};" for n in self.names)
         return f"""
 double f(const double *x, double *y, long n, long steps) {{
     {start}
@@ -99,29 +108,42 @@ double f(const double *x, double *y, long n, long steps) {{
         kinds += ["steps"] if depth else []
         match r.choice(kinds):
             case "sweep":
-                return f"{self._loop()} {a}[{self._index()}] = {self._value(3)};"
+                return f"{self._loop()} {self._cell(a, self._index())} = {self._value(3)};"
             case "sum":
                 return f"{self._loop()} acc[{r.randint(0, 1)}] += 0.1 * {self._value(2)};"
             case "scalar":
-                return f"s = tanh(s + 0.2 * {a}[t % n] * x[(t * 3) % n]);"
+                return f"s = tanh(s + 0.2 * {self._cell(a, 't % n')} * x[(t * 3) % n]);"
             case "scratch":
                 value, heap = self._value(2), r.random() < 0.5
                 memory = "double *q = malloc(n * sizeof *q);" if heap else "double q[16];"
+                cell = self._cell(b, "i")
                 return (f"{{ {memory} for (long i = 0; i < n; i++) q[i] = {value}; "
-                        f"for (long i = 0; i < n; i++) {b}[i] = 0.5 * {b}[i] + 0.4 * q[n - 1 - i]; "
+                        f"for (long i = 0; i < n; i++) {cell} = 0.5 * {cell} + 0.4 * q[n - 1 - i]; "
                         f"{'free(q);' if heap else ''} }}")  # fmt: skip
+            case "copy" if a != b and self.rows:
+                return f"{self._loop()} memcpy({a}[i], {b}[{r.choice(['i', 'n - 1 - i'])}], {r.choice([1, 3])} * sizeof **{a});"
+            case "call" if a != b and self.rows:
+                return f"mix({a}[{r.choice(['0', 'n - 1'])}], {b}[n / 2], 3, x[0]);"
+            case "swap" if a != b and self.rows:
+                where = r.choice(["", "", "", "[0]"])
+                return f"{{ double {'*' if where else '**'}c = {a}{where}; {a}{where} = {b}{where}; {b}{where} = c; }}"
             case "copy" if a != b:
                 return f"memcpy({a}, {b}, {r.choice(['n', 'n / 2', '2'])} * sizeof *{a});"
             case "call" if a != b:
                 return f"mix({a}, {b}, n, x[0]);"
             case "random":
-                return f"rnd = rnd * 6364136223846793005ul + 1442695040888963407ul; {a}[(rnd >> 33) % n] *= 0.9 + 0.1 * s;"
+                return f"rnd = rnd * 6364136223846793005ul + 1442695040888963407ul; {self._cell(a, '(rnd >> 33) % n')} *= 0.9 + 0.1 * s;"
             case "swap" if a != b:
                 return f"{{ double *c = {a}; {a} = {b}; {b} = c; }}"
             case "steps":
                 return f"for (long k = 0; k < {r.choice(['2', 't % 3', 'n / 2'])}; k++) {{ {self._statement(depth - 1)} }}"
             case _:
-                return f"if ({a}[{r.choice(['0', 't % n', 'n - 1'])}] > {r.uniform(-0.5, 0.8):.2f}) {{ {self._statement(0)} }}"
+                cell = self._cell(a, r.choice(["0", "t % n", "n - 1"]))
+                return f"if ({cell} > {r.uniform(-0.5, 0.8):.2f}) {{ {self._statement(0)} }}"
+
+    def _cell(self, name: str, index: str) -> str:
+        """An element of a buffer."""
+        return f"{name}[{index}]" + (f"[{self.r.choice(['0', '1', '2', '(t + 1) % 3'])}]" if self.rows else "")
 
     def _loop(self) -> str:
         return self.r.choice(["for (long i = 0; i < n; i++)", "for (int i = 1; i + 1 < (int)n; i++)",
@@ -129,23 +151,27 @@ double f(const double *x, double *y, long n, long steps) {{
                               "for (long i = 0; i < n; i++) for (long j = 0; j <= i; j += 3)"])  # fmt: skip
 
     def _index(self) -> str:
+        if self.rows:
+            return self.r.choice(["i", "i", "i", "i", "n - 1 - i", "0", "(i + 1) % n"])
         return self.r.choice(["i", "i", "i", "idx[i]", "(i + 1) % n", "n - 1 - i", "(2 * i + t) % n"])
 
     def _value(self, depth: int) -> str:
         r = self.r
         if depth == 0 or r.random() < 0.2:
             array = r.choice([*self.names, "x", "y"])
+            if self.rows and array in self.names:
+                return self._cell(array, self._index())
             return r.choice([f"{array}[{self._index()}]", f"{array}[{self._index()}]", "s", f"{r.uniform(0.2, 1):.2f}"])
         a, b = self._value(depth - 1), self._value(depth - 1)
         return r.choice([f"sin({a} + {b})", f"tanh({a} * {b})", f"(0.5 * {a} + 0.4 * {b})", f"({a} * {b} * 0.6)",
                          f"({a} > {b} ? {a} : 0.7 * {b})", f"exp(-{a} * {a}) * {b}"])  # fmt: skip
 
 
-def check(seed: int) -> str:
+def check(seed: int, *, rows: bool = False) -> str:
     """What a nest's gradients are: "right", "refused", or what is wrong."""
     import irgrad as ig
 
-    nest, r = Nest(seed), random.Random(seed + 1)
+    nest, r = Nest(seed, rows=rows), random.Random(seed + 1)
     n, steps = r.randint(3, 9), r.choice([0, 1, 2, 5, 12, 23])
     draw = np.random.default_rng(seed)
     x, y = draw.uniform(0.2, 0.9, n), draw.uniform(0.2, 0.9, n)
@@ -162,12 +188,12 @@ def check(seed: int) -> str:
         try:
             kernel = library.kernel("f", SIGNATURE, checkpoint={"*": choice, **lines})
             outputs, pullback = ig.vjp(kernel, x, y.copy(), steps)
-            rows = pullback(seeds)
+            gradients = pullback(seeds)
         except ig.Unsupported as error:
             if not lines:
                 return f"refused: {error}"
             continue
-        found = float(rows[0] @ direction[0] + rows[1] @ direction[1])
+        found = float(gradients[0] @ direction[0] + gradients[1] @ direction[1])
         same = all(np.array_equal(a, b) for a, b in zip(outputs, values, strict=True))
         if not same or not abs(found - wanted) <= 1e-9 * (1 + abs(wanted)):
             return f"{choice}: {found} for {wanted}, values {'equal' if same else 'differ'}"
@@ -228,11 +254,11 @@ def check_program(seeds: range, memory: str) -> dict[int, str]:
     return found
 
 
-def kept_states(seed: int) -> bool:
+def kept_states(seed: int, *, rows: bool = False) -> bool:
     """Whether the loop of a nest can keep states."""
     import irgrad as ig
 
-    kernel = ig.load(Nest(seed).source).kernel("f", SIGNATURE, checkpoint={"*": 2})
+    kernel = ig.load(Nest(seed, rows=rows).source).kernel("f", SIGNATURE, checkpoint={"*": 2})
     return ".segment." in str(kernel.primal.pullback([0, 1, 4]).stage.text)
 
 
@@ -251,7 +277,7 @@ def main() -> int:
                     print(seed, said, flush=True)
             print(f"{part[-1] + 1}: {wrong} wrong, {time.time() - begin:.0f} s", flush=True)
         return 1 if wrong else 0
-    return count(check, seeds)
+    return count(partial(check, rows="--rows" in sys.argv), seeds)
 
 
 if __name__ == "__main__":

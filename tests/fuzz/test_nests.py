@@ -14,6 +14,12 @@ def test_kernels(seed: int) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("seed", range(6))
+def test_rows(seed: int) -> None:
+    assert check(seed, rows=True) == "right"
+
+
+@pytest.mark.long
 def test_programs() -> None:
     assert set(check_program(range(8), "1kB").values()) == {"right"}
 

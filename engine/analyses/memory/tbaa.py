@@ -145,6 +145,10 @@ class AccessTypes:
         tag = access.metadata.get("tbaa")
         return self._tbaa.pointee(tag) if tag else ""
 
+    def apart(self, load: Instruction, store: Instruction) -> bool:
+        """The load reads what the source calls a pointer, and the store writes what it calls a float."""
+        return self._kind(load) is PTR and isinstance(self._kind(store), ty.FloatType)
+
     def keeps_number(self, store: Instruction) -> bool:
         """The store may write a pointer where an integer is read. Without its type's name: unless it writes a pointer,
         in a function that names the types of others."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from irgrad.engine.analyses.evolution.row_regions import DEEPEST
 from irgrad.engine.differentiate.layout.leaves import zero_of
 from irgrad.engine.differentiate.shadow.carried import add
 from irgrad.engine.differentiate.shared.conventions import Abi
@@ -23,14 +24,16 @@ from irgrad.engine.differentiate.shared.unit import Unit
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Block, ConstInt, Function, Instruction, Value
-from irgrad.engine.normalise.segments import ENDLESS, Segments
+from irgrad.engine.normalise.segments import ENDLESS, ROW, Segments
 
 __all__ = ["emit_segments"]
 
-_BOX = ty.struct((ty.PTR, ty.I64, ty.PTR, ty.I64, ty.I64, ty.I64, ty.I64))
+_BOX = ty.struct((ty.PTR, ty.I64, ty.PTR, ty.I64, ty.I64, ty.I64, ty.I64, ty.PTR))
 """What the tape of a loop is: the last state, iterations, states to use again, how many more there may be, iterations
-of a segment, by which exit the loop was left, bytes of all states."""
-_TOP, _RAN, _SPARE, _FREE, _UNIT, _EXIT, _HELD = range(7)
+of a segment, by which exit the loop was left, bytes of all states, pieces of memory behind addresses in tables."""
+_TOP, _RAN, _SPARE, _FREE, _UNIT, _EXIT, _HELD, _LIST = range(8)
+_PIECE = ty.struct((ty.PTR, ty.I64))
+"""One of such a list, which begins with how many there are and the bytes of all."""
 _CACHE = 1 << 20
 """The tape of a segment is no longer than this where it may be as long as it likes, as it is written and read at once;
 where a state alone is longer, no cache holds either, and longer segments run fewer iterations again (heat equation of
@@ -63,7 +66,8 @@ class _Half:
         self.last: Value = next(new)  # the arena, or the tape
         self.b = Builder(self.block("entry"))
         self.held: Instruction | None = None  # bytes of all states
-        self.node = ty.struct((ty.PTR, ty.I64, *([ty.PTR] * (1 + len(made.saved)))))
+        self.node = ty.struct((ty.PTR, ty.I64, *([ty.PTR] * (1 + len(made.saved) + bool(made.rows)))))
+        self.list: Value | None = None
         state = self.args[0], _number(ty.size_of(made.state))
         self.pieces = [state, *((self.args[at], self.args[carried]) for at, _, carried in made.saved)]
         self.whole = [state, *((self.args[at], self.args[size]) for at, size, _ in made.saved)]
@@ -71,6 +75,13 @@ class _Half:
     @property
     def total(self) -> Value:
         return self.args[1]
+
+    def listed(self, pieces: Value) -> None:
+        """A list of pieces is saved as well."""
+        self.list = pieces
+        row = pieces, self.b.load(ty.I64, self.b.field(_PIECE, pieces, 1))
+        self.pieces.append(row)
+        self.whole.append(row)
 
     def block(self, name: str) -> Block:
         """A new block of the function."""
@@ -164,9 +175,34 @@ class _Half:
             values = [self.b.load(kind, self.b.field(self.made.state, source, n)) for n, kind in enumerate(kinds)]
             for n, value in enumerate(values):
                 self.b.store(value, self.b.field(self.made.state, target, n))
-            return
+        elif self.list is not None and self.list in (target, source):
+            self._copy_list(source if target is self.list else target, back=target is self.list)
+        else:
+            self._move(target, source, size)
+
+    def _move(self, target: Value, source: Value, size: Value) -> None:
         copy = self.unit.declare("llvm.memcpy.p0.p0.i64", _COPY)
         self.b.call(copy, [target, source, size, ConstInt(ty.I1, 0)])
+
+    def _copy_list(self, room: Value, *, back: bool) -> None:
+        """The pieces of the list into one room, one behind the other, or back."""
+        assert self.list is not None
+        number, place = self.variable(_number(0)), self.variable(room)
+        look, one, go_on = (self.block(name) for name in ("pieces", "piece", "moved"))
+        self.b.br(look)
+        self.enter(look)
+        done = self.read(number)
+        self.b.cond_br(self.b.icmp("ult", done, self.b.load(ty.I64, self.list)), one, go_on)
+        self.enter(one)
+        after = self.b.add(done, _number(1))
+        piece = self.b.gep(_PIECE, self.list, after)
+        address, size = (self.b.load(kind, self.b.field(_PIECE, piece, n)) for n, kind in enumerate((ty.PTR, ty.I64)))
+        here = self.read(place)
+        self._move(*((address, here) if back else (here, address)), size)
+        self.b.store(self.b.gep(ty.I8, here, size), place)
+        self.b.store(after, number)
+        self.b.br(look)
+        self.enter(go_on)
 
     def place(self, node: Value) -> Value:
         """How many iterations were done when a state was saved."""
@@ -218,10 +254,11 @@ class _Augmented(_Half):
     def write(self) -> None:
         arena = self.last
         box = self.runtime("irgrad.tape.alloc", arena, _number(ty.size_of(_BOX)))
+        listed = self._list(arena)
         states = self._states()
         free, unit = self.variable(states), self.variable(self._unit(states))
         done, top = self.variable(_number(0)), self.variable(zero_of(ty.PTR))
-        spare, self.held = self.variable(zero_of(ty.PTR)), self.variable(_number(0))
+        spare, self.held = self.variable(zero_of(ty.PTR)), self.variable(listed)
         turn, out = self.block("turn"), self.block("out")
         self.b.br(turn)
         self.enter(turn)
@@ -238,9 +275,32 @@ class _Augmented(_Half):
             self.b.store(self.read(variable), self.b.field(_BOX, box, n))
         if self.made.ends is not None:
             self.b.store(self._field(self.made.ends), self.b.field(_BOX, box, _EXIT))
+        if self.list is not None:
+            self.b.store(self.list, self.b.field(_BOX, box, _LIST))
         self.follow()
         b = self.b
         b.ret(b.aggregate(self.target.ftype.ret, [box]))
+
+    def _list(self, arena: Value) -> Value:
+        """The list of what lies behind addresses in tables; its own bytes."""
+        if not self.made.rows:
+            return _number(0)
+        b = self.b
+        most: Value = _number(1)  # the head of the list
+        rows = [self.args[first : first + ROW] for first in self.made.rows]
+        for row in rows:
+            many = row[0]
+            for count in row[2 : 2 + 2 * DEEPEST : 2]:
+                many = b.mul(many, b.add(count, _number(1), ()), ())
+            most = b.add(most, many, ())
+        size = b.mul(most, _number(ty.size_of(_PIECE)), ())
+        pieces = self.runtime("irgrad.tape.alloc", arena, size)
+        b.store(_number(0), pieces)
+        for row in rows:
+            self.runtime("irgrad.segments.note", pieces, *row)
+        self.runtime("irgrad.segments.join", pieces)
+        self.listed(pieces)
+        return size
 
     def _states(self) -> Value:
         """How many states there may be at once, at least two."""
@@ -294,6 +354,8 @@ class _Reversed(_Half):
         made, unit = self.made, self.unit
         b, box = self.b, self.last
         arena = self.runtime("irgrad.tape.acquire")
+        if made.rows:
+            self.listed(b.load(ty.PTR, b.field(_BOX, box, _LIST)))
         top, high, spare, free, length = (
             self.variable(b.load(kind, b.field(_BOX, box, n))) for n, kind in enumerate((_BOX.fields or ())[:_EXIT])
         )

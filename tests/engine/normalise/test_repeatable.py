@@ -41,15 +41,43 @@ REFUSED = {
         for (long t = 0; t < steps; t++) { best[t % 8] = x + t % n; s = sin(s) * *best[(3 * t + 1) % 8] + 0.1; }
         return s * *best[steps % 8];
     }"""),
-    "rows": ("are not known before it", """double f(const double *x, long n, long steps) {
+    "rows": ("how far it reaches into a row is not known before the loop", """
+    double f(const double *x, long n, long steps) {
         double **r = malloc(n * sizeof *r), s = 0;
-        for (long i = 0; i < n; i++) { r[i] = malloc(8 * sizeof **r); for (int j = 0; j < 8; j++) r[i][j] = x[i]; }
-        for (long t = 0; t < steps; t++) for (long i = 0; i < n; i++) r[i][t % 8] = sin(r[i][(t + 1) % 8]);
+        for (long i = 0; i < n; i++) {
+            r[i] = malloc((i + 1) * sizeof **r);
+            for (int j = 0; j <= i; j++) r[i][j] = x[i];
+        }
+        for (long t = 0; t < steps; t++)
+            for (long i = 0; i < n; i++) for (long j = 0; j < i; j++) r[i][j] = sin(r[i][j + 1]);
         for (long i = 0; i < n; i++) s += r[i][0];
         return s;
     }"""),
+    "rows of several lengths": ("its subscript depends on what the loop computes", """
+    double f(const double *x, long n, long steps) {
+        double *r[6], s = 0;
+        #pragma clang loop unroll(disable)
+        for (int i = 0; i < 6; i++) { r[i] = malloc((i + 1) * sizeof(double)); r[i][0] = x[i % n]; r[i][i] = 0.5; }
+        for (long t = 0; t < steps; t++)
+            for (long i = 1; i < 6; i++) { r[i][0] *= 0.9; r[i][t * t % i] = sin(r[i][t % i]); }
+        #pragma clang loop unroll(disable)
+        for (int i = 0; i < 6; i++) s += r[i][0];
+        return s;
+    }"""),
+    "rows that are written through": ("its address is read from memory that the loop writes", """
+    double f(const double *x, long n, long steps) {
+        double **r = malloc(n * sizeof *r), s = 0;
+        for (long i = 0; i < n; i++) { r[i] = malloc(8 * sizeof **r); for (int j = 0; j < 8; j++) r[i][j] = x[i]; }
+        for (long t = 0; t < steps; t++) {
+            if (t == 3) r[0] = 0;
+            for (long i = 1; i < n; i++) r[i][t % 8] = sin(r[i][(t + 1) % 8]);
+        }
+        for (long i = 0; i < n; i++) s += r[i] ? r[i][0] : 0.5;
+        return s;
+    }"""),
 }  # fmt: skip
-LINES = {"an address in a variable": 8, "it prints": 6, "rand": 6, "a list that grows": 9, "rows": 7}
+LINES = {"an address in a variable": 8, "it prints": 6, "rand": 6, "a list that grows": 9, "rows": 11,
+         "rows that are written through": 8, "rows of several lengths": 9}
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -54,3 +54,32 @@ def test_states_that_are_dropped() -> None:
 
     assert places(int(top[0])) == [18, 12, 6, 0]
     assert sorted(places(int(spare[0]))) == [3, 9, 15]
+
+
+def test_pieces_behind_addresses() -> None:
+    """Those of a nest of addresses, in any order and some of them twice, are joined where they meet."""
+    one, other = ctypes.c_int64, ctypes.c_void_p
+    note = function("note", None, [other, one, other, *([one] * 8)])
+    join = function("join", None, [other])
+    memory, draw = np.zeros(6000, np.uint8), np.random.default_rng(3)
+    begin = memory.ctypes.data
+    for _ in range(40):
+        table = begin + 10 * draw.permutation(590)[:128]
+        pieces, wanted = np.zeros((3000, 2), np.int64), np.zeros(6000, bool)
+        for _ in range(draw.integers(1, 4)):
+            runs, low, far = (int(draw.integers(0, top)) for top in (3, 8, 30))
+            counts = [int(draw.integers(0, 4)) for _ in range(3)]
+            steps = [8 * int(draw.integers(0, 10)) for _ in range(3)]
+            pairs = [v for row in zip(counts, steps, strict=True) for v in row]
+            note(pieces.ctypes.data, runs, table.ctypes.data, *pairs, low, low + far)  # type: ignore[operator]
+            for at in np.ndindex(*(c + 1 for c in counts)) if runs else ():
+                row = int(table[sum(i * s for i, s in zip(at, steps, strict=True)) // 8]) - begin + low
+                wanted[row : row + far] = True
+        join(pieces.ctypes.data)  # type: ignore[operator]
+        kept, total = pieces[0]
+        found = np.zeros(6000, bool)
+        for address, size in pieces[1 : kept + 1]:
+            found[address - begin : address - begin + size] = True
+        assert np.array_equal(found, wanted)
+        assert total == wanted.sum()
+        assert (pieces[1:kept].sum(1) < pieces[2 : kept + 1, 0]).all()

@@ -3,29 +3,11 @@ mapped: a region that is a byte too long kills them. Gradients with states have 
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from guarded_programs import HEAD, close, run
 
-HEAD = """#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-extern int enzyme_dup, enzyme_const;
-extern void __enzyme_autodiff(void *, ...);
-static double *guarded(long n, int end) {
-    long page = sysconf(_SC_PAGESIZE), bytes = (n * 8 + page - 1) / page * page;
-    if (n == 0) return 0;
-    char *all = mmap(0, bytes + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    mprotect(all, page, PROT_NONE);
-    mprotect(all + page + bytes, page, PROT_NONE);
-    return (double *)(end ? all + page + bytes - n * 8 : all + page);
-}
-"""
 STATES = {
     "stencil": ("n * n", """for (long t = 0; t < steps; t++) {
         for (long i = 1; i + 1 < n; i++) for (long j = 1; j + 1 < n; j++)
@@ -100,23 +82,6 @@ static void show{number}(long n, long steps, int end) {{
 """)
         calls.append(f"for (long n = 0; n < 7; n++) for (int k = 0; k < 6; k++) show{number}(n, k * k / 2, k % 2);")
     return "\n".join(parts) + "int main(void) {\n    " + "\n    ".join(calls) + "\n}\n"
-
-
-def run(folder: Path, text: str, *options: str) -> tuple[list[list[float]], str]:
-    """The numbers that a program prints, and what is said of it."""
-    file = folder / "program.c"
-    file.write_text(text, encoding="utf-8")
-    command = [sys.executable, "-m", "irgrad.interop.cli", "run", *options, str(file), "-lm"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return [[float(word) for word in line.split()] for line in done.stdout.splitlines()], done.stderr
-
-
-def close(one: list[list[float]], other: list[list[float]]) -> bool:
-    return len(one) == len(other) and all(
-        len(a) == len(b) and all(abs(x - y) <= 1e-11 * (1 + abs(x)) for x, y in zip(a, b, strict=True))
-        for a, b in zip(one, other, strict=True)
-    )
 
 
 @pytest.mark.parametrize("level", ["-O2", pytest.param("-O0", marks=pytest.mark.long)])

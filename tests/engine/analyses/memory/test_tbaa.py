@@ -91,3 +91,29 @@ entry:
     assert [found.of_member(tag) for tag in tags] == [False, False, True]
     assert [found.kind(tag) for tag in tags] == [INT, INT, INT]
     assert not found.is_member("")
+
+
+def test_a_store_of_a_float_changes_no_pointer() -> None:
+    text = """
+define void @f(ptr %x, ptr %y, i64 %n) {
+entry:
+  %p = load ptr, ptr %x, !tbaa !0
+  %q = load ptr, ptr %x
+  store double 1.0, ptr %y, !tbaa !2
+  store double 1.0, ptr %y
+  store i64 %n, ptr %y, !tbaa !4
+  ret void
+}
+!0 = !{!1, !1, i64 0}
+!1 = !{!"any pointer", !7, i64 0}
+!2 = !{!3, !3, i64 0}
+!3 = !{!"double", !7, i64 0}
+!4 = !{!5, !5, i64 0}
+!5 = !{!"long", !7, i64 0}
+!7 = !{!"omnipotent char", !8, i64 0}
+!8 = !{!"Simple C/C++ TBAA"}
+"""
+    module = read(text)
+    types, rows = AccessTypes(module), module.functions["f"].entry.instructions
+    found = [[types.apart(load, store) for store in rows[2:5]] for load in rows[:2]]
+    assert found == [[True, False, False], [False, False, False]]

@@ -112,6 +112,46 @@ LOOPS = {
         for (long i = 0; i < n; i++) s += y[i] * y[i];
         return s;
     }""",
+    "rows of a table": """double f(const double *x, long n, long steps) {
+        double **u = malloc(n * sizeof *u), **w = malloc(n * sizeof *w), s = 0;
+        for (long i = 0; i < n; i++) {
+            u[i] = malloc(4 * sizeof **u); w[i] = malloc(4 * sizeof **w);
+            for (int j = 0; j < 4; j++) w[i][j] = u[i][j] = x[i] + 0.1 * j;
+        }
+        for (long t = 0; t < steps; t++) {
+            for (long i = 1; i < n; i++) {
+                memcpy(w[i], u[n - i], 3 * sizeof **w);
+                for (int j = 0; j < 3; j++) w[i][j] = 0.5 * sin(w[i][j] + u[i - 1][j + 1]);
+            }
+            w[0][2] = 0.9 * u[0][3] + 0.1 * u[0][0];
+            double **c = u; u = w; w = c;
+        }
+        for (long i = 0; i < n; i++) for (int j = 0; j < 4; j++) s += u[i][j] * w[i][3 - j];
+        for (long i = 0; i < n; i++) { free(u[i]); free(w[i]); }
+        free(u); free(w);
+        return s;
+    }""",
+    "rows of some length": """struct grid { double **u; long n, m; };
+    static double **table(long n, long m) {
+        double **u = malloc(n * sizeof *u);
+        for (long i = 0; i < n; i++) u[i] = calloc(m, sizeof **u);
+        return u;
+    }
+    double f(const double *x, long n, long steps) {
+        struct grid g = {table(n, 2 * n), n, 2 * n};
+        double s = 0;
+        for (long i = 0; i < g.n; i++) for (long j = 0; j < g.m; j++) g.u[i][j] = x[i] * (1 + 0.1 * j);
+        for (long t = 0; t < steps; t++)
+            for (long i = g.n - 1; i > 0; i--) {
+                for (long j = 1; j < g.m; j++)
+                    if (g.u[i][j] > 0.1) g.u[i][j] = sin(g.u[i - 1][j]) + 0.2 * g.u[i][j - 1];
+                g.u[i][(3 * t) % g.m] *= 0.8;
+            }
+        for (long i = 0; i < g.n; i++) s += g.u[i][i];
+        for (long i = 0; i < g.n; i++) free(g.u[i]);
+        free(g.u);
+        return s;
+    }""",
     "down, and not all of it": """double f(const double *x, long n, long steps) {
         double s = 0.2;
         long t = steps;
@@ -156,6 +196,15 @@ def test_every_choice_at_every_level(name: str, flags: str) -> None:
     for choice in CHOICES[3:]:
         other = ig.grad(library.kernel("f", SIGNATURE, checkpoint={"*": choice}))(X, STEPS)
         np.testing.assert_allclose(other, gradient, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize(("name", "line"), [("rows of a table", 10), ("rows of some length", 14)])
+def test_rows_are_in_states(name: str, line: int) -> None:
+    """What is named is refused where it cannot be."""
+    wanted = ig.grad(made(name))(X, STEPS)
+    for choice in (3, "binomial:2"):
+        found = ig.grad(made(name, checkpoint={line: choice}))(X, STEPS)
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["buffers that change places", "scalars", "convergence"])
