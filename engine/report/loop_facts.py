@@ -141,6 +141,8 @@ class _Reader:
             said += f": {' and '.join(lines)}, {first.relation.because}"
             more = len(found.carried) - 1
             said += f" (and {more} more)" if more else ""
+            promises = {item.relation.promise for item in found.carried}
+            said += f"; {first.relation.promise}" if "" not in promises else ""
         elif found.recurrences or found.reductions:
             values = found.recurrences or found.reductions
             said += f" over {', '.join(dict.fromkeys(str(self.words.value_place(v, loop)) for v in values))}"

@@ -54,11 +54,13 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """Distances at which two accesses may meet: from `low` to `high`, where high < low for never; because: in words."""
+    """Distances at which two accesses may meet: from `low` to `high`, where high < low for never; because: in words;
+    promise: what the source can say to promise that they do not, "" where they do or that is known."""
 
     low: float
     high: float
     because: str
+    promise: str = ""
 
     @property
     def never(self) -> bool:
@@ -108,7 +110,7 @@ class Dependence:
         for block in loop.blocks:
             for call in (i for i in block.instructions if i.is_call and self._ordered(i)):
                 alone = Access(call, True, None, 0, 0)
-                yield alone, alone, _any(f"calls of {_callee(alone)} keep their order")
+                yield alone, alone, _any(f"calls of {_callee(alone)} keep their order", "")
 
     def _ordered(self, call: Instruction) -> bool:
         """Whether a call does more than its result and memory show: it prints, draws a number, or is not known."""
@@ -135,7 +137,7 @@ class Dependence:
             return _any(f"of a call of {_callee(a if a.pointer is None else b)}")
         (base, first), (other, second) = self.induction.address(a.pointer), self.induction.address(b.pointer)
         if base is not other:
-            return _any("they may be the same memory, by different pointers")
+            return _any("they may be the same memory, by different pointers", _APART)
         if isinstance(base, Instruction) and loop.contains(base.block):
             return _any("the pointer is another one in each iteration")
         whole = all(_unwrapped(loop, form) or self._runs(access, loop) for form, access in ((first, a), (second, b)))
@@ -201,7 +203,7 @@ class Dependence:
             least, most = -b_size + 1 - const - high.get(None, 0), a_size - 1 - const - low.get(None, 0)
             step = stride.get(None, 0)
             if step == 0:
-                return _any("the address stays the same") if least <= 0 <= most else NEVER
+                return _any("the address stays the same", "") if least <= 0 <= most else NEVER
             bounds = sorted((least / step, most / step)) if max(map(abs, (least, most))) < 1 << 50 else None
             if bounds is None:
                 return _any("their distance is very large")
@@ -347,8 +349,12 @@ def _constant(form: _Form) -> bool:
     return all(symbol is None for symbol in form)
 
 
-def _any(because: str) -> Relation:
-    return Relation(-math.inf, math.inf, because)
+_INDEPENDENT = "`#pragma omp simd` (with -fopenmp-simd) says that iterations are independent"
+_APART = f"`restrict`, or buffers of a signature, say that they are not; {_INDEPENDENT}"
+
+
+def _any(because: str, promise: str = _INDEPENDENT) -> Relation:
+    return Relation(-math.inf, math.inf, because, promise)
 
 
 def _callee(access: Access) -> str:

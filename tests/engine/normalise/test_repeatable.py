@@ -22,6 +22,42 @@ REFUSED = {
         for (long t = 0; t < steps; t++) s = sin(s) * x[rand() % n];
         return s;
     }"""),
+    "volatile": ("is volatile, atomic or of an unknown effect", """volatile int flag;
+    double f(const double *x, long n, long steps) {
+        double s = 1;
+        for (long t = 0; t < steps; t++) { flag = t; s = sin(s) * x[t % n]; }
+        return s;
+    }"""),
+    "atomic": ("is volatile, atomic or of an unknown effect", """static int calls;
+    double f(const double *x, long n, long steps) {
+        double s = 1;
+        for (long t = 0; t < steps; t++) s = sin(s) * x[__atomic_fetch_add(&calls, 1, 5) % n];
+        return s;
+    }"""),
+    "older memory is freed": ("memory from before the loop is freed in it|hands on memory that it made", """
+    double f(const double *x, long n, long steps) {
+        double *w = malloc(n * sizeof *w), s = 0.3;
+        for (long i = 0; i < n; i++) w[i] = x[i];
+        for (long t = 0; t < steps; t++) {
+            double *v = malloc(n * sizeof *v);
+            for (long i = 0; i < n; i++) v[i] = sin(w[i]) * s + x[i];
+            s = v[t % n] * w[(t + 1) % n];
+            free(w);
+            w = v;
+        }
+        free(w);
+        return s;
+    }"""),
+    "freed on the way": ("memory from before the loop is freed in it", """
+    double f(const double *x, long n, long steps) {
+        double *w = malloc(n * sizeof *w), s = 0.3;
+        for (long i = 0; i < n; i++) w[i] = x[i];
+        for (long t = 0; t < steps; t++) {
+            if (w && s > 1.2) { s += w[1]; free(w); w = 0; }
+            s = sin(s) * x[t % n] + (w ? w[0] * w[0] : 0);
+        }
+        return s;
+    }"""),
     "a list that grows": ("leaves the address of its own memory behind|hands on memory that it made", """
     struct l { double v; struct l *next; };
     double f(const double *x, long n, long steps) {
@@ -76,8 +112,11 @@ REFUSED = {
         return s;
     }"""),
 }  # fmt: skip
-LINES = {"an address in a variable": 8, "it prints": 6, "rand": 6, "a list that grows": 9, "rows": 11,
-         "rows that are written through": 8, "rows of several lengths": 9}
+LINES = {
+    "volatile": 7, "atomic": 7, "older memory is freed": 8, "freed on the way": 8, "an address in a variable": 8,
+    "it prints": 6, "rand": 6, "a list that grows": 9, "rows": 11, "rows that are written through": 8,
+    "rows of several lengths": 9,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", REFUSED)

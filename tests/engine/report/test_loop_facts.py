@@ -41,6 +41,30 @@ def test_each_loop_has_its_class_and_the_reason() -> None:
     assert outer.carries.startswith("time steps: line 4, ") and outer.carries in str(found)
 
 
+PLACED = """
+void f(const double *b, const long *at, double *o, long n) {
+    PROMISE
+    for (long i = 0; i < n; i++) o[at[i]] = b[i] * b[i];
+}
+void g(double *o, long n) { for (long i = 1; i < n; i++) o[i] = o[i] * o[i - 1]; }
+struct both { double *a, *b; };
+void h(struct both *p, long n) { for (long i = 0; i < n; i++) p->a[i] = p->b[i] * p->b[i]; }
+"""
+
+
+def test_what_stands_in_the_way_and_how_to_say_that_it_does_not() -> None:
+    simd = "`#pragma omp simd` (with -fopenmp-simd) says that iterations are independent"
+
+    def said(name: str, signature: str, promise: str = "") -> str:
+        library = load(PLACED.replace("PROMISE", promise), flags=["-fopenmp-simd"])
+        return next(iter(explain(library.kernel(name, signature), lanes=False).loops)).carries
+
+    placed = "void(f64[n] b, i64[n] at, inout f64[n] o, i64 n)"
+    assert said("f", placed).endswith(f"move differently, or in no way that is known; {simd}")
+    assert said("f", placed, "#pragma omp simd") == "independent"
+    assert "#pragma" not in said("g", "void(inout f64[n] o, i64 n)")
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "sizes"),
     [
