@@ -194,11 +194,12 @@ class Repeatable:
 
     def _behind(self, instr: Instruction, row: Instruction, pointer: Value, size: Value) -> list[RowRegion] | str:
         """What an access touches behind an address that it loads."""
-        read = own_reads_writes(self.pointers, row)[0]
-        for other in self.body if read & self._written else ():
-            if own_reads_writes(self.pointers, other)[1] & read and not (
-                other.opcode == "store" and self._types.apart(row, other)):  # fmt: skip
-                return f"its address is read from memory that the loop writes ({self._at(other)})"
+        for table in self._row_regions.tables(row):
+            read = own_reads_writes(self.pointers, table)[0]
+            for other in self.body if read & self._written else ():
+                if own_reads_writes(self.pointers, other)[1] & read and not (
+                    other.opcode == "store" and self._types.apart(table, other)):  # fmt: skip
+                    return f"its address is read from memory that the loop writes ({self._at(other)})"
         return self._row_regions.of(instr, row, pointer, size)
 
     @cached_property

@@ -37,7 +37,7 @@ __all__ = ["ENDLESS", "EVERY", "ROW", "Choice", "Segments", "outline_segments", 
 
 ENDLESS = 2**63 - 1
 """The number of iterations of a loop of which it is not known before it."""
-ROW = 2 * DEEPEST + 4
+ROW = 4 * DEEPEST + 2
 """Arguments of `f.segments` for the rows of one access, as `irgrad.segments.note` takes them."""
 EVERY = "*"
 """In place of a line: all outermost loops that can run again."""

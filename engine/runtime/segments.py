@@ -69,11 +69,13 @@ out:
   ret void
 }
 """,
-    # Pieces of memory behind addresses in a table, for a list { count, bytes, { address, size }... }: each address that
-    # lies at the table, and steps further. Nothing is read where it is not to be run, or there are no bytes.
+    # Pieces of memory behind addresses in tables, for a list { count, bytes, { address, size }... }: each address that
+    # lies at the table, and steps further; where a level follows, the address there is that of the next level's table,
+    # so many bytes further. Nothing is read where it is not to be run, or there are no bytes.
     f"{PREFIX}note": """
 define internal void @irgrad.segments.note(
-    ptr %list, i64 %runs, ptr %table, i64 %c0, i64 %s0, i64 %c1, i64 %s1, i64 %c2, i64 %s2, i64 %low, i64 %high
+    ptr %list, i64 %runs, ptr %table, i64 %c0, i64 %s0, i64 %f0, i64 %o0, i64 %c1, i64 %s1, i64 %f1, i64 %o1,
+    i64 %c2, i64 %s2, i64 %low, i64 %high
 ) nounwind {
 entry:
   %size = sub i64 %high, %low
@@ -81,21 +83,37 @@ entry:
   %is = icmp ne i64 %runs, 0
   %go = and i1 %some, %is
   %n = load i64, ptr %list, align 8
+  %follow.a = icmp ne i64 %f0, 0
+  %follow.b = icmp ne i64 %f1, 0
   br i1 %go, label %a, label %out
 a:
   %i = phi i64 [ 0, %entry ], [ %i.next, %a.next ]
   %n.a = phi i64 [ %n, %entry ], [ %n.next, %a.next ]
   %p.a = phi ptr [ %table, %entry ], [ %p.a.next, %a.next ]
+  br i1 %follow.a, label %a.follow, label %a.on
+a.follow:
+  %at.a = load ptr, ptr %p.a, align 1
+  %to.a = getelementptr i8, ptr %at.a, i64 %o0
+  br label %a.on
+a.on:
+  %q.a = phi ptr [ %p.a, %a ], [ %to.a, %a.follow ]
   br label %b
 b:
-  %j = phi i64 [ 0, %a ], [ %j.next, %b.next ]
-  %n.b = phi i64 [ %n.a, %a ], [ %n.next, %b.next ]
-  %p.b = phi ptr [ %p.a, %a ], [ %p.b.next, %b.next ]
+  %j = phi i64 [ 0, %a.on ], [ %j.next, %b.next ]
+  %n.b = phi i64 [ %n.a, %a.on ], [ %n.next, %b.next ]
+  %p.b = phi ptr [ %q.a, %a.on ], [ %p.b.next, %b.next ]
+  br i1 %follow.b, label %b.follow, label %b.on
+b.follow:
+  %at.b = load ptr, ptr %p.b, align 1
+  %to.b = getelementptr i8, ptr %at.b, i64 %o1
+  br label %b.on
+b.on:
+  %q.b = phi ptr [ %p.b, %b ], [ %to.b, %b.follow ]
   br label %c
 c:
-  %k = phi i64 [ 0, %b ], [ %k.next, %c ]
-  %n.c = phi i64 [ %n.b, %b ], [ %n.next, %c ]
-  %p.c = phi ptr [ %p.b, %b ], [ %p.c.next, %c ]
+  %k = phi i64 [ 0, %b.on ], [ %k.next, %c ]
+  %n.c = phi i64 [ %n.b, %b.on ], [ %n.next, %c ]
+  %p.c = phi ptr [ %q.b, %b.on ], [ %p.c.next, %c ]
   %row = load ptr, ptr %p.c, align 1
   %begin = getelementptr i8, ptr %row, i64 %low
   %n.next = add i64 %n.c, 1

@@ -1,8 +1,9 @@
 """The bytes that accesses of a loop touch through addresses in memory: rows of a table, of vectors in a vector.
 
-    u[i][j]:  row = load (table + start + step * i ...) ; an access to row + offset
+    u[i][j]:     row = load (table + start + step * i ...) ; an access to row + offset
+    u[i][j][k]:  the table is itself the row of another one
 
-Which rows, is a nest of counters over the table; how far into each, the least and the greatest offset, as in
+Which rows, is a nest of counters over the table, or tables; how far into each, the least and the greatest offset, as in
 `regions.py`. Counters of the one must not be those of the other, and every loop has to run as often as is known before:
 so what is told is what the loop reaches, row by row, whatever the lengths of the rows are. An access that hangs on what
 the loop computes is told where one that does not reaches as far. Where the offset is not told that way, whole rows are
@@ -36,11 +37,12 @@ Length = Callable[[Instruction], Expr | None]
 @dataclass(frozen=True, slots=True)
 class RowRegion:
     """From `low` to `high` bytes behind each address that lies at table + start + the sum of step * [0 .. count], where
-    the loop runs more than `after` times and all guards have this outcome."""
+    the loop runs more than `after` times and all guards have this outcome. steps: of (step, count, start of the next
+    table, which is at the address that lies there, or None where the sum goes on)."""
 
     table: Value
     start: Expr
-    steps: tuple[tuple[Expr, Expr], ...]
+    steps: tuple[tuple[Expr, Expr, Expr | None], ...]
     low: tuple[int, Expr]
     high: tuple[int, Expr]
     guards: frozenset[Guard] = frozenset()
@@ -53,7 +55,8 @@ class RowRegion:
         return same and self.guards <= other.guards and self.low[0] <= other.low[0] and self.high[0] >= other.high[0]
 
     def emit(self, at: Writer, iterations: Value | None) -> list[Value]:
-        """Whether there is any, 1 or 0; the address of the first address; DEEPEST times count and step; low, high.
+        """Whether there is any, 1 or 0; the address of the first address; DEEPEST times count, step, whether another
+        table follows, and its start, without the last two of the last; low, high.
 
         iterations: of the loop, which is only asked where tables change places
         """
@@ -66,8 +69,10 @@ class RowRegion:
             assert iterations is not None
             runs = b.select(runs, b.icmp("ugt", iterations, ConstInt(ty.I64, self.after)), no)
         found: list[Value] = [b.cast("zext", runs, ty.I64), b.gep(ty.I8, self.table, at.number(self.start))]
-        for step, count in (*self.steps, *[(_NONE, _NONE)] * (DEEPEST - len(self.steps))):
+        for step, count, follows in (*self.steps, *[(_NONE, _NONE, None)] * (DEEPEST - len(self.steps))):
             found += [at.number(count), at.number(step)]
+            found += [ConstInt(ty.I64, follows is not None), at.number(follows or _NONE)]
+        del found[-2:]
         ends = [trips.make("add", rest, trips.const(known)) for known, rest in (self.low, self.high)]
         return [*found, *map(at.number, ends)]
 
@@ -111,27 +116,51 @@ class RowRegions:
             return rows if isinstance(rows, str) else ends  # type: ignore[return-value]
         return [replace(each, low=ends[0], high=ends[1], guards=self.ahead.guards(instr)[0]) for each in rows]
 
+    def tables(self, row: Instruction) -> list[Instruction]:
+        """The loads in the loop that lead to an address, and its own, outermost table first."""
+        above = row_of(self.ahead, row.operands[0])
+        return [*(self.tables(above) if above is not None else ()), row]
+
     def _nest(self, row: Instruction) -> list[Loop]:
         """The loops over the addresses that are loaded."""
-        _, at = self.ahead.induction.address(row.operands[0])
-        return [loop for loop in at.loops() if self.ahead.loop.contains(loop)]
+        forms = [self.ahead.induction.address(load.operands[0])[1] for load in self.tables(row)]
+        return [loop for form in forms for loop in form.loops() if self.ahead.loop.contains(loop)]
 
     def _rows(self, row: Instruction) -> list[RowRegion] | str:
         """Which addresses are loaded, with nothing of what lies behind them."""
-        table, at = self.ahead.induction.address(row.operands[0])
+        loads = self.tables(row)
+        table, _ = self.ahead.induction.address(loads[0].operands[0])
         tables = self.ahead.bases(table)
         if tables is None:
             return "the table that its address is read from is another one in each iteration"
         if len(tables) > 1 and not self.counted:
             return "how often tables of addresses change places is not known"
-        nest = self._nest(row)
+        nest, starts, steps = self._nest(row), list[Expr](), list[tuple[Expr, Expr, Expr | None]]()
+        if len(set(nest)) < len(nest):
+            return "the rows of its tables move together"
+        for load in loads:
+            level = self._level(load)
+            if level is None:
+                return "which addresses of a table it reads is not known before the loop"
+            starts.append(level[0])
+            if len(starts) > 1:
+                steps = steps or [(_NONE, _NONE, None)]
+                steps[-1] = *steps[-1][:2], level[0]
+            steps += level[1] or ([(_NONE, _NONE, None)] if load is not loads[-1] else [])
+        if len(steps) > DEEPEST or (len(steps) == DEEPEST and steps[-1][2] is not None):
+            return "it is read from too many tables, one in the other"
+        return [RowRegion(t, starts[0], (*steps,), (0, _NONE), (0, _NONE), after=n) for n, t in enumerate(tables)]
+
+    def _level(self, load: Instruction) -> tuple[Expr, list[tuple[Expr, Expr, Expr | None]]] | None:
+        """Which addresses of one table are loaded: its start, and the steps."""
+        _, at = self.ahead.induction.address(load.operands[0])
+        nest = [loop for loop in at.loops() if self.ahead.loop.contains(loop)]
         counts = {loop: self._often(loop) for loop in nest}
         found = self.ahead.linear(at, nest) if None not in counts.values() else None
-        if found is None or len(nest) > DEEPEST:
-            return "which addresses of a table it reads is not known before the loop"
-        steps = tuple((found[1][loop], often) for loop, often in counts.items()
-                      if loop in found[1] and often is not None)  # fmt: skip
-        return [RowRegion(t, found[0], steps, (0, _NONE), (0, _NONE), after=n) for n, t in enumerate(tables)]
+        if found is None:
+            return None
+        return found[0], [(found[1][loop], often, None) for loop, often in counts.items()
+                          if loop in found[1] and often is not None]  # fmt: skip
 
     def _certain(self) -> Sequence[RowRegion]:
         """What is touched in every iteration, apart from conditions that are known before the loop."""

@@ -290,7 +290,7 @@ class _Augmented(_Half):
         rows = [self.args[first : first + ROW] for first in self.made.rows]
         for row in rows:
             many = row[0]
-            for count in row[2 : 2 + 2 * DEEPEST : 2]:
+            for count in row[2 : 2 + 4 * DEEPEST : 4]:
                 many = b.mul(many, b.add(count, _number(1), ()), ())
             most = b.add(most, many, ())
         size = b.mul(most, _number(ty.size_of(_PIECE)), ())

@@ -59,7 +59,7 @@ def test_states_that_are_dropped() -> None:
 def test_pieces_behind_addresses() -> None:
     """Those of a nest of addresses, in any order and some of them twice, are joined where they meet."""
     one, other = ctypes.c_int64, ctypes.c_void_p
-    note = function("note", None, [other, one, other, *([one] * 8)])
+    note = function("note", None, [other, one, other, *([one] * 12)])
     join = function("join", None, [other])
     memory, draw = np.zeros(6000, np.uint8), np.random.default_rng(3)
     begin = memory.ctypes.data
@@ -70,8 +70,8 @@ def test_pieces_behind_addresses() -> None:
             runs, low, far = (int(draw.integers(0, top)) for top in (3, 8, 30))
             counts = [int(draw.integers(0, 4)) for _ in range(3)]
             steps = [8 * int(draw.integers(0, 10)) for _ in range(3)]
-            pairs = [v for row in zip(counts, steps, strict=True) for v in row]
-            note(pieces.ctypes.data, runs, table.ctypes.data, *pairs, low, low + far)  # type: ignore[operator]
+            levels = [v for c, s in zip(counts, steps, strict=True) for v in (c, s, 0, 0)][:-2]
+            note(pieces.ctypes.data, runs, table.ctypes.data, *levels, low, low + far)  # type: ignore[operator]
             for at in np.ndindex(*(c + 1 for c in counts)) if runs else ():
                 row = int(table[sum(i * s for i, s in zip(at, steps, strict=True)) // 8]) - begin + low
                 wanted[row : row + far] = True
@@ -83,3 +83,14 @@ def test_pieces_behind_addresses() -> None:
         assert np.array_equal(found, wanted)
         assert total == wanted.sum()
         assert (pieces[1:kept].sum(1) < pieces[2 : kept + 1, 0]).all()
+
+
+def test_pieces_behind_tables_of_tables() -> None:
+    """Rows 1 and 2 of each of two tables, which a third one leads to."""
+    one, other = ctypes.c_int64, ctypes.c_void_p
+    note = function("note", None, [other, one, other, *([one] * 12)])
+    rows = np.arange(6, dtype=np.int64).reshape(2, 3) * 100 + 1000
+    outer, pieces = np.array([rows[k].ctypes.data for k in (1, 0)]), np.zeros((9, 2), np.int64)
+    note(pieces.ctypes.data, 1, outer.ctypes.data, 1, 8, 1, 8, 1, 8, 0, 0, 0, 0, 16, 24)  # type: ignore[operator]
+    assert pieces[0, 0] == 4
+    assert pieces[1:5].tolist() == [[row + 16, 8] for k in (1, 0) for row in rows[k, 1:].tolist()]

@@ -23,6 +23,9 @@ STATES = {
         for (int j = (int)m - 1; j >= 0; j--) u[2 * i][j] = sin(u[2 * i][j]) + 0.3 * w[i][0];""",
     "a band": """for (long t = 0; t < steps; t++) for (long i = 1; i + 1 < n; i++) for (long d = -1; d < 2; d++)
         for (long j = 0; j < m; j++) u[i + d][j] = 0.9 * u[i + d][j] + 0.1 * sin(u[i][j]);""",
+    "tables of tables": """double **all[3] = {u, w, u};
+        for (long t = 0; t < steps; t++) for (long k = 0; k < n % 3; k++) for (long i = 0; i < n; i++)
+            for (long j = 1; j < m; j++) all[k][i][j] = sin(all[k][i][j - 1]) + 0.1 * all[2 - k][n - 1 - i][0];""",
     "history": """if (steps < n) for (long t = 0; t < steps; t++)
         for (long j = 0; j < m; j++) u[t + 1][j] = sin(u[t][j]) + 0.2 * w[0][j];""",
     "one row": """if (n > 2) for (long t = 0; t < steps; t++)

@@ -152,6 +152,23 @@ LOOPS = {
         free(g.u);
         return s;
     }""",
+    "tables of tables": """double f(const double *x, long n, long steps) {
+        double ***u = malloc(n * sizeof *u), s = 0;
+        for (long i = 0; i < n; i++) {
+            u[i] = malloc(4 * sizeof **u);
+            for (long j = 0; j < 4; j++) {
+                u[i][j] = malloc(n * sizeof ***u);
+                for (long k = 0; k < n; k++) u[i][j][k] = x[i] + 0.1 * j * x[k];
+            }
+        }
+        for (long t = 0; t < steps; t++)
+            for (long i = 1; i < n; i++) for (long j = 0; j < 3; j++) for (long k = 1; k < n; k++)
+                u[i][j][k] = sin(u[i][j + 1][k]) + 0.2 * u[i - 1][j][k - 1];
+        for (long i = 0; i < n; i++) for (long j = 0; j < 4; j++) s += u[i][j][i] * u[0][j][1];
+        for (long i = 0; i < n; i++) { for (long j = 0; j < 4; j++) free(u[i][j]); free(u[i]); }
+        free(u);
+        return s;
+    }""",
     "down, and not all of it": """double f(const double *x, long n, long steps) {
         double s = 0.2;
         long t = steps;
@@ -198,7 +215,8 @@ def test_every_choice_at_every_level(name: str, flags: str) -> None:
         np.testing.assert_allclose(other, gradient, rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.parametrize(("name", "line"), [("rows of a table", 10), ("rows of some length", 14)])
+@pytest.mark.parametrize(
+    ("name", "line"), [("rows of a table", 10), ("rows of some length", 14), ("tables of tables", 13)])  # fmt: skip
 def test_rows_are_in_states(name: str, line: int) -> None:
     """What is named is refused where it cannot be."""
     wanted = ig.grad(made(name))(X, STEPS)
