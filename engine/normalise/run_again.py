@@ -84,9 +84,16 @@ class Again:
             if instr.opcode != "store":
                 return True
             target, length = instr.operands[1], ty.store_size(instr.operands[0].type)
+            if self._unlike(at) or self._unlike(target):
+                return True
             if _may_meet(self.ranges.places(at), self.ranges.places(target), 1 - length, size):
                 return True
         return False
+
+    def _unlike(self, pointer: Value) -> bool:
+        """Whether a pointer may lead to memory that other objects lie in as well, at other offsets."""
+        mask = self.pointers.of(pointer)
+        return self.pointers.expand(mask) != mask
 
     @cached_property
     def ranges(self) -> Ranges:

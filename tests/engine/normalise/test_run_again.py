@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from guarded_programs import close, run
 
 import irgrad as ig
 
@@ -69,6 +72,38 @@ def test_refusals(name: str) -> None:
     library = ig.load(HEAD + source)
     with pytest.raises(ig.Unsupported, match=reason):
         ig.grad(library.kernel("f", SIGNATURE, checkpoint={LINES[name]: 2}))(np.array([0.3, 0.5, 0.9]), 4)
+
+
+SAME = r"""#include <math.h>
+#include <stdio.h>
+extern int enzyme_dup, enzyme_const;
+extern void __enzyme_autodiff(void *, ...);
+static double f(double **p, double **q, double *w, long n, long steps) {
+    for (long t = 0; t < steps; t++)
+        for (long k = 0; k < n; k++)
+            for (long i = 0; i < 4; i++) p[k][i] = sin(p[k][i]) + 0.2 * p[n - 1 - k][i] * (t + 1);
+    double s = p[0][1] * p[1][2];
+    q[0] = w;
+    return s * p[1][2];
+}
+int main(void) {
+    double u[2][4] = {{0.3, 0.5, 0.9, 0.4}, {1, 2, 0.3, 0.4}}, w[4] = {1, 2, 3, 4}, du[2][4] = {{0}}, dw[4] = {0};
+    double *p[3] = {u[0], u[1], w}, *dp[3] = {du[0], du[1], dw};
+    __enzyme_autodiff((void *)f, enzyme_dup, p, dp, enzyme_dup, p + AT, dp + AT, enzyme_dup, w, dw,
+                      enzyme_const, 2L, enzyme_const, 5L);
+    for (int i = 0; i < 4; i++) printf("%.17g %.17g %.17g\n", du[0][i], du[1][i], dw[i]);
+}
+"""
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_an_address_that_another_pointer_changes_later(tmp_path: Path, at: int) -> None:
+    """Two pointers of the caller to one table: nothing tells which addresses they meet at."""
+    text = SAME.replace("AT", str(at))
+    plain, _ = run(tmp_path, text, "-O2")
+    states, said = run(tmp_path, text, "-O2", "--tape-memory=1kB")
+    assert close(plain, states)
+    assert "an address that it reads may be another one" in said
 
 
 def test_memory_of_each_iteration_of_a_loop_around() -> None:
