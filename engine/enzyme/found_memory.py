@@ -12,6 +12,9 @@ differentiated begins by asking for the memory behind each pointer in such a var
 Which pointers may lead to one piece of memory follows from what the function does with them, in a first analysis: those
 that flow together, or are compared or subtracted, and those whose memory holds the same. Whether that is so is tested
 when the program runs, and it stops where not. What holds no floats is left as it is, memory that nobody knows.
+
+A list or a tree has no last pointer to ask for. Its variable (a stack of contexts, say, that is empty outside of calls)
+has to be null when the program calls, which is tested likewise.
 """
 
 from __future__ import annotations
@@ -54,7 +57,7 @@ __all__ = ["Made", "with_memory"]
 
 _MOST_POINTERS = 64  # of the variables of one function
 _ONCE = 1 << 40  # the period of what does not repeat: only the start of an allocation is a multiple of it
-_OTHER, _NOTHING = 0, -1
+_OTHER, _NOTHING, _NULL = 0, -1, -2
 _DEEPEST = 4  # analyses, each of which follows pointers one step further
 _TOGETHER = ("icmp", "sub")
 _Place = tuple[Any, ...]
@@ -64,7 +67,8 @@ _Place = tuple[Any, ...]
 @dataclass(frozen=True, slots=True)
 class Group:
     """Pointers of variables that may lead to the same memory; period: bytes of an element there, `_OTHER` where no
-    floats lie in it, `_NOTHING` where nobody reads what the pointer is when the program calls."""
+    floats lie in it, `_NOTHING` where nobody reads what the pointer is when the program calls, `_NULL` where it has to
+    be null then."""
 
     number: int
     period: int
@@ -107,15 +111,22 @@ def with_memory(
         places = may_find(read(text, [request.function]), defined)
         if not places:
             raise
-    return once(_groups(text, request, defined, rules, places))
+    groups, endless = _groups(text, request, defined, rules, places)
+    try:
+        return once(groups)
+    except Unsupported:
+        if not endless:
+            raise
+    empty = {place: Group(0, _NULL) for place in endless}
+    return once({place: group for place, group in groups.items() if place[:2] not in endless} | empty)
 
 
 def _groups(
     text: str, request: Request, defined: Mapping[str | None, bool], rules: Callable[[Module], Rulebook | None],
     places: list[_Place],
-) -> dict[_Place, Group]:  # fmt: skip
-    """Found in an analysis in which each pointer has memory of its own. Variables that are always written before they
-    are read keep nothing from call to call."""
+) -> tuple[dict[_Place, Group], set[_Place]]:  # fmt: skip
+    """Found in an analysis in which each pointer has memory of its own; and the pointers of variables behind which
+    there is always one more. Variables that are always written before they are read keep nothing from call to call."""
     from irgrad.engine.ir.text.reader import read
     from irgrad.engine.pipeline.derivatives import examined
 
@@ -132,6 +143,7 @@ def _groups(
     asked = [place for place in places if _reads(facts, place, mask)]
     groups = {place: Group(0, _NOTHING) for place in places if place not in asked}
     found: dict[_Place, Group] = {}
+    fresh: list[_Place] = []
     for _ in range(_DEEPEST if asked else 0):
         alone = {place: Group(number, found[place].period if place in found else _ONCE)
                  for number, place in enumerate(asked)}  # fmt: skip
@@ -140,7 +152,7 @@ def _groups(
         if not fresh or len(asked) + len(fresh) > _MOST_POINTERS:
             break
         asked += fresh
-    return groups | found
+    return groups | found, {place[:2] for place in fresh}
 
 
 def _reads(facts: Facts, place: _Place, carried: int) -> bool:
@@ -230,7 +242,9 @@ def find_memory(module: Module, root: Function, groups: Mapping[_Place, Group]) 
         assert isinstance(var, GlobalVariable)
         variables[name] = var
         var.init = ConstZero(var.value_type)
-        if groups[place].period != _NOTHING and not behind:
+        if groups[place].period == _NULL:
+            prologue.test(place, prologue.b.gep(ty.I8, var, at))
+        elif groups[place].period != _NOTHING and not behind:
             prologue.ask(place, prologue.b.gep(ty.I8, var, at))
     prologue.end()
     return list(variables.values())
@@ -248,8 +262,13 @@ class _Prologue:
         self.find = [declare(module, name, ptr, (ptr, i64, i64, i64, ptr)) for name in (FOUND, TABLE)]
         self.index = declare(module, "irgrad_found_index", i64, (ptr, ptr, i64, ptr))
         self.call: Value = ConstInt(i64, 0)
-        if any(group.period != _NOTHING for group in groups.values()):
+        if any(group.period not in (_NOTHING, _NULL) for group in groups.values()):
             self.call = self.b.call(declare(module, "irgrad_found_begin", i64, ()), [])
+
+    def test(self, place: _Place, slot: Value) -> None:
+        """Stop the program where the pointer in `slot` is not null."""
+        test = declare(self.module, "irgrad_found_nothing", ty.VOID, (ty.PTR, ty.PTR))
+        self.b.call(test, [self.b.load(ty.PTR, slot), self._name(place)])
 
     def ask(self, place: _Place, slot: Value) -> None:
         """Ask for the memory behind the pointer in `slot`, and behind the pointers there."""

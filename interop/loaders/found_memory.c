@@ -135,6 +135,14 @@ byte *irgrad_found_table(byte *p, u64 size, u64 call, u64 group, const char *nam
   return irgrad_found_memory(p, size, call, group, name);
 }
 
+// A variable that would lead to a list or a tree.
+void irgrad_found_nothing(byte *p, const char *name) {
+  if (p)
+    fail(name, "leads to a list or a tree that was made before the derivative is called, whose derivatives have no "
+               "place; let it be null there, and make the list in the function that is differentiated, or hand it over "
+               "as an argument with its shadow");
+}
+
 // How many elements lie before an address.
 u64 irgrad_found_index(byte *p, byte *base, u64 period, const char *name) {
   if ((u64)(p - base) % period)

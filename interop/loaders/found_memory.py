@@ -17,7 +17,7 @@ _SOURCE = Path(__file__).with_name("found_memory.c")
 _FLAGS = ("-std=gnu11", "-w", "-g0", "-O2", "-Xclang", "-disable-llvm-passes")
 _PREFIX = "irgrad_found_"
 _TELLS = f"{_PREFIX}by_"
-_ASKED = FOUND, BESIDE, SHADOW
+_ASKED = FOUND, BESIDE, SHADOW, f"{_PREFIX}nothing"
 """What may be left of a derivative that asked: also shadows alone, where LLVM has dropped who looks for them."""
 _LATER = {"tape_free_later": "irgrad.tape.free_later"}
 _DEFINED = re.compile(rf"^define [^@\n]*@({_PREFIX}\w+)\(|^@({_PREFIX}\w+) = ", re.M)

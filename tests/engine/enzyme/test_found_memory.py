@@ -45,23 +45,28 @@ def test_what_is_asked_for_is_part_of_the_function() -> None:
     assert "call i64 @irgrad_found_before(" in text
 
 
-@pytest.mark.parametrize(("before", "use"), [
-    ("static struct c { struct c *next; double v; } *w; static void begin(void) {}\n"
-     "static struct c *at(int i) { struct c *p = w; while (i--) p = p->next; return p; }", "at(i)->v"),
-    ("static double kept[6], other[6], *w = kept; static void begin(void) { w = other; }", "w[i]"),
-])  # fmt: skip
-def test_what_is_refused(before: str, use: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_list_is_not_there_yet() -> None:
+    module = read(MODULE, ["f"])
+    find_memory(module, module.functions["f"], {("work", 0): Group(0, -2), ("fields", 8): Group(0, -1)})
+    text = to_text(module)
+    assert text.count("call void @irgrad_found_nothing(") == 1
+    assert "the pointer in `work`" in text
+    assert "@irgrad_found_begin" not in text
+
+
+def test_what_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "refused.c"
-    path.write_text(f"""#include <stdlib.h>
-{before}
+    path.write_text("""#include <stdlib.h>
+static double kept[6], other[6], *w = kept;
+static void begin(void) { w = other; }
 double __enzyme_autodiff(void *, double);
-__attribute__((noinline)) static double f(double x) {{
+__attribute__((noinline)) static double f(double x) {
   double s = 0;
-  for (int i = 0; i < 6; i++) {use} = x * i;
-  for (int i = 0; i < 6; i++) s += {use} * {use};
+  for (int i = 0; i < 6; i++) w[i] = x * i;
+  for (int i = 0; i < 6; i++) s += w[i] * w[i];
   return s;
-}}
-int main(void) {{ begin(); return (int)__enzyme_autodiff((void *)f, 2.0); }}
+}
+int main(void) { begin(); return (int)__enzyme_autodiff((void *)f, 2.0); }
 """)
     assert main(["run", str(path)]) == 1
     said = capfd.readouterr().err

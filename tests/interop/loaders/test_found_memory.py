@@ -76,3 +76,33 @@ int main(void) {{
     done = subprocess.run([str(program)], capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert message in done.stderr
+
+
+def test_a_list_that_was_made_before_stops_the_program(tmp_path: Path) -> None:
+    """One that is made in the call is memory of the call: `notation_programs/contexts.c`."""
+    path, program = tmp_path / "list.c", tmp_path / "list"
+    path.write_text("""#include <stdlib.h>
+double __enzyme_autodiff(void *, double);
+static struct node { struct node *next; double value; } *first;
+static void push(double x) {
+  struct node *made = malloc(sizeof *made);
+  *made = (struct node){first, x};
+  first = made;
+}
+__attribute__((noinline)) static double f(double x) {
+  for (int i = 1; i < 3; i++) push(i * x);
+  double s = 0;
+  for (struct node *p = first; p; p = p->next) s += p->value * p->value;
+  first = NULL;
+  return s;
+}
+int main(int argc, char **argv) {
+  if (argc > 1) push(3);
+  return (int)__enzyme_autodiff((void *)f, 2.0);
+}
+""")
+    assert main(["cc", "-O0", str(path), "-o", str(program)]) == 0
+    assert subprocess.run([str(program)], check=False).returncode == 20
+    done = subprocess.run([str(program), "list"], capture_output=True, text=True, check=False)
+    assert done.returncode not in (0, 20)
+    assert "the pointer in `first` leads to a list or a tree that was made before the derivative" in done.stderr
