@@ -14,7 +14,10 @@ from typing import Literal
 from irgrad.rules.expressions.costs import LIBRARY_CALL, SHIPPED, Costs
 from irgrad.rules.lookup import find, reduction
 
-__all__ = ["CallFacts", "Kind", "cost", "facts", "lanewise", "prints"]
+__all__ = ["STREAMS", "CallFacts", "Kind", "cost", "facts", "lanewise", "prints"]
+
+STREAMS = frozenset(["stdin", "stdout", "stderr", "__stdinp", "__stdoutp", "__stderrp"])
+"""Variables of the C library that lead to its own memory, and from there to none of a program."""
 
 Kind = Literal["pure", "inactive", "allocator", "allocator_out", "deallocator", "reallocator", "copy", "fill"]
 

@@ -70,6 +70,7 @@ from irgrad.engine.ir.model import (
 )
 from irgrad.engine.ir.opcodes import CALLS
 from irgrad.engine.ir.types import may_hold_pointer
+from irgrad.rules.effects import STREAMS
 
 Sort = Literal["pointer", "number", "bits", "copy"]  # what a load takes its bytes for
 _COPIED = "copy"  # in place of a type, of a store: what is stored is what it was before
@@ -162,7 +163,9 @@ class Pointers(Solution):
         (content,) = self._held_in.into(obj.index)
         for at, value in initial_pointers(var.init) if var.init is not None else ():
             self._edge(self.node(value), self._held_in.initial(obj.index, at))
-        if var.told or (var.init is None and not var.constant and not is_closed(self.module, var)):
+        if var.init is None and var.name in STREAMS:
+            self._add(content, 1 << obj.index)  # to memory of the C library, which is one with the variable here
+        elif var.told or (var.init is None and not var.constant and not is_closed(self.module, var)):
             self._add(self._unknown_node, 1 << obj.index)
         elif not is_closed(self.module, var):
             self._add(content, 1)

@@ -52,6 +52,27 @@ def test_arguments_that_overlap_are_written_together() -> None:
     assert pointers.names(pointers.writes(root)) == "{unknown, argument %a, argument %b}"
 
 
+STREAM = """
+@stderr = external global ptr
+@other = external global ptr
+define void @f(ptr noalias %a) {
+entry:
+  %s = load ptr, ptr @stderr
+  store ptr %s, ptr %a
+  %o = load ptr, ptr @other
+  %deep = load ptr, ptr %s
+  ret void
+}
+"""
+
+
+def test_streams_of_the_c_library_lead_to_memory_of_its_own() -> None:
+    pointers = facts_of(STREAM, "f", {0}).pointers
+    root = pointers.root
+    assert kinds(pointers, named(root, "s")) == kinds(pointers, named(root, "deep")) == {"global @stderr"}
+    assert "unknown" in kinds(pointers, named(root, "o"))
+
+
 INTEGERS = """
 define void @f(ptr noalias %a, ptr noalias %b) {
 entry:
