@@ -45,7 +45,7 @@ from irgrad.engine.ir.model import (
 )
 from irgrad.engine.ir.rewrite import declare, replace_uses
 from irgrad.engine.ir.uses import uses_of
-from irgrad.rules.errors import Unsupported
+from irgrad.rules.errors import MissingRuleError, Unsupported
 
 if TYPE_CHECKING:
     from irgrad.engine.analyses.activity.facts import Facts
@@ -114,8 +114,9 @@ def with_memory(
     groups, endless = _groups(text, request, defined, rules, places)
     try:
         return once(groups)
-    except Unsupported:
-        if not endless:
+    except Unsupported as error:
+        # (functions that nobody knows are looked for in the program's tables first, see `lower.py`)
+        if not endless or isinstance(error, MissingRuleError):
             raise
     empty = {place: Group(0, _NULL) for place in endless}
     return once({place: group for place, group in groups.items() if place[:2] not in endless} | empty)
