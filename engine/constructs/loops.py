@@ -29,16 +29,20 @@ _DECLARED = {
 class Body:
     """Writes the function of one construct.
 
-    name: its symbol; signature: its own; operator: what it folds with, None for a scatter
+    name: its symbol; signature: its own; operator: what it folds with, None for a scatter; part: only other constructs
+    call it
     """
 
-    def __init__(self, name: str, signature: Signature, operator: Operator | None = None) -> None:
+    def __init__(
+        self, name: str, signature: Signature, operator: Operator | None = None, *, part: bool = False
+    ) -> None:
         self.signature, self.operator = signature, operator
         self.numbers = {p.name: k for k, p in enumerate(signature.parameters)}
         self.returns = "void" if signature.returns is None else signature.returns.ir
         params = ", ".join(f"{'ptr' if p.is_array else passed(p.dtype)} %a{k}"
                            for k, p in enumerate(signature.parameters))  # fmt: skip
-        self.w = Writer(f"define {self.returns} @{quoted(name)}({params})")
+        kind, inline = ("internal ", " alwaysinline") if part else ("", "")
+        self.w = Writer(f"define {kind}{self.returns} @{quoted(name)}({params}){inline}")
         parts = operator.parts if operator else ()
         self.state = [self.w.alloca(part.dtype.memory, part.count, part.dtype.size) for part in parts]
         self.next = [self.w.alloca(part.dtype.memory, part.count, part.dtype.size) for part in parts]
@@ -89,7 +93,7 @@ class Body:
         """`self.next = left op right`; all are addresses."""
         operator, w = self.operator, self.w
         assert operator is not None
-        args: dict[int, str] = {i: self._shared(operator.parameters[i]) for i in operator.shared}
+        args: dict[int, str] = {i: self.shared(operator.parameters[i]) for i in operator.shared}
         for part, a, b, c in zip(operator.parts, left, right, self.next, strict=True):
             args[part.left] = self._passed(operator.parameters[part.left], a)
             args[part.right] = self._passed(operator.parameters[part.right], b)
@@ -130,7 +134,8 @@ class Body:
             return f"ptr {address}"
         return f"{passed(p.dtype)} {self.w.load(p.dtype.ir, address, align=p.dtype.size)}"
 
-    def _shared(self, p: Parameter) -> str:
+    def shared(self, p: Parameter) -> str:
+        """What all calls of the operator share, as it is passed to each."""
         return f"{'ptr' if p.is_array else passed(p.dtype)} {self.argument(p.name)}"
 
 
@@ -176,38 +181,44 @@ def _reassociated(body: Body, operator: Operator, right: str) -> None:
 
 
 def scan_text(body: Body, module: str, inputs: Sequence[str], results: Sequence[str], extent: str, *,
-              reverse: bool) -> str:  # fmt: skip
-    """All folds of the first elements, of the last ones with `reverse`: `y[i] = y[i+1] op x[i]`."""
+              reverse: bool, last: Sequence[str] = ()) -> str:  # fmt: skip
+    """All folds of the first elements, of the last ones with `reverse`: `y[i] = y[i+1] op x[i]`. last: the arguments to
+    which the fold of all goes"""
     w = body.w
     n = body.size(extent)
-    last = w.add(n, "-1")
-    first = last if reverse else "0"
+    end = w.add(n, "-1")
+    first = end if reverse else "0"
     with w.when(w.compare("sgt", n, "0")):
         body.copy(body.state, body.elements(inputs, first))
         body.copy(body.elements(results, first), body.state)
-        with w.loop(last) as before:
-            index = w.emit(f"sub i64 {w.add(last, '-1')}, {before}") if reverse else w.add(before, "1")
+        with w.loop(end) as before:
+            index = w.emit(f"sub i64 {w.add(end, '-1')}, {before}") if reverse else w.add(before, "1")
             body.advance(body.elements(inputs, index))
             body.copy(body.elements(results, index), body.state)
+        if last:
+            body.copy([body.argument(name) for name in last], body.state)
     return body.text(module)
 
 
 def histogram_text(body: Body, module: str, at: str, inputs: Sequence[str], results: Sequence[str], neutral: Neutral,
-                   extent: str, bins: int) -> str:  # fmt: skip
+                   extent: str, bins: int, marks: str = "") -> str:  # fmt: skip
     """For each bin the fold of the elements whose index it is, in their order.
 
-    The first element of a bin is copied: an operator need not have a derivative at its neutral state.
+    The first element of a bin is copied: an operator need not have a derivative at its neutral state. marks: the
+    argument in which it is said of each bin whether it has elements
     """
     w, operator = body.w, body.operator
     assert operator is not None
     with w.loop(str(bins)) as number:
         body.fill(body.elements(results, number), neutral)
     plain = operator.recognised != ""
-    seen = "" if plain else w.emit(f"call ptr @calloc(i64 {max(bins, 1)}, i64 1)")
+    seen = body.argument(marks) if marks else "" if plain else w.emit(f"call ptr @calloc(i64 {max(bins, 1)}, i64 1)")
 
     def update(index: str, number: str) -> None:
         places, right = body.elements(results, index), body.elements(inputs, number)
         if plain:
+            if marks:
+                w.do(f"store i8 1, ptr {w.at(seen, index)}, align 1")
             body.apply(places, right)
             body.copy(places, body.next)
             return
@@ -220,7 +231,7 @@ def histogram_text(body: Body, module: str, at: str, inputs: Sequence[str], resu
         body.copy(places, body.next)
 
     _each_index(body, at, extent, str(bins), update)
-    if not plain:
+    if not plain and not marks:
         w.do(f"call void @free(ptr {seen})")
     return body.text(module)
 

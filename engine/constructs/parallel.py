@@ -19,9 +19,11 @@ from typing import Any
 
 from irgrad.engine.batches.axes import AxesSpec
 from irgrad.engine.batches.batched import batch, batch_jvp, batch_vjp
+from irgrad.engine.constructs.blocks import histogram_in_blocks, reduce_in_blocks, scan_in_blocks
 from irgrad.engine.constructs.loops import Body, Neutral, histogram_text, reduce_text, scan_text, scatter_text
 from irgrad.engine.constructs.operators import Operator, Part, flat_kernel
 from irgrad.engine.kernel.kernel import Kernel
+from irgrad.engine.kernel.options import team_size
 from irgrad.engine.kernel.programs import Options
 from irgrad.engine.signature.dtypes import DTYPES, DType
 from irgrad.engine.signature.extents import ConstExtent, Extent, NameExtent
@@ -73,12 +75,14 @@ def map(kernel: Any, *, in_axes: AxesSpec = None, threads: int | None = None) ->
     return Map(kernel, in_axes, threads)
 
 
-def reduce(operator: Any, neutral: Any) -> Kernel:
+def reduce(operator: Any, neutral: Any, *, threads: int | str | None = None) -> Kernel:
     """The fold of all elements by an associative operator: a kernel `x -> x[0] op x[1] op ...`.
 
     operator: a kernel `c = a op b`, with m inputs for the left side, m for the right, then what all calls share, and m
               outputs: numbers or arrays of constant extents
     neutral:  the result for no elements: a number or array for each of the m, alone where m is 1
+    threads:  that share one call, in derivatives too, as for `lib.kernel`: blocks of elements are folded at once, and
+              what they give then. Results have the same bits on any number of threads; None folds all in order
 
     The kernel takes an array `[n, ...]` for each of the m (named as the operator's right inputs), and what is shared. A
     single number is returned, others are outputs. Sums and products of one number run in vectors, in another order than
@@ -101,15 +105,27 @@ def reduce(operator: Any, neutral: Any) -> Kernel:
          *(_arrays(op, results, None, "out") if not returned else ())],
         op.parts[0].dtype if returned else None,
     )  # fmt: skip
-    return _made(op.kernel, "reduce", signature, op,
-                 lambda body, text: reduce_text(body, text, inputs, results, constants, n))  # fmt: skip
+    if threads is None:
+        return _made(op.kernel, "reduce", signature, op,
+                     lambda body, text: reduce_text(body, text, inputs, results, constants, n))  # fmt: skip
+    outputs = names.results()
+    inside = Signature([*_arrays(op, inputs, NameExtent(n), "in"), *_shared(op), Parameter(n, DTYPES["i64"]),
+                        *_arrays(op, outputs, None, "out")])  # fmt: skip
+
+    def written(body: Body, text: str) -> str:
+        fold = f"{op.kernel.source.name}.fold"
+        text = reduce_text(Body(fold, inside, op, part=True), text, inputs, outputs, constants, n)
+        return reduce_in_blocks(body, text, fold, inputs, results, n)
+
+    return _made(op.kernel, "reduce_in_blocks", signature, op, written, threads)
 
 
-def scan(operator: Any, *, reverse: bool = False) -> Kernel:
+def scan(operator: Any, *, reverse: bool = False, threads: int | str | None = None) -> Kernel:
     """All folds of the first elements: a kernel `x -> y` with `y[i] = x[0] op ... op x[i]`.
 
     operator: as for `reduce`
     reverse:  from the other end: `y[i] = y[i+1] op x[i]`, as `jax.lax.associative_scan` has it
+    threads:  as for `reduce`; most elements are folded twice then
 
     Arguments are those of `reduce`; outputs are arrays of the shapes of the inputs. Raises SignatureError for a kernel
     that is no operator.
@@ -123,16 +139,31 @@ def scan(operator: Any, *, reverse: bool = False) -> Kernel:
     inputs, results = [part.name for part in op.parts], names.results()
     signature = Signature([*_arrays(op, inputs, NameExtent(n), "in"), *_shared(op), Parameter(n, DTYPES["i64"]),
                            *_arrays(op, results, NameExtent(n), "out")])  # fmt: skip
-    return _made(op.kernel, "scan_reverse" if reverse else "scan", signature, op,
-                 lambda body, text: scan_text(body, text, inputs, results, n, reverse=reverse))  # fmt: skip
+    what = "scan_reverse" if reverse else "scan"
+    if threads is None:
+        return _made(op.kernel, what, signature, op,
+                     lambda body, text: scan_text(body, text, inputs, results, n, reverse=reverse))  # fmt: skip
+
+    last = names.results()
+    inside = Signature([*signature.parameters, *_arrays(op, last, None, "out")])
+
+    def written(body: Body, text: str) -> str:
+        own = f"{op.kernel.source.name}.{what}"
+        text = scan_text(Body(own, inside, op, part=True), text, inputs, results, n, reverse=reverse, last=last)
+        return scan_in_blocks(body, text, own, inputs, results, n, reverse=reverse)
+
+    return _made(op.kernel, f"{what}_in_blocks", signature, op, written, threads)
 
 
-def histogram(operator: Any, neutral: Any, bins: int, *, index: str = "i64") -> Kernel:
+def histogram(
+    operator: Any, neutral: Any, bins: int, *, index: str = "i64", threads: int | str | None = None
+) -> Kernel:  # fmt: skip
     """Folds by bins: a kernel `(at, x) -> h` where `h[b]` is the fold of the `x[i]` with `at[i] == b`, in their order.
 
     operator, neutral: as for `reduce`; a bin without elements holds the neutral element
     bins:     how many there are; elements whose index is none of `0 ... bins-1` are passed over
     index:    the type of the indices, "i32", "i64", "u32" or "u64"
+    threads:  as for `reduce`; each block of elements has a histogram of its own, as many numbers as there are elements
 
     Raises SignatureError as `reduce`, and for another type or a negative number of bins.
 
@@ -150,8 +181,18 @@ def histogram(operator: Any, neutral: Any, bins: int, *, index: str = "i64") -> 
         [Parameter(at, _index(index), (NameExtent(n),)), *_arrays(op, inputs, NameExtent(n), "in"), *_shared(op),
          Parameter(n, DTYPES["i64"]), *_arrays(op, results, ConstExtent(bins), "out")]
     )  # fmt: skip
-    return _made(op.kernel, "histogram", signature, op,
-                 lambda body, text: histogram_text(body, text, at, inputs, results, constants, n, bins))  # fmt: skip
+    arrays = at, inputs, results, constants, n, bins
+    if threads is None:
+        return _made(op.kernel, "histogram", signature, op, lambda body, text: histogram_text(body, text, *arrays))
+    marks = names.fresh("marks")
+    inside = Signature([*signature.parameters, Parameter(marks, DTYPES["u8"], (ConstExtent(bins),), "inout")])
+
+    def written(body: Body, text: str) -> str:
+        own = f"{op.kernel.source.name}.bins"
+        text = histogram_text(Body(own, inside, op, part=True), text, *arrays, marks)
+        return histogram_in_blocks(body, text, own, *arrays)
+
+    return _made(op.kernel, "histogram_in_blocks", signature, op, written, threads)
 
 
 def scatter(dtype: str = "f64", shape: Sequence[int] = (), *, index: str = "i64") -> Kernel:
@@ -219,8 +260,9 @@ def _index(name: str) -> DType:
 
 
 def _made(
-    kernel: Kernel, what: str, signature: Signature, op: Operator, written: Callable[[Body, str], str]
-) -> Kernel:
+    kernel: Kernel, what: str, signature: Signature, op: Operator, written: Callable[[Body, str], str],
+    threads: int | str | None = None,
+) -> Kernel:  # fmt: skip
     """The kernel of a function that is added to the operator's module."""
     from irgrad.engine.codegen.cache import fingerprint
 
@@ -228,7 +270,9 @@ def _made(
     name = f"{source.name}.{what}"
     text = written(Body(name, signature, op), source.text)
     said = f"{source.options.layout}{what} {fingerprint(text.removeprefix(source.text))}"
-    return Kernel(text, name, signature, replace(source.options, layout=said), digest=source.digest, code=source.code)
+    options = replace(source.options, layout=said)
+    options = options if threads is None else replace(options, threads=team_size(threads))
+    return Kernel(text, name, signature, options, digest=source.digest, code=source.code)
 
 
 def _neutral(op: Operator, neutral: Any) -> Neutral:
