@@ -14,11 +14,11 @@ from benchmarks.native import HERE, inputs_of
 Call = Callable[[], list[Any]]
 
 
-def kernel(case: Case) -> Any:
-    """The kernel object of the case's source."""
+def kernel(case: Case, **options: Any) -> Any:
+    """The kernel object of the case's source. options: of `lib.kernel`"""
     import irgrad
 
-    return irgrad.load(HERE / "kernels" / case.source).kernel(case.function, case.signature)
+    return irgrad.load(HERE / "kernels" / case.source).kernel(case.function, case.signature, **options)
 
 
 def derivative(case: Case, function: Any, data: dict[str, Any]) -> tuple[Any, Call]:

@@ -34,6 +34,7 @@ static void relax(const double *restrict f, double *restrict g, long n, double o
 
 static void step(const double *restrict f, double *restrict g, long n, double omega)
 {
+    #pragma omp parallel for
     for (long z = 0; z < n; z++)
         for (long y = 0; y < n; y++)
             for (long x = 0; x < n; x++)

@@ -82,5 +82,5 @@ PROGRAMS = {
         "f64[5] weight, i64 i, i64 g, i64 m, i64 n)", ("micro", "density"), _xsbench, "2.7"),
     "lattice Boltzmann": Program("lbm", _LBM, ("f", "omega"), _lbm, "3.4"),
     "lattice Boltzmann, states": Program("lbm", _LBM, ("f", "omega"), _lbm, "3.4",
-                                         (("checkpoint", (("lbm.c:62", "binomial:8"),)),)),
+                                         (("checkpoint", (("lbm.c:63", "binomial:8"),)),)),
 }  # fmt: skip

@@ -29,6 +29,14 @@ def test_the_table(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
     assert len(CASES) + len(PROGRAMS) == 13
 
 
+def test_threads_have_columns_of_their_own(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["futhark", "--quick", "--threads", "2", "k-means", "sparse k-means"])
+    assert table.main() == 0
+    printed = capsys.readouterr().out
+    assert "| 1 thread | 2 threads |" in printed
+    assert [line.count("|") for line in printed.splitlines()] == [11] * 4
+
+
 @pytest.mark.long
 def test_values_of_sparse_k_means_and_look_ups() -> None:
     value, (centres, entries, column, row) = _value("sparse k-means")
