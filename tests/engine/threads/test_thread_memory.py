@@ -96,7 +96,7 @@ def test_which_memory_is_a_chunks_own(name: str, monkeypatch: pytest.MonkeyPatch
 
 def test_in_programs(tmp_path: Path) -> None:
     text = text_of(OWN["what it holds before"])
-    (tmp_path / "p.c").writetext_of(text + r"""
+    (tmp_path / "p.c").write_text(text + r"""
 #include <stdio.h>
 void __enzyme_autodiff(void *, ...);
 extern int enzyme_dup, enzyme_const;
