@@ -1,14 +1,20 @@
-; Copies of memory whose size nobody knows, for the adjoints that chunks of a loop add to it.
+; Copies of memory for what chunks of a loop add to it: of memory whose size nobody knows, and of arrays.
 ;
 ;     i64 irgrad_team_extent(ptr address, ptr low)   bytes around an address that can be written to, without a gap, and
 ;                                                    where they begin; 0 for null, or if the system does not say
 ;     ptr irgrad_team_pages(i64 bytes)               zeros, which take room where they are written to; null: there are none
 ;     ptr irgrad_team_touched(ptr memory, i64 bytes) a byte for each of its pages: bit 0, it has been written to. Null: all
-;                                                    (Linux 6.7 tells quickly, older ones by `mincore`)
+;                                                    (Linux 6.7 tells by a scan, older ones page by page)
 ;     void irgrad_team_pages_free(ptr memory, i64 bytes, ptr touched)
 ;     void irgrad_team_add(ptr low, ptr own, i64 stride, i64 copies, i64 kind, i64 first, i64 last, ptr touched,
 ;                          i64 offset)               to each number of some pages what the copies have for it is added, in
 ;                                                    their order, where that is not zero: the rest may be no number
+;     ptr irgrad_team_copies(i64 bytes)              zeros from the beginning of a page on, for copies of arrays; null for
+;                                                    none, or if the system has none
+;     void irgrad_team_copies_back(ptr memory)       they are zeros again, and kept for the next one who asks: fresh pages
+;                                                    take longer than most loops, and only what is written to takes room
+;     void irgrad_team_copies_drop(ptr memory)       they may be no zeros: given back to the system
+;     i64 irgrad_team_copies_trim()                  what is kept is given back to the system; its bytes
 ;
 ; Copy c of what lies from `low` on begins at own + c stride, a multiple of pages, which is offset + c stride of all that
 ; `touched` tells of. kind: 1, the numbers are floats, not doubles; 2, each is added atomically; 3, both. Pages and flags are those of Linux on x86-64.
@@ -249,16 +255,62 @@ v63:
   call void @llvm.lifetime.end.p0(ptr nonnull %v3)
   br label %v68
 v64:
-  %v65 = call i32 @mincore(ptr %v0, i64 %v1, ptr nonnull %v7)
-  %v66 = icmp eq i32 %v65, 0
-  br i1 %v66, label %v68, label %v67
+  %v65 = call i1 @irgrad_team_present(i64 %v5, ptr %v0, ptr nonnull %v7)
+  br i1 %v65, label %v68, label %v67
 v67:
   call void @llvm.memset.p0.i64(ptr nonnull align 1 %v7, i8 1, i64 %v5, i1 false)
   br label %v68
 v68:
   ret ptr %v7
 }
-declare i32 @mincore(ptr, i64, ptr)
+
+; the same of each page, 512 at a time; false if the system does not say. A word of a page has bit 63 where it is there,
+; bit 62 where it was written to a disk meanwhile
+define linkonce_odr hidden i1 @irgrad_team_present(i64 %pages, ptr %memory, ptr %flags) {
+entry:
+  %words = alloca [512 x i64], align 16
+  %file = call i32 (ptr, i32, ...) @open(ptr nonnull @irgrad.team.pagemap, i32 524288)
+  %opened = icmp sgt i32 %file, -1
+  br i1 %opened, label %begin, label %unknown
+begin:
+  %address = ptrtoint ptr %memory to i64
+  %number = lshr i64 %address, 12
+  br label %some
+some:
+  %first = phi i64 [ 0, %begin ], [ %behind, %done ]
+  %left = sub i64 %pages, %first
+  %few = call i64 @llvm.umin.i64(i64 %left, i64 512)
+  %bytes = shl i64 %few, 3
+  %page = add i64 %number, %first
+  %place = shl i64 %page, 3
+  %got = call i64 @pread(i32 %file, ptr %words, i64 %bytes, i64 %place)
+  %whole = icmp eq i64 %got, %bytes
+  br i1 %whole, label %each, label %closed
+each:
+  %n = phi i64 [ 0, %some ], [ %next, %each ]
+  %wordp = getelementptr i64, ptr %words, i64 %n
+  %word = load i64, ptr %wordp, align 8
+  %there = icmp ugt i64 %word, 4611686018427387903
+  %flag = zext i1 %there to i8
+  %index = add i64 %first, %n
+  %flagp = getelementptr i8, ptr %flags, i64 %index
+  store i8 %flag, ptr %flagp, align 1
+  %next = add nuw i64 %n, 1
+  %again = icmp ult i64 %next, %few
+  br i1 %again, label %each, label %done
+done:
+  %behind = add i64 %first, %few
+  %more = icmp ult i64 %behind, %pages
+  br i1 %more, label %some, label %closed
+closed:
+  %all = phi i1 [ false, %some ], [ true, %done ]
+  %unused = call i32 @close(i32 %file)
+  ret i1 %all
+unknown:
+  ret i1 false
+}
+declare i64 @pread(i32, ptr, i64, i64)
+declare i64 @llvm.umin.i64(i64, i64)
 declare void @llvm.memset.p0.i64(ptr writeonly, i8, i64, i1 immarg)
 
 define linkonce_odr hidden void @irgrad_team_pages_free(ptr %memory, i64 %bytes, ptr %touched) {
@@ -367,3 +419,85 @@ v67:
 }
 declare noalias ptr @calloc(i64, i64)
 declare i32 @ioctl(i32, i64, ...)
+
+; what is kept: its bytes, in a page in front of it
+@irgrad.team.kept = linkonce_odr hidden global ptr null, align 8
+
+define linkonce_odr hidden ptr @irgrad_team_copies(i64 %bytes) {
+entry:
+  %none = icmp eq i64 %bytes, 0
+  br i1 %none, label %nothing, label %take
+take:
+  %kept = atomicrmw xchg ptr @irgrad.team.kept, ptr null acq_rel, align 8
+  %some = icmp ne ptr %kept, null
+  br i1 %some, label %look, label %fresh
+look:
+  %size = load i64, ptr %kept, align 8
+  %enough = icmp uge i64 %size, %bytes
+  br i1 %enough, label %use, label %small
+use:
+  %again = getelementptr i8, ptr %kept, i64 4096
+  ret ptr %again
+small:
+  %old = getelementptr i8, ptr %kept, i64 4096
+  call void @irgrad_team_copies_drop(ptr %old)
+  br label %fresh
+fresh:
+  %all = add i64 %bytes, 4096
+  %new = call ptr @mmap(ptr null, i64 %all, i32 3, i32 16418, i32 -1, i64 0)
+  %failed = icmp eq ptr %new, inttoptr (i64 -1 to ptr)
+  br i1 %failed, label %nothing, label %made
+made:
+  %unused = call i32 @madvise(ptr %new, i64 %all, i32 15) ; no huge pages: few bytes of one may be written to
+  store i64 %bytes, ptr %new, align 8
+  %memory = getelementptr i8, ptr %new, i64 4096
+  ret ptr %memory
+nothing:
+  ret ptr null
+}
+declare i32 @madvise(ptr, i64, i32)
+
+define linkonce_odr hidden void @irgrad_team_copies_back(ptr %memory) {
+entry:
+  %none = icmp eq ptr %memory, null
+  br i1 %none, label %done, label %some
+some:
+  %head = getelementptr i8, ptr %memory, i64 -4096
+  %before = atomicrmw xchg ptr @irgrad.team.kept, ptr %head acq_rel, align 8
+  %only = icmp eq ptr %before, null
+  br i1 %only, label %done, label %two
+two:
+  %other = getelementptr i8, ptr %before, i64 4096
+  call void @irgrad_team_copies_drop(ptr %other)
+  br label %done
+done:
+  ret void
+}
+
+define linkonce_odr hidden void @irgrad_team_copies_drop(ptr %memory) {
+entry:
+  %none = icmp eq ptr %memory, null
+  br i1 %none, label %done, label %some
+some:
+  %head = getelementptr i8, ptr %memory, i64 -4096
+  %size = load i64, ptr %head, align 8
+  %all = add i64 %size, 4096
+  %unused = call i32 @munmap(ptr %head, i64 %all)
+  br label %done
+done:
+  ret void
+}
+
+define linkonce_odr hidden i64 @irgrad_team_copies_trim() {
+entry:
+  %kept = atomicrmw xchg ptr @irgrad.team.kept, ptr null acq_rel, align 8
+  %none = icmp eq ptr %kept, null
+  br i1 %none, label %nothing, label %some
+some:
+  %size = load i64, ptr %kept, align 8
+  %memory = getelementptr i8, ptr %kept, i64 4096
+  call void @irgrad_team_copies_drop(ptr %memory)
+  ret i64 %size
+nothing:
+  ret i64 0
+}

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterable
 
 from irgrad.engine.codegen.jit import release_tapes
+from irgrad.engine.codegen.team import release_copies
 from irgrad.engine.kernel.binding import Bound
 from irgrad.engine.kernel.pages import release_pages
 from irgrad.engine.kernel.programs import Program
@@ -19,7 +20,8 @@ _LOCK = threading.Lock()
 
 
 def release() -> int:
-    """Free the memory that is kept for the next call: tapes, and large arrays that nobody holds any more.
+    """Free the memory that is kept for the next call: tapes, copies of arrays that threads add to, and large arrays
+    that nobody holds any more.
 
     Tapes keep their largest size until the kernel goes, because fresh pages of the system are slow. Returns how many
     bytes were freed; memory that calls of other threads use stays theirs. The next call allocates again.
@@ -29,7 +31,7 @@ def release() -> int:
         >>> irgrad.release() > 0
         True
     """
-    return release_tapes() + release_pages()
+    return release_tapes() + release_pages() + release_copies()
 
 
 def tape_of_call(program: Program, bound: Bound, outputs: Iterable[int]) -> int:

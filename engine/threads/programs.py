@@ -16,7 +16,7 @@ from irgrad.engine.analyses.control.promises import WORKSHARING, worksharing_loo
 from irgrad.engine.analyses.memory.objects import OVERLAPS, RESTRICT
 from irgrad.engine.codegen.llvm import binding
 from irgrad.engine.codegen.passes import Code, Settings, llvm_pass, run_passes
-from irgrad.engine.codegen.team import RUN, pages_text, team_text
+from irgrad.engine.codegen.team import COPIES, RUN, pages_text, team_text
 from irgrad.engine.ir.model import Function, GlobalVariable, Module
 from irgrad.engine.ir.text.entities import restrict
 from irgrad.engine.ir.text.outline import calls_of, function_bodies, outline
@@ -229,7 +229,7 @@ def linked_team(text: str) -> str:
     """The program with the team that its jobs ask for; one for all objects of a program."""
     if f"@{RUN}(" not in text or _OWN.search(text):
         return text
-    if "@irgrad_team_extent(" in text:
+    if "@irgrad_team_extent(" in text or f"@{COPIES}(" in text:
         text = str(_together(text, pages_text()))
     module = _together(text, _OWN.sub(f"define linkonce_odr hidden ptr @{RUN}(", team_text()))
     result = str(module)

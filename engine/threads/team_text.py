@@ -9,7 +9,7 @@ from irgrad.engine.codegen.team import RUN, THREADS
 from irgrad.engine.ir import types as ty
 from irgrad.engine.normalise.iterations import CHUNKS as _CHUNKS
 from irgrad.engine.runtime.arena import guarded_text
-from irgrad.engine.runtime.copies import told_text
+from irgrad.engine.runtime.copies import OWN_MEMORY, told_text
 
 __all__ = ["AUTOMATIC_TEXT", "THREADS_TEXT", "Job", "Room", "job_text"]
 
@@ -25,8 +25,10 @@ AUTOMATIC_TEXT = "\n@irgrad.team.threads = internal constant i64 0\n"
 _BLOCK = 512  # elements that are added up for all chunks before the next ones are
 _MOST = 1 << 32  # bytes of address space of which it is asked which pages were touched
 _LARGE = 65536  # bytes that are worth threads
-NO_COPIES = "there is no memory for copies of the arrays that its chunks add to"
-NO_PAGES = f"{NO_COPIES}, or they lie in more than {_MOST // _CHUNKS >> 20} MiB without a gap"
+_SCANNED = 1 << 20  # bytes of copies from which on it is asked which of their pages were written to
+NO_COPIES = f"memory for copies of the arrays that its chunks add to {OWN_MEMORY}"
+NO_PAGES = ("there is no memory for copies of the arrays that its chunks add to, or they lie in more than "
+            f"{_MOST // _CHUNKS >> 20} MiB without a gap")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ def job_text(job: Job) -> str:
     texts = [_runner(job, context), _part(job, context)]
     if job.rooms:
         texts.append(_fold_pages(job, context) if job.pages else _fold(job, context))
-    more = (_OF_TAPES if job.guarded else "") + (_OF_PAGES if job.pages else "")
+    more = (_OF_TAPES if job.guarded else "") + (_OF_PAGES if job.pages else _OF_COPIES if job.rooms else "")
     return "".join(texts) + _DECLARATIONS + more + (_said(job) if job.rooms else "")
 
 
@@ -86,9 +88,14 @@ def _tell(job: Job) -> str:
 
 _DECLARATIONS = f"""
 declare ptr @{RUN}(ptr, ptr, i64, i64)
-declare noalias ptr @malloc(i64)
 declare void @free(ptr)
-declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+"""
+_OF_COPIES = """
+declare ptr @irgrad_team_copies(i64)
+declare void @irgrad_team_copies_back(ptr)
+declare void @irgrad_team_copies_drop(ptr)
+declare ptr @irgrad_team_touched(ptr, i64)
+declare i64 @irgrad.copies.most()
 """
 _OF_PAGES = """
 declare i64 @irgrad_team_extent(ptr, ptr)
@@ -153,19 +160,7 @@ entry:
     if job.rooms and job.pages:
         rows.append(_added_pages(job, context))
     elif job.rooms:
-        rows.append(f"""  br i1 %alone, label %added, label %own
-own:
-  %small = icmp ult i64 %total{len(job.rooms) - 1}, {_LARGE}
-  %hands = select i1 %small, i64 1, i64 %threads
-  %pieces = select i1 %small, i64 1, i64 {_CHUNKS}
-  %code = shl i64 %pieces, 32
-  %both = or i64 %code, %count
-{context.at("ap", context.arenas)}  store i64 %both, ptr %ap
-  %unused = call ptr @{RUN}(ptr @{job.name}.fold, ptr %context, i64 %pieces, i64 %hands)
-  call void @free(ptr %memory)
-  br label %added
-added:
-""")
+        rows.append(_added(job, context))
     rows.append(_summed(job, context))
     return "".join(rows)
 
@@ -188,7 +183,10 @@ def _prepared(job: Job, context: _Context) -> str:
     rows.append(f"""
 {context.at("bp", context.bytes)}  store i64 {total}, ptr %bp
   %all = mul i64 {total}, %count
-  %memory = call ptr @malloc(i64 %all)
+  %most = call i64 @irgrad.copies.most()
+  %large = icmp ugt i64 %all, %most
+  %within = select i1 %large, i64 0, i64 %all
+  %memory = call ptr @irgrad_team_copies(i64 %within)
 {context.at("mp", context.memory)}  store ptr %memory, ptr %mp
   %none = icmp eq ptr %memory, null
   %some = icmp ne i64 %all, 0
@@ -241,6 +239,33 @@ refused:
 prepared:
 """)
     return "".join(rows)
+
+
+def _added(job: Job, context: _Context) -> str:
+    """What the chunks have added in copies of arrays is added to the arrays; the copies are zeros again."""
+    return f"""  br i1 %alone, label %added, label %own
+own:
+  %small = icmp ult i64 %total{len(job.rooms) - 1}, {_LARGE}
+  %hands = select i1 %small, i64 1, i64 %threads
+  %pieces = select i1 %small, i64 1, i64 {_CHUNKS}
+  %code = shl i64 %pieces, 32
+  %both = or i64 %code, %count
+{context.at("ap", context.arenas)}  store i64 %both, ptr %ap
+{context.at("cp", context.arenas, "1")}  store ptr null, ptr %cp
+  %scanned = icmp ugt i64 %all, {_SCANNED}
+  br i1 %scanned, label %scan, label %fold
+scan:
+  %pages = call ptr @irgrad_team_touched(ptr %memory, i64 %all)
+  store ptr %pages, ptr %cp
+  br label %fold
+fold:
+  %touched = load ptr, ptr %cp
+  %unused = call ptr @{RUN}(ptr @{job.name}.fold, ptr %context, i64 %pieces, i64 %hands)
+  call void @irgrad_team_copies_back(ptr %memory)
+  call void @free(ptr %touched)
+  br label %added
+added:
+"""
 
 
 def _added_pages(job: Job, context: _Context) -> str:
@@ -310,7 +335,7 @@ def _failed(job: Job) -> str:
     """A part's record is that of the call: which ends, or is stopped, as if it had failed by itself."""
     places = "".join(f"  %fp{n} = getelementptr i64, ptr %failure, i64 {n}\n" for n in range(5))
     words = "".join(f"  %f{n} = load i64, ptr %fp{n}\n" for n in range(5))
-    free = "  call void @free(ptr %memory)\n" if job.rooms else ""
+    free = "  call void @irgrad_team_copies_drop(ptr %memory)\n" if job.rooms else ""
     if job.rooms and job.pages:  # of no bytes it does nothing
         free = "  call void @irgrad_team_pages_free(ptr %memory, i64 %all, ptr null)\n"
     return f"""  %well = icmp eq ptr %failure, null
@@ -368,15 +393,12 @@ def _part(job: Job, context: _Context) -> str:
         rows.append(f"  %g{n} = load {kind}, ptr %p{n}\n")
         values.append(f"{kind} %g{n}")
     if job.rooms:
-        clear = """  %cleared = select i1 %alone, i64 0, i64 %bytes
-  call void @llvm.memset.p0.i64(ptr %own, i8 0, i64 %cleared, i1 false)
-"""
         rows.append(f"""{context.at("bp", context.bytes)}  %bytes = load i64, ptr %bp
 {context.at("mp", context.memory)}  %memory = load ptr, ptr %mp
   %skip = mul i64 %c, %bytes
   %own = getelementptr i8, ptr %memory, i64 %skip
   %alone = icmp eq ptr %memory, null
-{"" if job.pages else clear}""")
+""")
     for room in job.rooms:
         n = room.number
         rows.append(f"""{context.at(f"rb{n}", context.room + 3 * n)}  %base{n} = load ptr, ptr %rb{n}
@@ -395,20 +417,23 @@ def _part(job: Job, context: _Context) -> str:
 
 
 def _fold(job: Job, context: _Context) -> str:
-    """Piece p of the arrays: to each element what the chunks have for it is added, in their order."""
+    """Piece p of the arrays: to each element what the chunks have for it is added, in their order. The copies are zeros
+    then. Blocks of pages that nobody has written to are passed by: zeros are added as -0, which changes nothing."""
     rows = [f"""
 define internal ptr @{job.name}.fold(ptr %context, i64 %p) noinline nounwind {{
 entry:
 {context.at("ap", context.arenas)}  %both = load i64, ptr %ap
   %pieces = lshr i64 %both, 32
   %count = and i64 %both, 4294967295
+{context.at("cp", context.arenas, "1")}  %touched = load ptr, ptr %cp
+  %all = icmp eq ptr %touched, null
 {context.at("bp", context.bytes)}  %bytes = load i64, ptr %bp
 {context.at("mp", context.memory)}  %memory = load ptr, ptr %mp
   %p1 = add i64 %p, 1
   br label %begin0
 """]
     for room in job.rooms:
-        n, kind = room.number, room.kind
+        n, kind, shift = room.number, room.kind, 3 if room.kind == "double" else 2
         rows.append(f"""begin{n}:
 {context.at(f"rb{n}", context.room + 3 * n)}  %base{n} = load ptr, ptr %rb{n}
 {context.at(f"re{n}", context.room + 3 * n + 1)}  %elements{n} = load i64, ptr %re{n}
@@ -418,8 +443,8 @@ entry:
   %h{n} = mul i64 %elements{n}, %p1
   %high{n} = udiv i64 %h{n}, %pieces
   %first{n} = getelementptr i8, ptr %memory, i64 %offset{n}
-  %some{n} = icmp ult i64 %low{n}, %high{n}
-  br i1 %some{n}, label %block{n}, label %begin{n + 1}
+  %any{n} = icmp ult i64 %low{n}, %high{n}
+  br i1 %any{n}, label %block{n}, label %begin{n + 1}
 block{n}:
   %b{n} = phi i64 [ %low{n}, %begin{n} ], [ %e{n}, %after{n} ]
   %be{n} = add i64 %b{n}, {_BLOCK}
@@ -429,15 +454,36 @@ chunk{n}:
   %c{n} = phi i64 [ 0, %block{n} ], [ %cn{n}, %added{n} ]
   %skip{n} = mul i64 %c{n}, %bytes
   %own{n} = getelementptr i8, ptr %first{n}, i64 %skip{n}
+  br i1 %all, label %some{n}, label %look{n}
+look{n}:
+  %before{n} = add i64 %offset{n}, %skip{n}
+  %bb{n} = shl i64 %b{n}, {shift}
+  %eb{n} = shl i64 %e{n}, {shift}
+  %lb{n} = add i64 %before{n}, %bb{n}
+  %hb{n} = add i64 %before{n}, %eb{n}
+  %last{n} = sub i64 %hb{n}, 1
+  %lp{n} = lshr i64 %lb{n}, 12
+  %hp{n} = lshr i64 %last{n}, 12
+  %lf{n} = getelementptr i8, ptr %touched, i64 %lp{n}
+  %hf{n} = getelementptr i8, ptr %touched, i64 %hp{n}
+  %l1{n} = load i8, ptr %lf{n}
+  %h1{n} = load i8, ptr %hf{n}
+  %f{n} = or i8 %l1{n}, %h1{n}
+  %clean{n} = icmp eq i8 %f{n}, 0
+  br i1 %clean{n}, label %added{n}, label %some{n}
+some{n}:
   br label %add{n}
 add{n}:
-  %i{n} = phi i64 [ %b{n}, %chunk{n} ], [ %in{n}, %add{n} ]
+  %i{n} = phi i64 [ %b{n}, %some{n} ], [ %in{n}, %add{n} ]
   %tp{n} = getelementptr {kind}, ptr %base{n}, i64 %i{n}
   %sp{n} = getelementptr {kind}, ptr %own{n}, i64 %i{n}
   %t{n} = load {kind}, ptr %tp{n}
   %s{n} = load {kind}, ptr %sp{n}
-  %sum{n} = fadd {kind} %t{n}, %s{n}
+  %zero{n} = fcmp oeq {kind} %s{n}, 0.0
+  %part{n} = select i1 %zero{n}, {kind} -0.0, {kind} %s{n}
+  %sum{n} = fadd {kind} %t{n}, %part{n}
   store {kind} %sum{n}, ptr %tp{n}
+  store {kind} 0.0, ptr %sp{n}
   %in{n} = add nuw i64 %i{n}, 1
   %im{n} = icmp ult i64 %in{n}, %e{n}
   br i1 %im{n}, label %add{n}, label %added{n}

@@ -230,3 +230,36 @@ np.testing.assert_allclose(ig.batch(kernel)(x), np.sin(x).sum(1), rtol=1e-12)
 
 def test_the_first_call_may_be_a_batch() -> None:
     subprocess.run([sys.executable, "-c", BATCH_FIRST], check=True)
+
+
+def test_copies_are_zeros_again_behind_a_loop() -> None:
+    """Whatever loop had them before, and where most pages of a copy are nobody's; the bits are those of fresh ones."""
+    text = """#include <math.h>
+void f(const double *x, const float *s, double *y, long n) {
+    #pragma omp parallel for
+    for (long i = 0; i < n; i++) y[i] = sin(x[i]) * x[i ? i - 1 : 0] * x[i + 1 < n ? i + 1 : i] + s[(i * 7) % 5] * x[i];
+}"""
+    f = irgrad.load(text, flags=["-fopenmp"]).kernel("f", "void(f64[n] x, f32[5] s, out f64[n] y, i64 n)", threads=2)
+
+    def gradient(n: int) -> list[Any]:
+        x, s = np.sin(np.arange(n) * 0.7), np.linspace(0, 1, 5).astype(np.float32)
+        return [np.asarray(g) for g in irgrad.vjp(f, x, s)[1](np.cos(np.arange(n)))]
+
+    def numbers(n: int) -> np.ndarray:
+        x, bar, s = np.sin(np.arange(n) * 0.7), np.cos(np.arange(n)), np.linspace(0, 1, 5)
+        before, after = x[np.maximum(np.arange(n) - 1, 0)], x[np.minimum(np.arange(n) + 1, n - 1)]
+        found = bar * (np.cos(x) * before * after + s[(np.arange(n) * 7) % 5])
+        np.add.at(found, np.maximum(np.arange(n) - 1, 0), bar * np.sin(x) * after)
+        np.add.at(found, np.minimum(np.arange(n) + 1, n - 1), bar * np.sin(x) * before)
+        return found
+
+    irgrad.release()
+    fresh = {}
+    for n in (100, 30_000, 200_000):
+        irgrad.release()
+        fresh[n] = gradient(n)
+        np.testing.assert_allclose(fresh[n][0], numbers(n), rtol=1e-12, atol=1e-13)
+    for n in (200_000, 100, 30_000, 200_000, 30_000, 100):
+        for a, b in zip(gradient(n), fresh[n], strict=True):
+            np.testing.assert_array_equal(a, b)
+    assert irgrad.release() > 16 * 8 * 200_000
