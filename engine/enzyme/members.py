@@ -31,6 +31,7 @@ from irgrad.engine.ir.model import Argument, Block, ConstInt, Function, Instruct
 from irgrad.engine.ir.opcodes import ACCESSES, COUNTED, COUNTS
 from irgrad.engine.ir.rewrite import replace_uses
 from irgrad.engine.ir.uses import uses_of
+from irgrad.engine.normalise.preheader import numbers_leave
 
 __all__ = ["Members", "arguments_of", "with_members"]
 
@@ -309,25 +310,27 @@ def _bytes(members: Sequence[_Member]) -> dict[int, tuple[int, int]]:
 
 
 def _rewrite(fn: Function, members: Sequence[_Member], first: int) -> None:
-    """Give a function its members as arguments."""
+    """Give a function its members as arguments; what is computed of them is known before its loops."""
     new = [Argument(ty.PTR, None, m.number, "noalias") for m in members]
     fn.args = [*fn.args[:first], *new, *fn.args[first:]]
     for n, arg in enumerate(fn.args):
         arg.index, arg.function, arg.name = n, fn, f"a{n}"
     fn.ftype = ty.function(ty.VOID, (ty.PTR,) * len(fn.args))
     replaced: dict[Value, Value] = {}
+    at = Builder(fn.entry, at=0)
     for member, arg in zip(members, new, strict=True):
-        for load in member.loads:
-            assert load.block is not None
-            at = Builder(load.block, load.block.instructions.index(load))
-            if member.begin is not None:
-                begin = fn.args[member.begin.number]
-                replaced[load] = at.gep(ty.I8, begin, at.load(ty.I64, arg), flags=())
-            else:
-                replaced[load] = arg if member.type.is_ptr else at.load(load.type, arg)
+        value: Value = arg if member.given.is_ptr else at.load(member.given, arg)
+        if member.begin is not None:
+            value = at.gep(ty.I8, fn.args[member.begin.number], value, flags=())
+        replaced.update(dict.fromkeys(member.loads, value))
     replace_uses(fn, replaced)
     for block in fn.blocks:
         block.instructions = [instr for instr in block.instructions if instr not in replaced]
+    fn.analyses = None
+    loops = get(Loops, fn)
+    for loop in reversed(loops.all):
+        if loop.preheader is not None:
+            numbers_leave(loop, loops)
     fn.analyses = None
 
 

@@ -216,7 +216,7 @@ class Reach:
         self, form: Affine, loops: Sequence[Loop], fixed: Mapping[Loop, bool]
     ) -> tuple[tuple[int, Expr], tuple[int, Expr]]:
         """The least and the greatest value of a form. Raises UnknownError."""
-        if not loops:
+        if not loops or not form.loops():
             known = trips.from_form(Affine(64, 0, form.terms))
             if known is None:
                 raise UnknownError

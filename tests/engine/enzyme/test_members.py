@@ -77,6 +77,56 @@ def test_a_version_for_memory_apart(spelling: str, tmp_path: Path) -> None:
         assert ".check(" in text and ".given(" in text, (name, spelling)
 
 
+MATRIX = HEAD + """
+typedef struct { double *at; int rows, columns; } M;
+static double *in(const M *m, int i, int j) { return &m->at[i * m->columns + j]; }
+static void by_rows(const M *a, const M *b, M *c) {
+    for (int i = 0; i < c->rows; i++)
+        for (int k = 0; k < a->columns; k++)
+            for (int j = 0; j < c->columns; j++) *in(c, i, j) += *in(a, i, k) * *in(b, k, j);
+}
+static void by_cells(const M *a, const M *b, M *c) {
+    for (int i = 0; i < c->rows; i++)
+        for (int j = 0; j < c->columns; j++)
+            for (int k = 0; k < a->columns; k++) *in(c, i, j) += *in(a, i, k) * *in(b, k, j);
+}
+#define GIVEN enzyme_dup, a, da, enzyme_dup, b, db, enzyme_dup, c, dc
+void d_by_rows(M *a, M *da, M *b, M *db, M *c, M *dc) { __enzyme_autodiff((void *)by_rows, GIVEN); }
+void d_by_cells(M *a, M *da, M *b, M *db, M *c, M *dc) { __enzyme_autodiff((void *)by_cells, GIVEN); }
+"""
+
+
+def product(memory: np.ndarray, places: tuple[int, int, int], sizes: tuple[int, int, int], *, rows: bool) -> None:
+    """What the functions above do to memory, in their order."""
+    (a, b, c), (m, inner, n) = places, sizes
+    for i, q, r in itertools.product(range(m), range(inner if rows else n), range(n if rows else inner)):
+        k, j = (q, r) if rows else (r, q)
+        memory[c + i * n + j] += memory[a + i * inner + k] * memory[b + k * n + j]
+
+
+@pytest.mark.parametrize("name", ["by_rows", "by_cells"])
+def test_a_matrix_whose_width_is_read_within_a_loop(name: str, tmp_path: Path) -> None:
+    """`i * m->columns + j`: how wide a matrix is stands behind a condition on another one."""
+    (tmp_path / "a.c").write_text(MATRIX)
+    text = program_text(["-O2", str(tmp_path / "a.c"), "-shared", "-o", str(tmp_path / "a.so")])
+    assert text.count(".given(") >= 4
+    made, rng = getattr(compiled(MATRIX, tmp_path), f"d_{name}"), np.random.default_rng(5)
+    for places in ((0, 20, 40), (0, 0, 40), (0, 20, 0), (5, 3, 0), (0, 20, 9), (30, 0, 31)):
+        for sizes in ((3, 4, 2), (2, 1, 5), (4, 3, 4), (0, 3, 2), (2, 0, 3)):
+            start, weight = rng.uniform(0.2, 0.9, 70), rng.normal(size=70)
+            want = np.zeros(70)
+            for n in range(70):
+                memory = start + 1e-30j * (np.arange(70) == n)
+                product(memory, places, sizes, rows=name == "by_rows")
+                want[n] = (weight @ memory).imag / 1e-30
+            memory, shadow = start.copy(), weight.copy()
+            shapes = ((sizes[0], sizes[1]), (sizes[1], sizes[2]), (sizes[0], sizes[2]))
+            rows = [np.array([whole.ctypes.data + 8 * at, shape[0] + (shape[1] << 32)])
+                    for at, shape in zip(places, shapes, strict=True) for whole in (memory, shadow)]  # fmt: skip
+            made(*(ctypes.c_void_p(row.ctypes.data) for row in rows))
+            np.testing.assert_allclose(shadow, want, rtol=1e-9, atol=1e-12, err_msg=f"{places} {sizes}")
+
+
 CHANGED = {
     "swapped": "for (int t = 0; t < a->n; t++) { double *r = a->x; a->x = a->y; a->y = r; KERNEL }",
     "shorter": "while (a->n > 1) { a->n = a->n - 1; KERNEL }",
