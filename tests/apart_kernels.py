@@ -19,6 +19,7 @@ HEAD = """#include <math.h>
 #include <string.h>
 extern int enzyme_dup, enzyme_const;
 void __enzyme_autodiff(void *, ...);
+void __enzyme_fwddiff(void *, ...);
 """
 N = 5
 KERNELS = {  # x has at least 6 n, y 2 n * n elements
@@ -61,7 +62,7 @@ def compiled(text: str, folder: Path, *flags: str) -> ctypes.CDLL:
 
 def check(library: ctypes.CDLL, name: str, x: int, y: int, n: int, dtype: Any = np.float64, size: int = 160) -> None:
     """The gradient where x and y lie at these elements of one array, against a step of the whole array in an imaginary
-    direction."""
+    direction; and tangents, of what has them."""
     rng = np.random.default_rng(x * 1000 + y)
     memory, weights, way = rng.uniform(0.05, 0.25, size), rng.uniform(-1, 1, size), rng.uniform(-1, 1, size)
     held, shadow, exact = memory.astype(dtype), weights.astype(dtype), memory + 1e-100j * way
@@ -76,6 +77,11 @@ def check(library: ctypes.CDLL, name: str, x: int, y: int, n: int, dtype: Any = 
     tolerance = 1e-11 if dtype == np.float64 else 1e-3
     size_of_terms = float(np.abs(weights) @ np.abs(exact.imag / 1e-100))
     assert abs(found - wanted) <= tolerance * max(1.0, size_of_terms), (name, x, y, n, found, wanted)
+    if hasattr(library, f"t_{name}"):
+        values, tangents = memory.astype(dtype), way.astype(dtype)
+        getattr(library, f"t_{name}")(*places(values, tangents), n)
+        for got, right in ((values, exact.real), (tangents, exact.imag / 1e-100)):
+            assert np.all(np.abs(got - right) <= tolerance * (1 + np.abs(right))), (name, x, y, n, got - right)
 
 
 def random_kernel(rng: np.random.Generator) -> str:

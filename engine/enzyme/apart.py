@@ -36,10 +36,10 @@ def bytes_given(call: DerivativeCall) -> tuple[int, ...]:
 
 
 def may_overlap(call: DerivativeCall) -> list[int]:
-    """The parameters that lead to memory which may overlap, of a call in reverse mode whose memory may be compared when
-    it runs; none of another."""
+    """The parameters that lead to memory which may overlap, of a call in reverse or forward mode whose memory may be
+    compared when it runs; none of another."""
     found = []
-    if call.mode != "reverse" or call.width > 1 or call.through >= 0:
+    if call.mode not in ("reverse", "forward") or call.width > 1 or call.through >= 0:
         return []
     if {"runtime_activity", "rounding"} & call.switches:
         return []
@@ -47,7 +47,7 @@ def may_overlap(call: DerivativeCall) -> list[int]:
     for i, (formal, said) in enumerate(zip(formals, call.parameters, strict=True)):
         given = (said.value, *said.shadows)
         if not formal.type.is_ptr:
-            if said.activity == "dup":  # its gradient goes to memory of the program
+            if said.activity == "dup" and not call.forward:  # its gradient goes to memory of the program
                 return []
         elif i not in call.apart:
             if said.stride >= 0 or said.held is not None or any(one.memory or len(one.args) > 1 for one in given):

@@ -109,7 +109,7 @@ def _versions(
     numbers = [n for n, formal in enumerate(formals_of(call)) if not formal.type.is_ptr]
     flat = _flat(of.text, name, pointers, shadowed, numbers) if _ROW in of.text else None
     ready, root, spaced = (flat.text, f"{name}.rows", f"{name}.spaced") if flat else (of.text, name, "")
-    faster = (flat is not None and flat.jumps) or _meet(ready, root, set(pointers), set(shadowed))
+    faster = (flat is not None and flat.jumps) or _meet(ready, root, set(pointers), set(shadowed), call.forward)
     if not (taped or faster):
         return None
     check, both = f"{name}.check", f"{name}.either"
@@ -150,24 +150,28 @@ def _flat(
                           frozenset(numbers), f"noalias {NUMBER}")  # fmt: skip
 
 
-def _meet(text: str, root: str, pointers: set[int], shadowed: set[int]) -> bool:
+def _meet(text: str, root: str, pointers: set[int], shadowed: set[int], forward: bool) -> bool:
     """Whether a loop without inner ones, inside of another one or with several places of one pointer, adds to the
     shadow of one pointer's memory or writes it, and goes to another one's: in memory apart its sums stay in registers,
-    neighbours share what they add, and nothing is compared again. Of a single loop over places LLVM compares them."""
+    neighbours share what they add, and nothing is compared again. Of a single loop over places LLVM compares them.
+    forward: only memory that the function writes itself is written"""
     module = _inlined(text, root)
     if module is None:
         return False
     fn = module.functions[root]
     induction, loops, met = Induction(fn), get(Loops, fn), dict[Loop, list[tuple[int, Value]]]()
+    writing = set[Loop]()
     for instr in fn.instructions():
         loop = loops.of(instr.block) if instr.block is not None else None
         if instr.opcode in ("load", "store") and loop is not None and not loop.children:
             place = instr.operands[-1]
             there = arguments_of(induction.address(place)[0]) & pointers
             met.setdefault(loop, []).extend((index, place) for index in there)
+            if there and (instr.opcode == "store" or not forward):
+                writing.add(loop)
     for loop, touched in met.items():
         there = {index for index, _ in touched}
-        if len(there) > 1 and there & shadowed and (loop.parent or len(set(touched)) > len(there)):
+        if loop in writing and len(there) > 1 and there & shadowed and (loop.parent or len(set(touched)) > len(there)):
             return True
     return False
 

@@ -52,6 +52,10 @@ void d_{name}(T *x, T *dx, T *y, T *dy, int n) {{
     {passed}
     __enzyme_autodiff((void *){name}, {given});
 }}
+void t_{name}(T *x, T *dx, T *y, T *dy, int n) {{
+    {passed}
+    __enzyme_fwddiff((void *){name}, {given});
+}}
 """
     return re.sub(r"\bT\b", "double", text) + exact_source(kernels)
 

@@ -19,6 +19,7 @@ void d_NAME(T *x, T *dx, T *y, T *dy, int n) {
     __enzyme_autodiff((void *)NAME, enzyme_dup, x, dx, enzyme_dup, y, dy, enzyme_const, n);
 }
 """
+TANGENTS = ASKED.replace("d_NAME", "t_NAME").replace("autodiff", "fwddiff")
 ADD = """__attribute__((noinline)) static void add(const T *x, T *y, int n) {
     for (int i = 0; i < n; i++) for (int j = 0; j < n; j++) y[i + 2 * j] += x[j] * x[i] * x[i];
 }
@@ -30,7 +31,7 @@ def source(kernels: dict[str, str], kind: str = "double") -> str:
     add = ADD if "called" in kernels else ""
     text, exact = HEAD + add, add.replace("add(", "c_add(")
     for name, body in kernels.items():
-        text += f"void {name}(const T *x, T *y, int n) {{ {body} }}\n" + ASKED.replace("NAME", name)
+        text += f"void {name}(const T *x, T *y, int n) {{ {body} }}\n" + (ASKED + TANGENTS).replace("NAME", name)
     complexes = "#include <complex.h>\n" + re.sub(r"\bT\b", "double complex", exact)
     return re.sub(r"\bT\b", kind, text) + complexes + exact_source(kernels)
 
@@ -69,6 +70,17 @@ def test_a_version_for_memory_apart(tmp_path: Path) -> None:
         (tmp_path / "a.c").write_text(source({"called": KERNELS["called"]} if name == "called" else {name: body}))
         text = program_text(["-O2", str(tmp_path / "a.c"), "-shared", "-o", str(tmp_path / "a.so")])
         assert (".check(" in text) == (name in kernels), name
+
+
+def test_tangents_have_a_version_where_memory_is_written(tmp_path: Path) -> None:
+    """Of what only reads its arrays nothing is gained; a single loop over places is LLVM's to compare."""
+    kernels = {"outer": KERNELS["outer"], "sums": KERNELS["sums"], "kept": "for (int i = 0; i < n; i++) y[i] += x[i];"}
+    kernels["reads"] = "T s = 0; for (int i = 0; i < n; i++) for (int j = 0; j < n; j++) s += x[j] * y[i]; total = s;"
+    for name, body in kernels.items():
+        text = HEAD + f"T total;\nvoid {name}(const T *x, T *y, int n) {{ {body} }}\n" + TANGENTS.replace("NAME", name)
+        (tmp_path / "a.c").write_text(re.sub(r"\bT\b", "double", text))
+        made = program_text(["-O2", str(tmp_path / "a.c"), "-shared", "-o", str(tmp_path / "a.so")])
+        assert (".check(" in made) == (name in ("outer", "sums")), name
 
 
 def test_shadows_are_compared_too(tmp_path: Path) -> None:
