@@ -43,7 +43,7 @@ class Case:
         return self.best_ms / self.primal_ms
 
 
-GMM = "f64[k] alphas, f64[k,d] means, f64[k,t] icf, f64[n,d] x, f64 gamma, i64 m, i64 k, i64 d, i64 n"
+GMM = "f64[k] alphas, f64[k,d] means, f64[k,d+d*(d-1)/2] icf, f64[n,d] x, f64 gamma, i64 m, i64 k, i64 d, i64 n"
 LSTM = "f64[l,2,4*b] weights, f64[3,b] outer, f64[l,2,b] start, f64[c,b] sequence, i64 l, i64 c, i64 b"
 HAND = (
     "f64[26] theta, f64[bones,12] relative, i32[bones] parents, f64[bones,12] inverse_rest, f64[vertices,3] rest, "
@@ -66,7 +66,7 @@ MLP_OUT = (
     "out f64[hidden,width] gw1, out f64[hidden] gb1, out f64[second,hidden] gw2, out f64[second] gb2, "
     "out f64[1,second] gw3, out f64[1] gb3"
 )
-GMM_OUT = "out f64[k] galphas, out f64[k,d] gmeans, out f64[k,t] gicf"
+GMM_OUT = "out f64[k] galphas, out f64[k,d] gmeans, out f64[k,d+d*(d-1)/2] gicf"
 LSTM_OUT = "out f64[l,2,4*b] gweights, out f64[3,b] gouter"
 KMEANS = "f64[k,d] centres, f64[n,d] x"
 

@@ -13,18 +13,17 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from irgrad.engine.analyses.control.promises import worksharing_loops
+from irgrad.engine.codegen.early_inlining import inline_promises, inline_small
 from irgrad.engine.codegen.large_modules import is_large, keep_apart
 from irgrad.engine.codegen.llvm import binding, check_text, parse
 from irgrad.engine.codegen.masked import masked_memory
 from irgrad.engine.codegen.passes import Code, Settings, llvm_pass, run_passes, text_pass
 from irgrad.engine.codegen.self_references import hold_self_references
 from irgrad.engine.ir.assembly import plain_assembly
-from irgrad.engine.ir.text.outline import calls_of, function_bodies, outline
+from irgrad.engine.ir.text.outline import function_bodies, outline
 from irgrad.engine.normalise.byte_copies import copy_at_once
 from irgrad.engine.normalise.variadic import fixed_arguments
 from irgrad.engine.normalise.x86.lower import PREFIX, lower_vector_intrinsics
-from irgrad.engine.parallel.one_thread import ALONE
 from irgrad.rules.errors import LoadError
 from irgrad.rules.lookup import float_intrinsics
 
@@ -409,51 +408,27 @@ def use_registers(code: Code, settings: Settings) -> None:
     passes.run(code.llvm, llvm.create_pass_builder(_machine(code), options))
 
 
-def inline_promises(code: Code, settings: Settings) -> None:
-    """Functions with loops that the source promises independent, or that OpenMP gives to threads, become parts of their
-    callers, with the runtime of OpenMP, as far as they do not call themselves: which memory an iteration has is seen
-    where all of it is."""
-    texts, bodies = function_bodies(code.text), {function.name: function for function in code.llvm.functions}
-    marked = [rf"{re.escape(loop)}\b" for loop in worksharing_loops(code.text)]
-    found = re.compile("|".join(["!llvm.access.group", *(f"!llvm.loop {loop}" for loop in marked)]))
-    calls = {name: calls_of(text) & texts.keys() for name, text in texts.items()}
-    wanted = {name for name, text in texts.items() if found.search(text) or (ALONE in text and "ordered" not in text)}
-    while more := {name for name, called in calls.items() if called & wanted} - wanted:
-        wanted |= more
-    wanted |= {called for name in wanted for called in calls[name] if called.startswith("__kmpc_")}
-    for name in wanted.difference(settings.roots):
-        kept = settings.keep is not None and settings.keep(name)
-        apart = kept or any(b"noinline" in attribute for attribute in bodies[name].attributes)
-        if not apart and not _calls_itself(name, calls):
-            bodies[name].add_function_attribute("alwaysinline")
-
-
-def _calls_itself(name: str, calls: dict[str, set[str]]) -> bool:
-    seen, work = set[str](), list(calls[name])
-    while work:
-        called = work.pop()
-        if called == name:
-            return True
-        if called not in seen:
-            seen.add(called)
-            work += calls.get(called, ())
-    return False
-
-
 _FIRST = [step.name for step in PREPARE].index("expose") + 1
 TIDY = (
     *PREPARE[:_FIRST],
     llvm_pass("inline-promises", inline_promises),
+    llvm_pass("inline-small", inline_small),
     llvm_pass("use-registers", use_registers),
     next(step for step in PREPARE if step.name == "simplify-loops"),
 )
 """To canonical loops as the source has them: before anything moves values from one iteration to the next."""
 
 
-def tidy(text: str, roots: Sequence[str], keep: Callable[[str], bool] | None = None) -> str:
-    """A module in canonical form with nothing else optimised: the passes of `TIDY`. Raises what `prepare` raises."""
+def tidy(
+    text: str, roots: Sequence[str], keep: Callable[[str], bool] | None = None, *, small: bool = False
+) -> str:  # fmt: skip
+    """A module in canonical form with nothing else optimised: the passes of `TIDY`. Raises what `prepare` raises.
+
+    small: small functions become parts of their callers, so that what loops do is seen in them
+    """
     code = Code(text)
-    run_passes(TIDY, code, Settings(tuple(roots), keep))
+    passes = [step for step in TIDY if small or step.name != "inline-small"]
+    run_passes(passes, code, Settings(tuple(roots), keep))
     result = code.text
     code.close()
     return result

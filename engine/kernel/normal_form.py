@@ -196,7 +196,7 @@ def prepared_text(
         if options.device:
             text = _by_iterations(text, normal, kept)
         elif options.threads:
-            text = _by_chunks(text, normal, kept, signature)
+            text = _by_chunks(text, normal, kept, signature, options.costs.chunk)
         text = prepare(text, [normal], kept, preopt=options.preopt)
         without = _without_panics(text, normal, kept)
         return text if without is text else prepare(without, [normal], kept, preopt=options.preopt)
@@ -236,7 +236,9 @@ def _by_iterations(text: str, normal: str, kept: Callable[[str], bool] | None) -
     return with_iterations(tidy(scalar_loops(text), [normal], kept), normal)
 
 
-def _by_chunks(text: str, normal: str, kept: Callable[[str], bool] | None, signature: Signature) -> str:
+def _by_chunks(
+    text: str, normal: str, kept: Callable[[str], bool] | None, signature: Signature, least: int
+) -> str:  # fmt: skip
     """Independent loops in chunks, for a team of threads."""
     from irgrad.engine.codegen.prepare import tidy
     from irgrad.engine.kernel.checkpoints import bytes_of
@@ -244,5 +246,5 @@ def _by_chunks(text: str, normal: str, kept: Callable[[str], bool] | None, signa
     from irgrad.engine.threads.chunks import with_chunks
     from irgrad.engine.threads.own_updates import with_own_updates
 
-    text = with_own_updates(tidy(text, [normal], kept), normal)
-    return with_chunks(text, normal, bytes_of=bytes_of(primal_slots(signature)))
+    text = with_own_updates(tidy(text, [normal], kept, small=True), normal)
+    return with_chunks(text, normal, bytes_of=bytes_of(primal_slots(signature)), least=least)

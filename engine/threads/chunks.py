@@ -1,8 +1,9 @@
 """Loops with independent iterations in chunks, for a team of threads: before anything is differentiated.
 
-Which chunks there are follows from how often a loop runs alone, so that results have the same bits on any number of
+Which chunks there are follows from how often loops run alone, so that results have the same bits on any number of
 threads: 16 chunks of consecutive iterations, of equal length but for one iteration, or one for each iteration where
-there are fewer. A chunk is a function, and a loop is one that calls it for each:
+there are fewer; and fewer chunks where the work of one would not pay (`work.py`). A chunk is a function, and a loop is
+one that calls it for each:
 
     f:                 r = call @f.loop.0(i64 last, values from outside..., sums so far...)
     f.loop.0:          for c in 0 .. min(last, 15):  sum += call @f.iteration.0(c, last, values from outside...)
@@ -29,18 +30,22 @@ from irgrad.engine.analyses.control.loops import Loop, Loops
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.locations import locate
-from irgrad.engine.ir.model import Block, ConstInt, Function, Module, Value
+from irgrad.engine.ir.model import Argument, Block, ConstInt, Function, Module, Value
 from irgrad.engine.ir.rewrite import declare, note_loops
+from irgrad.engine.ir.uses import uses_of
 from irgrad.engine.normalise.iterations import CHUNKS, ITERATION, LOOP, OWN_PLACES, outline_loop, why_not_outlined
+from irgrad.engine.normalise.loop_parts import choose, may_be_cut
 from irgrad.engine.normalise.reductions import ADDITION, Reduction
 from irgrad.engine.normalise.repeatable import Bytes
 from irgrad.engine.threads.distribution import distributed, of_parts
 from irgrad.engine.threads.plans import Plan, plan_of
 from irgrad.engine.threads.shared_updates import Copies, add_to_copies, fold_copies, number_chunks, with_room
 from irgrad.engine.threads.thread_memory import ThreadMemory, have_own, own_memory, without_marks
+from irgrad.engine.threads.work import MOST, count_pieces, some_pay, take_pieces
 
 __all__ = ["SharedLoops", "never_unrolled", "share_loops", "with_chunks", "with_loops_inside"]
 
+_LONGEST = 4_000  # instructions of a loop that is there twice
 _Body: TypeAlias = Callable[[Builder, Value], list[Value]]
 
 
@@ -54,18 +59,19 @@ class SharedLoops:
 
 
 def with_chunks(
-    text: str, root: str, *, promised: bool = False, bytes_of: Sequence[Bytes | None] = ()
+    text: str, root: str, *, promised: bool = False, bytes_of: Sequence[Bytes | None] = (), least: int = 0
 ) -> str:  # fmt: skip
     """A module with the independent loops of a function in chunks; the text as it is where there is none.
 
     promised: only loops of which the source says that they are independent
     bytes_of: of each argument of the function, the bytes behind it, None where that is not known
+    least: operations that are worth a chunk of a loop of which the source does not say that threads share it
     """
     from irgrad.engine.ir.printer import to_text
     from irgrad.engine.ir.text.reader import read
 
     module = read(text, roots=[root])
-    found = share_loops(module, module.functions[root], promised=promised, bytes_of=bytes_of)
+    found = share_loops(module, module.functions[root], promised=promised, bytes_of=bytes_of, least=least)
     return to_text(module) if found.shared else text
 
 
@@ -84,30 +90,57 @@ def with_loops_inside(text: str, root: str) -> str:
 
 
 def share_loops(
-    module: Module, fn: Function, *, promised: bool = False, bytes_of: Sequence[Bytes | None] = ()
+    module: Module, fn: Function, *, promised: bool = False, bytes_of: Sequence[Bytes | None] = (), least: int = 0
 ) -> SharedLoops:  # fmt: skip
-    """Bring the outermost independent loops of a function into chunks; promised, bytes_of: see `with_chunks`."""
+    """Bring the outermost independent loops of a function into chunks; promised, bytes_of, least: see `with_chunks`."""
     shared: list[str] = []
     others: list[str] = []
+    versions = bool(least) and not promised
     work = list(get(Loops, fn).top)
     while work:
         loop = work.pop(0)
         place = _place(module, loop)
         plan = plan_of(module, fn, loop, promised=promised, bytes_of=bytes_of)
-        why = plan.why or _carried_out(module, fn, loop, plan, len(shared), place)
+        why = plan.why or _carried_out(module, fn, loop, plan, len(shared), place, least)
+        left = {id(loop.header) for loop in work}
         if why:
             if not promised or plan.worksharing:
                 others.append(f"{place}: {of_parts(loop) or why}")
             inner = next((one for one in get(Loops, fn).all if one.header is loop.header), loop)
             work = [*(() if of_parts(loop) else inner.children), *work]
+            if versions and loop.parent is None and inner.children:
+                header = _twice(module, fn, inner, bytes_of, least)
+                inside = next((one.children for one in get(Loops, fn).all if one.header is header), [])
+                work = [*inside, *(one for one in get(Loops, fn).top if id(one.header) in left)]
             continue
-        shared.append(place)
-        left = {id(loop.header) for loop in work}  # the analyses are those of the function before
+        shared.append(place)  # the analyses are those of the function before
         work = [other for other in get(Loops, fn).all if id(other.header) in left]
     return SharedLoops(tuple(shared), tuple(others))
 
 
-def _carried_out(module: Module, fn: Function, loop: Loop, plan: Plan, number: int, place: str) -> str:
+def _twice(module: Module, fn: Function, loop: Loop, bytes_of: Sequence[Bytes | None], least: int) -> Block | None:
+    """A loop that stays twice, for work inside of it that is worth a team each time, and for less: chunks cost what
+    loops of few operations do, and what is known of memory. Returns the header of the first; None where no loop inside
+    of it can be shared, or none is known to be worth it."""
+    found, work = list[Loop](), list(loop.children)
+    while work:
+        inner = work.pop()
+        plan = plan_of(module, fn, inner, bytes_of=bytes_of)
+        if plan.worksharing:
+            return loop.header
+        if plan.why:
+            work += inner.children
+        else:
+            found.append(inner)
+    if not found or not may_be_cut(loop, get(Loops, fn), uses_of(fn.blocks), _LONGEST):
+        return loop.header if found else None
+    pays = some_pay(fn, loop, found, least)
+    return None if pays is None else choose(fn, loop, pays, {}, {})[0]
+
+
+def _carried_out(
+    module: Module, fn: Function, loop: Loop, plan: Plan, number: int, place: str, least: int
+) -> str:  # fmt: skip
     """Bring a loop into chunks as its plan says; why that cannot be done, "" where it is."""
     if plan.threads:
         have_own(module, fn, loop, plan.threads)
@@ -123,11 +156,15 @@ def _carried_out(module: Module, fn: Function, loop: Loop, plan: Plan, number: i
         own.add(made.memory)
     names = f"{fn.name}.turn.{number}", f"{fn.name}.turns.{number}"
     hows: list[Reduction] = []
+    covers = [memory.cover for memory in plan.threads if memory.cover is not None]
+    if not (why or plan.worksharing) and (least or covers):
+        count_pieces(module, fn, loop, least, covers)
     why = why or outline_loop(module, fn, loop, *names, reductions=hows, any_order=plan.worksharing,
                               memory=plan.parts is not None, common=own)  # fmt: skip
     if plan.threads:
         without_marks(module, fn)
     if why:
+        take_pieces(module, fn)
         return why
     if plan.parts is not None:
         turn, turns = (module.functions[name] for name in names)
@@ -167,8 +204,12 @@ def _chunked(
     numbered = number_chunks(module, turn)
     module.functions[turn.name] = turn
     debug = next((i.metadata["dbg"] for b in turns.blocks for i in b.instructions if "dbg" in i.metadata), "")
-    _write_chunk(module, chunk, turn, kinds, hows, debug, threads, numbered=numbered)
-    _write_runner(module, runner, chunk, hows, count, debug)
+    pieces = take_pieces(module, turn)
+    place = pieces.index if isinstance(pieces, Argument) else 0  # that of the chunk is one behind
+    known = pieces if isinstance(pieces, ConstInt) else ConstInt(ty.I64, MOST)
+    counts = (chunk.args[place + 1], runner.args[place]) if place else (known, known)
+    _write_chunk(module, chunk, turn, kinds, hows, debug, threads, counts[0], numbered=numbered)
+    _write_runner(module, runner, chunk, hows, count, debug, counts[1])
     for call in [i for i in fn.instructions() if i.is_call and i.callee is turns]:
         call.operands = [runner if o is turns else o for o in call.operands]
         for argument, value in zip(chunk.args[1:], call.args, strict=False):
@@ -185,15 +226,16 @@ def _function(module: Module, name: str, ret: ty.Type, params: Sequence[ty.Type]
 
 def _write_chunk(
     module: Module, fn: Function, turn: Function, kinds: Sequence[ty.Type], hows: Sequence[Reduction], debug: str,
-    threads: Sequence[ThreadMemory], *, numbered: bool,
+    threads: Sequence[ThreadMemory], pieces: Value, *, numbered: bool,
 ) -> None:  # fmt: skip
-    """Iterations of chunk c of n: n // 16 of them, and one more in the first n % 16 chunks."""
+    """Iterations of chunk c of n: n // 16 of them, and one more in the first n % 16 chunks. pieces: the logarithm of
+    how many chunks there are in place of 16"""
     entry = Block("entry")
     at = Builder(entry)
     c, last = fn.args[:2]
     whole = at.add(last, ConstInt(ty.I64, 1), ("nuw", "nsw"))
-    length = at.binary("lshr", whole, ConstInt(ty.I64, CHUNKS.bit_length() - 1))
-    more = at.binary("and", whole, ConstInt(ty.I64, CHUNKS - 1))
+    length = at.binary("lshr", whole, pieces)
+    more = at.binary("and", whole, _last_chunk(at, pieces))
     longer = at.icmp("ult", c, more)
     first = at.add(at.mul(c, length, ("nuw", "nsw")), at.select(longer, c, more), ("nuw", "nsw"))
     end = at.sub(at.add(length, at.cast("zext", longer, ty.I64), ("nuw", "nsw")), ConstInt(ty.I64, 1), ("nsw",))
@@ -209,14 +251,14 @@ def _write_chunk(
 
 
 def _write_runner(
-    module: Module, fn: Function, chunk: Function, hows: Sequence[Reduction], count: int, debug: str
+    module: Module, fn: Function, chunk: Function, hows: Sequence[Reduction], count: int, debug: str, pieces: Value
 ) -> None:
     """Chunks, one after the other. What is no sum of theirs goes through memory, and is put together behind all chunks:
     a chunk then needs nothing of the one before."""
     entry = Block("entry")
     at = Builder(entry)
     least = declare(module, "llvm.umin.i64", ty.I64, (ty.I64, ty.I64))
-    end = at.call(least, [fn.args[0], ConstInt(ty.I64, CHUNKS - 1)])
+    end = at.call(least, [fn.args[0], _last_chunk(at, pieces)])
     starts = fn.args[count:]
     sums = [n for n, how in enumerate(hows) if how == ADDITION]
     apart = [n for n, how in enumerate(hows) if how != ADDITION]
@@ -238,6 +280,12 @@ def _write_runner(
         done = last
     _end(fn, [*blocks, done], [results[n] for n in range(len(hows))])
     never_unrolled(module, fn)
+
+
+def _last_chunk(at: Builder, pieces: Value) -> Value:
+    if isinstance(pieces, ConstInt):
+        return ConstInt(ty.I64, (1 << pieces.value) - 1)
+    return at.binary("xor", at.binary("shl", ConstInt(ty.I64, -1), pieces), ConstInt(ty.I64, -1))
 
 
 def _parts(at: Builder, result: Value, count: int) -> list[Value]:

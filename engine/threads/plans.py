@@ -35,7 +35,7 @@ from irgrad.engine.threads.iteration_parts import Parts
 from irgrad.engine.threads.ordered_parts import meeting, ordered_parts
 from irgrad.engine.threads.ownership import made_of
 from irgrad.engine.threads.shared_updates import Updates, is_without_copies, shared_updates, why_atomic
-from irgrad.engine.threads.thread_memory import ThreadMemory, only_read, thread_memory
+from irgrad.engine.threads.thread_memory import ThreadMemory, only_read, scratch_memory, thread_memory
 
 __all__ = ["Plan", "plan_of"]
 
@@ -90,6 +90,9 @@ def plan_of(
     plan.own, plan.threads = _memory_of_threads(module, fn, loop, dependence, promise)
     plan.why = promise.unsaid
     if plan.why and not trusted:
+        if not (plan.worksharing or plan.threads):
+            plan.threads = scratch_memory(fn, loop, dependence)
+            plan.own |= {memory.reserve for memory in plan.threads}
         plan.why = _carried(module, dependence, loop, plan)
     if plan.worksharing and not (plan.why or plan.updates) and promise.ordered is not None:
         plan.parts = ordered_parts(module, fn, loop, promise.ordered, plan.own)

@@ -183,26 +183,32 @@ def _prepared(job: Job, context: _Context) -> str:
     rows.append(f"""
 {context.at("bp", context.bytes)}  store i64 {total}, ptr %bp
   %all = mul i64 {total}, %count
+  %few = icmp eq i64 %count, 1
+  br i1 %few, label %prepared, label %asks
+asks:
   %most = call i64 @irgrad.copies.most()
   %large = icmp ugt i64 %all, %most
   %within = select i1 %large, i64 0, i64 %all
-  %memory = call ptr @irgrad_team_copies(i64 %within)
-{context.at("mp", context.memory)}  store ptr %memory, ptr %mp
-  %none = icmp eq ptr %memory, null
+  %copies = call ptr @irgrad_team_copies(i64 %within)
+  %none = icmp eq ptr %copies, null
   %some = icmp ne i64 %all, 0
-  %alone = and i1 %none, %some
-  br i1 %alone, label %refused, label %prepared
+  %lacks = and i1 %none, %some
+  br i1 %lacks, label %refused, label %prepared
 refused:
 {_tell(job)}  br label %prepared
 prepared:
+  %memory = phi ptr [ null, %entry ], [ %copies, %asks ], [ null, %refused ]
+  %alone = phi i1 [ true, %entry ], [ false, %asks ], [ true, %refused ]
+{context.at("mp", context.memory)}  store ptr %memory, ptr %mp
 """)
     return "".join(rows)
 
 
 def _prepared_pages(job: Job, context: _Context) -> str:
     """The same where nobody knows how much lies behind the addresses: as much as can be written to, for each chunk."""
-    few = f"icmp ult i64 {job.trips}, {job.least}" if job.trips else "icmp ult i64 0, 0"
-    rows, total, good = [f"  %lows = alloca ptr\n  %few = {few}\n"], "0", "true"
+    short = f"icmp ult i64 {job.trips}, {job.least}" if job.trips else "icmp ult i64 0, 0"
+    few = f"  %short = {short}\n  %one = icmp eq i64 %count, 1\n  %few = or i1 %short, %one\n"
+    rows, total, good = ["  %lows = alloca ptr\n" + few], "0", "true"
     for room in job.rooms:
         n, mask = room.number, 7 if room.kind == "double" else 3
         rows.append(f"""

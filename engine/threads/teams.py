@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.loops import Loop, Loops
-from irgrad.engine.analyses.control.promises import SILENT
 from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.analyses.evolution.trips import signed
 from irgrad.engine.codegen.prepare import prepare
@@ -31,15 +30,13 @@ from irgrad.engine.threads.ownership import UNKNOWN, made_of, root_of
 from irgrad.engine.threads.shadows import ADDED, ATOMICALLY, MIXED, REFUSED, WRITTEN, added_type
 from irgrad.engine.threads.shared_updates import bytes_of_array
 from irgrad.engine.threads.team_text import AUTOMATIC_TEXT, THREADS_TEXT, Job, Room, job_text
-from irgrad.rules.effects import facts
+from irgrad.engine.threads.work import work_of
 
 __all__ = ["Teams", "with_teams"]
 
 TEAM = "irgrad.team."
 _PAYS = 400_000  # operations, which take as long as to ask for pages and to add them up
 _LITTLE = 128  # operations of an iteration, which its share of that memory takes
-_CALL = 20  # operations of a function of the mathematics library
-_ELSEWHERE = 200  # of one of the program whose body is not here
 
 
 @dataclass(slots=True)
@@ -158,11 +155,12 @@ def _job(
         if memory not in rooms:
             size = None if argument in updated else bytes_of_array(fn, root, memory, bytes_of)
             if size is None and not pages:
-                return "the bytes of an array that its reverse sweep adds to are not known"
+                return ("the bytes of an array that its reverse sweep adds to are not known; extents in the signature "
+                        "that are parameters, or made of them, say it")
             if size is None and (memory is UNKNOWN or not _read_first(chunk, argument)):
                 return ("an array that its reverse sweep adds to may be one that an iteration writes to before it "
                         "reads it; read it into variables first")
-            if size is None and _work(_calls(chunk)[0][1], set()) < _LITTLE:
+            if size is None and work_of(_calls(chunk)[0][1]) < _LITTLE:
                 return "its iterations do too little for memory of their own, in place of an array that they add to"
             by_pages = by_pages or size is None
             rooms[memory] = Room(kind, len(rooms))
@@ -211,25 +209,7 @@ def _effort(chunk: Function) -> tuple[str, int]:
         trips = str(last.value)
     else:
         trips = f"%g{last.index - 1}" if isinstance(last, Argument) and last.index > 0 else ""
-    return trips, _PAYS // max(1, _work(callee, set()))
-
-
-def _work(fn: Function, seen: set[Function]) -> int:
-    """About how many operations an iteration has: those of a loop in it count as sixteen each."""
-    if fn in seen:
-        return 0
-    loops, total = get(Loops, fn), 0
-    for block in fn.blocks:
-        loop = loops.of(block)
-        times = 16 ** max(0, (loop.depth if loop is not None else 0) - (not seen))
-        for instr in block.instructions:
-            inner, name = (instr.callee, instr.callee_name or "") if instr.is_call else (None, "")
-            if instr.is_call and name.startswith(SILENT):
-                continue
-            call = _CALL if name.startswith("llvm.") or facts(name) is not None else _ELSEWHERE
-            total += times * (_work(inner, {*seen, fn}) if isinstance(inner, Function) and inner.blocks
-                              else call if instr.is_call else 1)  # fmt: skip
-    return total
+    return trips, _PAYS // max(1, work_of(callee))
 
 
 def _read_first(chunk: Function, argument: Argument) -> bool:

@@ -13,19 +13,25 @@ memory as a thread has. That changes nothing where nobody reads behind the loop 
 in such memory must be of one thread, or they race; memory of all threads of which each iteration has its own part does
 as well as a copy. Nobody else may have the address, and the loop frees nothing.
 
+Memory from before any other loop is each chunk's own where every iteration writes what it reads there, which is asked
+when the program runs (`coverage.py`): where it does not, the loop runs in one chunk (`work.py`).
+
 Before a loop is outlined, a mark in it stands for the chunk's memory (`have_own`); where the loop stays, the mark goes
 (`without_marks`); the chunk reserves the memory (`own_memory`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.dominators import Dominators
 from irgrad.engine.analyses.control.loops import Loop
 from irgrad.engine.analyses.control.promises import OF_ALL, has_thread_memory, is_worksharing
+from irgrad.engine.analyses.evolution.ahead import Ahead
+from irgrad.engine.analyses.evolution.coverage import Cover, coverage
 from irgrad.engine.analyses.evolution.dependence import Dependence
 from irgrad.engine.analyses.memory.points_to import Pointers
 from irgrad.engine.ir import types as ty
@@ -37,20 +43,25 @@ from irgrad.engine.normalise.iterations import THREAD_MEMORY
 from irgrad.engine.normalise.scratch import SIZED, allocates, is_plain_release
 from irgrad.engine.threads.shared_updates import bytes_of_array
 
-__all__ = ["ThreadMemory", "have_own", "only_read", "own_memory", "thread_memory", "without_marks"]
+__all__ = ["Covered", "ThreadMemory", "have_own", "only_read", "own_memory", "scratch_memory", "thread_memory",
+           "without_marks"]  # fmt: skip
+
+Covered: TypeAlias = tuple[Cover, Callable[[Instruction], Value]]
 
 
 @dataclass(slots=True)
 class ThreadMemory:
     """Memory of a thread in a loop. reserve: what reserves it; release: what frees it, None of the stack; written: it
     holds something before the loop; inside: addresses in it that are computed outside of the loop; mark: what stands
-    for the chunk's memory in the loop, with the operands of `reserve`, and the bytes where they are copied."""
+    for the chunk's memory in the loop, with the operands of `reserve`, and the bytes where they are copied; cover: what
+    each iteration writes before it reads, and the bytes behind `reserve`, where only that makes the memory private."""
 
     reserve: Instruction
     release: Instruction | None
     written: bool
     inside: list[Instruction] = field(default_factory=list)
     mark: str = ""
+    cover: Covered | None = None
 
 
 def thread_memory(module: Module, fn: Function, loop: Loop, dependence: Dependence) -> list[ThreadMemory]:
@@ -62,6 +73,31 @@ def thread_memory(module: Module, fn: Function, loop: Loop, dependence: Dependen
     rows = [i for i in rows if any(loop.contains(u.block) for u in _users(i, uses, loop))]
     found = (_own(fn, loop, dependence.pointers, row, uses) for row in rows)
     return [memory for memory in found if memory is not None]
+
+
+def scratch_memory(fn: Function, loop: Loop, dependence: Dependence) -> list[ThreadMemory]:
+    """The memory from before a loop that may be each chunk's own, though iterations meet there: they leave nothing to
+    one another where each writes what it reads."""
+    if loop.preheader is None:
+        return []
+    pointers, uses, ahead = dependence.pointers, uses_of(fn.blocks), Ahead(fn, loop)
+    met = 0
+    for first, second, _ in dependence.pairs(loop):
+        met |= (first.objects & second.objects) if first.objects and second.objects else 0
+    found: list[ThreadMemory] = []
+    for row in _reserved(fn, loop):
+        obj = pointers.object_of.get(row)
+        if obj is None or not met >> obj.index & 1 or not _before(fn, row, loop):
+            continue
+        if any(_lifetime(user, "") and loop.contains(user.block) for user in uses.get(row, ())):
+            continue  # a variable of an iteration
+        memory = _own(fn, loop, pointers, row, uses, variables=True)
+        size = bytes_of_array(fn, fn, row, ())
+        cover = coverage(ahead, pointers, 1 << obj.index, [row]) if memory is not None and size is not None else None
+        if memory is not None and size is not None and cover is not None:
+            memory.cover = cover, size
+            found.append(memory)
+    return found
 
 
 def only_read(module: Module, fn: Function, loop: Loop, dependence: Dependence) -> set[Value]:
@@ -103,7 +139,10 @@ def _addresses(memory: Instruction, uses: Uses, loop: Loop) -> list[Instruction]
     return found[1:]
 
 
-def _own(fn: Function, loop: Loop, pointers: Pointers, memory: Instruction, uses: Uses) -> ThreadMemory | None:
+def _own(
+    fn: Function, loop: Loop, pointers: Pointers, memory: Instruction, uses: Uses, *, variables: bool = False
+) -> ThreadMemory | None:
+    """What may be each chunk's own. variables: also variables of an iteration, which else go with it"""
     obj = pointers.object_of.get(memory)
     if obj is None or _is_known_elsewhere(fn, loop, pointers, memory, 1 << obj.index, uses):
         return None
@@ -129,7 +168,7 @@ def _own(fn: Function, loop: Loop, pointers: Pointers, memory: Instruction, uses
         found.written |= user.opcode != "load"
         only_here = False
     if memory.opcode == "alloca":
-        return None if only_here else found  # a variable of the iteration, which goes with it
+        return None if only_here and not variables else found
     return found if found.release is not None else None
 
 

@@ -34,11 +34,13 @@ class Costs:
     waits:    whether a chain of operations holds up the sweep; on a GPU other threads run meanwhile
     measured: of operations and functions by their names in `OPERATIONS`, where they differ from the shipped table;
               "call" is a function of the library that has no row
+    chunk:    work that is worth a thread of a team, of a loop that threads share
     """
 
     tape: int = 28
     waits: bool = True
     measured: tuple[tuple[str, int], ...] = ()
+    chunk: int = 16_384
 
     @cached_property
     def _known(self) -> Mapping[str, int]:

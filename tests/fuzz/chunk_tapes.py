@@ -9,9 +9,13 @@ from __future__ import annotations
 import random
 import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 SIGNATURE = "f64(f64[n] x, f64[m] w, f64 alpha, i64[n] at, out f64[n] y, out f64[n] z, i64 n, i64 m, i64 steps)"
 HEAD = """#include <math.h>
@@ -145,4 +149,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    from small_chunks import small_chunks
+
+    small_chunks()
     sys.exit(main())

@@ -24,6 +24,8 @@ import numpy as np
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from small_chunks import small_chunks
+
 SIGNATURE = "f64(f64[n] x, inout f64[n] y, f64[m] w, i64[n] at, i64 n, i64 m)"
 LEVELS = (None, "O0", "O1", "O2", "O3")
 _TEAMS = (1, 2, 4, 16)
@@ -448,6 +450,7 @@ def failures(
 
 def main() -> int:
     """Check a range of seeds."""
+    small_chunks()
     first, _, last = sys.argv[1].partition(":")
     if "--source" in sys.argv:
         print(Regions(int(first)).source)

@@ -220,9 +220,12 @@ def race_of_program(source: str, words: Sequence[str], change: Callable[[str], s
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    from small_chunks import small_chunks
+
     from fuzz import memory_cases, part_cases
     from fuzz.team_cases import CASES
 
+    small_chunks()
     if "--parts" in sys.argv:
         for names, checked in ((part_cases.CASES, check_parts), (part_cases.CASES, check_parts_program),
                                (memory_cases.OWN, check_memory)):  # fmt: skip

@@ -26,6 +26,8 @@ import numpy as np
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from small_chunks import small_chunks
+
 from fuzz.nests import HEAD, HELPER, SIGNATURE, Nest
 
 PROMISED = "f64(f64[n] x, inout f64[n] y, f64[m] w, i64[n] at, i64 n, i64 m)"
@@ -202,6 +204,7 @@ def check(seed: int) -> str:
 
 def main() -> int:
     """Check a range of seeds."""
+    small_chunks()
     first, _, last = sys.argv[1].partition(":")
     begin, wrong, shared, loops = time.time(), 0, 0, 0
     for seed in range(int(first), int(last or int(first) + 1)):

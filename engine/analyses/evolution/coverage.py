@@ -23,7 +23,7 @@ from irgrad.engine.analyses.evolution.ahead import Ahead, Writer
 from irgrad.engine.analyses.evolution.guards import parts
 from irgrad.engine.analyses.evolution.regions import Guard
 from irgrad.engine.analyses.evolution.trips import Expr, const, signed
-from irgrad.engine.analyses.memory.modref import instr_reads
+from irgrad.engine.analyses.memory.modref import instr_reads, instr_writes
 from irgrad.engine.analyses.memory.points_to import Pointers
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
@@ -119,18 +119,35 @@ def coverage(regions: Ahead, pointers: Pointers, mask: int, bases: Sequence[Valu
     readers = [i for block in loop.blocks for i in block.instructions if instr_reads(pointers, i) & mask]
     if not readers:
         return Cover(regions, (), ())
-    rows = list(_candidates(regions, loop, bases))
-    if not rows or len(rows) > _MOST:
-        return None
+    writers = [i for block in loop.blocks for i in block.instructions if instr_writes(pointers, i) & mask]
+    for scope in dict.fromkeys((_home(regions, [*readers, *writers]), loop)):
+        found = _covered(regions, scope, readers, bases)
+        if found:
+            return Cover(regions, tuple(found), _reads(regions, scope, readers, bases))
+    return None
+
+
+def _home(regions: Ahead, rows: Sequence[Instruction]) -> Loop:
+    """The innermost loop in that of `regions`, or itself, that all instructions are in: where each of its iterations
+    writes before it reads, so does each of those around it."""
+    loops = regions.induction.loops
+    inner = loops.of(rows[0].block) if rows[0].block is not None else None
+    for each in inner.ancestors() if inner is not None else ():
+        if each is regions.loop or all(each.contains(row.block) for row in rows):
+            return each
+    return regions.loop
+
+
+def _covered(regions: Ahead, scope: Loop, readers: Sequence[Instruction], bases: Sequence[Value]) -> list[_Touched]:
+    """What each iteration of a loop writes before any of the readers runs."""
+    rows = list(_candidates(regions, scope, bases))
     found: list[_Touched] = []
-    for group in _groups(rows):
-        nest, guards = _nest(regions, group[0].instr), regions.guards(group[0].instr)[0]
-        if all(_behind(regions, group, nest, guards, reader) for reader in readers):
+    for group in _groups(rows) if len(rows) <= _MOST else ():
+        nest, guards = _nest(regions, scope, group[0].instr), regions.guards(group[0].instr)[0]
+        if all(_behind(scope, regions, group, nest, guards, reader) for reader in readers):
             written = _written(regions, group, nest, guards)
             found += [written] if written is not None else []
-    if not found:
-        return None
-    return Cover(regions, tuple(found), _reads(regions, readers, bases))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,16 +169,16 @@ def _candidates(regions: Ahead, loop: Loop, bases: Sequence[Value]) -> Iterator[
             else:
                 continue
             base, form = regions.induction.address(pointer)
-            nest = _nest(regions, instr)
+            nest = _nest(regions, loop, instr)
             if any(base is each for each in bases) and all(map(regions.whole, nest)) and regions.guards(instr)[1]:
                 yield _Write(instr, pointer, form, size)
 
 
-def _nest(regions: Ahead, instr: Instruction) -> list[Loop]:
-    """The loops around an instruction that lie in the loop, innermost first."""
+def _nest(regions: Ahead, scope: Loop, instr: Instruction) -> list[Loop]:
+    """The loops around an instruction that lie in a loop, innermost first."""
     inner = regions.induction.loops.of(instr.block) if instr.block is not None else None
-    return [each for each in (inner.ancestors() if inner is not None else ()) if each is not regions.loop and (
-        regions.loop.contains(each.header))]  # fmt: skip
+    return [each for each in (inner.ancestors() if inner is not None else ()) if each is not scope and (
+        scope.contains(each.header))]  # fmt: skip
 
 
 def _groups(rows: Iterable[_Write]) -> Iterator[list[_Write]]:
@@ -210,8 +227,9 @@ def _touched(regions: Ahead, form: Affine, size: Value, nest: list[Loop], guards
 
 
 def _behind(
-    regions: Ahead, group: Sequence[_Write], nest: list[Loop], guards: frozenset[Guard], reader: Instruction
-) -> bool:
+    scope: Loop, regions: Ahead, group: Sequence[_Write], nest: list[Loop], guards: frozenset[Guard],
+    reader: Instruction,
+) -> bool:  # fmt: skip
     """Whether no iteration comes to a reader before it is through with the stores, where their guards hold."""
     block, home = reader.block, group[0].instr.block
     assert block is not None and home is not None
@@ -219,20 +237,20 @@ def _behind(
         order = block.instructions
         return all(order.index(row.instr) < order.index(reader) for row in group)
     held = set(nest[-1].blocks) if nest else {home}
-    return block not in held and block not in _before(regions, held, guards)
+    return block not in held and block not in _before(scope, regions, held, guards)
 
 
-def _before(regions: Ahead, held: set[Block], guards: frozenset[Guard]) -> set[Block]:
+def _before(scope: Loop, regions: Ahead, held: set[Block], guards: frozenset[Guard]) -> set[Block]:
     """The blocks that an iteration may come to without these, where guards hold."""
     cfg: Cfg = regions.induction.cfg
-    start = regions.loop.header
+    start = scope.header
     seen = set() if start in held else {start}
     work = list(seen)
     while work:
         block = work.pop()
         end = block.terminator
         for after in cfg.succs(block):
-            if after in seen or after in held or after is start or not regions.loop.contains(after):
+            if after in seen or after in held or after is start or not scope.contains(after):
                 continue
             if end.opcode == "br" and len(set(end.blocks)) == 2:
                 holds = parts(end.operands[0], end.blocks[0] is after)
@@ -244,7 +262,9 @@ def _before(regions: Ahead, held: set[Block], guards: frozenset[Guard]) -> set[B
     return seen
 
 
-def _reads(regions: Ahead, readers: Sequence[Instruction], bases: Sequence[Value]) -> tuple[_Touched, ...] | None:
+def _reads(
+    regions: Ahead, scope: Loop, readers: Sequence[Instruction], bases: Sequence[Value]
+) -> tuple[_Touched, ...] | None:
     """What is read, by what runs in every iteration: it goes through all of that, and nothing wraps around then."""
     found: list[_Touched] = []
     for reader in readers:
@@ -258,7 +278,7 @@ def _reads(regions: Ahead, readers: Sequence[Instruction], bases: Sequence[Value
         guards, sure = regions.guards(reader)
         if not sure or not any(base is each for each in bases):
             return None
-        touched = _touched(regions, form, size, _nest(regions, reader), guards)
+        touched = _touched(regions, form, size, _nest(regions, scope, reader), guards)
         if touched is None:
             return None
         found.append(touched)

@@ -233,7 +233,7 @@ class Dependence:
                 trips = bound  # (as a sum of values only the count itself is known to be a number that loops reach)
             most = None
             if trips is not None and trips.certain:
-                most = _form_of(_known(trips.expr, self._entered(loop, symbol)))
+                most = self._spelled_out(_form_of(_known(trips.expr, self._entered(loop, symbol))))
             if most is None or not _steady(loop, most):
                 return None
             if coefficient > 0:
@@ -242,11 +242,26 @@ class Dependence:
                 low = _plus(low, most, coefficient)
         return low, high
 
+    def _spelled_out(self, form: _Form | None) -> _Form | None:
+        """A sum with what its values are sums of over the integers: the loop may compute them anew each time."""
+        if form is None:
+            return None
+        total: _Form = {None: form[None]} if None in form else {}
+        for value, coefficient in form.items():
+            if isinstance(value, Instruction):
+                known = self.induction.form(value)
+                if known.exact and known.bits == 64 and all(isinstance(s, Value) for s in known.terms):
+                    part: _Form = {symbol: signed(c) for symbol, c in known.terms.items()}
+                    total = _plus(total, _plus(part, {None: signed(known.const)} if known.const else {}), coefficient)
+                    continue
+            if value is not None:
+                total = _plus(total, {value: coefficient})
+        return total
 
     def _entered(self, loop: Loop, inner: Loop) -> dict[Value, int]:
         """The least values where an iteration of the loop comes to the inner one: by the conditions there."""
         found: dict[Value, int] = {}
-        for compare, holds in conditions(get(Cfg, self.fn), self.induction.loops.dom, loop, inner) or ():
+        for compare, holds in conditions(get(Cfg, self.fn), self.induction.loops.dom, loop, inner, _unchanged) or ():
             a, b = compare.operands
             pred = (compare.pred or "") if holds else _NOT.get(compare.pred or "", "")
             if isinstance(a, ConstInt):

@@ -38,9 +38,12 @@ def _wraps(expr: Expr) -> bool:
     return any(_wraps(e) for e in expr[1:] if isinstance(e, tuple))
 
 
-def conditions(cfg: Cfg, dom: Dominators, top: Loop, loop: Loop) -> list[tuple[Instruction, bool]] | None:
+def conditions(
+    cfg: Cfg, dom: Dominators, top: Loop, loop: Loop, same: Callable[[Loop, Value], bool] | None = None
+) -> list[tuple[Instruction, bool]] | None:
     """The comparisons on the way from an iteration of `top` into `loop` that can be made before `top`, each with the
-    outcome that leads on; None when the way has branches and none of them can."""
+    outcome that leads on; None when the way has branches and none of them can. same: whether a value is one, in place
+    of those from outside of the loop"""
     found: list[tuple[Instruction, bool]] = []
     unknown = False
     block = loop.preheader
@@ -50,8 +53,10 @@ def conditions(cfg: Cfg, dom: Dominators, top: Loop, loop: Loop) -> list[tuple[I
             return None
         end = above.terminator
         if end.opcode == "br" and len(end.operands) == 1 and cfg.preds(block) == [above]:
+            known = same or _outside
             for value, outcome in parts(end.operands[0], end.blocks[0] is block):
-                if isinstance(value, Instruction) and value.opcode == "icmp" and _outside(value, top):
+                asked = isinstance(value, Instruction) and value.opcode == "icmp"
+                if isinstance(value, Instruction) and asked and all(known(top, o) for o in value.operands):
                     found.append((value, outcome))
                 else:
                     unknown = True
@@ -72,8 +77,8 @@ def parts(condition: Value, outcome: bool) -> list[tuple[Value, bool]]:
     return [(condition, outcome)]
 
 
-def _outside(compare: Instruction, top: Loop) -> bool:
-    return not any(isinstance(o, Instruction) and top.contains(o.block) for o in compare.operands)
+def _outside(top: Loop, value: Value) -> bool:
+    return not (isinstance(value, Instruction) and top.contains(value.block))
 
 
 def extent(

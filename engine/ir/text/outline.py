@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import cached_property, lru_cache
 
-__all__ = ["Outline", "calls_of", "function_bodies", "outline"]
+__all__ = ["Outline", "calls_of", "every_call_of", "function_bodies", "outline"]
 
 _FUNCTION = re.compile(r'^(define|declare) [^@\n]*@(?:"([^"\n]*)"|([-\w$.]+))\(', re.M)
 _VARIABLE = re.compile(r'^@(?:"([^"\n]*)"|([-\w$.]+)) =', re.M)
@@ -30,7 +30,12 @@ def function_bodies(text: str) -> dict[str, str]:
 
 def calls_of(body: str) -> set[str]:
     """Names of the functions that some lines call."""
-    return {a or b for a, b in _CALLED.findall(body)}
+    return set(every_call_of(body))
+
+
+def every_call_of(body: str) -> list[str]:
+    """The same, a name for each call."""
+    return [a or b for a, b in _CALLED.findall(body)]
 
 
 class Outline:

@@ -137,3 +137,62 @@ define double @f(ptr %x) {
     verify_module(module)
     load = next(i for i in fn.instructions() if i.opcode == "load")
     assert load.operands[0] is fn.args[0] and list(module.functions) == ["f"]
+
+
+SCRATCH = """
+#include <math.h>
+#include <stdlib.h>
+double f(const double *x, long n, long m, long k) {
+    RESERVE
+    double s = 0;
+    for (long i = 0; i < n; i++) { BODY }
+    RELEASE
+    return s;
+}
+"""
+USE = "for (long j = 1; j < m; j++) t[j] += sin(t[j - 1] * x[i]); for (long j = 0; j < m; j++) s += t[j] * t[j];"
+HEAP = "double *t = malloc((m + 1) * sizeof(double)); for (long j = 0; j <= m; j++) t[j] = 0.5;", "free(t);"
+SCRATCHES = {
+    "as far as k": (HEAP, f"for (long j = 0; j < k; j++) t[j] = x[i] * (j + 1); {USE}"),
+    "where k is large": (HEAP, f"if (k > 5) for (long j = 0; j < m; j++) t[j] = x[i] * (j + 1); {USE}"),
+    "a row at a time": (HEAP, f"for (long r = 0; r < 3; r++) {{ {ROW} t[j] = x[i] * (j + r); {USE} }}"),
+    "the first row alone": (HEAP, f"for (long r = 0; r < 3; r++) {{ if (!r) {ROW} t[j] = x[i]; {USE} }}"),
+    "on the stack": (("double t[40]; for (long j = 0; j < 40; j++) t[j] = 0.1;", ""),
+                     f"for (long j = 0; j < k; j++) t[j] = x[i] * (j + 1); {USE}"),
+    "on the stack, of an iteration": (("double t[40];", ""), f"for (long j = 0; j < 40; j++) t[j] = x[i]; {USE}"),
+    "read behind it": (("double *t = calloc(m, 8);", "s += t[0]; free(t);"), f"{ROW} t[j] = x[i]; {USE}"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name", [n if n == "as far as k" else pytest.param(n, marks=pytest.mark.long) for n in SCRATCHES]
+)
+def test_scratch_of_a_loop_is_each_chunks_own_where_iterations_leave_nothing_there(name: str) -> None:
+    """Where they do (k < m), which is known when the program runs, the loop has one chunk."""
+    (reserve, release), body = SCRATCHES[name]
+    lib = ig.load(SCRATCH.replace("RESERVE", reserve).replace("RELEASE", release).replace("BODY", body))
+    signature = "f64(f64[n] x, i64 n, i64 m, i64 k)"
+    alone, one, team = (lib.kernel("f", signature, threads=threads) for threads in (None, 1, 3))
+    x = np.random.default_rng(5).normal(size=37)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OneThread)
+        for m, k in ((7, 7), (7, 8), (7, 3), (1, 1)):
+            before, first, found = (_all_of(kernel, x, m, k) for kernel in (alone, one, team))
+            for a, b, c in zip(before, first, found, strict=True):
+                np.testing.assert_allclose(b, a, rtol=1e-12)
+                np.testing.assert_array_equal(c, b)
+        assert bool(_shared(team)) is (name not in ("the first row alone", "read behind it"))
+
+
+def _shared(kernel: ig.Kernel) -> list[str]:
+    from irgrad.engine.kernel.shared_loops import shared_loops
+
+    return [place for place in shared_loops(kernel.primal).shared if place.endswith(":7:24")]
+
+
+def _all_of(kernel: ig.Kernel, x: np.ndarray, m: int, k: int) -> list[np.ndarray]:
+    along = np.cos(np.arange(len(x)))
+    _, pushed = ig.jvp(kernel, (x, m, k), (along, None, None))
+    gradient = ig.grad(kernel)(x, m, k)
+    np.testing.assert_allclose(along @ gradient, pushed, rtol=1e-9, atol=1e-12)
+    return [np.asarray(kernel(x, m, k)), gradient, np.asarray(pushed)]

@@ -141,3 +141,38 @@ def test_random_nests_are_never_called_independent_when_they_are_not(seed: int) 
             carried += bool(real)
             free += not relations
     assert carried and free
+
+
+def test_the_length_of_a_row_may_be_computed_in_the_loop() -> None:
+    """y[4 m i + j], j < 4 m, where each iteration computes 4 m anew."""
+    dependence, loops = analysed("""
+define void @f(ptr noalias %y, i64 %n, i64 %m) {
+entry:
+  %some = icmp sgt i64 %n, 0
+  br i1 %some, label %loop, label %done
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %latch ]
+  %length = shl nsw i64 %m, 2
+  %enters = icmp slt i64 0, %length
+  br i1 %enters, label %row.preheader, label %latch
+row.preheader:
+  br label %row
+row:
+  %j = phi i64 [ 0, %row.preheader ], [ %more, %row ]
+  %begin = mul nsw i64 %i, %length
+  %q = getelementptr inbounds double, ptr %y, i64 %begin
+  %p = getelementptr inbounds double, ptr %q, i64 %j
+  store double 1.0, ptr %p
+  %more = add nuw nsw i64 %j, 1
+  %again = icmp slt i64 %more, %length
+  br i1 %again, label %row, label %latch
+latch:
+  %next = add nuw nsw i64 %i, 1
+  %on = icmp slt i64 %next, %n
+  br i1 %on, label %loop, label %done
+done:
+  ret void
+}
+""")
+    outer = min(loops, key=lambda loop: loop.depth)
+    assert not [relation for _, _, relation in dependence.pairs(outer)]

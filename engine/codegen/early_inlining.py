@@ -1,0 +1,71 @@
+"""What becomes part of its callers before anything else is optimised: loops are then seen with all that they do."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from irgrad.engine.analyses.control.promises import worksharing_loops
+from irgrad.engine.codegen.passes import Code, Settings
+from irgrad.engine.ir.text.outline import calls_of, every_call_of, function_bodies
+from irgrad.engine.parallel.one_thread import ALONE
+
+__all__ = ["inline_promises", "inline_small"]
+
+_SMALL = 400  # lines
+
+
+def inline_promises(code: Code, settings: Settings) -> None:
+    """Functions with loops that the source promises independent, or that OpenMP gives to threads, become parts of their
+    callers, with the runtime of OpenMP, as far as they do not call themselves: which memory an iteration has is seen
+    where all of it is."""
+    texts, bodies = function_bodies(code.text), {function.name: function for function in code.llvm.functions}
+    marked = [rf"{re.escape(loop)}\b" for loop in worksharing_loops(code.text)]
+    found = re.compile("|".join(["!llvm.access.group", *(f"!llvm.loop {loop}" for loop in marked)]))
+    calls = {name: calls_of(text) & texts.keys() for name, text in texts.items()}
+    wanted = {name for name, text in texts.items() if found.search(text) or (ALONE in text and "ordered" not in text)}
+    while more := {name for name, called in calls.items() if called & wanted} - wanted:
+        wanted |= more
+    wanted |= {called for name in wanted for called in calls[name] if called.startswith("__kmpc_")}
+    for name in wanted.difference(settings.roots):
+        if not _apart(bodies[name], settings) and not _calls_itself(name, calls):
+            bodies[name].add_function_attribute("alwaysinline")
+
+
+def inline_small(code: Code, settings: Settings) -> None:
+    """Small functions become parts of their callers, with what they call themselves; what OpenMP has one thread run at
+    a time stays."""
+    texts, bodies = function_bodies(code.text), {function.name: function for function in code.llvm.functions}
+    called = {name: [c for c in every_call_of(text) if c in texts] for name, text in texts.items()}
+    calls = {name: set(names) for name, names in called.items()}
+    lines: dict[str, int] = {}
+
+    def length(name: str) -> int:
+        """Lines of a function with what becomes part of it."""
+        if name not in lines:
+            lines[name] = texts[name].count("\n")  # (of what calls itself)
+            lines[name] += sum(n for c in called[name] if (n := length(c)) <= _SMALL)
+        return lines[name]
+
+    for name in texts.keys() - set(settings.roots):
+        apart = ALONE in texts[name] or name.startswith("__kmpc_")
+        apart = apart or _apart(bodies[name], settings) or _calls_itself(name, calls)
+        if length(name) <= _SMALL and not apart:
+            bodies[name].add_function_attribute("alwaysinline")
+
+
+def _apart(function: Any, settings: Settings) -> bool:
+    kept = settings.keep is not None and settings.keep(function.name)
+    return kept or any(b"noinline" in attribute for attribute in function.attributes)
+
+
+def _calls_itself(name: str, calls: dict[str, set[str]]) -> bool:
+    seen, work = set[str](), list(calls[name])
+    while work:
+        called = work.pop()
+        if called == name:
+            return True
+        if called not in seen:
+            seen.add(called)
+            work += calls.get(called, ())
+    return False
