@@ -201,7 +201,7 @@ _GROUPS: tuple[tuple[CallFacts, str], ...] = (
     (_SILENT, "irgrad.kept.clear irgrad_found_begin irgrad_found_bytes irgrad_found_index irgrad_found_before"),
     (_SILENT, "irgrad_found_shadow irgrad_found_nothing"),
     (CallFacts("inactive", writes=(0,), inactive=True), "irgrad.tape.at irgrad.tape.need"),
-    (CallFacts("inactive", inactive=True), "irgrad.tape.peak irgrad.tape.differs"),
+    (CallFacts("inactive", inactive=True), "irgrad.tape.peak irgrad.tape.differs irgrad.tape.leaves"),
     (_SILENT, "irgrad.copies.most"),
     (_inspects(0), "irgrad.copies.told"),
     (CallFacts("reallocator", reads=(0,), pointer=0, sizes=(1,), writes_errno=True), "realloc reallocf"),

@@ -42,6 +42,7 @@ class Settings:
     roots:   functions that stay visible; keep: functions that stay calls, since a rule is registered for them (or None)
     preopt:  whether a function is optimised before it is differentiated
     leaving: whether exceptions that leave a root reach its caller
+    members: whether indices of arrays that are members are bounded (see `member_arrays.py`)
     level:   LLVM's speed level; strict_fp: whether every operation stays as it is
     machine: LLVM's target machine for what is lowered, None for that of `prepare`
     functions: those that passes over functions change, None for all
@@ -54,6 +55,7 @@ class Settings:
     keep: Callable[[str], bool] | None = None
     preopt: bool = True
     leaving: bool = False
+    members: bool = False
     level: int = 3
     strict_fp: bool = False
     machine: Any = None

@@ -17,6 +17,7 @@ from irgrad.engine.codegen.early_inlining import inline_promises, inline_small
 from irgrad.engine.codegen.large_modules import is_large, keep_apart
 from irgrad.engine.codegen.llvm import binding, check_text, parse
 from irgrad.engine.codegen.masked import masked_memory
+from irgrad.engine.codegen.member_arrays import bound_members
 from irgrad.engine.codegen.passes import Code, Settings, llvm_pass, run_passes, text_pass
 from irgrad.engine.codegen.self_references import hold_self_references
 from irgrad.engine.ir.assembly import plain_assembly
@@ -381,6 +382,7 @@ PREPARE = (
     llvm_pass("expose", expose),
     llvm_pass("keep-long-apart", keep_long_apart),
     llvm_pass("copy-bytes", copy_bytes),
+    llvm_pass("bound-members", bound_members),
     llvm_pass("optimise-scalar", optimise_scalar),
     llvm_pass("lower-late-masked", lower_late_masked),
     llvm_pass("optimise-again", optimise_again),
@@ -436,7 +438,7 @@ def tidy(
 
 def prepare(
     text: str, roots: Sequence[str], keep: Callable[[str], bool] | None = None, *, preopt: bool = True,
-    leaving: bool = False,
+    leaving: bool = False, members: bool = False,
 ) -> str:
     """Optimise a module for differentiation and bring it into canonical form: the passes of `PREPARE`.
 
@@ -445,12 +447,13 @@ def prepare(
            learn what they do with their arguments: a rule may read what the body does not
     preopt: False for the passes that canonical form needs, and no others: for measuring what the others are worth
     leaving: whether exceptions that leave a root reach its caller: then what they pass on the way cleans up
+    members: whether indices of arrays that are members of structs are bounded by the arrays
 
     Returns the module's text; debug locations are kept, debug variables are not. Raises LoadError when a root has no
     body, IRSyntaxError or IRInvalid when LLVM refuses the text.
     """
     code = Code(text)
-    run_passes(PREPARE, code, Settings(tuple(roots), keep, preopt, leaving))
+    run_passes(PREPARE, code, Settings(tuple(roots), keep, preopt, leaving, members))
     result = code.text
     code.close()
     return result

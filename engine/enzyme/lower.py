@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from irgrad.engine.analyses.memory.objects import holds_address
+from irgrad.engine.codegen.member_arrays import perhaps_bounded
 from irgrad.engine.enzyme.apart import bytes_given, own_memory
 from irgrad.engine.enzyme.calls import PREFIX, DerivativeCall, find, parse
 from irgrad.engine.enzyme.dispatch import ADDRESS, addresses, dispatched, taken
@@ -322,22 +323,25 @@ def _derivative(
     roots = [call.function.name or "", *_functions(call)]
     prepared = ""
 
-    def once(text: str, leaving: bool) -> _Made:
+    def once(text: str, leaving: bool, members: str = "") -> _Made:
         nonlocal prepared
         text = chunked(text, name, apart.__contains__ if apart else None) if shared else text
-        prepared, thrown = _ready(text, name, apart, preopt, leaving)
+        prepared, thrown = _ready(text, name, apart, preopt, leaving, bool(members))
         call.throw(name.replace("root", "throw") if thrown else "")
         number = number_of(call, prepared, name) if call.split else 0
         made = _differentiated(outside, defined, call, prepared, name, said, checkpoint, shared=shared)
         return replace(made, thrown=thrown, number=number, ready=prepared)
 
+    def either(text: str, leaving: bool) -> _Made:
+        return perhaps_bounded(partial(once, text, leaving), lambda: text)
+
     def attempt(text: str) -> _Made:
         if not may_leave(outside, text, call, caller, whole=whole):
-            return once(text, False)
+            return either(text, False)
         try:
-            return once(without_limits(text), True)
+            return either(without_limits(text), True)
         except IRGradError as error:
-            made = once(text, False)
+            made = either(text, False)
             warnings.warn(ends(call, error, name), stacklevel=2)
             return made
 
@@ -350,11 +354,14 @@ def _derivative(
     return replace(attempt(one_more(again[0])), reached=tuple(again[1]))
 
 
-def _ready(text: str, name: str, apart: frozenset[str], preopt: bool, leaving: bool) -> tuple[str, Thrown]:
+def _ready(
+    text: str, name: str, apart: frozenset[str], preopt: bool, leaving: bool, members: bool
+) -> tuple[str, Thrown]:
     """Optimised for differentiation, without exceptions; those that leave the root, where they may."""
     from irgrad.engine.pipeline.derivatives import ready
 
-    text, thrown = ready(text, name, apart.__contains__ if apart else None, preopt=preopt, leaving=leaving)
+    text, thrown = ready(text, name, apart.__contains__ if apart else None, preopt=preopt, leaving=leaving,
+                         members=members)  # fmt: skip
     return text, named(thrown)
 
 

@@ -13,6 +13,7 @@ from irgrad.engine.enzyme.calls import PREFIX
 from irgrad.engine.ir.model import ConstAggregate, ConstExpr, GlobalVariable, Instruction, Module, Value
 from irgrad.engine.ir.quoting import bare_name
 from irgrad.engine.ir.text.entities import cut
+from irgrad.engine.ir.text.outline import function_bodies
 from irgrad.engine.ir.uses import uses_of
 
 __all__ = ["settle_statics", "simplified"]
@@ -24,9 +25,10 @@ _WRAPPERS = 4  # templates around templates around the call
 
 
 def simplified(text: str, whole: bool, preopt: bool) -> str:
-    """The text of the program without local variables and wrappers that hide which function is differentiated; whole,
-    preopt: see `lower`."""
+    """The text of the program without local variables and wrappers that hide which function is differentiated; indices
+    of arrays in structs stay what they are (see `member_arrays.py`). whole, preopt: see `lower`."""
     from irgrad.engine.codegen.llvm import binding, parse, target_machine
+    from irgrad.engine.codegen.member_arrays import has_indices
     from irgrad.engine.codegen.prepare import strip_target
 
     llvm = binding()
@@ -35,13 +37,16 @@ def simplified(text: str, whole: bool, preopt: bool) -> str:
     passes = llvm.create_new_function_pass_manager()
     passes.add_sroa_pass()
     passes.add_instruction_combine_pass()
+    registers = llvm.create_new_function_pass_manager()
+    registers.add_sroa_pass()
+    typed = {name for name, body in function_bodies(text).items() if PREFIX not in body and has_indices(body)}
 
     builder = llvm.create_pass_builder(machine, tuning)
 
     def simplify() -> None:
         for fn in module.functions:
             if not fn.is_declaration and (preopt or PREFIX in str(fn)):
-                passes.run(fn, builder)
+                (registers if fn.name in typed else passes).run(fn, builder)
 
     simplify()
     for _ in range(_WRAPPERS):

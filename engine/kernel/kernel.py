@@ -90,10 +90,11 @@ class Kernel:
     def __init__(
         self, text: str, name: str, signature: str | Signature | None = None, options: Options | None = None,
         *, digest: str | None = None, errors: Mapping[int, str] | None = None,
-        code: tuple[tuple[str, str], ...] = (),
+        code: tuple[tuple[str, str], ...] = (), plain: Callable[[], str] | None = None,
     ) -> None:  # fmt: skip
         """text: the IR of the module that defines `name`; digest: of that text, when it is known already; errors: the
-        function's integer result is a status, and what its values mean; code: sources that are in no file, by name."""
+        function's integer result is a status, and what its values mean; code: sources that are in no file, by name;
+        plain: gives the IR before any pass, where `text` is what passes of the compiler have left."""
         prototype = prototype_of(text, name)
         if signature is None:
             signature = infer(prototype)
@@ -113,7 +114,7 @@ class Kernel:
             from irgrad.engine.codegen.cache import fingerprint
 
             digest = fingerprint(text)
-        self._hold(Source(text, digest, name, signature, options or Options(), meanings, code))
+        self._hold(Source(text, digest, name, signature, options or Options(), meanings, code, plain))
 
     def _hold(self, source: Source) -> None:
         self.source = source

@@ -197,7 +197,7 @@ def prepared_text(
             text = _by_iterations(text, normal, kept)
         elif options.threads:
             text = _by_chunks(text, normal, kept, signature, options.costs.chunk)
-        text = prepare(text, [normal], kept, preopt=options.preopt)
+        text = prepare(text, [normal], kept, preopt=options.preopt, members=options.members)
         without = _without_panics(text, normal, kept)
         return text if without is text else prepare(without, [normal], kept, preopt=options.preopt)
 

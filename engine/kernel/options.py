@@ -46,6 +46,9 @@ class Options:
     checkpoint: loops whose reverse sweep keeps states and runs iterations again, by their places, and how (see
     `checkpoints.py`)
 
+    members: indices of arrays that are members of structs are bounded by the arrays (see `member_arrays.py`); not said,
+    but found to be needed
+
     bounded: a call whose tape passes half of the free memory keeps states in its place (see `Program.within_limit`)
 
     `str` names those that change the code. Raises IRGradError for a word that `tape` or `cpu` does not know.
@@ -64,6 +67,7 @@ class Options:
     keep_on: str = ""
     checkpoint: tuple[tuple[str, str], ...] = ()
     bounded: bool = True
+    members: bool = False
 
     def __post_init__(self) -> None:
         if self.tape not in TAPE_CHOICES:

@@ -12,7 +12,7 @@ import ctypes
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -54,7 +54,8 @@ class Source:
     """What all programs of one kernel share: the module's text and its digest, the C function, its signature, what the
     values of its status mean.
 
-    code: sources that are in no file: the names in debug locations, and the texts
+    code: sources that are in no file: the names in debug locations, and the texts; plain: gives the module as it is
+    before any pass, where `text` is what passes of the compiler have left
     """
 
     text: str
@@ -64,6 +65,7 @@ class Source:
     options: Options
     errors: Table = ()
     code: tuple[tuple[str, str], ...] = ()
+    plain: Callable[[], str] | None = field(default=None, compare=False, repr=False)
 
 
 class Program:
@@ -261,10 +263,11 @@ class Program:
         stage = first.stage
         return Stage(reverse_name(stage.note), stage.scratch, stage.packed)
 
-    def problem(self, kept: frozenset[str] | None = None, *, inside: bool = False) -> Problem:
+    def problem(self, kept: frozenset[str] | None = None, *, inside: bool = False, members: str = "") -> Problem:
         """What the last step of the word asks of the differentiator: the module of the program before it, the request,
         the rules. kept: functions that stay out of line, by default those that have a rule; inside: constructors run in
-        the function (see `constructors`)."""
+        the function (see `constructors`); members: the module of which `Options.members` holds, as it is before any
+        pass."""
         from irgrad.engine.differentiate.shared.rulebook import Rulebook
         from irgrad.engine.ir.text.reader import read
         from irgrad.engine.kernel.constructors import constructed
@@ -276,9 +279,9 @@ class Program:
         kept = parent.kept(self.rules) if kept is None else kept
         text, name, keep = parent.stage.text, parent.stage.name, kept.__contains__ if kept else None
         fresh = parent.parent is not None or inside  # a derivative is optimised before it is differentiated again
-        if kept and parent.parent is None:
-            source = parent.source
-            text = prepared_text(source.name, source.signature, source.text + "\n", keep, options)
+        if (kept or members) and parent.parent is None:
+            source, how = parent.source, replace(options, members=bool(members))
+            text = prepared_text(source.name, source.signature, f"{members or source.text}\n", keep, how)
         text = constructed(text, name) if inside else text
         if options.threads and step.derivative == "forward_with_tape":
             from irgrad.engine.threads.chunks import with_loops_inside
@@ -295,12 +298,12 @@ class Program:
 
     def _derive(self, kept: frozenset[str]) -> tuple[Stage, frozenset[str]]:
         from irgrad.engine.ir.printer import to_text
-        from irgrad.engine.kernel.constructors import perhaps_inside
+        from irgrad.engine.kernel.ways import first_way
         from irgrad.engine.pipeline.derivatives import derive
         from irgrad.engine.support.limits import check_count, within_time
 
-        def differentiate(inside: bool) -> tuple[Derived, Problem]:
-            problem = self.problem(kept, inside=inside)
+        def differentiate(inside: bool, members: str) -> tuple[Derived, Problem]:
+            problem = self.problem(kept, inside=inside, members=members)
             derived = within_time(lambda: derive(*problem), f"differentiating `{self.source.name}`")
             check_count(sum(len(block.instructions) for f in problem[0].functions.values() for block in f.blocks),
                         f"the derivative of `{self.source.name}`")  # fmt: skip
@@ -308,7 +311,7 @@ class Program:
 
         assert self.parent is not None
         try:
-            derived, (module, _, rules) = perhaps_inside(self.parent.stage.text, differentiate)
+            derived, (module, _, rules) = first_way(self, differentiate)
         except IRGradError as error:
             from irgrad.engine.kernel.messages import in_users_words
 

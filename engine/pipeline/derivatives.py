@@ -53,14 +53,14 @@ _EMIT: dict[Derivative, Callable[[Unit, Abi], Derived]] = {
 
 def ready(
     text: str, name: str, keep: Callable[[str], bool] | None = None, *, preopt: bool = True, leaving: bool = False,
-    fresh: bool = True,
+    fresh: bool = True, members: bool = False,
 ) -> tuple[str, Thrown]:  # fmt: skip
     """The module ready to be normalised: optimised (`prepare`) and without exceptions; what leaves the root.
 
-    fresh: False for a text that `prepare` has made already
+    fresh: False for a text that `prepare` has made already; members: see `prepare`
     """
     if fresh:
-        text = prepare(without_scopes(text), [name], keep, preopt=preopt, leaving=leaving)
+        text = prepare(without_scopes(text), [name], keep, preopt=preopt, leaving=leaving, members=members)
     if not has_exceptions(text) and not (leaving and "__cxa_throw" in outline(text).functions):
         return text, ()
     code = Code(text, roots=[name])

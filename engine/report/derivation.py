@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from irgrad.engine.kernel.constructors import perhaps_inside
 from irgrad.engine.kernel.select import active_outputs, plain_kernel, scalar_output, selected
 from irgrad.rules.errors import IRGradError, SignatureError
 from irgrad.rules.layers import current
@@ -120,17 +119,18 @@ def _derivation(asked: Question) -> Derivation:
     from irgrad.engine.differentiate.shared.reverse_facts import ReverseFacts
     from irgrad.engine.differentiate.shared.rulebook import Rulebook
     from irgrad.engine.differentiate.tape.tape_plan import plans_of
+    from irgrad.engine.kernel.ways import first_way
     from irgrad.engine.pipeline.derivatives import checked
 
     program, primal = asked.program, asked.kernel.primal
 
-    def ask(inside: bool) -> tuple[Module, Rulebook, tuple[Unit, Abi]]:
-        module, request, book = program.problem(inside=inside)
+    def ask(inside: bool, members: str) -> tuple[Module, Rulebook, tuple[Unit, Abi]]:
+        module, request, book = program.problem(inside=inside, members=members)
         if book is None:
             book = Rulebook(current(), program.source.digest, module, frozenset(primal.symbols))
         return module, book, checked(module, request, book)
 
-    module, book, (unit, abi) = perhaps_inside(primal.stage.text, ask)
+    module, book, (unit, abi) = first_way(program, ask)
     if not asked.forward:
         found = [Planned(plan.facts.fn, plan.facts, plan) for plan in plans_of(unit, abi)]
     else:

@@ -30,6 +30,7 @@
 @irgrad.tape.last = internal global [5 x i64] zeroinitializer, align 8
 @irgrad.tape.told = private unnamed_addr constant [82 x i8] c"irgrad: no memory for the tape: %lld bytes besides the %lld that it holds, in %s\0A\00"
 @irgrad.tape.far = private unnamed_addr constant [80 x i8] c"irgrad: a pointer moves by the distance of two allocations, computed at %.400s\0A\00"
+@irgrad.tape.outside = private unnamed_addr constant [77 x i8] c"irgrad: an index leaves the array that is a member of its struct, at %.400s\0A\00"
 @irgrad.tape.nowhere = private unnamed_addr constant [13 x i8] c"its own code\00"
 declare noalias ptr @malloc(i64)
 declare noalias ptr @calloc(i64, i64)
@@ -260,9 +261,12 @@ die:
   %known = icmp eq ptr %where, null
   %place = select i1 %known, ptr @irgrad.tape.nowhere, ptr %where
   %apart = icmp eq i64 %count, -4
-  br i1 %apart, label %far, label %full
+  %outside = icmp eq i64 %count, -5
+  %wrong = or i1 %apart, %outside
+  br i1 %wrong, label %far, label %full
 far:
-  %words = call i32 (ptr, i64, ptr, ...) @snprintf(ptr %text, i64 512, ptr @irgrad.tape.far, ptr %place)
+  %form = select i1 %apart, ptr @irgrad.tape.far, ptr @irgrad.tape.outside
+  %words = call i32 (ptr, i64, ptr, ...) @snprintf(ptr %text, i64 512, ptr %form, ptr %place)
   br label %tell
 full:
   %numbers = call i32 (ptr, i64, ptr, ...) @snprintf(ptr %text, i64 512, ptr @irgrad.tape.told, i64 %bytes, i64 %total, ptr %place)
@@ -657,6 +661,17 @@ entry:
   br i1 %wrong, label %die, label %out
 die:
   call void @irgrad.tape.fail(i64 0, i64 0, i64 -4, ptr %where)
+  unreachable
+out:
+  ret void
+}
+
+; an index of an array that is a member of a struct is not one of its elements, at %where
+define internal void @irgrad.tape.leaves(i1 %wrong, ptr %where) alwaysinline nounwind {
+entry:
+  br i1 %wrong, label %die, label %out
+die:
+  call void @irgrad.tape.fail(i64 0, i64 0, i64 -5, ptr %where)
   unreachable
 out:
   ret void

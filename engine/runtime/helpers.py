@@ -31,6 +31,7 @@ TAPE_TYPES: dict[str, tuple[Type, tuple[Type, ...]]] = {
     "irgrad.tape.peak": (N, (N,)),
     "irgrad.tape.differs": (V, (ty.I1, P)),
     "irgrad.tape.apart": (V, (ty.I1, P)),
+    "irgrad.tape.leaves": (V, (ty.I1, P)),
 }
 TAPE_ATTRIBUTES = "nounwind willreturn"
 ALLOC_ATTRIBUTES = "nounwind willreturn memory(argmem: readwrite, inaccessiblemem: readwrite)"
@@ -169,7 +170,7 @@ _DECLARATION = re.compile(
 )
 
 
-_ARENA = frozenset(f"irgrad.tape.{word}" for word in ("acquire", "apart", "carve", "finish"))
+_ARENA = frozenset(f"irgrad.tape.{word}" for word in ("acquire", "apart", "carve", "finish", "leaves"))
 _ENTRIES = re.compile(r"^define (\w+ @irgrad_tape_(?:drain|bytes|trim|stop)\()", re.M)
 
 

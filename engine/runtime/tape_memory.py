@@ -6,7 +6,7 @@ import ctypes
 
 from irgrad.rules.errors import IRGradError, KernelError, TapeMemoryError
 
-__all__ = ["ANOTHER_WAY", "APART", "INTERRUPTED", "PassedLimit", "free_record", "out_of_tape"]
+__all__ = ["ANOTHER_WAY", "APART", "INTERRUPTED", "OUTSIDE", "PassedLimit", "free_record", "out_of_tape"]
 
 ANOTHER_WAY = -2
 """In place of the iterations, in the record of a loop that ended in another way when its iterations ran again."""
@@ -14,6 +14,8 @@ INTERRUPTED = -3
 """Likewise, of a call that the handler of a signal ended."""
 APART = -4
 """Likewise, of a pointer that would move by the distance of two allocations."""
+OUTSIDE = -5
+"""Likewise, of an index that is not one of its array, a member of a struct."""
 _WORDS = 5  # of the record: bytes that were asked for, bytes held before, iterations, place of the loop, to be freed
 
 
@@ -23,8 +25,8 @@ class PassedLimit(TapeMemoryError):
 
 def out_of_tape(name: str, record: int, limit: int = 0) -> IRGradError:
     """The error for the record at an address (`arena.ll`), which is freed: a TapeMemoryError, or a KernelError where
-    a loop ended in another way, or a pointer moved by the distance of two allocations. name: the function; limit: bytes
-    of tape that it could have, 0 for none"""
+    a loop ended in another way, or a pointer moved by the distance of two allocations, or an index left its array. name: the function; limit:
+    bytes of tape that it could have, 0 for none"""
     wanted, held, count, place, owned = (ctypes.c_int64 * _WORDS).from_address(record)
     where = ctypes.string_at(place).decode("utf-8", "replace") if place else ""
     if owned:
@@ -39,6 +41,11 @@ def out_of_tape(name: str, record: int, limit: int = 0) -> IRGradError:
             f"a pointer of `{name}` moves by the distance of two allocations", where=where,
             because="the shadows of the two lie at another distance",
             fix="write `new + (p - old)`, or keep indices in place of pointers")  # fmt: skip
+    if count == OUTSIDE:
+        return KernelError(
+            f"an index of `{name}` leaves the array that is a member of its struct", where=where,
+            because="its derivative takes the members of the struct for memory apart",
+            fix="keep the index in the array, or walk through the struct by a pointer to it")  # fmt: skip
     which = f"{wanted:,} bytes"
     if where and count >= 0:
         which += f" for {count:,} iterations of the loop at {where}"

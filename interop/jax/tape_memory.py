@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from irgrad.engine.codegen.polls import CANCELLED
 from irgrad.engine.runtime.ir_writer import Writer, constant_text
-from irgrad.engine.runtime.tape_memory import ANOTHER_WAY, APART, INTERRUPTED
+from irgrad.engine.runtime.tape_memory import ANOTHER_WAY, APART, INTERRUPTED, OUTSIDE
 
 __all__ = ["LOOK", "report_text"]
 
@@ -33,6 +33,7 @@ _TEXTS = {
     "it has%s",
     "another": "irgrad.KernelError: a loop of `%s` ended in another way when its iterations ran again, at %s",
     "apart": "irgrad.KernelError: a pointer of `%s` moves by the distance of two allocations, computed at %s",
+    "outside": "irgrad.KernelError: an index of `%s` leaves the array that is a member of its struct, at %s",
     "stopped": "KeyboardInterrupt: a call of `%s` was stopped by a signal",
     "advice": '; lib.kernel(..., tape_memory="512MB") lets long loops keep states and run iterations again',
 }
@@ -59,7 +60,7 @@ def report_text(function: str) -> str:
         say("uncounted", f"ptr {where}")
     with w.when(w.emit(f"and i1 {known}, {finite}")):
         say("counted", f"i64 {count}", f"ptr {where}")
-    for code, form in ((ANOTHER_WAY, "another"), (APART, "apart")):
+    for code, form in ((ANOTHER_WAY, "another"), (APART, "apart"), (OUTSIDE, "outside")):
         with w.when(w.compare("eq", count, str(code))):
             w.emit(f"call i32 (ptr, i64, ptr, ...) @snprintf(ptr {buffer}, i64 {room}, ptr @irgrad.tape.say.{form}, "
                    f"ptr @irgrad.tape.function, ptr {where})")  # fmt: skip

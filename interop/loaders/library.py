@@ -31,21 +31,21 @@ class Library:
     compiler said, `debug` whether it carries source lines, `preopt` whether its kernels are optimised before they are
     differentiated, `cpu` what machine code is made for (see `load`), `code` the sources that were given as strings, by
     their names in debug locations, `described` gives the IR with types in its debug information, `entire` with the
-    functions that nothing calls, `fails` whether functions may fail as a whole (Rust panics): kernels of them have a
-    status and write what the function returns.
+    functions that nothing calls, `plain` before any pass where passes of the compiler ran, `fails` whether functions
+    may fail as a whole (Rust panics): kernels of them have a status and write what the function returns.
 
         >>> lib = irgrad.load("double f(double x) { return x; } double g(double x) { return 2 * x; }")
         >>> lib
         <irgrad.Library <string>: 2 functions>
     """
 
-    __slots__ = ("_functions", "code", "cpu", "described", "digest", "entire", "fails", "preopt", "source_names",
+    __slots__ = ("_functions", "code", "cpu", "described", "digest", "entire", "fails", "plain", "preopt", "source_names",
                  "text", "warnings")  # fmt: skip
 
     def __init__(self, text: str, source_names: Sequence[str], warnings: str = "", *, preopt: bool = True,
                  cpu: str = "native", code: Sequence[tuple[str, str]] = (),
                  described: Callable[[], str] | None = None, entire: Callable[[], str] | None = None,
-                 fails: bool = False) -> None:  # fmt: skip
+                 plain: Callable[[], str] | None = None, fails: bool = False) -> None:  # fmt: skip
         self.text = text
         self.source_names = tuple(source_names)
         self.warnings = warnings
@@ -54,6 +54,7 @@ class Library:
         self.code = tuple(code)
         self.described = described
         self.entire = entire
+        self.plain = plain
         self.fails = fails
         self.digest = fingerprint(text)
         self._functions: tuple[str, ...] | None = None
@@ -225,7 +226,7 @@ class Library:
             from irgrad.engine.signature.prototype import infer, prototype_of
 
             signature = infer(prototype_of(text, symbol), self.described)
-        return Kernel(text, symbol, signature, options, errors=errors, code=self.code)
+        return Kernel(text, symbol, signature, options, errors=errors, code=self.code, plain=self.plain)
 
     def function(self, name: str) -> Declared:
         """The function `name` of this module as the key of a rule, which then holds in this module only.

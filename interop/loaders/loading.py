@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from irgrad.engine.kernel.options import Options as KernelOptions
@@ -18,6 +19,7 @@ __all__ = ["check_target", "load", "missing", "special"]
 
 Source = str | os.PathLike[str]
 
+_PASSES = frozenset(("-O1", "-O2", "-O3"))
 _LEVELS = ("O0", "O1", "O2", "O3", "Os", "Oz")
 _STRING_NAME = "<string>"
 _TRIPLE = re.compile(r'^target triple = "([^"\n]*)"', re.M)
@@ -122,9 +124,15 @@ def load(
             return load(sources, include=options.include, define=define, flags=words, opt=opt, language=language).text
         return text
 
+    def plain() -> str:
+        words = [flag for flag in options.flags if flag not in _PASSES]
+        again, how = partial(load, sources, include=options.include, define=define, language=language), options.flags
+        return again(flags=words).text if again(flags=how, opt=opt).text == text else ""  # a file may have changed
+
+    passes = {f"-{opt}", *options.flags} & _PASSES and all(found.name in ("c", "c++") for found in spoken)
     fails = any(found.fails for found in spoken) or "call void @irgrad.panic(" in text
     return Library(text, names, "\n".join(warnings), preopt=preopt, cpu=cpu, code=code, described=described,
-                   entire=entire, fails=fails)
+                   entire=entire, plain=plain if passes else None, fails=fails)
 
 
 def _several(given: Source | Iterable[Source]) -> list[Source]:
