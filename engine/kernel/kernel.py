@@ -7,8 +7,9 @@ import inspect
 import itertools
 import keyword
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
@@ -114,7 +115,8 @@ class Kernel:
             from irgrad.engine.codegen.cache import fingerprint
 
             digest = fingerprint(text)
-        self._hold(Source(text, digest, name, signature, options or Options(), meanings, code, plain))
+        self._hold(Source(text, digest, name, signature, options or Options(), meanings, code,
+                          plain or partial(str, text)))  # fmt: skip
 
     def _hold(self, source: Source) -> None:
         self.source = source

@@ -55,7 +55,7 @@ class Source:
     values of its status mean.
 
     code: sources that are in no file: the names in debug locations, and the texts; plain: gives the module as it is
-    before any pass, where `text` is what passes of the compiler have left
+    before any pass
     """
 
     text: str
@@ -65,7 +65,7 @@ class Source:
     options: Options
     errors: Table = ()
     code: tuple[tuple[str, str], ...] = ()
-    plain: Callable[[], str] | None = field(default=None, compare=False, repr=False)
+    plain: Callable[[], str] = field(default=str, compare=False, repr=False)
 
 
 class Program:
@@ -266,8 +266,7 @@ class Program:
     def problem(self, kept: frozenset[str] | None = None, *, inside: bool = False, members: str = "") -> Problem:
         """What the last step of the word asks of the differentiator: the module of the program before it, the request,
         the rules. kept: functions that stay out of line, by default those that have a rule; inside: constructors run in
-        the function (see `constructors`); members: the module of which `Options.members` holds, as it is before any
-        pass."""
+        the function (see `constructors`); members: the module before any pass, where `Options.members` is to hold."""
         from irgrad.engine.differentiate.shared.rulebook import Rulebook
         from irgrad.engine.ir.text.reader import read
         from irgrad.engine.kernel.constructors import constructed
@@ -310,8 +309,9 @@ class Program:
             return derived, problem
 
         assert self.parent is not None
+        plain = self.source.plain if self.parent.parent is None else str
         try:
-            derived, (module, _, rules) = first_way(self, differentiate)
+            derived, (module, _, rules) = first_way(self.parent.stage.text, plain, differentiate)
         except IRGradError as error:
             from irgrad.engine.kernel.messages import in_users_words
 

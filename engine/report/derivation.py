@@ -130,7 +130,7 @@ def _derivation(asked: Question) -> Derivation:
             book = Rulebook(current(), program.source.digest, module, frozenset(primal.symbols))
         return module, book, checked(module, request, book)
 
-    module, book, (unit, abi) = first_way(program, ask)
+    module, book, (unit, abi) = first_way(primal.stage.text, program.source.plain, ask)
     if not asked.forward:
         found = [Planned(plan.facts.fn, plan.facts, plan) for plan in plans_of(unit, abi)]
     else:

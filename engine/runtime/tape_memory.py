@@ -25,8 +25,8 @@ class PassedLimit(TapeMemoryError):
 
 def out_of_tape(name: str, record: int, limit: int = 0) -> IRGradError:
     """The error for the record at an address (`arena.ll`), which is freed: a TapeMemoryError, or a KernelError where
-    a loop ended in another way, or a pointer moved by the distance of two allocations, or an index left its array. name: the function; limit:
-    bytes of tape that it could have, 0 for none"""
+    a loop ended in another way, a pointer moved by the distance of two allocations, or an index left its array. name:
+    the function; limit: bytes of tape that it could have, 0 for none"""
     wanted, held, count, place, owned = (ctypes.c_int64 * _WORDS).from_address(record)
     where = ctypes.string_at(place).decode("utf-8", "replace") if place else ""
     if owned:

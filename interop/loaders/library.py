@@ -39,8 +39,8 @@ class Library:
         <irgrad.Library <string>: 2 functions>
     """
 
-    __slots__ = ("_functions", "code", "cpu", "described", "digest", "entire", "fails", "plain", "preopt", "source_names",
-                 "text", "warnings")  # fmt: skip
+    __slots__ = ("_functions", "code", "cpu", "described", "digest", "entire", "fails", "plain", "preopt",
+                 "source_names", "text", "warnings")  # fmt: skip
 
     def __init__(self, text: str, source_names: Sequence[str], warnings: str = "", *, preopt: bool = True,
                  cpu: str = "native", code: Sequence[tuple[str, str]] = (),

@@ -1,5 +1,6 @@
 """Random programs of heap layouts: structs that mix numbers and pointers, nested arrays, arenas, headers with their
-arrays in one block, growing blocks; copied by member, as structs, by memcpy, by words and by bytes.
+arrays in one block, growing blocks; copied by member, as structs, by memcpy, by words and by bytes; arrays that are
+members (numbers, counters, bit sets) by indices that nothing bounds.
 
 `source(seed)` is a C file with `double loss(const double *x, long n)`, n = 6, smooth in x.
 """
@@ -196,6 +197,42 @@ class Heap:
         a, number = self.r.choice(self.objects)
         return a, self.r.choice([o for o, t in self.objects if t == number]), number
 
+    def place(self, count: int) -> str:
+        """An index into so many elements, from memory."""
+        return f"{'two' if count == 2 else 'three'}[{self.r.randrange(8)}]"
+
+    def arrays(self, place: str, number: int) -> list[tuple[str, Field]]:
+        """Members of a struct, or of structs in it, that are arrays of numbers."""
+        found: list[tuple[str, Field]] = []
+        for f in self.structs[number]:
+            at = f"[{self.place(f.count)}]" if f.count else ""
+            if isinstance(f.kind, int):
+                found += self.arrays(f"{place}.{f.name}{at}", f.kind)
+            elif f.count and f.kind not in ("row", "link"):
+                found.append((f"{place}.{f.name}", f))
+        return found
+
+    def member(self, place: str, number: int) -> None:
+        """An element of an array in a struct, of which a number in memory says where it is."""
+        r, found = self.r, self.arrays(place, number)
+        if not found:
+            return
+        name, f = r.choice(found)
+        at = f"{name}[{self.place(f.count)}]"
+        if f.kind in ("double", "float"):
+            more = f"{self.small()} * {name}[{self.place(f.count)}] * x[{r.randrange(6)}]"
+            self.lines.append(r.choice([
+                f"{at} = {self.expression()};", f"{self.any_number()} += {more};", f"{at} = 0.5 * {at} + {more};",
+                f"for (int i = 0; i < 3; i++) {name}[two[i]] += {self.small()} * x[i];",
+            ]))  # fmt: skip
+        else:
+            self.lines.append(r.choice([
+                f"{at}++;", f"{at} |= 1 << {self.place(f.count)};", f"{at} = {name}[{self.place(f.count)}];",
+                f"if ({at} >> {self.place(f.count)} & 1) {self.any_number()} = {self.expression()};",
+                f"for (int i = 0; i < 4; i++) {name}[two[i]] ^= 1 << i;",
+                f"{self.any_number()} *= 0.1 * ({at} & 7);",
+            ]))  # fmt: skip
+
     def integers(self) -> list[str]:
         return [name for place, number in self.objects for name, kind in self.leaves(place, number)
                 if kind in ("int", "long", "char")]  # fmt: skip
@@ -204,7 +241,7 @@ class Heap:
         r, (a, b, number) = self.r, self.pair()
         size = f"sizeof(struct s{number})"
         whole = self.leaves(a, number)
-        choice = r.randrange(14)
+        choice = r.randrange(18)
         if choice == 0:
             self.lines.append(f"{a} = {b};")
         elif choice == 1 and a != b:
@@ -242,6 +279,10 @@ class Heap:
                 self.lines.append(f"struct s{number} *{at} = &{a};")
                 self.lines.append(f"for (int i = 0; i < 3; i++, {at} = {at}->{links[0]})")
                 self.lines.append(f"  {where} = 0.5 * {where} + 0.3 * x[i];")
+        elif choice in (13, 14, 15):
+            self.member(a, number)
+        elif choice == 16 and self.arrays("", number):
+            self.lines.append(f"mark{number}(&{a}, {self.place(2)});")
         else:
             self.lines.append(f"{self.any_number()} = {self.expression()};")
 
@@ -256,9 +297,19 @@ class Heap:
             f"static void first{number}({type_} *p, const double *x) {{ {two} = sin({one}) * x[2]; }}",
             f"static void second{number}({type_} *p, const double *x) {{ {three} = {one} * {self.small()} + x[3]; }}",
             f"static void (*const table{number}[])({type_} *, const double *) = {{first{number}, second{number}}};",
+            f"{apart}static void mark{number}({type_} *p, long k) {{ {self.marked(number)} }}",
             f"{apart}static {type_} made{number}({type_} s, double y) {{ "
             f"{type_} *p = &s; {two} = {one} * 0.5 + y; return s; }}",
         ]
+
+    def marked(self, number: int) -> str:
+        """An assignment to an element of an array in the struct behind p."""
+        found = [f for f in self.structs[number] if f.count and not isinstance(f.kind, int)]
+        if not found:
+            return ""
+        f = self.r.choice(found)
+        at = f"p->{f.name}[k]"
+        return f"{at} = 0.5 * {at} + 0.1;" if f.kind in ("double", "float") else f"{at} |= 1 << k;"
 
     def source(self) -> str:
         """The file."""
@@ -277,7 +328,9 @@ class Heap:
         return "\n".join([
             HEAD, *(self.declaration(i) for i in range(len(self.structs))), *self.functions,
             "double loss(const double *x, long n) {", "arena pool = {malloc(POOL), 0, POOL}; double s = 0;",
-            *self.lines, *sums, "free(pool.base);", "return s;", "}", "",
+            "long *two = malloc(64), *three = malloc(64);",
+            "for (long i = 0; i < 8; i++) { two[i] = (i * i + n) % 2; three[i] = (i * 5 + n) % 3; }",
+            *self.lines, *sums, "free(pool.base);", "free(two);", "free(three);", "return s;", "}", "",
         ])  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from math import gcd
 from typing import NamedTuple
 
 from irgrad.engine.analyses.control.cache import get
-from irgrad.engine.analyses.control.cfg import Cfg
+from irgrad.engine.analyses.control.loops import Loops
 from irgrad.engine.analyses.memory.strided_sets import Offsets, make
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Block, ConstInt, Instruction, Value
@@ -45,7 +45,7 @@ class Counters:
     ) -> None:
         self._value = value
         self._displacement = displacement
-        self._decided: dict[tuple[Block, Block], tuple[Instruction | None, bool]] = {}
+        self._decided: dict[tuple[Block, Block], list[tuple[Instruction, bool]]] = {}
 
     def values(self, phi: Instruction) -> Offsets | None:
         """What a phi gets to be by the test of its own loop; None where that has no bounds."""
@@ -85,15 +85,15 @@ class Counters:
                 continue
             edge = phi.blocks[i], phi.block
             if edge not in self._decided:
-                self._decided[edge] = _deciding(*edge)
-            branch, stays = self._decided[edge]
-            test = branch.operands[0] if branch is not None else None
-            if not isinstance(test, Instruction) or test.opcode != "icmp":
-                continue
-            lead = self.step(test.operands[0], phi)
-            if lead is not None:
-                pred = test.pred if stays else _INVERSE[test.pred]
-                return _Test(phi.operands[1 - i], step, lead, pred, test.operands[1])
+                self._decided[edge] = _tests(*edge)
+            for branch, stays in self._decided[edge]:
+                test = branch.operands[0]
+                if not isinstance(test, Instruction) or test.opcode != "icmp":
+                    continue
+                lead = self.step(test.operands[0], phi)
+                if lead is not None:
+                    pred = test.pred if stays else _INVERSE[test.pred]
+                    return _Test(phi.operands[1 - i], step, lead, pred, test.operands[1])
         return None
 
     def step(self, value: Value, phi: Instruction) -> int | None:
@@ -124,19 +124,24 @@ class Counters:
         return -constant.value if instr.opcode == "sub" else constant.value
 
 
-def _deciding(latch: Block, header: Block) -> tuple[Instruction | None, bool]:
-    """The branch that each turn of a loop takes last, and whether the loop goes on if its condition holds."""
-    cfg, block, following = None, latch, header
-    while len(block.terminator.blocks) == 1 and block is not header:
-        cfg = cfg or (get(Cfg, block.function) if block.function is not None else None)
-        before = cfg.preds(block) if cfg is not None and block in cfg.reachable else []
-        if len(before) != 1:
-            return None, False
-        block, following = before[0], block
-    branch = block.terminator
-    if branch.opcode != "br" or len(branch.blocks) != 2 or branch.blocks[0] is branch.blocks[1]:
-        return None, False
-    return branch, branch.blocks[0] is following
+def _tests(latch: Block, header: Block) -> list[tuple[Instruction, bool]]:
+    """The branches out of a loop that each of its turns takes, the last one first, and whether the loop goes on if the
+    condition holds."""
+    if header.function is None:
+        return []
+    loops = get(Loops, header.function)
+    loop, found = loops.of(header), []
+    if loop is None or loop.header is not header or not loop.contains(latch):
+        return []
+    block: Block | None = latch
+    while block is not None:
+        branch = block.terminator
+        if branch.opcode == "br" and len(branch.blocks) == 2:
+            goes_on = [loop.contains(to) for to in branch.blocks]
+            if goes_on[0] != goes_on[1]:
+                found.append((branch, goes_on[0]))
+        block = None if block is header else loops.dom.idom(block)
+    return found
 
 
 def reach(first: Offsets, step: int, lead: int, pred: str, limit: Offsets) -> tuple[int, int] | None:
