@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from math import prod
 from typing import TypeVar
 from zlib import crc32
 
@@ -22,19 +23,21 @@ from irgrad.engine.codegen.passes import Code, Settings
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.locations import locate
-from irgrad.engine.ir.model import ConstData, ConstInt, Function, GlobalVariable, Instruction, Module, Value
+from irgrad.engine.ir.model import Argument, ConstData, ConstInt, Function, GlobalVariable, Instruction, Module, Value
 from irgrad.engine.ir.opcodes import ACCESSES
 from irgrad.engine.ir.rewrite import declare
-from irgrad.engine.ir.uses import uses_of
+from irgrad.engine.ir.uses import Uses, uses_of
 from irgrad.rules.errors import Unsupported
 
-__all__ = ["bound_members", "has_indices", "perhaps_bounded"]
+__all__ = ["bound_members", "drop_looks", "has_indices", "perhaps_bounded"]
 
 _Found = TypeVar("_Found")
 
 LEAVES = "irgrad.tape.leaves"  # ends a call: (whether an index leaves its array, where)
 _LOOKS = "nounwind willreturn memory(inaccessiblemem: readwrite)"
 _INDEX = re.compile(r"getelementptr [^\n]*\[\d+ x [^\n]*, ptr %[^\n,]+(?:, i\d+ 0)?, i\d+ %")
+_SETTLED = re.compile(r"^ +(?:tail )?call void @irgrad\.tape\.leaves\(i1 false, [^\n]*\n", re.M)
+_DEEP = 3  # functions around one that gives an element
 _MOVES = ("llvm.memcpy.", "llvm.memset.", "llvm.memmove.")
 
 
@@ -68,64 +71,71 @@ def bound_members(code: Code, settings: Settings) -> None:
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     passes.run(code.llvm, llvm.create_pass_builder(code.machine("", 2), options))
     module = code.model
-    elements = _Elements(module)
-    code.changes += sum(_bound_indices(module, fn, elements) for fn in elements.bodies)
+    code.changes += sum(_bound_indices(module, fn) for fn in list(module.functions.values()) if not fn.is_declaration)
 
 
-class _Elements:
-    """Whether what lies at an address is read or written wherever the address is used: one that is only compared, or
-    handed on as more than an element, may be that behind the last."""
-
-    def __init__(self, module: Module) -> None:
-        self.bodies = [fn for fn in module.functions.values() if not fn.is_declaration]
-        self._uses: dict[Value, list[Instruction]] = {}
-        for fn in self.bodies:
-            self._uses |= uses_of(fn.blocks)
-        self._asked: set[Value] = set()
-        self._calls: dict[Value, list[Instruction]] = {}
-        for user in {user for fn in self.bodies for user in fn.instructions() if user.is_call}:
-            self._calls.setdefault(user.callee, []).append(user)
-        self._known: set[Value] = {operand for fn in self.bodies for user in fn.instructions()
-                                   for operand in user.operands[: -1 if user.is_call else None]}  # fmt: skip
-
-    def accessed(self, address: Value, *, whole: bool = False) -> bool:
-        """whole: of a struct, whose address says that it is there."""
-        users = self._uses.get(address, ())
-        if address in self._asked:  # a function that calls itself
-            return True
-        self._asked.add(address)
-        found = bool(users) and all(self._accesses(address, user, whole=whole) for user in users)
-        self._asked.discard(address)
-        return found
-
-    def _accesses(self, address: Value, user: Instruction, *, whole: bool) -> bool:
-        if user.opcode in ACCESSES:
-            at = int(user.opcode == "store")
-            return user.operands[at] is address and address not in user.operands[:at]
-        if user.opcode == "ret":  # the function gives an element, as `std::array::operator[]` does
-            fn = user.block.function if user.block is not None else None
-            calls = self._calls.get(fn, []) if fn is not None and fn not in self._known else []
-            return bool(calls) and all(self.accessed(call, whole=whole) for call in calls)
-        if user.is_call:
-            return whole or (user.callee_name or "").startswith(_MOVES)
-        if user.opcode != "getelementptr" or len(user.operands) == 2:
-            return False
-        first = user.operands[1]
-        return isinstance(first, ConstInt) and first.value == 0 and self.accessed(user, whole=True)
+def drop_looks(text: str) -> str:
+    """Looks at indices that LLVM has found to be inside go."""
+    return _SETTLED.sub("", text) if LEAVES in text else text
 
 
-def _bound_indices(module: Module, fn: Function, elements: _Elements) -> int:
+def _bound_indices(module: Module, fn: Function) -> int:
     """Bound the indices of a function. Returns how many were."""
-    chosen = []
+    uses, chains, calls = uses_of(fn.blocks), list[list[Instruction]](), list[tuple[Instruction, int, int]]()
     for instr in fn.instructions():
-        chain = _chain(instr)
-        if chain is not None and elements.accessed(instr, whole=isinstance(_array(instr).elem, ty.StructType)):
-            chosen.append(chain)
-    inner = {one for chain in chosen for one in chain[:-1]}
-    rows = [chain for chain in chosen if chain[-1] not in inner]
+        chain, given = _chain(instr), _given(instr)
+        if chain is not None and _accessed(instr, uses, whole=isinstance(_array(instr).elem, ty.StructType)):
+            chains.append(chain)
+        elif given is not None and _accessed(instr, uses, whole=isinstance(given[1].elem, ty.StructType)):
+            calls.append((instr, given[0], given[1].count))
+    inner = {one for chain in chains for one in chain[:-1]}
+    rows = [chain for chain in chains if chain[-1] not in inner]
     for chain in rows:
-        _bound(module, fn, chain)
-    return len(rows)
+        _bound_chain(module, chain)
+    for call, number, count in calls:
+        b = _before(call)
+        call.operands[number] = _bounded(b, module, call, b.to_i64(call.operands[number], signed=False), count)
+    return len(rows) + len(calls)
+
+
+def _accessed(address: Value, uses: Uses, *, whole: bool) -> bool:
+    """Whether what lies at an address is read or written wherever the address is used: one that is only compared, or
+    handed on as more than an element, may be that behind the last. whole: of a struct, whose address says that it is
+    there"""
+    users = uses.get(address, ())
+    return bool(users) and all(_accesses(address, user, uses, whole=whole) for user in users)
+
+
+def _accesses(address: Value, user: Instruction, uses: Uses, *, whole: bool) -> bool:
+    if user.opcode in ACCESSES:
+        at = int(user.opcode == "store")
+        return user.operands[at] is address and address not in user.operands[:at]
+    if user.is_call:
+        length = user.args[2] if (user.callee_name or "").startswith(_MOVES) else None
+        return whole if length is None else isinstance(length, ConstInt) and length.value > 0
+    if user.opcode != "getelementptr" or len(user.operands) == 2:
+        return False
+    first = user.operands[1]
+    return isinstance(first, ConstInt) and first.value == 0 and _accessed(user, uses, whole=True)
+
+
+def _given(call: Instruction, depth: int = 0) -> tuple[int, ty.ArrayType] | None:
+    """The argument that is the index, and the array, where a function gives the address of an element, as
+    `std::array::operator[]` does."""
+    callee = call.callee if call.is_call else None
+    if not isinstance(callee, Function) or callee.is_declaration or not call.type.is_ptr or depth > _DEEP:
+        return None
+    ends = [instr.operands[0] for instr in callee.instructions() if instr.opcode == "ret"]
+    if len(ends) != 1 or not isinstance(end := ends[0], Instruction):
+        return None
+    chain, inner = _chain(end), _given(end, depth + 1)
+    if chain is not None and len(chain) == 1:
+        index, array = end.operands[2], _array(end)
+    elif inner is not None:
+        index, array = end.operands[inner[0]], inner[1]
+    else:
+        return None
+    return (index.index, array) if isinstance(index, Argument) and index.type is ty.I64 else None
 
 
 def _array(address: Instruction) -> ty.ArrayType:
@@ -151,28 +161,34 @@ def _chain(instr: Instruction) -> list[Instruction] | None:
     return None if own or _array(chain[0]).count < 2 else chain
 
 
-def _bound(module: Module, fn: Function, chain: list[Instruction]) -> None:
+def _bound_chain(module: Module, chain: list[Instruction]) -> None:
     """Of several dimensions the place in all of them is bounded: rows are walked through, one behind the other."""
-    last = chain[-1]
-    assert last.block is not None
-    b = Builder(last.block, last.block.instructions.index(last))
-    b.metadata = {"dbg": last.metadata["dbg"]} if "dbg" in last.metadata else {}
-    place, count = b.to_i64(chain[0].operands[2]), 1
-    for one in chain:
-        count *= _array(one).count
+    last, b = chain[-1], _before(chain[-1])
+    place, count = b.to_i64(chain[0].operands[2]), prod(_array(one).count for one in chain)
     for one in chain[1:]:
         place = b.add(b.mul(place, ConstInt(ty.I64, _array(one).count)), b.to_i64(one.operands[2]))
-    end = ConstInt(ty.I64, count - 1)
-    look = declare(module, LEAVES, ty.VOID, (ty.I1, ty.PTR), _LOOKS)
-    b.call(look, [b.icmp("ugt", place, end), _text(module, fn, last)])
-    bounded = b.call(declare(module, "llvm.umin.i64", ty.I64, (ty.I64, ty.I64)), [place, end])
-    last.operands = [chain[0].operands[0], ConstInt(ty.I64, 0), bounded]
+    last.operands = [chain[0].operands[0], ConstInt(ty.I64, 0), _bounded(b, module, last, place, count)]
     last.elem = ty.array(count, _array(last).elem)
 
 
-def _text(module: Module, fn: Function, instr: Instruction) -> GlobalVariable:
+def _before(instr: Instruction) -> Builder:
+    assert instr.block is not None
+    b = Builder(instr.block, instr.block.instructions.index(instr))
+    b.metadata = {"dbg": instr.metadata["dbg"]} if "dbg" in instr.metadata else {}
+    return b
+
+
+def _bounded(b: Builder, module: Module, instr: Instruction, index: Value, count: int) -> Value:
+    """The index of so many elements, behind a look at it."""
+    last = ConstInt(ty.I64, count - 1)
+    look = declare(module, LEAVES, ty.VOID, (ty.I1, ty.PTR), _LOOKS)
+    b.call(look, [b.icmp("ugt", index, last), _text(module, instr)])
+    return b.call(declare(module, "llvm.umin.i64", ty.I64, (ty.I64, ty.I64)), [index, last])
+
+
+def _text(module: Module, instr: Instruction) -> GlobalVariable:
     """Where an access is, for the message."""
-    data = (locate(module, instr) or f"`{fn.name}`").encode("utf-8", "surrogateescape") + b"\0"
+    data = (locate(module, instr) or "its own code").encode("utf-8", "surrogateescape") + b"\0"
     name = f"irgrad.text.{crc32(data):x}"
     if name not in module.globals:
         kind = ty.array(len(data), ty.I8)

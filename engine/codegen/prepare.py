@@ -17,7 +17,7 @@ from irgrad.engine.codegen.early_inlining import inline_promises, inline_small
 from irgrad.engine.codegen.large_modules import is_large, keep_apart
 from irgrad.engine.codegen.llvm import binding, check_text, parse
 from irgrad.engine.codegen.masked import masked_memory
-from irgrad.engine.codegen.member_arrays import bound_members
+from irgrad.engine.codegen.member_arrays import bound_members, drop_looks
 from irgrad.engine.codegen.passes import Code, Settings, llvm_pass, run_passes, text_pass
 from irgrad.engine.codegen.self_references import hold_self_references
 from irgrad.engine.ir.assembly import plain_assembly
@@ -390,6 +390,7 @@ PREPARE = (
     llvm_pass("drop-cleanup", drop_cleanup),
     llvm_pass("simplify-loops", simplify_loops),
     llvm_pass("drop-personality", drop_personality),
+    text_pass("drop-looks", drop_looks),
 )
 """From a linked module as a compiler wrote it to the optimised, canonical, still scalar module to differentiate."""
 
