@@ -309,7 +309,8 @@ class Program:
             return derived, problem
 
         assert self.parent is not None
-        plain = self.source.plain if self.parent.parent is None else str
+        first = self.parent.parent is None and not self.source.options.device
+        plain = self.source.plain if first else str
         try:
             derived, (module, _, rules) = first_way(self.parent.stage.text, plain, differentiate)
         except IRGradError as error:
