@@ -179,7 +179,7 @@ class Library:
                 tape of 32; "recompute" is 1; "binomial:16" at most 16 states; "memory:64MB" as much as fits
         threads: that share the loops of one call whose iterations are independent, as `#pragma omp parallel for` says
                 or as is found; "auto": as many as `OMP_NUM_THREADS` says or as there are cores; None: none is shared.
-                A team can cost more than it gives: measure. Results have the same bits on any number of threads
+                Loops of little work stay with one thread. Results have the same bits on any number of threads
         tape_memory: bytes, or "512MB", for the states and tapes of all outermost loops that can run again; "auto": so
                 it is, with a warning, in calls whose tape would pass half of the free memory; None: never
 
