@@ -134,7 +134,7 @@ def _twice(module: Module, fn: Function, loop: Loop, bytes_of: Sequence[Bytes | 
             found.append(inner)
     if not found or not may_be_cut(loop, get(Loops, fn), uses_of(fn.blocks), _LONGEST):
         return loop.header if found else None
-    pays = some_pay(fn, loop, found, least)
+    pays = some_pay(module, fn, loop, found, least)
     return None if pays is None else choose(fn, loop, pays, {}, {})[0]
 
 

@@ -19,7 +19,7 @@ from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.analyses.evolution.trips import Expr, const, make
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
-from irgrad.engine.ir.model import Block, ConstInt, Function, Instruction, Module, Value, const_float
+from irgrad.engine.ir.model import Block, ConstInt, Function, Instruction, Module, Value
 from irgrad.engine.ir.rewrite import declare, replace_uses
 from irgrad.engine.normalise.iterations import CHUNKS
 from irgrad.engine.threads.thread_memory import Covered
@@ -33,6 +33,7 @@ MOST = CHUNKS.bit_length() - 1
 _PIECES = "irgrad.chunk.pieces"
 _ELSEWHERE = 200  # operations of a function of the program whose body is not here
 _LEAST = ("llvm.smin.", "llvm.umin.")
+_FAR = 1 << 24  # operations: more than any number of chunks wants
 _OFTEN = 16  # times that a loop runs of which nothing is known
 
 
@@ -60,11 +61,12 @@ def _of_block(block: Block, seen: frozenset[Function]) -> int:
 
 
 class _Work:
-    """Writes how much work loops in a loop are, or it itself, in front of it: numbers of operations, as floats."""
+    """Writes how much work loops in a loop are, or it itself, in front of it: numbers of operations, up to `_FAR`.
+    Integers alone, for the size of a tape follows from how many chunks there are."""
 
-    def __init__(self, fn: Function, outer: Loop) -> None:
+    def __init__(self, module: Module, fn: Function, outer: Loop) -> None:
         assert outer.preheader is not None
-        self.fn, self.ahead = fn, Ahead(fn, outer)
+        self.module, self.fn, self.ahead = module, fn, Ahead(fn, outer)
         self.at = Builder(outer.preheader, len(outer.preheader.instructions) - 1)
         self.writer = self.ahead.writer(self.at)
 
@@ -76,18 +78,26 @@ class _Work:
     def of(self, loop: Loop) -> Value:
         """The work of a loop; one inside of which nothing is known runs sixteen times."""
         loops, seen = get(Loops, self.fn), frozenset((self.fn,))
-        total: Value = _number(sum(_of_block(block, seen) for block in loop.blocks if loops.of(block) is loop))
+        own = sum(_of_block(block, seen) for block in loop.blocks if loops.of(block) is loop)
+        total: Value = _number(min(own, _FAR))
         for inner in loop.children:
-            total = self.at.binary("fadd", total, self.of(inner), ())
-        return self.at.binary("fmul", total, self._times(loop), ())
+            total = self.at.add(total, self.of(inner), ())
+        return self._least(self.at.mul(self._least(total), self._times(loop), ()))
+
+    def _least(self, value: Value) -> Value:
+        if isinstance(value, ConstInt):
+            return _number(min(value.value, _FAR))
+        least = declare(self.module, "llvm.umin.i64", ty.I64, (ty.I64, ty.I64))
+        return self.at.call(least, [value, _number(_FAR)])
 
     def _times(self, loop: Loop) -> Value:
         count = Induction(self.fn).trip_count(loop)
         known = None if count is None else self._most(count.expr)
         if known is None or known[0] == "const":
-            return _number(_OFTEN if known is None else known[1] + 1)
-        last = self.at.cast("sitofp", self.writer.number(known), ty.F64)
-        return self.at.binary("fadd", last, _number(1), ())
+            return _number(_OFTEN if known is None else min(known[1] + 1, _FAR))
+        often = self.at.add(self.writer.number(known), _number(1), ())
+        most = declare(self.module, "llvm.smax.i64", ty.I64, (ty.I64, ty.I64))
+        return self._least(self.at.call(most, [often, _number(0)]))
 
     def _most(self, expr: Expr) -> Expr | None:
         """A count, or at least how far it may go, in numbers that are known before the outer loop."""
@@ -117,10 +127,10 @@ def count_pieces(module: Module, fn: Function, loop: Loop, least: int, covers: I
     operations that are worth a chunk; covers: what each iteration has to write if there is to be more than one"""
     before, one = loop.preheader, ConstInt(ty.I64, 0)
     assert before is not None
-    work = _Work(fn, loop)
+    work = _Work(module, fn, loop)
     at, whole, found = work.at, work.of(loop), cast(Value, one)
     for more in range(1, MOST + 1):
-        enough = at.fcmp("oge", whole, _number(least << more))
+        enough = at.icmp("uge", whole, _number(min(least << more, _FAR)))
         found = at.add(found, at.cast("zext", enough, ty.I64), ("nuw", "nsw"))
     for cover, size in covers:
         length = size(before.terminator)
@@ -130,13 +140,13 @@ def count_pieces(module: Module, fn: Function, loop: Loop, least: int, covers: I
     Builder(loop.header, len(loop.header.phis)).call(mark, [found])
 
 
-def some_pay(fn: Function, outer: Loop, inner: Sequence[Loop], least: int) -> Value | None:
+def some_pay(module: Module, fn: Function, outer: Loop, inner: Sequence[Loop], least: int) -> Value | None:
     """In front of a loop, whether one of those in it is worth two chunks each time; None where none is that is known
     to be as long there."""
-    work = _Work(fn, outer)
+    work = _Work(module, fn, outer)
     found: Value = ConstInt(ty.I1, 0)
     for loop in (each for each in inner if work.known(each)):
-        pays = work.at.fcmp("oge", work.of(loop), _number(2 * least))
+        pays = work.at.icmp("uge", work.of(loop), _number(min(2 * least, _FAR)))
         found = pays if isinstance(found, ConstInt) else work.at.binary("or", found, pays)
     return None if isinstance(found, ConstInt) else found
 
@@ -152,5 +162,5 @@ def take_pieces(module: Module, fn: Function) -> Value | None:
     return marks[0].args[0] if marks else None
 
 
-def _number(value: int) -> Value:
-    return const_float(ty.F64, float(value))
+def _number(value: int) -> ConstInt:
+    return ConstInt(ty.I64, value)

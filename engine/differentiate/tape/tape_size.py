@@ -241,6 +241,8 @@ class RoomWriter:
 
     def node(self, value: Value) -> int | None:
         """The node of an integer; None when it does not follow from the arguments."""
+        while isinstance(value, Instruction) and value.opcode == "freeze":
+            value = value.operands[0]
         if value not in self._known:
             self._known[value] = None
             made = self._made(value) if len(self.nodes) < _MANY else None
