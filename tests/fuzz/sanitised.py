@@ -71,7 +71,7 @@ def instrumented(text: str) -> str:
 
 def race(program: Any, buffers: list[np.ndarray[Any, Any]], change: Callable[[str], str] = str) -> str:
     """What the sanitiser says of some calls of a program; "" where it says nothing. change: of the text before."""
-    from irgrad.engine.codegen.team import team_text
+    from irgrad.engine.codegen.team import pages_text, team_text
 
     entry = program.entry_symbol
     text = change(program.ir).replace(f"@{entry}", "@program").replace(f'@"{entry}"', "@program")
@@ -79,10 +79,13 @@ def race(program: Any, buffers: list[np.ndarray[Any, Any]], change: Callable[[st
         place = Path(folder)
         (place / "program.ll").write_text(instrumented(text), encoding="utf-8")
         (place / "team.ll").write_text(instrumented(team_text()), encoding="utf-8")
+        shared = pages_text().replace("linkonce_odr hidden ", "")
+        (place / "pages.ll").write_text(instrumented(shared), encoding="utf-8")
         (place / "main.c").write_text(MAIN, encoding="utf-8")
-        for name in ("program", "team"):
-            _run([*_CLANG, f"{name}.ll", "-o", f"{name}.o"], folder)
-        _run(["gcc", "-fsanitize=thread", "-O1", "main.c", "program.o", "team.o", "-lm", "-o", "main"], folder)
+        objects = [f"{name}.o" for name in ("program", "team", "pages")]
+        for name in objects:
+            _run([*_CLANG, f"{name[:-1]}ll", "-o", name], folder)
+        _run(["gcc", "-fsanitize=thread", "-O1", "main.c", *objects, "-lm", "-o", "main"], folder)
         files = []
         for number, array in enumerate(buffers):
             (place / str(number)).write_bytes(np.ascontiguousarray(array).tobytes() or b"\0")
