@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from pathlib import Path
+
+from llvmlite.binding import get_host_cpu_name
 
 __all__ = ["small_chunks"]
 
 
-def small_chunks(folder: Path | None = None, chunk: int = 1) -> None:
-    """Have this process and those that it starts plan by these costs. chunk: additions that are worth a chunk; folder:
-    for a file of them, by default one that stays"""
-    from irgrad.engine.codegen.llvm import host_cpu
-    from irgrad.engine.codegen.machine_costs import written
-    from irgrad.engine.codegen.own_sources import forget_costs
-    from irgrad.rules.expressions.costs import Costs
+def small_chunks(folder: Path | None = None, chunk: int = 1) -> Path:
+    """Have this process and those that it starts plan by these costs; their file. chunk: additions that are worth a
+    chunk; folder: for the file, by default one that stays.
 
-    folder = folder or Path(tempfile.mkdtemp(prefix="irgrad-costs"))
-    path = folder / f"costs-{chunk}.txt"
-    path.write_bytes(written(Costs(chunk=chunk), host_cpu()))
+    Tests of `rules` run without the engine, which is told only where it is there already.
+    """
+    path = (folder or Path(tempfile.mkdtemp(prefix="irgrad-costs"))) / f"costs-{chunk}.txt"
+    path.write_text(f"irgrad-costs 1\ncpu {get_host_cpu_name()}\ntape 28\nchunk {chunk}\nend\n", encoding="utf-8")
     os.environ["IRGRAD_COSTS"] = str(path)
-    forget_costs()
+    known = sys.modules.get("irgrad.engine.codegen.own_sources")
+    if known is not None:
+        known.forget_costs()
+    return path

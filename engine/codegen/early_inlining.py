@@ -7,7 +7,7 @@ from typing import Any
 
 from irgrad.engine.analyses.control.promises import worksharing_loops
 from irgrad.engine.codegen.passes import Code, Settings
-from irgrad.engine.ir.text.outline import calls_of, every_call_of, function_bodies
+from irgrad.engine.ir.text.outline import calls_itself, calls_of, every_call_of, function_bodies
 from irgrad.engine.parallel.one_thread import ALONE
 
 __all__ = ["inline_promises", "inline_small"]
@@ -28,7 +28,7 @@ def inline_promises(code: Code, settings: Settings) -> None:
         wanted |= more
     wanted |= {called for name in wanted for called in calls[name] if called.startswith("__kmpc_")}
     for name in wanted.difference(settings.roots):
-        if not _apart(bodies[name], settings) and not _calls_itself(name, calls):
+        if not _apart(bodies[name], settings) and not calls_itself(calls, name):
             bodies[name].add_function_attribute("alwaysinline")
 
 
@@ -49,7 +49,7 @@ def inline_small(code: Code, settings: Settings) -> None:
 
     for name in texts.keys() - set(settings.roots):
         apart = ALONE in texts[name] or name.startswith("__kmpc_")
-        apart = apart or _apart(bodies[name], settings) or _calls_itself(name, calls)
+        apart = apart or _apart(bodies[name], settings) or calls_itself(calls, name)
         if length(name) <= _SMALL and not apart:
             bodies[name].add_function_attribute("alwaysinline")
 
@@ -57,15 +57,3 @@ def inline_small(code: Code, settings: Settings) -> None:
 def _apart(function: Any, settings: Settings) -> bool:
     kept = settings.keep is not None and settings.keep(function.name)
     return kept or any(b"noinline" in attribute for attribute in function.attributes)
-
-
-def _calls_itself(name: str, calls: dict[str, set[str]]) -> bool:
-    seen, work = set[str](), list(calls[name])
-    while work:
-        called = work.pop()
-        if called == name:
-            return True
-        if called not in seen:
-            seen.add(called)
-            work += calls.get(called, ())
-    return False

@@ -71,7 +71,7 @@ def bound_members(code: Code, settings: Settings) -> None:
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     passes.run(code.llvm, llvm.create_pass_builder(code.machine("", 2), options))
     module = code.model
-    code.changes += sum(_bound_indices(module, fn) for fn in list(module.functions.values()) if not fn.is_declaration)
+    code.count(sum(_bound_indices(module, fn) for fn in list(module.functions.values()) if not fn.is_declaration))
 
 
 def drop_looks(text: str) -> str:

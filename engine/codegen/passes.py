@@ -86,6 +86,10 @@ class Code:
         """Take a note back."""
         self.notes -= {word}
 
+    def count(self, made: object) -> None:
+        """Count the changes that a pass over the model made, if it says how many."""
+        self.changes += made if isinstance(made, int) else 0
+
     @property
     def text(self) -> str:
         """As text; what only reads it leaves the current form as it is."""
@@ -186,7 +190,7 @@ def model_pass(name: str, function: Callable[[Module], object]) -> Pass:
 
     def run(code: Code, settings: Settings) -> None:
         made = function(code.model)
-        code.changes += made if isinstance(made, int) else 0
+        code.count(made)
 
     return Pass(name, run, "model", about(function))
 

@@ -100,7 +100,7 @@ def share_loops(
     while work:
         loop = work.pop(0)
         place = _place(module, loop)
-        plan = plan_of(module, fn, loop, promised=promised, bytes_of=bytes_of)
+        plan = plan_of(module, fn, loop, promised=promised, bytes_of=bytes_of, least=least)
         why = plan.why or _carried_out(module, fn, loop, plan, len(shared), place, least)
         left = {id(loop.header) for loop in work}
         if why:
@@ -125,7 +125,7 @@ def _twice(module: Module, fn: Function, loop: Loop, bytes_of: Sequence[Bytes | 
     found, work = list[Loop](), list(loop.children)
     while work:
         inner = work.pop()
-        plan = plan_of(module, fn, inner, bytes_of=bytes_of)
+        plan = plan_of(module, fn, inner, bytes_of=bytes_of, least=least)
         if plan.worksharing:
             return loop.header
         if plan.why:

@@ -36,6 +36,7 @@ from irgrad.engine.threads.ordered_parts import meeting, ordered_parts
 from irgrad.engine.threads.ownership import made_of
 from irgrad.engine.threads.shared_updates import Updates, is_without_copies, shared_updates, why_atomic
 from irgrad.engine.threads.thread_memory import ThreadMemory, only_read, scratch_memory, thread_memory
+from irgrad.engine.threads.work import fixed_work
 
 __all__ = ["Plan", "plan_of"]
 
@@ -73,13 +74,14 @@ class _Promise:
 
 
 def plan_of(
-    module: Module, fn: Function, loop: Loop, *, promised: bool = False, bytes_of: Sequence[Bytes | None] = ()
+    module: Module, fn: Function, loop: Loop, *, promised: bool = False, bytes_of: Sequence[Bytes | None] = (),
+    least: int = 0,
 ) -> Plan:  # fmt: skip
-    """The plan of a loop; promised, bytes_of: see `chunks.with_chunks`. Addresses that iterations compute alike are
-    brought before the loop on the way, and numbers that they hand on in an order get memory; values are the same."""
+    """The plan of a loop; promised, bytes_of, least: see `chunks.with_chunks`. Addresses that iterations compute alike
+    come before the loop on the way, and numbers that they hand on in an order get memory; values are the same."""
     plan = Plan(is_worksharing(module, loop))
     dependence = Dependence(fn, Pointers(module, fn), Induction(fn))
-    plan.why = _short(dependence.induction, loop)
+    plan.why = _short(dependence.induction, loop, 0 if plan.worksharing else least)
     if plan.why:
         return plan
     trusted = promised or has_sections(module, loop)
@@ -144,8 +146,11 @@ def _memory_of_threads(
     return own, threads
 
 
-def _short(induction: Induction, loop: Loop) -> str:
-    """Why a loop is not worth a team; "" where it may be."""
+def _short(induction: Induction, loop: Loop, least: int) -> str:
+    """Why a loop is not worth a team; "" where it may be. least: operations that are worth a chunk"""
+    work = fixed_work(induction.fn, loop) if least else None
+    if work is not None and work < 2 * least:
+        return f"it has about {work} operations, of which {least} are worth a chunk"
     most = induction.max_trip_count(loop)
     few = most is not None and most.const is not None and most.const < CHUNKS
     return f"it runs {most.const + 1} times at most" if few and most is not None and most.const is not None else ""

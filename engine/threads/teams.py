@@ -26,10 +26,11 @@ from irgrad.engine.ir.text.entities import joined
 from irgrad.engine.normalise.iterations import ITERATION, READ_FIRST, UPDATED, outline_loop
 from irgrad.engine.normalise.repeatable import Bytes
 from irgrad.engine.runtime.helpers import uses_tape
+from irgrad.engine.threads.jobs import Job, Room
 from irgrad.engine.threads.ownership import UNKNOWN, made_of, root_of
 from irgrad.engine.threads.shadows import ADDED, ATOMICALLY, MIXED, REFUSED, WRITTEN, added_type
 from irgrad.engine.threads.shared_updates import bytes_of_array
-from irgrad.engine.threads.team_text import AUTOMATIC_TEXT, THREADS_TEXT, Job, Room, job_text
+from irgrad.engine.threads.team_text import AUTOMATIC_TEXT, THREADS_TEXT, job_text
 from irgrad.engine.threads.work import work_of
 
 __all__ = ["Teams", "with_teams"]

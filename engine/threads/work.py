@@ -26,7 +26,7 @@ from irgrad.engine.threads.thread_memory import Covered
 from irgrad.rules.effects import facts
 from irgrad.rules.expressions.costs import LIBRARY_CALL
 
-__all__ = ["MOST", "count_pieces", "some_pay", "take_pieces", "work_of"]
+__all__ = ["MOST", "count_pieces", "fixed_work", "some_pay", "take_pieces", "work_of"]
 
 MOST = CHUNKS.bit_length() - 1
 """The logarithm of the most chunks."""
@@ -58,6 +58,16 @@ def _of_block(block: Block, seen: frozenset[Function]) -> int:
         else:
             total += not instr.is_call
     return total
+
+
+def fixed_work(fn: Function, loop: Loop) -> int | None:
+    """The operations of a loop; None where that is not known when it is compiled."""
+    loops, count = get(Loops, fn), Induction(fn).trip_count(loop)
+    inner = [fixed_work(fn, child) for child in loop.children]
+    if count is None or count.const is None or None in inner:
+        return None
+    own = sum(_of_block(block, frozenset((fn,))) for block in loop.blocks if loops.of(block) is loop)
+    return (count.const + 1) * (own + sum(work or 0 for work in inner))
 
 
 class _Work:

@@ -14,8 +14,9 @@ time is entered again below a call of what it passed on: `inner` fails there.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
+from irgrad.engine.ir.text.outline import calls_itself
 from irgrad.engine.signature.prototype import prototype_of
 
 __all__ = ["bound"]
@@ -52,7 +53,7 @@ def bound(text: str) -> str:
         taken = {row["at"] for row in _ADJUST.finditer(body)}
         inner = sorted({passed[at] for at in taken if at in passed})
         for name in inner:
-            used[name] = used.get(name, False) or _again(graph, function["name"])
+            used[name] = used.get(name, False) or calls_itself(graph, function["name"])
         body = _INIT.sub(lambda row: f"  store ptr {row['frame']}, ptr @{row['inner']}.frame\n"
                          if row["at"] in taken else "", body)  # fmt: skip
         body = _ADJUST.sub(lambda row: f"  {row['value']} = getelementptr i8, ptr @{passed[row['at']]}.bound, i64 0\n",
@@ -109,21 +110,3 @@ def _calls(text: str) -> Mapping[str, set[str]]:
         if line.startswith("@"):
             graph[""].update(_SYMBOL.findall(line)[1:])
     return graph
-
-
-def _again(graph: Mapping[str, set[str]], name: str) -> bool:
-    """Whether a function may be entered again before it has returned."""
-    seen: set[str] = set()
-    work: list[str] = list(_inside(graph, graph.get(name, ())))
-    while work:
-        current = work.pop()
-        if current == name:
-            return True
-        if current not in seen:
-            seen.add(current)
-            work += _inside(graph, graph[current])
-    return False
-
-
-def _inside(graph: Mapping[str, set[str]], names: Iterable[str]) -> Iterable[str]:
-    return [name for name in names if name in graph]

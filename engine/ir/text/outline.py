@@ -7,9 +7,10 @@ as a mere substring: a name in a string constant or in another name is not a sym
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from functools import cached_property, lru_cache
 
-__all__ = ["Outline", "calls_of", "every_call_of", "function_bodies", "outline"]
+__all__ = ["Outline", "calls_itself", "calls_of", "every_call_of", "function_bodies", "outline"]
 
 _FUNCTION = re.compile(r'^(define|declare) [^@\n]*@(?:"([^"\n]*)"|([-\w$.]+))\(', re.M)
 _VARIABLE = re.compile(r'^@(?:"([^"\n]*)"|([-\w$.]+)) =', re.M)
@@ -36,6 +37,19 @@ def calls_of(body: str) -> set[str]:
 def every_call_of(body: str) -> list[str]:
     """The same, a name for each call."""
     return [a or b for a, b in _CALLED.findall(body)]
+
+
+def calls_itself(calls: Mapping[str, Iterable[str]], name: str) -> bool:
+    """Whether a function may be entered again before it has returned. calls: which functions each one calls"""
+    seen, work = set[str](), list(calls.get(name, ()))
+    while work:
+        called = work.pop()
+        if called == name:
+            return True
+        if called not in seen:
+            seen.add(called)
+            work += calls.get(called, ())
+    return False
 
 
 class Outline:

@@ -8,7 +8,8 @@ import pytest
 
 from irgrad.engine.codegen.llvm import parse
 from irgrad.engine.ir import types as ty
-from irgrad.engine.threads.team_text import AUTOMATIC_TEXT, THREADS_TEXT, Job, Room, job_text
+from irgrad.engine.threads.jobs import Job, Room
+from irgrad.engine.threads.team_text import THREADS_TEXT, job_text
 
 
 @pytest.mark.parametrize(
@@ -19,14 +20,6 @@ def test_llvm_takes_it(sums: list[ty.Type], rooms: int, arena: int) -> None:
     kinds = ["i64", "i64", "ptr", *["ptr"] * (2 * rooms)]
     result = "void" if not sums else str(sums[0]) if len(sums) == 1 else "{ double, float }"
     parse(f"declare {result} @irgrad.team.0.chunk({', '.join(kinds)})\n{_runtime(job)}{THREADS_TEXT}{job_text(job)}")
-
-
-@pytest.mark.parametrize("guarded", [False, True])
-def test_llvm_takes_rooms_of_unknown_size(guarded: bool) -> None:
-    rooms = [Room("double", 0), Room("float", 1)]
-    job = Job("irgrad.team.0", [ty.I64, ty.PTR], [ty.F64], rooms, 2 if guarded else -1, guarded, pages=True)
-    chunk = "declare double @irgrad.team.0.chunk(i64, i64, ptr, ptr, ptr, ptr, ptr)"
-    parse(f"{chunk}\n{_runtime(job)}{AUTOMATIC_TEXT}{job_text(job)}")
 
 
 def _runtime(job: Job) -> str:
