@@ -111,10 +111,10 @@ def compiled_with_threads(program: Sharing) -> Compiled:
     """The machine code of a program, which knows the team and how many of its threads share a loop. Warns where no loop
     of the program is shared."""
     team.provide()
-    warn_of_one_thread(program)
     options, optional = program.source.options, (*WANTED, team.THREADS)
     unit = compile_known(program.key, lambda: program.ir, [program.entry_symbol], optional, options.strict_fp,
                          options.cpu)  # fmt: skip
+    warn_of_one_thread(program)  # (which loops those are is known from then on)
     if unit.has(team.THREADS):
         ctypes.CFUNCTYPE(None, ctypes.c_int64)(unit.address(team.THREADS))(max(options.threads, 0))
     return unit
