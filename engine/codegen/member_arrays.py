@@ -29,7 +29,7 @@ from irgrad.engine.ir.rewrite import declare
 from irgrad.engine.ir.uses import Uses, uses_of
 from irgrad.rules.errors import Unsupported
 
-__all__ = ["bound_members", "drop_looks", "has_indices", "perhaps_bounded"]
+__all__ = ["bound_members", "drop_looks", "has_indices", "perhaps_bounded", "places_of_looks"]
 
 _Found = TypeVar("_Found")
 
@@ -59,6 +59,12 @@ def perhaps_bounded(ask: Callable[[str], _Found], plain: Callable[[], str]) -> _
             return ask(text)
         except Unsupported:
             raise error from None
+
+
+def places_of_looks(module: Module) -> tuple[str, ...]:
+    """Where indices are looked at, each place once."""
+    calls = (i for fn in module.functions.values() for i in fn.instructions() if i.is_call and i.callee_name == LEAVES)
+    return tuple(dict.fromkeys(locate(module, call) or "its own code" for call in calls))
 
 
 def bound_members(code: Code, settings: Settings) -> None:

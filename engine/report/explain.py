@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from irgrad.engine.codegen.member_arrays import places_of_looks
 from irgrad.engine.grids.threads_of_loops import for_device
 from irgrad.engine.ir.text.entities import restrict
 from irgrad.engine.ir.text.outline import outline
@@ -171,6 +172,7 @@ def explain(
     parts = _parts(found, words)
     parts["lanes"], parts["passes"] = (), ()
     parts["pointers"] = found.unit.types.ranges.cheaper
+    parts["looks"] = places_of_looks(found.module)
     try:
         parts["lanes"] = lane_facts(asked) if lanes else ()
         parts["passes"] = passes_of(asked) if passes else ()

@@ -308,6 +308,7 @@ class Report:
     refusal: the error with which the derivative is refused, "" where there is none (or it was not made: `lanes=False`)
     device: what a GPU makes of it, None where none was asked for
     pointers: what the analysis of pointers did not tell apart, because there was too much of it
+    looks: where indices of arrays that are members of structs are compared with the arrays when it runs
     """
 
     kernel: str
@@ -327,6 +328,7 @@ class Report:
     team: tuple[tuple[str, ...], tuple[str, ...]] | None = None
     device: DeviceFacts | None = None
     pointers: tuple[str, ...] = ()
+    looks: tuple[str, ...] = ()
 
     @property
     def loops(self) -> tuple[LoopFacts, ...]:

@@ -64,6 +64,7 @@ def _head(report: Report) -> str:
     if report.one_thread:
         rows.append(("OpenMP", threads_text(report)))
     rows += [("pointers", f"a cheaper analysis, {row}") for row in report.pointers]
+    rows += [("indices", f"compared with their arrays in structs: {', '.join(report.looks)}")] if report.looks else []
     facts = "".join(f"<dt>{escape(name)}</dt><dd><code>{escape(text)}</code></dd>" for name, text in rows)
     notice = "" if report.debug else (
         '<p class="notice">There are no source lines: the module has no debug locations. Compile it with '

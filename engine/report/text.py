@@ -47,6 +47,8 @@ def _head(report: Report) -> Iterator[str]:
         yield f"  threads: shared by a team: {', '.join(report.team[0]) or 'no loop'}"
         yield from (f"  threads: one runs {reason}" for reason in report.team[1])
     yield from (f"  pointers: a cheaper analysis, {row}" for row in report.pointers)
+    if report.looks:
+        yield f"  indices: compared with their arrays in structs: {', '.join(report.looks)}"
     if report.refusal:
         yield from (f"  {row}" for row in f"refused: {report.refusal}".splitlines())
     if not report.debug:

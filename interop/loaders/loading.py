@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -124,15 +124,18 @@ def load(
             return load(sources, include=options.include, define=define, flags=words, opt=opt, language=language).text
         return text
 
-    def plain() -> str:
-        words = [flag for flag in options.flags if flag not in _PASSES]
-        again, how = partial(load, sources, include=options.include, define=define, language=language), options.flags
-        return again(flags=words).text if again(flags=how, opt=opt).text == text else ""  # a file may have changed
-
+    again = partial(load, sources, include=options.include, define=define, language=language)
+    plain = partial(_without_passes, again, options.flags, opt, text)
     passes = {f"-{opt}", *options.flags} & _PASSES and all(found.name in ("c", "c++") for found in spoken)
     fails = any(found.fails for found in spoken) or "call void @irgrad.panic(" in text
     return Library(text, names, "\n".join(warnings), preopt=preopt, cpu=cpu, code=code, described=described,
                    entire=entire, plain=plain if passes else None, fails=fails)
+
+
+def _without_passes(again: Callable[..., Library], flags: Sequence[str], opt: str | None, text: str) -> str:
+    """The IR before any pass of what was loaded as `text`; "" where a file has changed since."""
+    words = [flag for flag in flags if flag not in _PASSES]
+    return again(flags=words).text if again(flags=flags, opt=opt).text == text else ""
 
 
 def _several(given: Source | Iterable[Source]) -> list[Source]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,15 @@ int main(void) {
 X = np.array([0.5, 0.3, 0.2])
 OUTSIDE = np.array([0.5, 4.0, 0.2])
 WANTED = np.array([0, 0, 12.0])
+
+
+@pytest.mark.parametrize("level", [None, "O2"])
+def test_pickled_kernels_have_derivatives_and_explain_names_the_places(level: str | None) -> None:
+    walk = pickle.loads(pickle.dumps(ig.load(SOURCE, opt=level).kernel("walk", SIGNATURE)))
+    np.testing.assert_allclose(grad(walk)(X), WANTED)
+    found = ig.explain(walk, lanes=False)
+    assert [place.split(":")[1] for place in found.looks] == ["10", "13"]
+    assert "indices: compared with their arrays in structs: <string>:10:" in str(found)
 
 
 @pytest.mark.parametrize("level", [None, "O0", "O2"])
