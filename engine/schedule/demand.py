@@ -1,32 +1,35 @@
-"""Loops of a wide derivative that fill an array of which a later loop gathers some elements compute those only.
+"""Loops that fill an array of which a later loop gathers some elements compute those only.
 
     for (v = 0; v < vertices; v++) posed'[v] = ...        needed[] = 0 ; for (i ...) needed[nearest[i]] = 1
     for (i = 0; i < n; i++) e'[i] = -posed'[nearest[i]]   for (v ...) if (needed[v]) posed'[v] = ...
 
-The primal's author need not care, W lanes make it worth it. A loop may leave iterations out when all that they do is
-to fill their own element of memory that was allocated here, and whatever else reads that memory is a gather of which
-the indices are known beforehand: computed from arguments that nothing writes (`noalias readonly`), once or in a counted
-loop, which is sure to run where its conditions, which are asked beforehand as well, hold. Anything else leaves the loop
-alone: a pointer to the array that goes elsewhere, another read of it, sums over iterations, a call with effects. Where
-there are as many gathers as iterations, or no memory for the marks, every iteration runs.
+The primal's author need not care; W lanes make it worth it, and so does an iteration of much work (`worth`). A loop may
+leave iterations out when all that they do is to fill their own element of memory that was allocated here, besides
+variables that live within one, and whatever else reads that memory is a gather of which the indices are known
+beforehand: computed from arguments that nothing writes, once or in a counted loop, which is sure to run where its
+conditions, which are asked beforehand as well, hold. Anything else leaves the loop alone: a pointer to the array that
+goes elsewhere, another read of it, sums over iterations, a call with effects. Where there are as many gathers as
+iterations, or no memory for the marks, every iteration runs.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Collection
 
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.cfg import Cfg
 from irgrad.engine.analyses.control.dominators import PostDominators
 from irgrad.engine.analyses.control.loops import Loop, Loops
 from irgrad.engine.analyses.evolution.affine import Affine, Symbol
-from irgrad.engine.analyses.evolution.earlier import Earlier, Numbers
+from irgrad.engine.analyses.evolution.earlier import Earlier, Numbers, never_written
 from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.differentiate.primitives.rows import pure_call
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import ConstInt, Function, Instruction, Module, Value
+from irgrad.engine.ir.model import Block, ConstInt, Function, Instruction, Module, Value
 from irgrad.engine.ir.uses import uses_of
 from irgrad.engine.schedule.marks import Marks
 
-__all__ = ["compute_on_demand"]
+__all__ = ["compute_on_demand", "filled_on_demand"]
 
 WORTH = 64  # vectors of 64 bytes in an iteration, for it to be worth a question (a mispredicted branch costs some 20)
 INNER = 8  # assumed iterations of inner loops
@@ -37,14 +40,36 @@ HARMLESS = ("llvm.lifetime.", "llvm.memset.", "llvm.assume", "llvm.experimental.
 
 def compute_on_demand(module: Module) -> int:
     """Skip what nobody reads in all functions; the number of loops that ask."""
-    return sum(_Demand(module, fn).run() for fn in list(module.functions.values()) if fn.blocks)
+    return sum(_Demand(module, fn, _wide).run() for fn in list(module.functions.values()) if fn.blocks)
+
+
+def filled_on_demand(
+    module: Module, fn: Function, worth: Callable[[Function, Loop], bool], constant: Callable[[Value], bool]
+) -> int:  # fmt: skip
+    """Skip what nobody reads in the loops of a function that are worth it; the number of loops that ask.
+
+    constant: whether nothing writes to the memory behind an address
+    """
+    return _Demand(module, fn, worth, constant).run()
+
+
+def _wide(fn: Function, loop: Loop) -> bool:
+    """Whether an iteration is so many vectors that it is worth a question."""
+    vectors, loops = 0, get(Loops, fn)
+    for block in loop.blocks:
+        wide = sum(-(-ty.size_of(i.type) // 64) for i in block.instructions if i.type.is_vector)
+        vectors += wide * INNER ** (loops.depth(block) - loop.depth)
+    return vectors >= WORTH
 
 
 class _Demand:
     """The loops of one function."""
 
-    def __init__(self, module: Module, fn: Function) -> None:
-        self.module, self.fn = module, fn
+    def __init__(
+        self, module: Module, fn: Function, worth: Callable[[Function, Loop], bool],
+        constant: Callable[[Value], bool] = never_written,
+    ) -> None:  # fmt: skip
+        self.module, self.fn, self.worth, self.constant = module, fn, worth, constant
         self.uses = uses_of(fn.blocks)
 
     def run(self) -> int:
@@ -53,9 +78,7 @@ class _Demand:
             return 0
         cfg = get(Cfg, self.fn)
         self.loops = get(Loops, self.fn)
-        if not any(self._worth(loop) for loop in self.loops.top):
-            return 0
-        if not all(self._returns(i) for i in self.fn.instructions() if i.is_call):
+        if not any(self.worth(self.fn, loop) for loop in self.loops.top):
             return 0
         self.cfg, self.after = cfg, get(PostDominators, self.fn)
         self.induction = Induction(self.fn, cfg, self.loops)
@@ -101,22 +124,19 @@ class _Demand:
         outside = user.block is not None and self.loops.of(user.block) is None
         return outside and (name == "free" or (name.startswith(HARMLESS) and user.args.count(pointer) == 1))
 
-    def _worth(self, loop: Loop) -> bool:
-        vectors = 0
-        for block in loop.blocks:
-            wide = sum(-(-ty.size_of(i.type) // 64) for i in block.instructions if i.type.is_vector)
-            vectors += wide * INNER ** (self.loops.depth(block) - loop.depth)
-        return vectors >= WORTH
-
     def _marks(self, loop: Loop) -> Marks | None:
         """Which iterations of a loop are needed, where some may not be."""
         latch, count = loop.latch, self.induction.trip_count(loop)
-        if latch is None or loop.preheader is None or count is None or not count.certain or not self._worth(loop):
+        if latch is None or loop.preheader is None or not self.worth(self.fn, loop):
+            return None
+        if count is None or not count.certain:
             return None
         if loop.exiting != [latch] or len(loop.exits) != 1 or self.cfg.preds(loop.exits[0]) != [latch]:
             return None
+        if not all(self._returns(i) for block in self._from(loop) for i in block.instructions if i.is_call):
+            return None
         filled = self._filled(loop)
-        earlier = Earlier(self.induction, self.after, loop.preheader)
+        earlier = Earlier(self.induction, self.after, loop.preheader, self.constant)
         if filled is None or not self._closed(loop) or not earlier.known(count.expr):
             return None
         numbers: dict[Numbers, None] = {}
@@ -134,7 +154,8 @@ class _Demand:
         """The arrays that the loop fills: bytes of an element, and which element the first iteration fills; None where
         it does anything else, or an iteration needs what another does."""
         found: dict[Instruction, tuple[int, int]] = {}
-        inside = [i for block in loop.blocks for i in block.instructions]
+        own = {row for memory in self._variables(loop) for row in self._uses(memory)}
+        inside = [i for block in loop.blocks for i in block.instructions if i not in own]
         if any(i.is_call and not pure_call(i) for i in inside) or any(map(_effects, inside)):
             return None
         for store in (i for i in inside if i.opcode == "store"):
@@ -146,6 +167,43 @@ class _Demand:
             if site in found and found[site] != (size, place):
                 return None
         return found or None
+
+    def _variables(self, loop: Loop) -> list[Instruction]:
+        """Variables that live within one iteration, of which no other has the address."""
+        found = list[Instruction]()
+        for memory in (i for i in self.fn.instructions() if i.opcode == "alloca"):
+            users = self._uses(memory)
+            starts = [u for u in users if u.is_call and (u.callee_name or "").startswith("llvm.lifetime.start")]
+            begin = starts[0].block if len(starts) == 1 else None
+            if begin is None or not loop.contains(begin) or not all(_within(u, memory, users) for u in users):
+                continue
+            if all(self._comes_first(starts[0], u) for u in users if u.opcode != "getelementptr"):
+                found.append(memory)
+        return found
+
+    def _uses(self, memory: Instruction) -> list[Instruction]:
+        """What uses an address, or one that is made of it."""
+        found, work = dict[Instruction, None](), [memory]
+        while work:
+            more = [u for u in self.uses.get(work.pop(), ()) if u not in found]
+            found.update(dict.fromkeys(more))
+            work += [u for u in more if u.opcode == "getelementptr"]
+        return list(found)
+
+    def _comes_first(self, first: Instruction, second: Instruction) -> bool:
+        assert first.block is not None and second.block is not None
+        if first.block is second.block:
+            return first.block.instructions.index(first) <= first.block.instructions.index(second)
+        return self.loops.dom.dominates(first.block, second.block)
+
+    def _from(self, loop: Loop) -> list[Block]:
+        """The blocks that may run from the beginning of a loop on."""
+        found, work = {loop.header: None}, [loop.header]
+        while work:
+            more = [b for b in work.pop().successors if b not in found]
+            found.update(dict.fromkeys(more))
+            work += more
+        return list(found)
 
     def _place(self, access: Instruction, loop: Loop) -> tuple[Instruction | None, int, int | None]:
         """The array that an access of the loop goes to, bytes of an element, and which element from the counter."""
@@ -207,6 +265,16 @@ class _Demand:
                 if any(not loop.contains(user.block) for user in self.uses.get(instr, ())):
                     return False
         return True
+
+
+def _within(user: Instruction, memory: Instruction, users: Collection[Instruction]) -> bool:
+    """Whether an instruction that uses an address of a variable does so for the memory behind it alone."""
+    addresses = [n for n, o in enumerate(user.operands) if o is memory or o in users]
+    if user.is_call:
+        return (user.callee_name or "").startswith(("llvm.lifetime.", "llvm.memset.", "llvm.memcpy."))
+    if user.opcode == "getelementptr":
+        return addresses == [0] and user.type.is_ptr
+    return user.opcode in ("load", "store") and addresses == [user.traits.address] and not _effects(user)
 
 
 def _effects(instr: Instruction) -> bool:

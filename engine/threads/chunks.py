@@ -38,6 +38,7 @@ from irgrad.engine.normalise.loop_parts import choose, may_be_cut
 from irgrad.engine.normalise.reductions import ADDITION, Reduction
 from irgrad.engine.normalise.repeatable import Bytes
 from irgrad.engine.threads.distribution import distributed, of_parts
+from irgrad.engine.threads.on_demand import settle_demand
 from irgrad.engine.threads.plans import Plan, plan_of
 from irgrad.engine.threads.shared_updates import Copies, add_to_copies, fold_copies, number_chunks, with_room
 from irgrad.engine.threads.thread_memory import ThreadMemory, have_own, own_memory, without_marks
@@ -71,6 +72,7 @@ def with_chunks(
     from irgrad.engine.ir.text.reader import read
 
     module = read(text, roots=[root])
+    settle_demand(module, module.functions[root])
     found = share_loops(module, module.functions[root], promised=promised, bytes_of=bytes_of, least=least)
     return to_text(module) if found.shared else text
 

@@ -26,7 +26,7 @@ from irgrad.engine.threads.thread_memory import Covered
 from irgrad.rules.effects import facts
 from irgrad.rules.expressions.costs import LIBRARY_CALL
 
-__all__ = ["MOST", "count_pieces", "fixed_work", "some_pay", "take_pieces", "work_of"]
+__all__ = ["MOST", "count_pieces", "fixed_work", "some_pay", "take_pieces", "work_inside", "work_of"]
 
 MOST = CHUNKS.bit_length() - 1
 """The logarithm of the most chunks."""
@@ -68,6 +68,12 @@ def fixed_work(fn: Function, loop: Loop) -> int | None:
         return None
     own = sum(_of_block(block, frozenset((fn,))) for block in loop.blocks if loops.of(block) is loop)
     return (count.const + 1) * (own + sum(work or 0 for work in inner))
+
+
+def work_inside(fn: Function, loop: Loop) -> int:
+    """About how many operations an iteration of a loop has, where loops in it run sixteen times."""
+    loops, seen = get(Loops, fn), frozenset((fn,))
+    return sum(_OFTEN ** (loops.depth(block) - loop.depth) * _of_block(block, seen) for block in loop.blocks)
 
 
 class _Work:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from irgrad.engine.analyses.control.dominators import PostDominators
@@ -15,9 +16,15 @@ from irgrad.engine.ir.model import Argument, Block, Constant, ConstInt, Instruct
 from irgrad.engine.ir.opcodes import CHOICES, SPECULATABLE, having
 from irgrad.engine.ir.rewrite import copied
 
-__all__ = ["Earlier", "Numbers"]
+__all__ = ["Earlier", "Numbers", "never_written"]
 
 PURE = SPECULATABLE & (having("subscript") | CHOICES | {"icmp"})
+
+
+def never_written(base: Value) -> bool:
+    """Whether an address is of an argument to whose memory nothing writes, as its attributes say."""
+    words = base.attrs.split() if isinstance(base, Argument) else ()
+    return "noalias" in words and "readonly" in words
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +46,13 @@ class Numbers:
 
 class Earlier:
     """What can be computed at the end of a block, though it stands elsewhere: from arguments that nothing writes, and
-    from what is there already."""
+    from what is there already. constant: whether nothing writes to the memory behind an address"""
 
-    def __init__(self, induction: Induction, after: PostDominators, here: Block) -> None:
-        self.induction, self.after, self.here = induction, after, here
+    def __init__(
+        self, induction: Induction, after: PostDominators, here: Block,
+        constant: Callable[[Value], bool] = never_written,
+    ) -> None:  # fmt: skip
+        self.induction, self.after, self.here, self.constant = induction, after, here, constant
         self.dom = induction.loops.dom
 
     def numbers(self, where: Loop | Block, symbol: Value, shift: int, bits: int) -> Numbers | None:
@@ -116,9 +126,8 @@ class Earlier:
         if load.opcode != "load" or load.volatile or load.ordering or load.block is None:
             return False
         base, _ = self.induction.address(load.operands[0])
-        words = base.attrs.split() if isinstance(base, Argument) else ()
         end = loop.latch if loop is not None and loop.contains(load.block) else runs
-        return "noalias" in words and "readonly" in words and end is not None and self.dom.dominates(load.block, end)
+        return self.constant(base) and end is not None and self.dom.dominates(load.block, end)
 
     # -- as code -------------------------------------------------------------------------------------------------------
 
