@@ -6,6 +6,7 @@ A file of lines, `name cost`, in units of one addition:
     cpu znver5            LLVM's name of the CPU on which it was measured: another one takes the shipped costs
     tape 21               see `Costs`
     chunk 16384           see there
+    copied 80             see there
     exp 42                and further names of `OPERATIONS`, or `call`
     end
 
@@ -26,7 +27,7 @@ __all__ = ["CostWarning", "host_costs", "read_costs", "written"]
 
 _HEAD, _END = "irgrad-costs 1", "end"
 _MOST = 100_000  # additions: a thousandth of a second on the slowest machine
-_NAMES = {*OPERATIONS, "tape", "call", "chunk"}
+_NAMES = {*OPERATIONS, "tape", "call", "chunk", "copied"}
 
 
 class CostWarning(RuntimeWarning):
@@ -53,7 +54,7 @@ def _of_host(text: bytes) -> Costs:
 
 def written(costs: Costs, cpu: str) -> bytes:
     """The file for costs that were measured on a CPU."""
-    rows = [_HEAD, f"cpu {cpu}", f"tape {costs.tape}", f"chunk {costs.chunk}"]
+    rows = [_HEAD, f"cpu {cpu}", f"tape {costs.tape}", f"chunk {costs.chunk}", f"copied {costs.copied}"]
     rows += [*(f"{name} {cost}" for name, cost in costs.measured), _END]
     return "".join(f"{row}\n" for row in rows).encode()
 
@@ -77,8 +78,9 @@ def read_costs(text: bytes, where: str) -> tuple[str, Costs]:
         found[name] = int(value)
     if not cpu or "tape" not in found:
         raise _damaged(where, 0, "it does not say `cpu` and `tape`")
-    tape, chunk = found.pop("tape"), found.pop("chunk", SHIPPED.chunk)
-    return cpu, Costs(tape, measured=tuple(found.items()), chunk=chunk)
+    tape = found.pop("tape")
+    chunk, copied = found.pop("chunk", SHIPPED.chunk), found.pop("copied", SHIPPED.copied)
+    return cpu, Costs(tape, measured=tuple(found.items()), chunk=chunk, copied=copied)
 
 
 def _damaged(where: str, number: int, because: str) -> LoadError:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from irgrad.engine.kernel.options import Options
 from irgrad.engine.signature.prototype import quoted
 from irgrad.engine.signature.signature import Signature
+from irgrad.rules.expressions.costs import Costs
 
 __all__ = ["Stage", "entry_name", "entry_text", "normal_name", "normal_text", "prepared_text",
            "primal_text"]
@@ -196,7 +197,7 @@ def prepared_text(
         if options.device:
             text = _by_iterations(text, normal, kept)
         elif options.threads:
-            text = _by_chunks(text, normal, kept, signature, options.costs.chunk)
+            text = _by_chunks(text, normal, kept, signature, options.costs)
         text = prepare(text, [normal], kept, preopt=options.preopt, members=options.members)
         without = _without_panics(text, normal, kept)
         return text if without is text else prepare(without, [normal], kept, preopt=options.preopt)
@@ -237,7 +238,7 @@ def _by_iterations(text: str, normal: str, kept: Callable[[str], bool] | None) -
 
 
 def _by_chunks(
-    text: str, normal: str, kept: Callable[[str], bool] | None, signature: Signature, least: int
+    text: str, normal: str, kept: Callable[[str], bool] | None, signature: Signature, costs: Costs
 ) -> str:  # fmt: skip
     """Independent loops in chunks, for a team of threads."""
     from irgrad.engine.codegen.prepare import tidy
@@ -245,6 +246,7 @@ def _by_chunks(
     from irgrad.engine.signature.slots import primal_slots
     from irgrad.engine.threads.chunks import with_chunks
     from irgrad.engine.threads.own_updates import with_own_updates
+    from irgrad.engine.threads.work import Worth
 
     text = with_own_updates(tidy(text, [normal], kept, small=True), normal)
-    return with_chunks(text, normal, bytes_of=bytes_of(primal_slots(signature)), least=least)
+    return with_chunks(text, normal, bytes_of=bytes_of(primal_slots(signature)), worth=Worth(costs.chunk, costs.copied))

@@ -30,7 +30,7 @@ from irgrad.engine.analyses.control.loops import Loop, Loops
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.locations import locate
-from irgrad.engine.ir.model import Argument, Block, ConstInt, Function, Module, Value
+from irgrad.engine.ir.model import Argument, Block, ConstInt, Function, Instruction, Module, Value
 from irgrad.engine.ir.rewrite import declare, note_loops
 from irgrad.engine.ir.uses import uses_of
 from irgrad.engine.normalise.iterations import CHUNKS, ITERATION, LOOP, OWN_PLACES, outline_loop, why_not_outlined
@@ -42,7 +42,7 @@ from irgrad.engine.threads.on_demand import settle_demand
 from irgrad.engine.threads.plans import Plan, plan_of
 from irgrad.engine.threads.shared_updates import Copies, add_to_copies, fold_copies, number_chunks, with_room
 from irgrad.engine.threads.thread_memory import ThreadMemory, have_own, own_memory, without_marks
-from irgrad.engine.threads.work import MOST, count_pieces, some_pay, take_pieces
+from irgrad.engine.threads.work import MOST, Size, Worth, count_pieces, some_pay, take_pieces
 
 __all__ = ["SharedLoops", "never_unrolled", "share_loops", "with_chunks", "with_loops_inside"]
 
@@ -60,20 +60,20 @@ class SharedLoops:
 
 
 def with_chunks(
-    text: str, root: str, *, promised: bool = False, bytes_of: Sequence[Bytes | None] = (), least: int = 0
+    text: str, root: str, *, promised: bool = False, bytes_of: Sequence[Bytes | None] = (), worth: Worth | None = None
 ) -> str:  # fmt: skip
     """A module with the independent loops of a function in chunks; the text as it is where there is none.
 
     promised: only loops of which the source says that they are independent
     bytes_of: of each argument of the function, the bytes behind it, None where that is not known
-    least: operations that are worth a chunk of a loop of which the source does not say that threads share it
+    worth: what is worth a chunk of a loop of which the source does not say that threads share it; None: all is
     """
     from irgrad.engine.ir.printer import to_text
     from irgrad.engine.ir.text.reader import read
 
     module = read(text, roots=[root])
     settle_demand(module, module.functions[root])
-    found = share_loops(module, module.functions[root], promised=promised, bytes_of=bytes_of, least=least)
+    found = share_loops(module, module.functions[root], promised=promised, bytes_of=bytes_of, worth=worth)
     return to_text(module) if found.shared else text
 
 
@@ -92,26 +92,26 @@ def with_loops_inside(text: str, root: str) -> str:
 
 
 def share_loops(
-    module: Module, fn: Function, *, promised: bool = False, bytes_of: Sequence[Bytes | None] = (), least: int = 0
+    module: Module, fn: Function, *, promised: bool = False, bytes_of: Sequence[Bytes | None] = (),
+    worth: Worth | None = None,
 ) -> SharedLoops:  # fmt: skip
-    """Bring the outermost independent loops of a function into chunks; promised, bytes_of, least: see `with_chunks`."""
+    """Bring the outermost independent loops of a function into chunks; promised, bytes_of, worth: see `with_chunks`."""
     shared: list[str] = []
     others: list[str] = []
-    versions = bool(least) and not promised
     work = list(get(Loops, fn).top)
     while work:
         loop = work.pop(0)
         place = _place(module, loop)
-        plan = plan_of(module, fn, loop, promised=promised, bytes_of=bytes_of, least=least)
-        why = plan.why or _carried_out(module, fn, loop, plan, len(shared), place, least)
+        plan = plan_of(module, fn, loop, promised=promised, bytes_of=bytes_of, worth=worth)
+        why = plan.why or _carried_out(module, fn, loop, plan, len(shared), place, worth)
         left = {id(loop.header) for loop in work}
         if why:
             if not promised or plan.worksharing:
                 others.append(f"{place}: {of_parts(loop) or why}")
             inner = next((one for one in get(Loops, fn).all if one.header is loop.header), loop)
             work = [*(() if of_parts(loop) else inner.children), *work]
-            if versions and loop.parent is None and inner.children:
-                header = _twice(module, fn, inner, bytes_of, least)
+            if worth is not None and not promised and loop.parent is None and inner.children:
+                header = _twice(module, fn, inner, bytes_of, worth)
                 inside = next((one.children for one in get(Loops, fn).all if one.header is header), [])
                 work = [*inside, *(one for one in get(Loops, fn).top if id(one.header) in left)]
             continue
@@ -120,28 +120,32 @@ def share_loops(
     return SharedLoops(tuple(shared), tuple(others))
 
 
-def _twice(module: Module, fn: Function, loop: Loop, bytes_of: Sequence[Bytes | None], least: int) -> Block | None:
+def _twice(module: Module, fn: Function, loop: Loop, bytes_of: Sequence[Bytes | None], worth: Worth) -> Block | None:
     """A loop that stays twice, for work inside of it that is worth a team each time, and for less: chunks cost what
     loops of few operations do, and what is known of memory. Returns the header of the first; None where no loop inside
     of it can be shared, or none is known to be worth it."""
-    found, work = list[Loop](), list(loop.children)
+    found, work = list[tuple[Loop, list[Size]]](), list(loop.children)
     while work:
         inner = work.pop()
-        plan = plan_of(module, fn, inner, bytes_of=bytes_of, least=least)
+        plan = plan_of(module, fn, inner, bytes_of=bytes_of, worth=worth)
         if plan.worksharing:
             return loop.header
         if plan.why:
             work += inner.children
         else:
-            found.append(inner)
+            found.append((inner, [size for memory, size in plan.copied.items() if not _made_in(loop, memory)]))
     if not found or not may_be_cut(loop, get(Loops, fn), uses_of(fn.blocks), _LONGEST):
         return loop.header if found else None
-    pays = some_pay(module, fn, loop, found, least)
+    pays = some_pay(module, fn, loop, found, worth)
     return None if pays is None else choose(fn, loop, pays, {}, {})[0]
 
 
+def _made_in(loop: Loop, memory: Value) -> bool:
+    return isinstance(memory, Instruction) and loop.contains(memory.block)
+
+
 def _carried_out(
-    module: Module, fn: Function, loop: Loop, plan: Plan, number: int, place: str, least: int
+    module: Module, fn: Function, loop: Loop, plan: Plan, number: int, place: str, worth: Worth | None
 ) -> str:  # fmt: skip
     """Bring a loop into chunks as its plan says; why that cannot be done, "" where it is."""
     if plan.threads:
@@ -159,8 +163,8 @@ def _carried_out(
     names = f"{fn.name}.turn.{number}", f"{fn.name}.turns.{number}"
     hows: list[Reduction] = []
     covers = [memory.cover for memory in plan.threads if memory.cover is not None]
-    if not (why or plan.worksharing) and (least or covers):
-        count_pieces(module, fn, loop, least, covers)
+    if not (why or plan.worksharing) and (worth or covers):
+        count_pieces(module, fn, loop, worth or Worth(), plan.copied.values(), covers)
     why = why or outline_loop(module, fn, loop, *names, reductions=hows, any_order=plan.worksharing,
                               memory=plan.parts is not None, common=own)  # fmt: skip
     if plan.threads:

@@ -31,12 +31,13 @@ from irgrad.engine.normalise.repeatable import Bytes
 from irgrad.engine.parallel.one_thread import ATOMIC
 from irgrad.engine.threads.addresses import address_before, settle_addresses
 from irgrad.engine.threads.array_updates import additions, behind, said_apart, updated_arrays
+from irgrad.engine.threads.copied_arrays import copied_bytes
 from irgrad.engine.threads.iteration_parts import Parts
 from irgrad.engine.threads.ordered_parts import meeting, ordered_parts
 from irgrad.engine.threads.ownership import made_of
 from irgrad.engine.threads.shared_updates import Updates, is_without_copies, shared_updates, why_atomic
 from irgrad.engine.threads.thread_memory import ThreadMemory, only_read, scratch_memory, thread_memory
-from irgrad.engine.threads.work import fixed_work
+from irgrad.engine.threads.work import Size, Worth, fixed_work
 
 __all__ = ["Plan", "plan_of"]
 
@@ -49,7 +50,8 @@ class Plan:
 
     worksharing: whether OpenMP gives its iterations to threads; why: why one thread runs it, "" where a team does;
     updates, threads, parts: see the head of the file; own: memory that is reserved before the loop, of which iterations
-    leave nothing to others; said: what is to be said of addresses from outside (`iterations.OWN_PLACES`, ...)
+    leave nothing to others; said: what is to be said of addresses from outside (`iterations.OWN_PLACES`, ...); copied:
+    arrays of which each chunk has a copy in reverse sweeps, with their bytes
     """
 
     worksharing: bool
@@ -59,6 +61,7 @@ class Plan:
     parts: Parts | None = None
     own: set[Value] = field(default_factory=set)
     said: dict[Value, str] = field(default_factory=dict)
+    copied: dict[Value, Size] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -75,13 +78,13 @@ class _Promise:
 
 def plan_of(
     module: Module, fn: Function, loop: Loop, *, promised: bool = False, bytes_of: Sequence[Bytes | None] = (),
-    least: int = 0,
+    worth: Worth | None = None,
 ) -> Plan:  # fmt: skip
-    """The plan of a loop; promised, bytes_of, least: see `chunks.with_chunks`. Addresses that iterations compute alike
+    """The plan of a loop; promised, bytes_of, worth: see `chunks.with_chunks`. Addresses that iterations compute alike
     come before the loop on the way, and numbers that they hand on in an order get memory; values are the same."""
     plan = Plan(is_worksharing(module, loop))
     dependence = Dependence(fn, Pointers(module, fn), Induction(fn))
-    plan.why = _short(dependence.induction, loop, 0 if plan.worksharing else least)
+    plan.why = _short(dependence.induction, loop, 0 if plan.worksharing or worth is None else worth.chunk)
     if plan.why:
         return plan
     trusted = promised or has_sections(module, loop)
@@ -104,6 +107,7 @@ def plan_of(
         own = {memory.reserve for memory in plan.threads}
         said = _said(dependence, loop, promise.arrays, plan)
         plan.said = {value: word for value, word in said.items() if value not in own}
+        plan.copied = copied_bytes(fn, loop, plan.said, plan.own, bytes_of) if worth is not None else {}
     return plan
 
 

@@ -1,15 +1,17 @@
 """How much work a loop is, and in how many chunks it is worth running.
 
 A chunk costs what it takes to hand it to a thread, a tape of its own, and copies of the arrays that its reverse sweep
-adds to. So a loop has sixteen chunks where each of them has work for that (`Costs.chunk`), and eight, four, two or one
-where there is less of it: how often loops run is counted before the loop, when it runs. The number of threads does not
-matter, so that results have the same bits on any number of them.
+adds to. So a loop has sixteen chunks where each of them has work for that (`Costs.chunk`, and `Costs.copied` for each
+element of the arrays that all iterations read), and eight, four, two or one where there is less of it: how often loops
+run, and how large arrays are, is known before the loop, when it runs. The number of threads does not matter, so that
+results have the same bits on any number of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import cast
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, cast
 
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.loops import Loop, Loops
@@ -19,22 +21,34 @@ from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.analyses.evolution.trips import Expr, const, make
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
-from irgrad.engine.ir.model import Block, ConstInt, Function, Instruction, Module, Value
+from irgrad.engine.ir.model import Block, ConstInt, Function, Instruction, Module, Value, is_zero
 from irgrad.engine.ir.rewrite import declare, replace_uses
 from irgrad.engine.normalise.iterations import CHUNKS
 from irgrad.engine.threads.thread_memory import Covered
 from irgrad.rules.effects import facts
 from irgrad.rules.expressions.costs import LIBRARY_CALL
 
-__all__ = ["MOST", "count_pieces", "fixed_work", "some_pay", "take_pieces", "work_inside", "work_of"]
+__all__ = ["MOST", "Size", "Worth", "count_pieces", "fixed_work", "some_pay", "take_pieces", "work_inside", "work_of"]
 
 MOST = CHUNKS.bit_length() - 1
 """The logarithm of the most chunks."""
 _PIECES = "irgrad.chunk.pieces"
 _ELSEWHERE = 200  # operations of a function of the program whose body is not here
 _LEAST = ("llvm.smin.", "llvm.umin.")
-_FAR = 1 << 24  # operations: more than any number of chunks wants
+_FAR = 1 << 31  # operations: more than any number of chunks wants
+_LARGE = 1 << 32  # bytes of an array: more are as many
 _OFTEN = 16  # times that a loop runs of which nothing is known
+Size: TypeAlias = Callable[[Instruction], Value]
+"""Writes the bytes of an array before an instruction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """Operations of a loop, of which the source does not say that threads share it, that are worth a chunk, and 8 bytes
+    of its copy of an array; see `Costs`."""
+
+    chunk: int = 0
+    copied: int = 0
 
 
 def work_of(fn: Function, seen: frozenset[Function] = frozenset()) -> int:
@@ -100,11 +114,24 @@ class _Work:
             total = self.at.add(total, self.of(inner), ())
         return self._least(self.at.mul(self._least(total), self._times(loop), ()))
 
-    def _least(self, value: Value) -> Value:
+    def wanted(self, worth: Worth, sizes: Iterable[Value]) -> Value:
+        """The operations that are worth a chunk with copies of arrays of so many bytes."""
+        elements: Value = _number(0)
+        for size in sizes:
+            elements = self.at.add(elements, self.at.binary("lshr", self._least(size, _LARGE), _number(3)), ())
+        most = declare(self.module, "llvm.umax.i64", ty.I64, (ty.I64, ty.I64))
+        copied = self.at.mul(elements, _number(worth.copied), ())
+        return _number(worth.chunk) if is_zero(copied) else self.at.call(most, [copied, _number(worth.chunk)])
+
+    def enough(self, whole: Value, wanted: Value, more: int) -> Value:
+        """Whether some operations are worth two to this power chunks."""
+        return self.at.icmp("uge", whole, self._least(self.at.mul(wanted, _number(1 << more), ())))
+
+    def _least(self, value: Value, most: int = _FAR) -> Value:
         if isinstance(value, ConstInt):
-            return _number(min(value.value, _FAR))
+            return _number(min(value.value, most))
         least = declare(self.module, "llvm.umin.i64", ty.I64, (ty.I64, ty.I64))
-        return self.at.call(least, [value, _number(_FAR)])
+        return self.at.call(least, [value, _number(most)])
 
     def _times(self, loop: Loop) -> Value:
         count = Induction(self.fn).trip_count(loop)
@@ -138,16 +165,18 @@ class _Work:
         return next((most for row in rows if (most := self._most(row)) is not None), None)
 
 
-def count_pieces(module: Module, fn: Function, loop: Loop, least: int, covers: Iterable[Covered]) -> None:
-    """Have a loop with one preheader know the logarithm of how many chunks it is worth, by a mark in it. least:
-    operations that are worth a chunk; covers: what each iteration has to write if there is to be more than one"""
+def count_pieces(
+    module: Module, fn: Function, loop: Loop, worth: Worth, copied: Iterable[Size], covers: Iterable[Covered]
+) -> None:  # fmt: skip
+    """Have a loop with one preheader know the logarithm of how many chunks it is worth, by a mark in it. copied: bytes
+    of arrays of which a chunk has copies; covers: what each iteration has to write if there is to be more than one"""
     before, one = loop.preheader, ConstInt(ty.I64, 0)
     assert before is not None
+    sizes = [size(before.terminator) for size in copied]
     work = _Work(module, fn, loop)
-    at, whole, found = work.at, work.of(loop), cast(Value, one)
+    at, whole, wanted, found = work.at, work.of(loop), work.wanted(worth, sizes), cast(Value, one)
     for more in range(1, MOST + 1):
-        enough = at.icmp("uge", whole, _number(min(least << more, _FAR)))
-        found = at.add(found, at.cast("zext", enough, ty.I64), ("nuw", "nsw"))
+        found = at.add(found, at.cast("zext", work.enough(whole, wanted, more), ty.I64), ("nuw", "nsw"))
     for cover, size in covers:
         length = size(before.terminator)
         at = Builder(before, len(before.instructions) - 1)
@@ -156,13 +185,17 @@ def count_pieces(module: Module, fn: Function, loop: Loop, least: int, covers: I
     Builder(loop.header, len(loop.header.phis)).call(mark, [found])
 
 
-def some_pay(module: Module, fn: Function, outer: Loop, inner: Sequence[Loop], least: int) -> Value | None:
+def some_pay(
+    module: Module, fn: Function, outer: Loop, inner: Sequence[tuple[Loop, Sequence[Size]]], worth: Worth
+) -> Value | None:  # fmt: skip
     """In front of a loop, whether one of those in it is worth two chunks each time; None where none is that is known
-    to be as long there."""
+    to be as long there. inner: with the bytes, written there, of arrays of which a chunk has copies"""
+    assert outer.preheader is not None
+    sizes = [[size(outer.preheader.terminator) for size in copied] for _, copied in inner]
     work = _Work(module, fn, outer)
     found: Value = ConstInt(ty.I1, 0)
-    for loop in (each for each in inner if work.known(each)):
-        pays = work.at.icmp("uge", work.of(loop), _number(min(2 * least, _FAR)))
+    for loop, known in [(loop, known) for (loop, _), known in zip(inner, sizes, strict=True) if work.known(loop)]:
+        pays = work.enough(work.of(loop), work.wanted(worth, known), 1)
         found = pays if isinstance(found, ConstInt) else work.at.binary("or", found, pays)
     return None if isinstance(found, ConstInt) else found
 

@@ -35,12 +35,14 @@ class Costs:
     measured: of operations and functions by their names in `OPERATIONS`, where they differ from the shipped table;
               "call" is a function of the library that has no row
     chunk:    work that is worth a thread of a team, of a loop that threads share
+    copied:   work of a chunk that is worth 8 bytes of its copy of an array to which the reverse sweeps of several add
     """
 
     tape: int = 28
     waits: bool = True
     measured: tuple[tuple[str, int], ...] = ()
     chunk: int = 16_384
+    copied: int = 80
 
     @cached_property
     def _known(self) -> Mapping[str, int]:

@@ -17,12 +17,13 @@ from irgrad.engine.codegen.machine_costs import host_costs, written
 from irgrad.engine.codegen.own_sources import forget_costs
 from irgrad.engine.ir.text.reader import read
 from irgrad.engine.threads.chunks import share_loops
+from irgrad.engine.threads.work import Worth
 from irgrad.rules.expressions.costs import Costs
 
 
 def test_costs_of_tests_are_the_shipped_ones_but_for_chunks(tmp_path: Path, chunks_of_400: None) -> None:
-    assert small_chunks(tmp_path, 7).read_bytes() == written(Costs(chunk=7), host_cpu())
-    assert host_costs() == Costs(chunk=7)
+    assert small_chunks(tmp_path, 7).read_bytes() == written(Costs(chunk=7, copied=1), host_cpu())
+    assert host_costs() == Costs(chunk=7, copied=1)
 
 
 SUM = "double f(const double *x, long n) { double s = 0; for (long i = 0; i < n; i++) s += x[i] * x[i]; return s; }"
@@ -64,6 +65,34 @@ def test_more_work_has_more_chunks(chunks_of_400: None) -> None:
         x = rng.normal(size=n) * 10.0 ** rng.integers(-3, 3, n)
         seen.append(chunks(kernel(x), x))
     assert 1 in seen[0] and seen[1] and 16 not in seen[1] and 1 not in seen[2] and seen[-1] == [16], seen
+
+
+WEIGHTED = """
+double f(const double *x, const double *w, const long *k, long n, long m) {
+    double s = 0;
+    for (long i = 0; i < n; i++) s += x[i] * x[i] * w[k[i]];
+    return s;
+}
+"""
+
+
+def test_a_chunk_has_work_for_its_copies(chunks_of_400: None) -> None:
+    """Of an array that all iterations read each chunk's reverse sweep has a copy, and it is large or small."""
+    rng, n = np.random.default_rng(4), 20_000
+    x = rng.normal(size=n) * 10.0 ** rng.integers(-3, 3, n)
+    small_chunks(chunk=400, copied=10)
+    lib = irgrad.load(WEIGHTED, flags=["-ffp-contract=off"])
+    signature = "f64(f64[n] x, f64[m] w, i64[n] k, i64 n, i64 m)"
+    one, two, three = (lib.kernel("f", signature, threads=threads) for threads in (None, 2, 3))
+    seen = []
+    for m in (2, 4000, 1_000_000):
+        w, k = np.ones(m), np.minimum(rng.integers(0, 2000, n), m - 1)
+        seen.append(chunks(two(x, w, k), x))
+        shared, again, plain = (irgrad.grad(kernel, wrt=("x", "w"))(x, w, k) for kernel in (two, three, one))
+        for a, b, c in zip(shared, again, plain, strict=True):
+            np.testing.assert_array_equal(a, b)
+            np.testing.assert_allclose(a, c, rtol=1e-11, atol=1e-11)
+    assert 16 in seen[0] and 4 in seen[1] and 16 not in seen[1] and seen[2] == [1], seen
 
 
 LOOPS = """
@@ -113,7 +142,7 @@ done:
 """
     for least, shared in ((20, True), (1 << 20, False)):
         module = read(text)
-        found = share_loops(module, module.functions["f"], least=least)
+        found = share_loops(module, module.functions["f"], worth=Worth(least))
         assert bool(found.shared) is shared
         why = r"it has about [5-9]00 operations, of which 1048576 are worth a chunk"
         assert shared or re.search(why, found.others[0])
@@ -136,7 +165,8 @@ double f(const double *x, long n, long m, const long *ends) {
 )  # fmt: skip
 def test_loops_inside_count(body: str, chunks_of_400: None) -> None:
     """As often as is known before: a triangle as its longest row, and sixteen times what only the loop itself knows.
-    Counts end at 2**24."""
+    Counts end at 2**31, and so does what is worth eight and sixteen chunks with copies of x."""
     kernel = irgrad.load(INNER.replace("BODY", body)).kernel(
         "f", "f64(f64[n] x, i64 n, i64 m, i64[n] ends)", threads=2)
-    assert kernel.primal.stage.text.count(f", i64 {1 << 24})") == (0 if "ends[" in body else 2)
+    known = re.findall(r"umin.*, i64 21474836\d\d\)", kernel.primal.stage.text)
+    assert len(known) == (4 if "ends[" in body else 6)
