@@ -16,6 +16,7 @@ from irgrad.interop.cli import main
 __all__ = ["HEAD", "KERNELS", "PLACES", "N", "check", "compiled", "exact_source", "random_kernel"]
 
 HEAD = """#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 extern int enzyme_dup, enzyme_const;
 void __enzyme_autodiff(void *, ...);
@@ -40,6 +41,9 @@ KERNELS = {  # x has at least 6 n, y 2 n * n elements
     "neighbours": "for (int i = 1; i < n; i++) for (int j = 1; j < n; j++) y[i * n + j] = x[i * n + j] + x[i + j - 1];",
     "swapped": """T *p = (T *)x, *q = y; for (int t = 0; t < n; t++) {
                   for (int i = 1; i < n; i++) q[i] = p[i - 1] - 2 * p[i] + p[i + 1]; T *r = p; p = q; q = r; }""",
+    "scratch": """T *t = malloc(n * sizeof(T)); for (int i = 0; i < n; i++) t[i] = x[i] * x[i];
+                  for (int i = 0; i < n; i++) for (int j = 0; j < n; j++) y[i + j] += t[i] * x[j] * x[i]; free(t);""",
+    "walked": "for (T *q = y; q != y + n; q++) for (const T *p = x; p != x + n; p++) *q += *p * *p * *q;",
     "empty": "for (int i = 5; i < n; i++) for (int j = 0; j < n; j++) y[i] *= x[j] * x[i]; y[0] *= x[1] * x[1] * y[0];",
 }  # fmt: skip
 NEAR = (-50, -26, -25, -24, -3, -1, 1, 2, 4, 5, 6, 9, 10, 11, 12, 25, 26, 30, 31)

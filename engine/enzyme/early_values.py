@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from irgrad.engine.analyses.evolution.affine import constant_value
 from irgrad.engine.analyses.evolution.trips import Expr
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Argument, Constant, Instruction, Value
-from irgrad.engine.ir.opcodes import SPECULATABLE
+from irgrad.engine.ir.opcodes import SPECULATABLE, TRAPS
 from irgrad.engine.ir.rewrite import copied
 from irgrad.rules.effects import facts
 
@@ -66,6 +67,8 @@ class EarlyValues:
         if instr.opcode == "load":  # a number of the call's: an argument by value is written by nobody
             place = instr.operands[0]
             return isinstance(place, Argument) and place.index in self.numbers
+        if instr.opcode in TRAPS:
+            return constant_value(instr.operands[1]) not in (None, 0, -1)
         pure = instr.opcode in SPECULATABLE and instr.opcode != "phi"
         known = facts(instr.callee_name or "") if instr.opcode == "call" else None
         return pure or (known is not None and known.kind == "pure" and not known.writes

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.loops import Loops
 from irgrad.engine.analyses.evolution.induction import Induction
-from irgrad.engine.analyses.evolution.trips import TripCount, signed
+from irgrad.engine.analyses.evolution.trips import signed
 from irgrad.engine.differentiate.layout.lanes import constant_offset
 from irgrad.engine.enzyme.calls import DerivativeCall, Parameter
 from irgrad.engine.enzyme.early_values import EarlyValues, UnknownError
@@ -32,11 +32,13 @@ from irgrad.engine.ir.opcodes import ACCESSES, COUNTED, COUNTS
 from irgrad.engine.ir.rewrite import replace_uses
 from irgrad.engine.ir.uses import uses_of
 from irgrad.engine.normalise.preheader import numbers_leave
+from irgrad.rules.effects import facts
 
 __all__ = ["Members", "arguments_of", "with_members"]
 
 _DEEP = 3  # structs behind structs
 _MOST = 40  # members
+_EXTREMES = ("llvm.smax.", "llvm.smin.", "llvm.umax.", "llvm.umin.")
 _Uses = Mapping[Value, list[Instruction]]
 
 
@@ -157,11 +159,20 @@ def _counts(load: Instruction, uses: _Uses) -> bool:
     work: list[Value] = [load]
     for value in work:
         for user in uses.get(value, ()):
-            if user.opcode in COUNTS:
+            if user.opcode in COUNTS or (user.callee_name or "").startswith(_EXTREMES):
                 work += [user] if user not in work else []
-            elif user.opcode not in COUNTED and not (user.callee_name or "").startswith(("llvm.smax.", "llvm.smin.")):
+            elif user.opcode not in COUNTED and not _takes_bytes(user, value):
                 return False
     return True
+
+
+def _takes_bytes(user: Instruction, value: Value) -> bool:
+    """Whether a call takes a number as so many bytes only."""
+    known = facts(user.callee_name or "") if user.is_call else None
+    if known is None:
+        return False
+    given = [n for n, arg in enumerate(user.args) if arg is value]
+    return known.allocates or known.frees is not None or (known.size >= 0 and given == [known.size])
 
 
 def _counted(pointers: Sequence[Instruction], uses: _Uses) -> bool:
@@ -269,15 +280,9 @@ class _Chooser:
                 loops = self.reach.around(load.block)
                 assert load.block is not None
                 try:
-                    found = self.reach.conditions(load.block, loops, dict.fromkeys(loops, False))
-                    sides = [(pred, early.expr(left), early.expr(right)) for pred, left, right in found]
+                    return member, self.reach.runs(early, load.block, loops, dict.fromkeys(loops, False))
                 except UnknownError:
                     continue
-                runs: Value | None = None
-                for pred, left, right in sides:
-                    holds = early.b.icmp(pred, TripCount(left).emit(early.b), TripCount(right).emit(early.b))
-                    runs = holds if runs is None else early.b.binary("and", runs, holds)
-                return member, runs
         raise UnknownError
 
     def _load(self, b: Builder, member: _Member, rooms: Mapping[int, Value], early: EarlyValues) -> None:

@@ -35,14 +35,16 @@ from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import (
     Argument,
     Block,
+    Constant,
     ConstInt,
+    ConstZero,
     Function,
     GlobalVariable,
     Instruction,
     Module,
     Value,
 )
-from irgrad.engine.ir.opcodes import ACCESSES
+from irgrad.engine.ir.opcodes import ACCESSES, CHOICES
 from irgrad.engine.ir.quoting import quoted_name
 from irgrad.rules.effects import facts
 from irgrad.rules.errors import IRGradError
@@ -267,7 +269,13 @@ class _Touched:
     def regions(self) -> dict[int, list[Region]]:
         """By the number of the argument. Raises UnknownError."""
         count = 0
+        returning = _returning(self.fn)
         for instr in self.fn.instructions():
+            if instr.is_call and all(self._own(self._base(a)) for a in instr.args if a.type.is_ptr):
+                name, known = instr.callee_name or "", facts(instr.callee_name or "")
+                silent = known is not None and known.kind in ("pure", "inactive") and not known.writes
+                if silent or (name.startswith("_ZNSt") and instr.block not in returning):
+                    continue  # it is given nothing that is compared; the C++ library makes what is thrown
             rows = _accesses(instr)
             count += len(rows)
             if count > _LARGEST:
@@ -277,7 +285,7 @@ class _Touched:
         return self.found
 
     def _access(self, instr: Instruction, pointer: Value, size: Value) -> None:
-        base, _ = self.induction.address(pointer)
+        base = self._base(pointer)
         loop = self._outermost(instr)
         if loop is None:
             regions: Sequence[Region] | str = [self._plain(pointer, size)]
@@ -296,12 +304,24 @@ class _Touched:
             elif not self._own(base):
                 raise UnknownError
 
-    def _own(self, base: Value) -> bool:
-        """Whether memory is the function's own, a number of the call's, or never written."""
+    def _own(self, pointer: Value) -> bool:
+        """Whether the memory behind a pointer is the function's own, a number of the call's, or never written."""
+        ways = [pointer]
+        for way in ways:
+            if isinstance(way, Instruction) and way.opcode in CHOICES:
+                ways += [base for v in way.operands if v.type.is_ptr and (base := self._base(v)) not in ways]
+        return all((isinstance(way, Instruction) and way.opcode in CHOICES) or self._made(way) for way in ways)
+
+    def _base(self, pointer: Value) -> Value:
+        return self.induction.address(pointer)[0]
+
+    def _made(self, base: Value) -> bool:
         if isinstance(base, Argument):  # what is compared is said to be apart already
             return base.index not in self.pointers and "noalias" in base.attrs.split()
         if isinstance(base, GlobalVariable):
             return base.constant
+        if isinstance(base, Function | ConstZero):
+            return True
         if not isinstance(base, Instruction):
             return False
         known = facts(base.callee_name or "") if base.opcode == "call" else None
@@ -328,7 +348,8 @@ def _accesses(instr: Instruction) -> list[tuple[Value, Value]]:
     pointers in memory."""
     if instr.opcode in ("load", "store"):
         kind = instr.type if instr.opcode == "load" else instr.operands[0].type
-        if kind.is_ptr or kind.scalar.is_ptr or isinstance(kind, ty.StructType | ty.ArrayType):
+        fixed = instr.opcode == "store" and isinstance(instr.operands[0], Constant)
+        if not fixed and (kind.scalar.is_ptr or isinstance(kind, ty.StructType | ty.ArrayType)):
             raise UnknownError
         return [(instr.operands[-1], ConstInt(ty.I64, ty.store_size(kind)))]
     if instr.opcode in ACCESSES:
@@ -340,11 +361,24 @@ def _accesses(instr: Instruction) -> list[tuple[Value, Value]]:
         places = [instr.args[0], *([] if name.startswith("llvm.memset.") else [instr.args[1]])]
         return [(place, instr.args[2]) for place in places]
     known = facts(name) if name else None
-    if known is None or known.writes or not (known.kind in ("pure", "inactive") or known.allocates or known.frees):
-        raise UnknownError
-    if known.kind in ("pure", "inactive") and not name.startswith("llvm.") and any(a.type.is_ptr for a in instr.args):
+    if known is None or known.writes or not (name.startswith("llvm.") or known.allocates or known.frees is not None):
         raise UnknownError
     return []
+
+
+def _returning(fn: Function) -> set[Block]:
+    """The blocks from which the function may return."""
+    before: dict[Block, list[Block]] = {}
+    for block in fn.blocks:
+        for after in block.terminator.blocks:
+            before.setdefault(after, []).append(block)
+    found, work = set[Block](), [block for block in fn.blocks if block.terminator.opcode == "ret"]
+    while work:
+        block = work.pop()
+        if block not in found:
+            found.add(block)
+            work += before.get(block, [])
+    return found
 
 
 def _check(

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial, reduce
+from typing import Any
 
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.cfg import Cfg
@@ -38,6 +40,7 @@ __all__ = ["SPACED", "Flat", "Reach", "chooser_text", "flattened"]
 
 _SPACED = "irgrad.rows.spaced"
 _MOST = 8  # loops around a read of a table
+_WAYS = 4  # branches behind each other, of which several lead to a block
 _INVERSE = {"eq": "ne", "ne": "eq", "slt": "sge", "sge": "slt", "sgt": "sle", "sle": "sgt", "ult": "uge", "uge": "ult",
             "ugt": "ule", "ule": "ugt"}  # fmt: skip
 SPACED = f"""
@@ -229,36 +232,87 @@ class Reach:
             raise UnknownError
         return found
 
-    def conditions(
-        self, block: Block, loops: Sequence[Loop], fixed: Mapping[Loop, bool]
-    ) -> list[tuple[str, Expr, Expr]]:
-        """What has to hold for a block to run in these iterations. Raises UnknownError."""
-        found: list[tuple[str, Expr, Expr]] = []
-        while block is not self.fn.entry:
+    def runs(
+        self, early: EarlyValues, block: Block, loops: Sequence[Loop], fixed: Mapping[Loop, bool]
+    ) -> Value | None:
+        """What has to hold for a block to run in these iterations, computed early; None where it always does. Raises
+        UnknownError. Of several ways to a block those that are known count."""
+        return self._ways(early, block, self.fn.entry, loops, fixed, _WAYS)
+
+    def _ways(
+        self, early: EarlyValues, block: Block, start: Block, loops: Sequence[Loop], fixed: Mapping[Loop, bool],
+        most: int,
+    ) -> Value | None:  # fmt: skip
+        found: Value | None = None
+        while block is not start:
             above = self.dom.idom(block)
-            assert above is not None
+            if above is None or most == 0:
+                raise UnknownError
             if not self.after.dominates(block, above):
-                end = above.terminator
-                if end.opcode != "br" or self.after.cfg.preds(block) != [above]:
+                preds = [p for p in self.after.cfg.preds(block) if not self.dom.dominates(block, p)]
+                ways = list[Any]()
+                for pred in dict.fromkeys(preds):
+                    try:
+                        before = self._ways(early, self._entered(pred, block), above, loops, fixed, most - 1)
+                        ways.append(self._both(early, before, self._edge(early, pred, block, loops, fixed)))
+                    except UnknownError:
+                        continue
+                if not ways:
                     raise UnknownError
-                for value, outcome in parts(end.operands[0], end.blocks[0] is block):
-                    found.append(self._condition(value, outcome, loops, fixed))
+                if None not in ways:
+                    found = self._both(early, found, reduce(partial(early.b.binary, "or"), ways))
             block = above
         return found
+
+    def _entered(self, pred: Block, block: Block) -> Block:
+        """The block itself, or the head of the loops that end there and nowhere else. Raises UnknownError."""
+        for loop in self.around(pred):
+            if not loop.contains(block):
+                if any(end is not pred for end in loop.exiting):
+                    raise UnknownError
+                return loop.header
+        return pred
+
+    def _edge(
+        self, early: EarlyValues, pred: Block, block: Block, loops: Sequence[Loop], fixed: Mapping[Loop, bool]
+    ) -> Value | None:
+        """What has to hold for a block to be followed by another one."""
+        end, found = pred.terminator, None
+        if end.opcode != "br":
+            raise UnknownError
+        if len(set(end.blocks)) == 1 or self._entered(pred, block) is not pred:
+            return None
+        for value, outcome in parts(end.operands[0], end.blocks[0] is block):
+            asked, *sides = self._condition(value, outcome, loops, fixed)
+            left, right = (TripCount(early.expr(side)).emit(early.b) for side in sides)
+            found = self._both(early, found, early.b.icmp(asked, left, right))
+        return found
+
+    @staticmethod
+    def _both(early: EarlyValues, one: Value | None, two: Value | None) -> Any:
+        if one is None or two is None:
+            return one or two
+        return early.b.binary("and", one, two)
 
     def _condition(
         self, value: Value, outcome: bool, loops: Sequence[Loop], fixed: Mapping[Loop, bool]
     ) -> tuple[str, Expr, Expr]:
         if not isinstance(value, Instruction) or value.opcode != "icmp" or value.pred not in _INVERSE:
             raise UnknownError
-        sides: list[Expr] = []
-        for operand in value.operands:
-            form = self.induction.form(operand)
-            if not isinstance(operand.type, ty.IntType) or not form.exact or not set(form.loops()) <= set(fixed):
-                raise UnknownError
-            (const, rest), _ = self.ends(form, loops, fixed)
-            sides.append(trips.make("add", rest, trips.const(const)))
-        return value.pred if outcome else _INVERSE[value.pred], sides[0], sides[1]
+        left, right = (self._side(operand, loops, fixed) for operand in value.operands)
+        return value.pred if outcome else _INVERSE[value.pred], left, right
+
+    def _side(self, operand: Value, loops: Sequence[Loop], fixed: Mapping[Loop, bool]) -> Expr:
+        """A number or an address that is compared: forms are right modulo 2**64."""
+        if not (operand.type.is_ptr or (isinstance(operand.type, ty.IntType) and operand.type.bits <= 64)):
+            raise UnknownError
+        form = self.induction.form(operand)
+        if not form.loops():
+            return ("value", operand)
+        if not (form.exact or form.bits == 64) or not set(form.loops()) <= set(fixed):
+            raise UnknownError
+        (const, rest), _ = self.ends(form, loops, fixed)
+        return trips.make("add", rest, trips.const(const))
 
 
 def _touched(fn: Function, tables: Mapping[int, _Table], reach: Reach) -> None:
@@ -305,14 +359,14 @@ def _comparing(
     block = Block("entry")
     made.blocks = [block]
     b = Builder(block)
-    known = EarlyValues(b, made.args, numbers).expr
+    early = EarlyValues(b, made.args, numbers)
     spaced = Function(_SPACED, ty.function(ty.I1, (ty.PTR, ty.I64, ty.I64, ty.I64, ty.PTR)))
     answer: Value = ConstInt(ty.I1, 1)
     asked: list[tuple[Value, Value, Value, Value, Value]] = []
     rows = [n for n in tables if n in shadowed]
     for at, (n, table) in enumerate(tables.items()):
-        low, high, sure = _bounds(b, table, reach, known)
-        step = _step(b, table, known)
+        low, high, sure = _bounds(b, table, reach, early)
+        step = _step(b, table, early.expr)
         places = [(made.args[n], at)]
         if n in shadowed:
             places.append((made.args[len(fn.args) + list(shadowed).index(n)], len(tables) + rows.index(n)))
@@ -336,12 +390,10 @@ def _comparing(
     return to_text(whole)
 
 
-def _bounds(
-    b: Builder, table: _Table, reach: Reach, known: Callable[[Expr], Expr]
-) -> tuple[Value, Value, Value]:
+def _bounds(b: Builder, table: _Table, reach: Reach, early: EarlyValues) -> tuple[Value, Value, Value]:
     """The first byte of a table that is read, the first that is not, and whether all between them is sure to be there.
     Raises UnknownError."""
-    touched, sure = _Hull(b), _Hull(b)
+    touched, sure, known = _Hull(b), _Hull(b), early.expr
     for load, _ in table.reads:
         loops = reach.around(load.block)
         form = reach.induction.address(load.operands[0])[1]
@@ -355,16 +407,12 @@ def _bounds(
             fixes += [{**dict.fromkeys(loops[:depth], False), loop: last} for last in (False, True)]
         for fixed in fixes:
             try:
-                conditions = [(pred, known(left), known(right))
-                              for pred, left, right in reach.conditions(load.block, loops, fixed)]  # fmt: skip
+                runs = reach.runs(early, load.block, loops, fixed)
                 ends = reach.ends(form, loops, fixed)
                 first_byte, last_byte = _sum(b, known, ends[0]), _sum(b, known, ends[1])
             except UnknownError:
                 continue
-            runs: Value = ConstInt(ty.I1, 1)
-            for pred, left, right in conditions:
-                runs = b.binary("and", runs, b.icmp(pred, TripCount(left).emit(b), TripCount(right).emit(b)))
-            sure.widen(first_byte, last_byte, b.insert(Instruction("freeze", ty.I1, [runs])))
+            sure.widen(first_byte, last_byte, b.insert(Instruction("freeze", ty.I1, [runs or ConstInt(ty.I1, 1)])))
     if touched.low is None or touched.high is None or sure.low is None or sure.high is None:
         raise UnknownError
     there = b.binary("and", b.icmp("sle", sure.low, touched.low), b.icmp("sge", sure.high, touched.high))

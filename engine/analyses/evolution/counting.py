@@ -6,6 +6,7 @@ exactly min{k : not a(k) pred b(k)} times. Both sides are forms, a(k) = a + k*s 
 each of them allows:
 
     ne            first k with k*s = b - a modulo 2**bits, solved by the inverse of the odd part of s: no flags needed
+                  (that there is one follows for pointers that stay in their object and have no other way out)
     <, s = 1      counts up to b one by one, meets it before any wrap: no flags needed when b is invariant
                   (likewise >, s = -1)
     < and <=      over the integers, ceil((b - a) / s): needs that the reading compared does not wrap in the loop
@@ -26,6 +27,7 @@ from irgrad.engine.analyses.control.loops import Loop, Loops
 from irgrad.engine.analyses.evolution.affine import Affine, constant_value, width
 from irgrad.engine.analyses.evolution.trips import Expr, TripCount, const, evaluate, from_form, make, signed
 from irgrad.engine.ir.model import Block, ConstUndef, Instruction, Value
+from irgrad.rules.effects import facts
 
 _INVERSE = {
     "eq": "ne", "ne": "eq", "slt": "sge", "sge": "slt", "sgt": "sle", "sle": "sgt",
@@ -203,11 +205,11 @@ def _comparison(induction: LinearForms, loop: Loop, cond: Instruction, goes_on: 
         return None
     step = a.stride.plus(b.stride, -1)
     if pred in ("eq", "ne"):
-        return _equality(pred, a, b, step, bits)
+        return _equality(pred, loop, a, b, step, bits)
     return _order(induction, pred, a, b, step, bits)
 
 
-def _equality(pred: str, a: _Side, b: _Side, step: Affine, bits: int) -> TripCount | None:
+def _equality(pred: str, loop: Loop, a: _Side, b: _Side, step: Affine, bits: int) -> TripCount | None:
     assert a.start is not None and b.start is not None
     s = signed(step.const, bits)
     if step.terms or s == 0:
@@ -223,7 +225,17 @@ def _equality(pred: str, a: _Side, b: _Side, step: Affine, bits: int) -> TripCou
     inverse = pow(s >> twos, -1, 1 << bits)
     count = make("mul", make("lshr", distance, twos), const(inverse))
     count = make("zext", count, bits - twos) if inverse != 1 else count
-    return TripCount(count, certain=twos == 0 or distance[0] == "const")
+    return TripCount(count, certain=twos == 0 or distance[0] == "const" or _stays(loop, a, b))
+
+
+def _stays(loop: Loop, a: _Side, b: _Side) -> bool:
+    """Whether a pointer that misses the other one leaves its object, which no program may do (`inbounds`), as the loop
+    has no other end: no other exit, and no call that may not return."""
+    if not (a.value.type.is_ptr and a.form.exact and not b.varies) or len(loop.exiting) > 1:
+        return False
+    calls = [i.callee_name or "" for block in loop.blocks for i in block.instructions if i.is_call]
+    known = [(name.startswith("llvm."), facts(name)) for name in calls]
+    return all(own or (said is not None and said.kind == "pure" and not said.noreturn) for own, said in known)
 
 
 def _order(induction: LinearForms, pred: str, a: _Side, b: _Side, step: Affine, bits: int) -> TripCount | None:

@@ -22,6 +22,9 @@ define void @f(ptr %x, ptr %n) {
   %twice = mul nuw nsw i64 %sum, 2
   %other = load i64, ptr %x
   %late = add i64 %other, 1
+  %third = sdiv i64 %sum, 3
+  %share = sdiv i64 100, %sum
+  %small = trunc i64 %sum to i8
   ret void
 }
 """
@@ -49,6 +52,14 @@ def test_arithmetic_of_numbers_is_computed_there() -> None:
     assert function(compile_module(text, ["g"]).address("g"))(None, ctypes.byref(ctypes.c_int64(7))) == 21
 
 
-def test_memory_that_somebody_may_write_is_not() -> None:
+def test_quotients_by_a_constant_are_too() -> None:
+    function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int64))
+    for name, given, want in (("third", 7, 4), ("small", 133, -119)):
+        made = compile_module(to_text(_asked(name)), ["g"])
+        assert function(made.address("g"))(None, ctypes.byref(ctypes.c_int64(given))) == want
+
+
+@pytest.mark.parametrize("name", ["late", "share"])
+def test_memory_that_somebody_may_write_and_what_may_trap_is_not(name: str) -> None:
     with pytest.raises(UnknownError):
-        _asked("late")
+        _asked(name)

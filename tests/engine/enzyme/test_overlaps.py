@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from apart_kernels import HEAD, KERNELS, PLACES, N, check, compiled, exact_source, random_kernel
 
+from irgrad.interop.cli import main
 from irgrad.interop.driver import program_text
 
 ASKED = """
@@ -61,6 +62,7 @@ def test_floats_and_other_levels(tmp_path: Path) -> None:
 def test_a_version_for_memory_apart(tmp_path: Path) -> None:
     """Where what is touched is known, and something would be kept for memory that overlaps, or a loop be slower."""
     kernels = {name: KERNELS[name] for name in ("outer", "product", "sums", "called", "neighbours", "swapped")}
+    kernels |= {name: KERNELS[name] for name in ("scratch", "walked")}
     others = {
         "kept": "for (int i = 0; i < n; i++) y[i] += x[i];",
         "until": "for (int i = 0; (double)x[i] > 0.1; i++) for (int j = 0; j < n; j++) y[i] += x[j] * x[j];",
@@ -97,6 +99,71 @@ def test_shadows_are_compared_too(tmp_path: Path) -> None:
         right[i] += 2 * d * x[i] * x[j]
         right[j] += d * x[i] * x[i]
     np.testing.assert_allclose(shadow, right, rtol=1e-12)
+
+
+VECTORS = """#include <vector>
+typedef std::vector<double> V;
+extern int enzyme_dup;
+template <class... A> void __enzyme_autodiff(void *, A...);
+static void scratch(const V &x, V &y) {
+    int n = x.size();
+    V t(n);
+    for (int i = 0; i < n; i++) t[i] = x[i] * x[i];
+    for (int i = 0; i < n; i++) for (int j = 0; j < n; j++) y[i + 2 * j] += t[i] * x[j] * x[i];
+}
+static void ranges(const V &x, V &y) { for (double &v : y) for (double u : x) v += u * u * v; }
+struct pair { double one, two; };
+static void pairs(const std::vector<pair> &x, std::vector<pair> &y) {
+    for (size_t i = 0; i < y.size(); i++) for (auto &p : x) y[i].one += p.one * p.two * p.one * y[i].two;
+}
+extern "C" {
+void d_scratch(V *x, V *dx, V *y, V *dy) { __enzyme_autodiff((void *)scratch, enzyme_dup, x, dx, enzyme_dup, y, dy); }
+void d_ranges(V *x, V *dx, V *y, V *dy) { __enzyme_autodiff((void *)ranges, enzyme_dup, x, dx, enzyme_dup, y, dy); }
+void d_pairs(V *x, V *dx, V *y, V *dy) { __enzyme_autodiff((void *)pairs, enzyme_dup, x, dx, enzyme_dup, y, dy); }
+}
+"""
+
+
+def _of_vectors(name: str, x: int, y: int, sizes: tuple[int, int], memory: np.ndarray) -> None:
+    """What the functions above do to vectors that begin at x and y, in their order."""
+    m, n = sizes
+    if name == "scratch":
+        square = memory[x : x + m] ** 2
+        for i, j in itertools.product(range(m), range(m)):
+            memory[y + i + 2 * j] += square[i] * memory[x + j] * memory[x + i]
+    for i, j in itertools.product(range(n), range(m)) if name == "ranges" else ():
+        memory[y + i] += memory[x + j] ** 2 * memory[y + i]
+    for i, j in itertools.product(range(n // 2), range(m // 2)) if name == "pairs" else ():
+        one, two = y + 2 * i, x + 2 * j
+        memory[one] += memory[two] * memory[two + 1] * memory[two] * memory[one + 1]
+
+
+@pytest.fixture(scope="module")
+def vectors(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    folder = tmp_path_factory.mktemp("vectors")
+    (folder / "a.cpp").write_text(VECTORS)
+    words = ["-O2", "-shared", str(folder / "a.cpp"), "-o", str(folder / "a.so")]
+    assert program_text(words).count(".members.check(") >= 6  # each has a version, defined and called
+    assert main(["cc", *words]) == 0
+    return ctypes.CDLL(str(folder / "a.so"))
+
+
+@pytest.mark.parametrize("name", ["scratch", "ranges", "pairs"])
+def test_vectors_at_every_distance(name: str, vectors: ctypes.CDLL) -> None:
+    """Scratch that may throw, ends of ranges, sizes that are quotients; vectors that share memory are made by hand."""
+    made, rng = getattr(vectors, f"d_{name}"), np.random.default_rng(8)
+    places = [(0, 30), (0, 0), (4, 0), (0, 5), (30, 29), (12, 4)]
+    for (x, y), sizes in itertools.product(places, [(4, 6), (6, 2), (0, 4)]):
+        start, weight = rng.uniform(0.2, 0.9, 60), rng.normal(size=60)
+        memory, shadow, want = start.copy(), weight.copy(), np.zeros(60)
+        for k in range(60):
+            moved = start + 1e-30j * (np.arange(60) == k)
+            _of_vectors(name, x, y, sizes, moved)
+            want[k] = (weight @ moved).imag / 1e-30
+        ends = [np.array([whole.ctypes.data + 8 * at + 8 * n for n in (0, size, size)])
+                for at, size in ((x, sizes[0]), (y, sizes[1])) for whole in (memory, shadow)]  # fmt: skip
+        made(*(ctypes.c_void_p(row.ctypes.data) for row in ends))
+        np.testing.assert_allclose(shadow, want, rtol=1e-9, atol=1e-12, err_msg=f"{x} {y} {sizes}")
 
 
 @pytest.mark.parametrize("first", range(0, min(int(os.environ.get("IRGRAD_FUZZ", "20")), 60), 20))

@@ -306,6 +306,33 @@ def test_a_count_that_relies_on_this_exit_says_so(step: str, pred: str, certain:
     assert count is not None and count.certain == certain
 
 
+@pytest.mark.parametrize(
+    ("flags", "more", "certain"),
+    [("inbounds", "", True), ("", "", False), ("inbounds", "call void @look(ptr %q)", False),
+     ("inbounds", "%u = call double @llvm.fabs.f64(double 1.0)", True)],
+)  # fmt: skip
+def test_a_pointer_that_stays_in_its_object_meets_its_end(flags: str, more: str, certain: bool) -> None:
+    """Unless the loop is left by other means: a call that ends the program."""
+    fn = read(f"""declare void @look(ptr)
+declare double @llvm.fabs.f64(double)
+define void @f(ptr %p, ptr %end) {{
+entry:
+  br label %loop
+loop:
+  %q = phi ptr [ %p, %entry ], [ %next, %loop ]
+  store double 0.0, ptr %q
+  {more}
+  %next = getelementptr {flags} double, ptr %q, i64 1
+  %over = icmp eq ptr %next, %end
+  br i1 %over, label %out, label %loop
+out:
+  ret void
+}}""", roots=["f"]).functions["f"]
+    induction = Induction(fn)
+    count = induction.trip_count(induction.loops.all[0])
+    assert count is not None and count.certain == certain
+
+
 CHECKED = """declare void @abort()
 define i64 @f(i64 %n, i64 %m, i1 %bad, i1 %worse) {
 entry:
