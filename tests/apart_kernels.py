@@ -44,6 +44,8 @@ KERNELS = {  # x has at least 6 n, y 2 n * n elements
     "scratch": """T *t = malloc(n * sizeof(T)); for (int i = 0; i < n; i++) t[i] = x[i] * x[i];
                   for (int i = 0; i < n; i++) for (int j = 0; j < n; j++) y[i + j] += t[i] * x[j] * x[i]; free(t);""",
     "walked": "for (T *q = y; q != y + n; q++) for (const T *p = x; p != x + n; p++) *q += *p * *p * *q;",
+    "volume": """int p = n / 2 + 1; for (int i = 0; i < 2; i++) for (int j = 0; j < n; j++) for (int k = 0; k < p; k++)
+                     y[(i * n + j) * p + k] += x[(i * n + j) * p + k] * x[(j + 1) * p] * x[k];""",
     "empty": "for (int i = 5; i < n; i++) for (int j = 0; j < n; j++) y[i] *= x[j] * x[i]; y[0] *= x[1] * x[1] * y[0];",
 }  # fmt: skip
 NEAR = (-50, -26, -25, -24, -3, -1, 1, 2, 4, 5, 6, 9, 10, 11, 12, 25, 26, 30, 31)

@@ -28,6 +28,7 @@ from irgrad.engine.enzyme.calls import DerivativeCall
 from irgrad.engine.enzyme.early_values import EarlyValues, UnknownError
 from irgrad.engine.enzyme.float_memory import formals_of
 from irgrad.engine.enzyme.members import Members, arguments_of, with_members
+from irgrad.engine.enzyme.products import distribute
 from irgrad.engine.enzyme.results import Found
 from irgrad.engine.enzyme.thunks import active
 from irgrad.engine.ir import types as ty
@@ -211,6 +212,7 @@ def disjoint_text(
         return ""
     try:
         fn = module.functions[root]
+        distribute(fn)
         touched = _Touched(fn, frozenset(pointers)).regions()
         for n, (low, high) in read.items():
             touched.setdefault(n, []).append(Region(fn.args[n], (low, trips.const(0)), (high, trips.const(0))))

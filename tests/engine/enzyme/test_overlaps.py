@@ -62,7 +62,7 @@ def test_floats_and_other_levels(tmp_path: Path) -> None:
 def test_a_version_for_memory_apart(tmp_path: Path) -> None:
     """Where what is touched is known, and something would be kept for memory that overlaps, or a loop be slower."""
     kernels = {name: KERNELS[name] for name in ("outer", "product", "sums", "called", "neighbours", "swapped")}
-    kernels |= {name: KERNELS[name] for name in ("scratch", "walked")}
+    kernels |= {name: KERNELS[name] for name in ("scratch", "walked", "volume")}
     others = {
         "kept": "for (int i = 0; i < n; i++) y[i] += x[i];",
         "until": "for (int i = 0; (double)x[i] > 0.1; i++) for (int j = 0; j < n; j++) y[i] += x[j] * x[j];",
