@@ -17,7 +17,9 @@ from irgrad.rules.errors import CompileError
 __all__ = ["absent", "defined", "link", "undefined", "wants_cpp", "wants_libcxx", "wrapped", "wraps"]
 
 _CPP_SYMBOL = re.compile(r"\bU (_Z|__cxa_|__gxx_|__dynamic_cast)")
-_LIBCXX_SYMBOL = re.compile(r"\bU _Z(?:GV|T[A-Z])?N?[VKRO]*St3__1")  # of the library, not with one in its parameters
+_LIBCXX_SYMBOL = re.compile(
+    r"\bU _Z(?:(?:GV|T[A-Z])?N?[VKRO]*St3__1|N?K?St(?:13|17rethrow_exceptionSt13)exception_ptr)")  # fmt: skip
+"""Of the library, not with one in its parameters; pointers to exceptions are another class in libstdc++."""
 _OF_THE_SYSTEM = frozenset("m c pthread dl rt util gcc gcc_s stdc++ atomic".split())
 _NO_SYSTEM = re.compile(r"crt[1in]\.o|cannot find -l(c|m|gcc|gcc_s)\b|unable to find library -l(c|m)\b")
 

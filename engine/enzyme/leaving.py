@@ -17,7 +17,7 @@ from irgrad.engine.ir.model import ConstZero, Function, GlobalVariable, Module, 
 from irgrad.engine.ir.quoting import bare_name, quoted_name
 from irgrad.engine.ir.rewrite import declare
 from irgrad.engine.ir.text.entities import Entity, cut, reachable
-from irgrad.engine.normalise.exceptions.handlers import HEADER
+from irgrad.engine.normalise.exceptions.handlers import HEADER, TYPE
 from irgrad.rules.errors import IRGradError, Unsupported
 
 __all__ = ["EndsProgram", "Thrown", "as_written", "ends", "may_leave", "named", "thrower_text", "without_limits"]
@@ -30,7 +30,7 @@ _SYMBOL = re.compile(r'@(?:"[^"]*"|[-\w$.]+)', re.ASCII)
 _MANGLED = re.compile(r"(?<=[@`])_Z\w+")
 _LIBRARY = re.compile(r"_Z+N?[KVRO]*(?:St|9__gnu_cxx)")
 _TOO_LONG = re.compile(r"_ZN?St(?:3__1)?\d+__throw_(?:length_error|overflow_error|bad_array_new_length|bad_alloc)")
-_THROWS = re.compile(r"(?:call|invoke) void @__cxa_throw\(")
+_THROWS = re.compile(r"(?:call|invoke) void @(?:__cxa_throw|_ZSt17rethrow_exception\w+)\(")
 
 
 class EndsProgram(RuntimeWarning):
@@ -141,7 +141,8 @@ def thrower_text(module: Module, name: str, thrown: Thrown) -> str:
                       "  unreachable\n")  # fmt: skip
     return (f"define void @{name}(ptr %thing) noinline noreturn {{\n"
             f"  %header = getelementptr i8, ptr %thing, i64 -{HEADER}\n"
-            "  %number = load i64, ptr %header, align 8\n"
+            f"  %type = getelementptr i8, ptr %thing, i64 {TYPE}\n"
+            "  %number = load i64, ptr %type, align 8\n"
             f"  store [{HEADER} x i8] zeroinitializer, ptr %header, align 8\n"
             f"  switch i64 %number, label %none [ {' '.join(cases)} ]\n"
             f"none:\n  unreachable\n{''.join(throws)}}}\n")  # fmt: skip

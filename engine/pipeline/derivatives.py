@@ -28,7 +28,7 @@ from irgrad.engine.ir.text.outline import outline
 from irgrad.engine.legality.checks import CHECKS
 from irgrad.engine.legality.library_code import refuse_libraries
 from irgrad.engine.legality.relocations import Relocations
-from irgrad.engine.normalise.exceptions.unwinding import has_exceptions, lower_exceptions
+from irgrad.engine.normalise.exceptions.unwinding import THROWS, has_exceptions, lower_exceptions
 from irgrad.engine.normalise.iteration_scopes import without_scopes
 from irgrad.engine.normalise.reinterpret.retype import loosen, retype
 from irgrad.engine.normalise.segments import Choice, Segments, outline_segments
@@ -61,7 +61,7 @@ def ready(
     """
     if fresh:
         text = prepare(without_scopes(text), [name], keep, preopt=preopt, leaving=leaving, members=members)
-    if not has_exceptions(text) and not (leaving and "__cxa_throw" in outline(text).functions):
+    if not has_exceptions(text) and not (leaving and not THROWS.isdisjoint(outline(text).functions)):
         return text, ()
     code = Code(text, roots=[name])
     module = code.model

@@ -31,6 +31,8 @@ def _object(folder: Path, name: str, source: str) -> str:
      False, True),
     ("namespace std { inline namespace __1 { struct V { int get() const; }; } }\nint f(std::V &v) { return v.get(); }",
      True, True),
+    ("namespace std { struct exception_ptr { ~exception_ptr(); }; }\nvoid f(std::exception_ptr &p) { p = {}; }",
+     True, True),
 ])  # fmt: skip
 def test_the_library_is_linked_that_the_objects_want(source: str, library: bool, cpp: bool, tmp_path: Path) -> None:
     wanted = linking.undefined([_object(tmp_path, "a.cpp" if cpp else "a.c", source)])

@@ -25,13 +25,14 @@ from irgrad.engine.ir.model import (
     Value,
 )
 from irgrad.engine.ir.rewrite import declare
+from irgrad.engine.normalise.exceptions import kept
 from irgrad.engine.normalise.exceptions.typeinfo import base_offset, is_pointer, symbol
 from irgrad.rules.errors import Unsupported
 
-HEADER = 48
+HEADER = 64
 """Bytes before an exception. In memory of the C++ runtime they are the last ones of its own header, which it only reads
 once an exception was thrown with it; it expects zeros there."""
-_TYPE, _RUNNING, _NEXT, _AGAIN, _ADJUST = (at - HEADER for at in (0, 8, 16, 24, 32))
+TYPE, _RUNNING, _NEXT, _AGAIN, _ADJUST = range(-48, -8, 8)  # and before them the words of `kept.py`
 _CLAUSE = re.compile(r'catch ptr (?:(null)|@"?([\w.$]+)"?)')
 _END = "irgrad.exception.end"
 _DONE = ConstUndef(ty.I64)
@@ -65,10 +66,13 @@ class Handlers:
         self.thrown: list[Value] = []  # type descriptors; a type's number is its place here
         self._destroy: dict[int, Value] = {}
         self._numbers: dict[str, int] = {}
+        self.keeps = kept.holds_exceptions(functions)
+        if self.keeps:
+            kept.adopt_helpers(module)
         self._moves = False  # some handler takes a part of an object that does not begin where the object does
         for fn in functions:
             for instr in fn.instructions():
-                if instr.is_call and instr.callee_name == "__cxa_throw":
+                if instr.is_call and instr.callee_name in ("__cxa_throw", kept.INIT):
                     for info, end in _types_thrown(instr.args[1], instr.args[2]):
                         self._destroy.setdefault(self._thrown(info), end)
                 elif instr.is_call and instr.callee_name in self.throwers:
@@ -112,7 +116,7 @@ class Handlers:
         """The number of the clause that takes the exception, 0 when none does."""
         result: Value = ConstInt(ty.I32, 0)
         adjust: Value = ConstInt(ty.I64, 0)
-        number = b.load(ty.I64, b.gep(ty.I8, thing, _TYPE), align=8)
+        number = b.load(ty.I64, b.gep(ty.I8, thing, TYPE), align=8)
         for kind, info in enumerate(self.thrown):
             taken, offset = self._taken(info, pad)
             if taken == 0 and offset == 0:
@@ -146,7 +150,9 @@ class Handlers:
 
     def throw(self, b: Builder, call: Instruction, name: str, state: Value) -> None:
         """Put an exception in flight."""
-        if name == "__cxa_rethrow":
+        if name in kept.RETHROWS:
+            thing = self._dependent(b, b.load(ty.PTR, call.args[0], align=8))
+        elif name == "__cxa_rethrow":
             thing = b.load(ty.PTR, b.gep(ty.I8, state, 8), align=8)
             b.store(ConstInt(ty.I64, 1), b.gep(ty.I8, thing, _AGAIN), align=8)
         else:
@@ -154,10 +160,24 @@ class Handlers:
                 thing, info = self._standard(b, call, self.throwers[name])
             else:
                 thing, info = call.args[0], call.args[1]
-            b.store(self._number_of(b, info), b.gep(ty.I8, thing, _TYPE), align=8)
-            for at in (_RUNNING, _AGAIN):
-                b.store(ConstInt(ty.I64, 0), b.gep(ty.I8, thing, at), align=8)
+            self._begun(b, thing, self._number_of(b, info), 1)
         b.store(thing, state, align=8)
+
+    def _begun(self, b: Builder, thing: Value, number: Value, count: int, thing_of: Value | None = None) -> None:
+        """The header of an exception that nobody handles yet; `thing_of`: where its object is, if not in it."""
+        b.store(number, b.gep(ty.I8, thing, TYPE), align=8)
+        for at in (_RUNNING, _AGAIN):
+            b.store(ConstInt(ty.I64, 0), b.gep(ty.I8, thing, at), align=8)
+        if self.keeps:
+            b.store(ConstInt(ty.I64, count), b.gep(ty.I8, thing, kept.COUNT), align=8)
+            b.store(thing_of or thing, b.gep(ty.I8, thing, kept.OBJECT), align=8)
+
+    def _dependent(self, b: Builder, thing: Value) -> Value:
+        """Another exception with the object of one that is kept."""
+        b.call(self.module.functions[kept.HOLD], [thing])
+        other = self._allocate(b, ConstInt(ty.I64, kept.SIZE))
+        self._begun(b, other, b.load(ty.I64, b.gep(ty.I8, thing, TYPE), align=8), 0, thing)
+        return other
 
     def _standard(self, b: Builder, call: Instruction, cls: str) -> tuple[Value, Value]:
         thing = self._allocate(b, ConstInt(ty.I64, 16))
@@ -167,6 +187,14 @@ class Handlers:
 
     def expand(self, b: Builder, call: Instruction, name: str, state: Callable[[], Value]) -> Value | None:
         """The value of a call of the exception runtime; None when it is none of those."""
+        if name in kept.OPERATIONS:
+            operation = kept.OPERATIONS[name]
+            function = self.module.functions[f"irgrad.exception.{operation}"]
+            b.call(function, kept.operands(operation, call.args, state()))
+            return call.args[0] if call.args else _DONE
+        if name == kept.INIT:
+            self._begun(b, call.args[0], self._number_of(b, call.args[1]), 0)
+            return call.args[0]
         if name == "__cxa_allocate_exception":
             return self._allocate(b, call.args[0])
         if name == "__cxa_free_exception":
@@ -207,13 +235,14 @@ class Handlers:
 
     def _adjusted(self, b: Builder, thing: Value) -> Value:
         """What the handler sees: the object, a part of it, or the pointer that was thrown."""
-        result = thing
+        object_ = b.load(ty.PTR, b.gep(ty.I8, thing, kept.OBJECT), align=8) if self.keeps else thing
+        result = object_
         if self._moves:
-            result = b.gep(ty.I8, thing, b.load(ty.I64, b.gep(ty.I8, thing, _ADJUST), align=8))
+            result = b.gep(ty.I8, object_, b.load(ty.I64, b.gep(ty.I8, thing, _ADJUST), align=8))
         pointers = [kind for kind, info in enumerate(self.thrown) if is_pointer(info)]
         if pointers:
-            number = b.load(ty.I64, b.gep(ty.I8, thing, _TYPE), align=8)
-            inner = b.load(ty.PTR, thing, align=8)
+            number = b.load(ty.I64, b.gep(ty.I8, thing, TYPE), align=8)
+            inner = b.load(ty.PTR, object_, align=8)
             for kind in pointers:
                 result = b.select(b.icmp("eq", number, ConstInt(ty.I64, kind)), inner, result)
         return result
@@ -221,31 +250,49 @@ class Handlers:
     # -- the end of a handler -----------------------------------------------------------------------------------------
 
     def define_end(self, throwing: set[Function]) -> None:
-        """`irgrad.exception.end(place)`: one handler of the innermost exception ends; the last one destroys it."""
+        """`irgrad.exception.end(place)`: one handler of the innermost exception ends; the last one destroys it, or,
+        where pointers may hold it too, lets it go."""
+        if self.keeps:
+            self._define_drop(throwing)
         fn = self.module.functions.get(_END)
         if fn is None:
             return
-        fn.head, fn.tail = "internal", "nounwind"
-        blocks = {name: Block(name) for name in ("entry", "some", "last", "gone", "freed", "out")}
-        for block in blocks.values():
-            block.function = fn
-            fn.blocks.append(block)
+        blocks, b = _started(fn, ("entry", "some", "last", "gone", "freed", "out"))
         (state,) = fn.args
-        b = Builder(blocks["entry"])
         place = b.gep(ty.I8, state, 8)
         thing = b.load(ty.PTR, place, align=8)
         b.cond_br(b.icmp("eq", thing, ConstZero(ty.PTR)), blocks["out"], blocks["some"])
         b = Builder(blocks["some"])
-        running = b.gep(ty.I8, thing, _RUNNING)
-        left = b.sub(b.load(ty.I64, running, align=8), ConstInt(ty.I64, 1))
-        b.store(left, running, align=8)
-        b.cond_br(b.icmp("eq", left, ConstInt(ty.I64, 0)), blocks["last"], blocks["out"])
+        _less(b, b.gep(ty.I8, thing, _RUNNING), blocks["last"], blocks["out"])
         b = Builder(blocks["last"])
         b.store(b.load(ty.PTR, b.gep(ty.I8, thing, _NEXT), align=8), place, align=8)
         again = b.load(ty.I64, b.gep(ty.I8, thing, _AGAIN), align=8)
         b.cond_br(b.icmp("eq", again, ConstInt(ty.I64, 0)), blocks["gone"], blocks["out"])
+        if self.keeps:
+            b = Builder(blocks["gone"])
+            b.call(self.module.functions[kept.DROP], [self.alone(b, thing), state])
+            b.br(blocks["out"])
+            fn.blocks.remove(blocks["freed"])
+        else:
+            self._destroyed(fn, blocks, thing, state, throwing)
+
+    def alone(self, b: Builder, thing: Value) -> Value:
+        """The exception that something was thrown from, the header of which is freed; others as they are."""
+        return b.call(self.module.functions[kept.ALONE], [thing]) if self.keeps else thing
+
+    def _define_drop(self, throwing: set[Function]) -> None:
+        """`irgrad.exception.drop(exception, place)`: one less holds it; the last one destroys it."""
+        free = self.module.functions[kept.FREE]
+        _, b = _started(free, ("entry", "out"))
+        self._free(b, free.args[0])
+        b.br(free.blocks[-1])
+        fn = self.module.functions[kept.DROP]
+        blocks, b = _started(fn, ("entry", "some", "gone", "freed", "out"))
+        thing, state = fn.args
+        b.cond_br(b.icmp("eq", thing, ConstZero(ty.PTR)), blocks["out"], blocks["some"])
+        b = Builder(blocks["some"])
+        _less(b, b.gep(ty.I8, thing, kept.COUNT), blocks["gone"], blocks["out"])
         self._destroyed(fn, blocks, thing, state, throwing)
-        Builder(blocks["out"]).ret()
 
     def _destroyed(
         self, fn: Function, blocks: dict[str, Block], thing: Value, state: Value, throwing: set[Function]
@@ -263,11 +310,29 @@ class Handlers:
             b.br(blocks["freed"])
             cases.append((ConstInt(ty.I64, kind), block))
         b = Builder(blocks["gone"])
-        number = b.load(ty.I64, b.gep(ty.I8, thing, _TYPE), align=8)
+        number = b.load(ty.I64, b.gep(ty.I8, thing, TYPE), align=8)
         b.switch(number, blocks["freed"], cases)
         b = Builder(blocks["freed"])
         self._free(b, thing)
         b.br(blocks["out"])
+
+
+def _started(fn: Function, names: Sequence[str]) -> tuple[dict[str, Block], Builder]:
+    """Blocks of a function of ours, the last of which returns."""
+    fn.head, fn.tail = "internal", "nounwind"
+    blocks = {name: Block(name) for name in names}
+    for block in blocks.values():
+        block.function = fn
+        fn.blocks.append(block)
+    Builder(blocks["out"]).ret()
+    return blocks, Builder(fn.blocks[0])
+
+
+def _less(b: Builder, count: Value, none: Block, some: Block) -> None:
+    """Count down in memory."""
+    left = b.sub(b.load(ty.I64, count, align=8), ConstInt(ty.I64, 1))
+    b.store(left, count, align=8)
+    b.cond_br(b.icmp("eq", left, ConstInt(ty.I64, 0)), none, some)
 
 
 def _types_thrown(info: Value, end: Value) -> list[tuple[Value, Value]]:

@@ -43,16 +43,16 @@ from irgrad.engine.ir.model import (
 )
 from irgrad.engine.ir.rewrite import declare, replace_uses
 from irgrad.engine.ir.text.outline import outline
+from irgrad.engine.normalise.exceptions import kept as kept_pointers
 from irgrad.engine.normalise.exceptions.handlers import Handlers, Pad
 from irgrad.rules.errors import Unsupported
 
-__all__ = ["PANIC", "Lowering", "has_exceptions", "lower_exceptions"]
+__all__ = ["PANIC", "THROWS", "Lowering", "has_exceptions", "lower_exceptions"]
 
 PANIC = "irgrad.panic"
 """A function without a body: its caller fails, with the status to which the argument points."""
-_THROWS = frozenset(("__cxa_throw", "__cxa_rethrow", PANIC))
-_UNSEEN = frozenset(("_ZSt17current_exceptionv", "_ZSt17rethrow_exceptionSt13exception_ptr",
-                     "_ZSt17rethrow_exceptionNSt15__exception_ptr13exception_ptrE"))  # fmt: skip
+THROWS = frozenset(("__cxa_throw", "__cxa_rethrow", PANIC)) | kept_pointers.RETHROWS
+"""Functions that put an exception in flight."""
 _PERSONALITY = re.compile(r"\s*\bpersonality ptr @[\w.$]+")
 _GROUP = re.compile(r"#\d+")
 _UNWRITTEN = re.compile(r"\b(?:readnone|readonly)\b")
@@ -73,8 +73,8 @@ def lower_exceptions(
     status:  where the root, which returns nothing, writes the number of a panic
 
     Returns the types of exceptions that leave the root and their destructors, at their numbers. Raises Unsupported
-    where an exception outlives its handler, where there are both panics and exceptions, and where a function in `kept`
-    may panic.
+    where an exception is kept beyond the call, where there are both panics and exceptions, and where a function in
+    `kept` may panic.
     """
     lowering = Lowering(module, root, kept, leaving=leaving, status=status)
     lowering.run()
@@ -106,12 +106,10 @@ class Lowering:
             raise Unsupported("exceptions of C++ beside panics", where=f"@{self.root.name}",
                               because="one function may end in both, and a handler would take a panic",
                               fix="catch exceptions in functions that return an error code")
-        for fn in self.functions:
-            for instr in fn.instructions():
-                if instr.is_call and instr.callee_name in _UNSEEN:
-                    raise Unsupported("an exception is kept beyond its handler", where=f"@{fn.name}",
-                                      because="`std::exception_ptr` has no derivative",
-                                      fix="rethrow it inside of the handler, or keep what it says")
+        if self.handlers.keeps:
+            kept_pointers.check_places(self.functions, self.root)
+            closed = {fn for fn in self.functions if fn in self.ends or str(fn.name) in self.closed}
+            self.throwing |= kept_pointers.askers(self.functions) - closed
         self._find_throwing()
         for fn in self.functions if self.status is not None else ():
             if str(fn.name) in self.closed and any(self._leaves(instr) for instr in fn.instructions()):
@@ -139,7 +137,7 @@ class Lowering:
                 callee = resolve(instr.callee) if instr.is_call else None
                 outside = isinstance(callee, Function) and callee.is_declaration
                 for operand in instr.args if instr.is_call else instr.operands:
-                    if callee is None or callee.name != "__cxa_throw":
+                    if callee is None or callee.name not in ("__cxa_throw", kept_pointers.INIT):
                         (callbacks if outside else found).update(_functions_in(operand))
         return {fn for fn in found - callbacks if str(fn.name) not in self.closed}
 
@@ -175,7 +173,7 @@ class Lowering:
         """An exception may come out of this call."""
         callee = resolve(call.callee)
         if isinstance(callee, Function):
-            return callee in self.throwing or callee.name in _THROWS or callee.name in self.handlers.throwers
+            return callee in self.throwing or callee.name in THROWS or callee.name in self.handlers.throwers
         return self.indirect and not self._promises(call.call.fn_attrs if call.call else "")
 
     def takes_state(self, call: Instruction) -> bool:
@@ -280,6 +278,8 @@ class _Body:
                 b.store(b.load(ty.I32, b.load(ty.PTR, self._state(), align=8), align=4), owner.status, align=4)
                 b.ret()
             elif self.fn in owner.throwing:
+                if self.fn is owner.root and owner.handlers.keeps:
+                    b.store(owner.handlers.alone(b, b.load(ty.PTR, self._state(), align=8)), self._state(), align=8)
                 result = self.fn.ftype.ret
                 b.ret(None if result is ty.VOID else zero(result))
             else:
@@ -357,14 +357,15 @@ class _Body:
         name = callee.name or "" if isinstance(callee, Function) else ""
         handlers = self.owner.handlers
         unwind = call.blocks[1] if call.opcode == "invoke" else None
-        if name in _THROWS or name in handlers.throwers:
+        if name in THROWS or name in handlers.throwers:
             if name == PANIC:
                 b.store(call.args[0], self._state(), align=8)
             else:
                 handlers.throw(b, call, name, self._state())
             self._leave(b, unwind, call.blocks[0] if unwind is not None else None)
             return True, None
-        expanded = handlers.expand(b, call, name, self._state) if name.startswith(("__cxa_", "llvm.eh.")) else None
+        ours = name.startswith(("__cxa_", "llvm.eh.")) or name in kept_pointers.OPERATIONS
+        expanded = handlers.expand(b, call, name, self._state) if ours else None
         if expanded is not None:
             if call.type is not ty.VOID:
                 self.replaced[call] = expanded

@@ -78,8 +78,8 @@ def test_names_are_shown_as_written(symbol: str, name: str) -> None:
 def test_the_thrower_gives_the_runtime_its_header_back() -> None:
     module = read("@_ZTIi = external constant ptr\n", [])
     text = thrower_text(module, "irgrad.throw.1", (("_ZTIi", ""), ("_ZTI1N", "_ZN1ND1Ev")))
-    assert "store [48 x i8] zeroinitializer, ptr %header" in text
-    assert text.index("load i64, ptr %header") < text.index("store [48 x i8]")
+    assert "store [64 x i8] zeroinitializer, ptr %header" in text
+    assert text.index("i64 -48\n  %number = load i64, ptr %type") < text.index("store [64 x i8]")
     assert "@__cxa_throw(ptr %thing, ptr @_ZTIi, ptr null)" in text
     assert "@__cxa_throw(ptr %thing, ptr @_ZTI1N, ptr @_ZN1ND1Ev)" in text
     made = parse(to_text(module) + text)  # all that it mentions is declared
