@@ -17,8 +17,9 @@ from irgrad.interop.loaders.library_parts import declared, with_parts
 
 __all__ = ["complete", "source_of"]
 
-_FLAGS = ("-std=c++23", "-D_LIBCPP_BUILDING_LIBRARY", "-DLIBCXX_BUILDING_LIBCXXABI", "-w", "-g0", "-O2",
-          "-Xclang", "-disable-llvm-passes")  # fmt: skip
+_FLAGS = ("-std=c++23", "-D_LIBCPP_BUILDING_LIBRARY", "-DLIBCXX_BUILDING_LIBCXXABI", "-w", "-gline-tables-only",
+          "-O2", "-Xclang", "-disable-llvm-passes")  # fmt: skip
+"""With lines, which tell what the library copies as text also where its functions were inlined."""
 _OWN_FLAGS = ("-std=c++17", "-w", "-g0", "-O2", "-Xclang", "-disable-llvm-passes")
 _STRING = r"12basic_stringIcNS_11char_traitsIcEENS_9allocatorIcEEEE?"
 

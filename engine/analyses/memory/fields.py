@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from irgrad.engine.analyses.memory.objects import initial_pointers, pointer_places
 from irgrad.engine.analyses.memory.receivers import receivers
 from irgrad.engine.analyses.memory.strided_sets import TOP, Offsets
-from irgrad.engine.analyses.memory.text_copies import copies_text
+from irgrad.engine.analyses.memory.text_copies import copies_text, hashes_text
 from irgrad.engine.ir.model import ConstAggregate, ConstInt, GlobalVariable, Instruction, Value
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Cells:
         seen: dict[int, set[Offsets]] = {}
         for fn in pointers.functions:
             for instr in fn.instructions():
-                for address, at in _pointer_accesses(instr):
+                for address, at in () if hashes_text(pointers.module, instr) else _pointer_accesses(instr):
                     for bit, places in ranges.places(address).items():
                         seen.setdefault(bit, set()).add(places.shift(at))
         accessed = {bit for bit in seen if pointers.contents(pointers.objects[bit])}

@@ -51,6 +51,7 @@ from irgrad.engine.analyses.memory.objects import (
 from irgrad.engine.analyses.memory.receivers import Chosen, filled_here, receivers, taken_record
 from irgrad.engine.analyses.memory.solution import Solution, made_values
 from irgrad.engine.analyses.memory.tbaa import AccessTypes
+from irgrad.engine.analyses.memory.text_copies import hashes_text
 from irgrad.engine.analyses.memory.unaligned_cells import Move, move_of
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
@@ -206,7 +207,7 @@ class Pointers(Solution):
         elif not may_hold_pointer(instr.type):
             if op == "atomicrmw" and may_hold_pointer(instr.operands[1].type):
                 self._store(self.node(instr.operands[0]), self.node(instr.operands[1]))
-        elif op == "load":
+        elif op == "load" and not hashes_text(self.module, instr):
             sort: Sort = "pointer" if has_pointer(instr.type) else "number" if self._is_number(instr) else "bits"
             named = self._named(instr) if sort == "pointer" else ""
             for where in self._held_in.wheres(instr.operands[0], instr.type):
@@ -214,7 +215,7 @@ class Pointers(Solution):
         elif op == "alloca":
             obj = self._object("alloca", instr, alloca_size(instr), function_of(instr))
             self._add(self.node(instr), 1 << obj.index)
-        else:
+        elif op != "load":
             self._flow(instr)
 
     def _is_number(self, load: Instruction) -> bool:

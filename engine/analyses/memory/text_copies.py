@@ -8,21 +8,25 @@ floats in a string), and is found where no member would lie, or in text that beg
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from irgrad.engine.analyses.memory.byte_kinds import Kind
 from irgrad.engine.analyses.memory.strided_sets import Offsets
+from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.locations import functions_at
 from irgrad.engine.ir.model import ConstInt, Instruction, Module
 from irgrad.engine.ir.types import Type
 
-__all__ = ["beside_text", "copies_text", "only_beside"]
+__all__ = ["beside_text", "copies_text", "hashes_text", "only_beside"]
 
 _NAMES = ("copy", "move", "assign")
 _TRAITS = ("/__string/char_traits.h", "/bits/char_traits.h")
 _STRINGS = ("/include/string", "/v1/string", "/bits/basic_string.h", "/bits/basic_string.tcc")
-_MEMBERS = tuple(f"_ZN{const}{space}12basic_stringI" for const in ("", "K") for space in ("St3__1", "St7__cxx11"))
-"""Members of strings, which the library has compiled: they have no lines."""
+_COMPILED = re.compile(r"(?:^|\.)(?:_ZNK?(?:St3__1|St7__cxx11)12basic_stringI|_Z(?:NSt3__1|St)plIc)")
+"""Members and sums of strings, and what derivatives are made of them: code that was compiled without lines."""
+_HASHES = ("__do_string_hash", "__loadword")
+_HASHED = ("/__string/char_traits.h", "/__functional/hash.h")
 _WORD = 8
 
 
@@ -32,11 +36,20 @@ def copies_text(module: Module, call: Instruction, length: int) -> bool:
     if isinstance(call.args[length], ConstInt):
         return False
     fn = call.block.function if call.block is not None else None
-    if fn is not None and (fn.name or "").startswith(_MEMBERS):
+    if fn is not None and _COMPILED.search(fn.name or ""):
         return True
     functions = list(functions_at(module, call))
     traits = any(name in _NAMES and file.endswith(_TRAITS) for name, file in functions)
     return traits or (bool(functions) and functions[0][1].endswith(_STRINGS))
+
+
+def hashes_text(module: Module, load: Instruction) -> bool:
+    """Whether a load takes a word of characters for a hash of the standard library, which leads nowhere whatever lies
+    there."""
+    if load.type not in (ty.I32, ty.I64):
+        return False
+    name, file = next(functions_at(module, load), ("", ""))
+    return name.startswith(_HASHES) and file.endswith(_HASHED)
 
 
 def beside_text(start: Offsets, where: Offsets, length: int) -> bool:

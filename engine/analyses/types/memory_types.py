@@ -33,7 +33,7 @@ from irgrad.engine.analyses.memory.points_to import Pointers
 from irgrad.engine.analyses.memory.spots import Spots
 from irgrad.engine.analyses.memory.strided_sets import Offsets, add, meets, off_end, touches
 from irgrad.engine.analyses.memory.tbaa import Tbaa, type_tag
-from irgrad.engine.analyses.memory.text_copies import copies_text, only_beside
+from irgrad.engine.analyses.memory.text_copies import copies_text, hashes_text, only_beside
 from irgrad.engine.analyses.memory.value_ranges import Ranges
 from irgrad.engine.analyses.types.carriers import Carriers
 from irgrad.engine.analyses.types.contents import Contents
@@ -293,7 +293,7 @@ class MemoryTypes:
 
     def _collect(self, instr: Instruction) -> None:
         op = instr.opcode
-        if op == "load":
+        if op == "load" and not hashes_text(self.pointers.module, instr):
             self._access(instr, instr.operands[0], instr, instr.type)
         elif op == "store":
             self._access(instr, instr.operands[1], instr.operands[0], instr.operands[0].type)

@@ -8,8 +8,9 @@ import pytest
 import irgrad
 from irgrad.engine import grad, jvp
 from irgrad.engine.analyses.memory.strided_sets import Offsets
-from irgrad.engine.analyses.memory.text_copies import beside_text, only_beside
+from irgrad.engine.analyses.memory.text_copies import beside_text, copies_text, hashes_text, only_beside
 from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.text.reader import read
 
 HEADERS = "".join(f"#include <{name}>\n" for name in "algorithm any cstring optional string vector".split())
 BODIES = {
@@ -64,6 +65,40 @@ def test_members_are_beside_text_that_begins_between_words() -> None:
     assert only_beside(start, [(Offsets(16), ty.PTR, 8, 3), (Offsets(24), ty.F64, 8, 3)])
     assert not only_beside(start, [(Offsets(16), ty.PTR, 8, 3), (Offsets(1), ty.F64, 8, 3)])
     assert not only_beside(Offsets(0), [(Offsets(16), ty.PTR, 8, 3)])
+
+
+HASHED = """
+define i64 @f(ptr %s) !dbg !3 {
+  %word = load i64, ptr %s, align 1, !dbg !4
+  %other = load i64, ptr %s, align 1, !dbg !5
+  %sum = add i64 %word, %other
+  ret i64 %sum
+}
+define void @_ZNSt3__1plIcNS_11char_traitsIcEEEvPKc(ptr %t, ptr %s, i64 %n) {
+  call void @llvm.memmove.p0.p0.i64(ptr %t, ptr %s, i64 %n, i1 false)
+  ret void
+}
+declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
+!llvm.module.flags = !{!0}
+!llvm.dbg.cu = !{!1}
+!0 = !{i32 2, !"Debug Info Version", i32 3}
+!1 = distinct !DICompileUnit(language: DW_LANG_C_plus_plus_14, file: !2, emissionKind: LineTablesOnly)
+!2 = !DIFile(filename: "lib/include/__string/char_traits.h", directory: "/")
+!3 = distinct !DISubprogram(name: "f", file: !2, line: 1, unit: !1, type: !7)
+!4 = !DILocation(line: 2, scope: !6, inlinedAt: !5)
+!5 = !DILocation(line: 3, scope: !3)
+!6 = distinct !DISubprogram(name: "__do_string_hash<const char *>", file: !2, line: 1, unit: !1, type: !7)
+!7 = !DISubroutineType(types: !8)
+!8 = !{null}
+"""
+
+
+def test_hashes_and_sums_of_texts() -> None:
+    module = read(HASHED, roots=["f", "_ZNSt3__1plIcNS_11char_traitsIcEEEvPKc"])
+    word, other, *_ = module.functions["f"].instructions()
+    assert hashes_text(module, word) and not hashes_text(module, other)
+    move = next(module.functions["_ZNSt3__1plIcNS_11char_traitsIcEEEvPKc"].instructions())
+    assert copies_text(module, move, 2)
 
 
 def _loss(name: str, level: str) -> irgrad.Kernel:
