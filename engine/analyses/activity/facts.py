@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from irgrad.engine.analyses.activity.activity import Activity
+from irgrad.engine.analyses.memory.access_paths import AccessPaths
 from irgrad.engine.analyses.memory.byte_kinds import Kind, Layout
 from irgrad.engine.analyses.memory.fields import Cells
 from irgrad.engine.analyses.memory.objects import Object
@@ -16,20 +17,34 @@ from irgrad.engine.ir.locations import function_location, locate
 from irgrad.engine.ir.model import Function, Instruction, Module
 
 _MAX_LINES = 400
+_MOST_TRIES = 4  # solutions until members are told apart no more
 
 
 def points_to(module: Module, root: Function) -> Pointers:
     """The points-to sets of a root: solved without fields, then again with the fields and the
     receivers of methods that the first solution shows; with strings in it once more, since fields
     show only where what lies beside a text is told from it."""
-    found = Pointers(module, root)
-    for _ in range(2):
-        cells = Cells(found, Ranges(found))
+    paths = AccessPaths(module)
+    found, ranges = _without_fields(module, root, paths)
+    for more in (True, False):
+        cells = Cells(found, ranges)
         if cells.worth:
-            found = Pointers(module, root, cells)
-        if not cells.texts:
+            found = Pointers(module, root, cells, paths)
+        if not cells.texts or not more:
             break
+        ranges = Ranges(found)
     return found
+
+
+def _without_fields(module: Module, root: Function, paths: AccessPaths) -> tuple[Pointers, Ranges]:
+    """The first solution: by the members that the source names, as far as offsets do not contradict it."""
+    for tries_left in reversed(range(_MOST_TRIES)):
+        found = Pointers(module, root, paths=paths)
+        ranges = Ranges(found)
+        if not paths.punned(found, ranges):
+            break
+        paths.tell_members(tries_left > 1)
+    return found, ranges
 
 
 class Facts:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Set
 
+from irgrad.engine.analyses.memory.access_paths import UNNAMED, AccessPath, AccessPaths
+
 
 class Inclusion:
     """A graph of sets. `work` are the nodes whose set has grown since it was last handed on."""
@@ -49,43 +51,61 @@ class Inclusion:
 
 
 class ByType:
-    """The parts of cells of memory: what was stored as pointers to one type, and what came without a type."""
+    """The parts of cells of memory: what was stored by each access path, and what came without one. `paths` says which
+    may be one place, and what becomes of them in copies."""
 
-    def __init__(self, graph: Inclusion) -> None:
+    def __init__(self, graph: Inclusion, paths: AccessPaths) -> None:
         self._graph = graph
-        self._parts: dict[int, dict[str, int]] = {}
+        self._paths = paths
+        self._parts: dict[int, dict[AccessPath, int]] = {}
         self._copies: dict[int, dict[int, None]] = {}  # cell -> those that it is copied to
-        self._readers: dict[tuple[int, str], set[int]] = {}
+        self._readers: dict[int, dict[AccessPath, int]] = {}
 
-    def stored(self, cell: int, named: str = "") -> int:
-        """The part of a cell that was stored as pointers to a type; that without a type."""
+    def stored(self, cell: int, path: AccessPath = UNNAMED) -> int:
+        """The part of a cell that was stored by a path; that without one."""
         parts = self._parts.setdefault(cell, {})
-        found = parts.get(named)
+        found = parts.get(path)
         if found is None:
-            found = parts[named] = self._graph.new()
+            found = parts[path] = self._graph.new()
             self._graph.edge(found, cell)
             for target in self._copies.get(cell, ()):
-                self._graph.edge(found, self.stored(target, named))
+                self._graph.edge(found, self.stored(target, self._paths.copied(path)))
+            for wanted, reader in self._readers.get(cell, {}).items():
+                if self._paths.meet(path, wanted):
+                    self._graph.edge(found, reader)
         return found
 
     def copied(self, cell: int, target: int) -> None:
-        """What was stored in a cell, now or later, is copied to another, and is there what it was here."""
+        """What was stored in a cell, now or later, is copied to another, and leads there to what it did here."""
         if target not in self._copies.setdefault(cell, {}):
             self._copies[cell][target] = None
-            for named, part in tuple(self._parts.get(cell, {}).items()):
-                self._graph.edge(part, self.stored(target, named))
+            for path, part in tuple(self._parts.get(cell, {}).items()):
+                self._graph.edge(part, self.stored(target, self._paths.copied(path)))
 
-    def read(self, cell: int, named: str, target: int) -> tuple[int, int]:
-        """The parts of a cell that may be read as pointers to a type."""
-        self._readers.setdefault((cell, named), set()).add(target)
-        return self.stored(cell, named), self.stored(cell)
+    def read(self, cell: int, path: AccessPath) -> int:
+        """The parts of a cell that may be read by a path."""
+        readers = self._readers.setdefault(cell, {})
+        found = readers.get(path)
+        if found is None:
+            found = readers[path] = self._graph.new()
+            for stored, part in self._parts.get(cell, {}).items():
+                if self._paths.meet(stored, path):
+                    self._graph.edge(part, found)
+        return found
 
     def mistaken(self) -> bool:
-        """Let those that read pointers to a type as which nothing is known to be stored read all. True when any did."""
+        """Let those read by less than their path by which nothing is known to be stored: by a type that nothing in the
+        cell has, all; by a member that nothing anywhere was stored to, what has the type. True when there were any."""
         points = self._graph.points
-        for (cell, named), targets in tuple(self._readers.items()):
-            if points[cell] and not points[self.stored(cell, named)] | points[self.stored(cell)]:
-                for target in targets:
-                    self._graph.edge(cell, target)
-                del self._readers[cell, named]
+        found = {path for parts in self._parts.values() for path, part in parts.items() if points[part]}
+        for cell, readers in self._readers.items():
+            for path, reader in readers.items() if points[cell] else ():
+                if points[reader]:
+                    continue
+                alike = [part for stored, part in self._parts.get(cell, {}).items() if self._paths.alike(stored, path)]
+                if not any(points[part] for part in alike):
+                    self._graph.edge(cell, reader)
+                elif not any(self._paths.meet(stored, path) for stored in found):
+                    for part in alike:
+                        self._graph.edge(part, reader)
         return bool(self._graph.work)

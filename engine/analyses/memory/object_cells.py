@@ -1,10 +1,11 @@
 """The sets of pointers that objects hold: one for an object, or one for each of its cells (`fields.py`), and in memory
-of the function's own one for each type that was stored as such (`inclusion.ByType`)."""
+of the function's own one for each access path by which they were stored (`inclusion.ByType`)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from irgrad.engine.analyses.memory.access_paths import UNNAMED, AccessPath, AccessPaths
 from irgrad.engine.analyses.memory.fields import MOST_PLACES, REST, WHOLE, Cells, Where, residues
 from irgrad.engine.analyses.memory.inclusion import ByType, Inclusion
 from irgrad.engine.analyses.memory.objects import Object, pointer_places
@@ -15,18 +16,19 @@ from irgrad.engine.ir.model import Value
 Steps = tuple[int, ...] | None  # distances from the start of a copy; None: not known
 
 _OWN = ("alloca", "heap", "global")
-_TYPED = ("alloca", "heap")
 
 
 class ObjectCells:
     """By object number. Without `cells`, in the first solution, each object has one set."""
 
-    def __init__(self, graph: Inclusion, cells: Cells | None, objects: Sequence[Object]) -> None:
+    def __init__(
+        self, graph: Inclusion, cells: Cells | None, objects: Sequence[Object], paths: AccessPaths
+    ) -> None:
         self._graph = graph
         self._cells = cells
         self._objects = objects
         self._split: dict[int, tuple[int, dict[int, int], int]] = {}  # object -> period, place -> node, all of them
-        self._types = ByType(graph)
+        self._types = ByType(graph, paths)
         self._mixed: dict[int, int] = {}  # object -> a node of what is moved in it, from places that are not known
         self.content: list[int] = []
         """The node of all that an object holds."""
@@ -46,35 +48,36 @@ class ObjectCells:
         every, nodes = new(), {at: new() for at in (*split[1], REST)}
         edge(every, content)
         for node in nodes.values():
-            edge(every, self._types.stored(node) if obj.kind in _TYPED else node)
+            edge(every, self._types.stored(node))
             edge(node, content)
         self._split[obj.index] = split[0], nodes, every
 
     def typed(self, bit: int) -> bool:
         """Whether pointers in an object are told apart by what they lead to."""
-        return self._objects[bit].kind in _TYPED
+        return self._objects[bit].kind in _OWN
 
-    def into(self, bit: int, where: Where | None = None, named: str = "") -> list[int]:
-        """The nodes that a store to these places of an object, as pointers to a type, adds to."""
-        if bit in self._split and not (named and self.typed(bit)) and self._residues(bit, where) is None:
+    def into(self, bit: int, where: Where | None = None, path: AccessPath = UNNAMED) -> list[int]:
+        """The nodes that a store to these places of an object, by an access path, adds to."""
+        named = path is not UNNAMED and self.typed(bit)
+        if bit in self._split and not named and self._residues(bit, where) is None:
             return [self._split[bit][2]]
         cells = self.at(bit, where)
-        return [self._types.stored(cell, named) for cell in cells] if self.typed(bit) else cells
+        return [self._types.stored(cell, path) for cell in cells] if self.typed(bit) else cells
 
-    def out_of(self, bit: int, where: Where | None, named: str = "", reader: int = 0) -> list[int]:
-        """The nodes that a load from these places of an object takes from; as pointers to a type, by a reader."""
-        typed = named and self.typed(bit)
+    def out_of(self, bit: int, where: Where | None, path: AccessPath = UNNAMED) -> list[int]:
+        """The nodes that a load from these places of an object, by an access path, takes from."""
+        typed = path is not UNNAMED and self.typed(bit)
         if bit in self._split and not typed and self._residues(bit, where) is None:
             return [self.content[bit]]
         cells = self.at(bit, where)
-        return [part for cell in cells for part in self._types.read(cell, named, reader)] if typed else cells
+        return [self._types.read(cell, path) for cell in cells] if typed else cells
 
     def initial(self, bit: int, at: int) -> int:
         """The cell of a place at which a variable has a pointer from the start."""
         if bit not in self._split:
             return self.into(bit)[0]
         period, cells, _ = self._split[bit]
-        return cells.get(at % period, cells[REST])
+        return self._types.stored(cells.get(at % period, cells[REST]))
 
     def at(self, bit: int, where: Where | None) -> list[int]:
         """The cells of these places of an object, all of them where they are not known."""

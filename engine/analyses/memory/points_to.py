@@ -19,6 +19,7 @@ from functools import reduce
 from operator import or_
 from typing import Literal
 
+from irgrad.engine.analyses.memory.access_paths import UNNAMED, AccessPath, AccessPaths, unnamed
 from irgrad.engine.analyses.memory.call_effects import OPAQUE, Effect, effect_of, of_unknown
 from irgrad.engine.analyses.memory.fields import Cells, Where
 from irgrad.engine.analyses.memory.handed_back import HandedBack
@@ -74,14 +75,18 @@ from irgrad.engine.ir.types import may_hold_pointer
 from irgrad.rules.effects import STREAMS
 
 Sort = Literal["pointer", "number", "bits", "copy"]  # what a load takes its bytes for
-_COPIED = "copy"  # in place of a type, of a store: what is stored is what it was before
-_BETWEEN = "between words"  # the same: where a store may put it
+_COPIED = AccessPath("copy", None)  # in place of a path, of a store: what is stored is what it was before
+_BETWEEN = AccessPath("between words", None)  # the same: where a store may put it
 
 class Pointers(Solution):
     """The points-to sets of every value reachable from `root`. See the module's docstring for what they mean."""
 
-    def __init__(self, module: Module, root: Function, cells: Cells | None = None) -> None:
+    def __init__(
+        self, module: Module, root: Function, cells: Cells | None = None, paths: AccessPaths | None = None
+    ) -> None:
+        """paths: given where types are believed; in the first solution, the most that there is, those of members."""
         self._cells = cells
+        self._named = unnamed if paths is None else paths.member_of if cells is None else paths.of
         self.module = module
         self.root = root
         self.objects: list[Object] = []
@@ -95,11 +100,11 @@ class Pointers(Solution):
         self._graph = graph = Inclusion()
         self._new_node, self._add, self._edge = graph.new, graph.add, graph.edge
         self._points, self._done, self._work = graph.points, graph.done, graph.work
-        self._held_in = ObjectCells(graph, cells, self.objects)
+        self._held_in = ObjectCells(graph, cells, self.objects, paths or AccessPaths(module))
         self._content = self._held_in.content
         self._between = self._held_in.between
-        self._loads: dict[int, list[tuple[int, Sort, Where | None, str]]] = {}
-        self._stores: dict[int, list[tuple[int, Where | None, str]]] = {}
+        self._loads: dict[int, list[tuple[int, Sort, Where | None, AccessPath]]] = {}
+        self._stores: dict[int, list[tuple[int, Where | None, AccessPath]]] = {}
         self._calls: dict[int, list[Instruction]] = {}
         self._chosen = Chosen(module, graph, self.objects, self._held)
         self._queue: list[Function] = []
@@ -153,10 +158,6 @@ class Pointers(Solution):
             self._edge(self._shared, self._content[obj.index])
         return obj
 
-    def _named(self, access: Instruction) -> str:
-        """What the pointers that are moved lead to; the first solution, the most that there is, asks no types."""
-        return "" if self._cells is None else self._said.pointee(access)
-
     def _global(self, var: GlobalVariable) -> Object:
         opaque = isinstance(var.value_type, ty.StructType) and var.value_type.fields is None
         size = None if opaque else ty.size_of(var.value_type)
@@ -164,6 +165,8 @@ class Pointers(Solution):
         (content,) = self._held_in.into(obj.index)
         for at, value in initial_pointers(var.init) if var.init is not None else ():
             self._edge(self.node(value), self._held_in.initial(obj.index, at))
+            if not has_pointer(value.type):
+                self._edge(self.node(value), self._numbers)
         if var.init is None and var.name in STREAMS:
             self._add(content, 1 << obj.index)  # to memory of the C library, which is one with the variable here
         elif var.told or (var.init is None and not var.constant and not is_closed(self.module, var)):
@@ -209,7 +212,7 @@ class Pointers(Solution):
                 self._store(self.node(instr.operands[0]), self.node(instr.operands[1]))
         elif op == "load" and not hashes_text(self.module, instr):
             sort: Sort = "pointer" if has_pointer(instr.type) else "number" if self._is_number(instr) else "bits"
-            named = self._named(instr) if sort == "pointer" else ""
+            named = self._named(instr) if sort == "pointer" else UNNAMED
             for where in self._held_in.wheres(instr.operands[0], instr.type):
                 self._load(self.node(instr.operands[0]), self.node(instr), sort, where, named)
         elif op == "alloca":
@@ -367,14 +370,14 @@ class Pointers(Solution):
             if self._between is not None:
                 self._between.moved(middle, move)
             self._load(node, middle, "bits" if one else "copy", places[0])
-            self._store(self.node(target), middle, places[1], "" if one else _COPIED)
+            self._store(self.node(target), middle, places[1], UNNAMED if one else _COPIED)
 
-    def _load(self, pointer: int, target: int, sort: Sort, where: Where | None = None, named: str = "") -> None:
-        self._loads.setdefault(pointer, []).append((target, sort, where, named))
+    def _load(self, pointer: int, to: int, sort: Sort, where: Where | None = None, path: AccessPath = UNNAMED) -> None:
+        self._loads.setdefault(pointer, []).append((to, sort, where, path))
         for bit in bits_of(self._done[pointer]):
-            self._load_from(bit, target, sort, where, named)
+            self._load_from(bit, to, sort, where, path)
 
-    def _load_from(self, bit: int, target: int, sort: Sort, where: Where | None, named: str) -> None:
+    def _load_from(self, bit: int, target: int, sort: Sort, where: Where | None, named: AccessPath) -> None:
         obj, kind = self.objects[bit], self.objects[bit].kind
         if self._between is not None and self._between.take(bit, target):
             return
@@ -385,8 +388,8 @@ class Pointers(Solution):
         if sort == "copy":
             self._held_in.copy_out_of(bit, where, target)
             return
-        number = sort == "number" and self._held_in.typed(bit)
-        for node in [self._numbers] if number else self._held_in.out_of(bit, where, named, target):
+        number = sort == "number" and self._held_in.typed(bit) and not filled_elsewhere(self.module, obj)
+        for node in [self._numbers] if number else self._held_in.out_of(bit, where, named):
             self._edge(node, target)
 
     def _open(self, bit: int) -> None:
@@ -399,21 +402,23 @@ class Pointers(Solution):
         self._edge(self._content[bit], self._numbers)
         self._add(self._content[bit], 1 << inner.index | (not overlaps(obj)))  # overlapping ones come with all shadows
 
-    def _store(self, pointer: int, source: int, where: Where | None = None, named: str = "", align: int = 0) -> None:
-        for sort in (named,) if align >= 8 or self._between is None else (named, _BETWEEN):
+    def _store(
+        self, pointer: int, source: int, where: Where | None = None, path: AccessPath = UNNAMED, align: int = 0
+    ) -> None:
+        for sort in (path,) if align >= 8 or self._between is None else (path, _BETWEEN):
             self._stores.setdefault(pointer, []).append((source, where, sort))
             for bit in bits_of(self._done[pointer]):
                 self._store_to(bit, source, where, sort)
 
-    def _store_to(self, bit: int, source: int, where: Where | None, named: str) -> None:
+    def _store_to(self, bit: int, source: int, where: Where | None, named: AccessPath) -> None:
         if is_never_written(self.objects[bit]):
             return
-        if named == _BETWEEN and self._between is not None:
+        if named is _BETWEEN and self._between is not None:
             self._between.put(bit, source, where)
             return
-        if named == _COPIED:
+        if named is _COPIED:
             self._held_in.copy_into(bit, where, source)
-        for node in self._held_in.into(bit, where, named) if named != _COPIED else ():
+        for node in self._held_in.into(bit, where, named) if named is not _COPIED else ():
             self._edge(source, node)
         if overlaps(self.objects[bit]):
             self._edge(source, self._shared)

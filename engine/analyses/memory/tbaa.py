@@ -18,6 +18,7 @@ _NAMES: dict[str, Kind] = {
     "int": INT, "long": INT, "short": INT, "long long": INT, "bool": INT, "__int128": INT, "char8_t": INT,
     "wchar_t": INT, "char16_t": INT, "char32_t": INT, WORD.text: WORD,
 }  # fmt: skip
+_DEEPEST = 64  # structures in one another
 _ITEM = re.compile(r'!"(?:[^"\\]|\\.)*"|![0-9]+|i64 -?\d+|null')
 
 
@@ -60,6 +61,26 @@ class Tbaa:
         """The access goes to a member of a structure, by a tag (structure, member, offset)."""
         items = self._items(node)
         return len(items) >= 3 and not items[0].startswith('!"') and items[0] != items[1]
+
+    def member_path(self, node: str) -> tuple[tuple[tuple[str, int], ...], str]:
+        """The members by which an access goes, (structure, offset in it) from the outermost on, and the root of the
+        types; no members for one that names none, and for one of characters or unions."""
+        base, access, *rest = [*self._items(node), "", ""]
+        if not self.of_member(node) or self.kind(node) is not PTR:
+            return (), ""
+        steps, offset = [], int(rest[0].split()[1])
+        while base != access:
+            steps.append((base, offset))
+            _, *members = self._items(base)
+            places = [(int(at.split()[1]), member) for member, at in zip(members[::2], members[1::2], strict=False)]
+            inside = [(at, member) for at, member in places if at <= offset]
+            if not inside or len(steps) > _DEEPEST:
+                return (), ""
+            at, base = inside[-1]
+            offset -= at
+        while len(items := self._items(access)) >= 2:
+            access = items[1]
+        return tuple(steps), items[0] if items else ""
 
     def _name(self, node: str) -> str:
         items = self._items(node)
@@ -129,8 +150,8 @@ def floats_said(module: Module, addresses: Iterable[Value]) -> ty.FloatType | No
 
 
 class AccessTypes:
-    """Which integers the source holds for numbers, and what its pointers lead to. Under strict aliasing such an integer
-    is a pointer only where one was stored as an integer, and a pointer one that was stored as a pointer to its type."""
+    """Which integers the source holds for numbers: under strict aliasing such an integer is a pointer only where one
+    was stored as an integer."""
 
     def __init__(self, module: Module) -> None:
         self._tbaa = Tbaa(module)
@@ -139,11 +160,6 @@ class AccessTypes:
     def is_number(self, load: Instruction) -> bool:
         """The load reads what the source calls an integer."""
         return self._kind(load) is INT
-
-    def pointee(self, access: Instruction) -> str:
-        """What the pointers that a load or store moves lead to, where the source says so."""
-        tag = access.metadata.get("tbaa")
-        return self._tbaa.pointee(tag) if tag else ""
 
     def apart(self, load: Instruction, store: Instruction) -> bool:
         """The load reads what the source calls a pointer, and the store writes what it calls a float."""

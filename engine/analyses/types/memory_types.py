@@ -39,6 +39,7 @@ from irgrad.engine.analyses.types.carriers import Carriers
 from irgrad.engine.analyses.types.contents import Contents
 from irgrad.engine.analyses.types.copied_evidence import Copy
 from irgrad.engine.analyses.types.named_numbers import NamedNumbers
+from irgrad.engine.analyses.types.pointer_reads import keeping_pointers
 from irgrad.engine.analyses.types.records import Pattern, Records, shortest
 from irgrad.engine.analyses.types.seen_beside import see_beside
 from irgrad.engine.ir import types as ty
@@ -59,7 +60,7 @@ class MemoryTypes:
         self.ranges = Ranges(pointers)
         self._tbaa = Tbaa(pointers.module)
         self._records = Records()
-        self._told: set[tuple[Value, int, Kind, int, int, int]] = set()
+        self._told: set[tuple[Value, int, Kind, int, int, int, bool]] = set()
         self._copies: list[Copy] = []
         # what was asked before of memory of unknown length: the versions then, the answer
         self._patterns: dict[tuple[tuple[int, Offsets], ...], tuple[int, Pattern]] = {}
@@ -326,7 +327,7 @@ class MemoryTypes:
                 kind = named
             if kind is INT:
                 self._called_integers.append((instr, pointer, at, size))
-            elif self._see(pointer, at, kind, size, ACCESS, instr.align):
+            elif self._see(pointer, at, kind, size, ACCESS, instr.align, read=kind is PTR and instr.opcode == "load"):
                 for bit in self.ranges.places(pointer):
                     self._first.setdefault((bit, kind), instr)
         if type_.scalar.is_int:
@@ -358,13 +359,15 @@ class MemoryTypes:
         return any(item[0].exact and isinstance(item[1], ty.FloatType) for bit, places in self._places(pointer).items()
                    for _, item in self.record(bit).near(places, size))  # fmt: skip
 
-    def _see(self, pointer: Value, at: int, kind: Kind, size: int, strength: int, align: int = 0) -> bool:
-        key = (pointer, at, kind, size, strength, align)
+    def _see(
+        self, pointer: Value, at: int, kind: Kind, size: int, strength: int, align: int = 0, *, read: bool = False
+    ) -> bool:
+        key = (pointer, at, kind, size, strength, align, read)
         if key in self._told:
             return False
         self._told.add(key)
-        changed = False
-        for bit, anywhere in self.ranges.places(pointer).items():
+        changed, spots = False, self.ranges.places(pointer)
+        for bit, anywhere in (keeping_pointers(self.pointers, spots) if read else spots).items():
             places = self.ranges.spots.held.aligned(bit, anywhere, align)
             if places is not None and not self._outside(bit, places.shift(at), size):
                 changed |= self.record(bit).add(places.shift(at), kind, size, strength)
@@ -492,9 +495,6 @@ class MemoryTypes:
 
     def _longest(self, objects: Iterable[int]) -> int:
         """The extent of exact evidence, when nothing repeats: the whole object is one record."""
-        end = 0
-        for bit in objects:
-            for where, _, length, _ in self.record(bit).evidence:
-                end = max(end, off_end(where) + length)
+        ends = [off_end(where) + length for bit in objects for where, _, length, _ in self.record(bit).evidence]
         sizes = [self.pointers.objects[b].size for b in objects]
-        return max([end, *(s for s in sizes if s is not None and s <= 65536)])
+        return max([0, *ends, *(s for s in sizes if s is not None and s <= 65536)])
