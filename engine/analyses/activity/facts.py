@@ -38,13 +38,14 @@ def points_to(module: Module, root: Function) -> Pointers:
 
 def _without_fields(module: Module, root: Function, paths: AccessPaths) -> tuple[Pointers, Ranges]:
     """The first solution: by the members that the source names, as far as offsets do not contradict it."""
-    for tries_left in reversed(range(_MOST_TRIES)):
+    tries = 1
+    while True:
         found = Pointers(module, root, paths=paths)
         ranges = Ranges(found)
         if not paths.punned(found, ranges):
-            break
-        paths.tell_members(tries_left > 1)
-    return found, ranges
+            return found, ranges
+        tries += 1
+        paths.tell_members(tries < _MOST_TRIES)
 
 
 class Facts:

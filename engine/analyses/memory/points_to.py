@@ -79,12 +79,11 @@ _COPIED = AccessPath("copy", None)  # in place of a path, of a store: what is st
 _BETWEEN = AccessPath("between words", None)  # the same: where a store may put it
 
 class Pointers(Solution):
-    """The points-to sets of every value reachable from `root`. See the module's docstring for what they mean."""
+    """The points-to sets of every value reachable from `root`. `paths`: given where types are believed."""
 
     def __init__(
         self, module: Module, root: Function, cells: Cells | None = None, paths: AccessPaths | None = None
     ) -> None:
-        """paths: given where types are believed; in the first solution, the most that there is, those of members."""
         self._cells = cells
         self._named = unnamed if paths is None else paths.member_of if cells is None else paths.of
         self.module = module
