@@ -417,6 +417,9 @@ TIDY = (
     llvm_pass("inline-promises", inline_promises),
     llvm_pass("inline-small", inline_small),
     llvm_pass("use-registers", use_registers),
+    llvm_pass("inline-small", inline_small),
+    llvm_pass("use-registers", use_registers),
+    llvm_pass("drop-cleanup", drop_cleanup),
     next(step for step in PREPARE if step.name == "simplify-loops"),
 )
 """To canonical loops as the source has them: before anything moves values from one iteration to the next."""
@@ -430,7 +433,7 @@ def tidy(
     small: small functions become parts of their callers, so that what loops do is seen in them
     """
     code = Code(text)
-    passes = [step for step in TIDY if small or step.name != "inline-small"]
+    passes = [step for step in TIDY if small or step.name not in ("inline-small", "drop-cleanup")]
     run_passes(passes, code, Settings(tuple(roots), keep))
     result = code.text
     code.close()

@@ -26,6 +26,7 @@ from irgrad.engine.ir.locations import locate
 from irgrad.engine.ir.model import Argument, Block, Constant, ConstInt, Function, Instruction, Module, Value
 from irgrad.engine.ir.rewrite import replace_uses
 from irgrad.engine.ir.uses import Uses, uses_of
+from irgrad.engine.normalise.dead_ends import dead_ends, never_returning, way_out
 from irgrad.engine.normalise.reductions import ADDITION, Reduction, adds_to, reduction_of
 from irgrad.rules.effects import facts
 
@@ -171,7 +172,7 @@ class _Counter:
 
 @dataclass(slots=True)
 class _Outlined:
-    """A loop on its way out of a function. refusal: why it cannot go."""
+    """A loop on its way out of a function. refusal: why it cannot go; blocks: its own and the dead ends that it has."""
 
     module: Module
     fn: Function
@@ -186,15 +187,17 @@ class _Outlined:
     sums: list[_Sum] = field(default_factory=list)
     counters: list[_Counter] = field(default_factory=list)
     private: list[Instruction] = field(default_factory=list)
+    blocks: dict[Block, None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.blocks = dict.fromkeys([*self.loop.blocks, *dead_ends(self.fn, self.loop)])
         self.refusal = self._form() or self._carried() or self._values()
 
     # -- whether it can go -------------------------------------------------------------------------------------------
 
     def _form(self) -> str:
         loop, induction = self.loop, Induction(self.fn)
-        if loop.preheader is None or loop.latch is None or loop.exiting != [loop.latch] or len(loop.exits) != 1:
+        if loop.preheader is None or way_out(self.fn, loop) is None:
             return "it ends in more than one way"
         count = induction.trip_count(loop)
         if count is None or not count.certain:
@@ -223,7 +226,7 @@ class _Outlined:
 
     def _adds(self, phi: Instruction, after: Value) -> bool:
         """Whether an iteration does nothing with a value but adding to it: on no way another one takes its place."""
-        uses = uses_of(self.loop.blocks)
+        uses = uses_of(self.blocks)
         work, seen = [phi], {phi}
         while work:
             value = work.pop()
@@ -238,18 +241,21 @@ class _Outlined:
         ways = [i.operands[i.opcode == "select" :] for i in seen if i is not phi and i.opcode in ("phi", "select")]
         if any(value not in seen for values in ways for value in values):
             return False
-        outer = (o for i in self.fn.instructions() if not self.loop.contains(i.block) for o in i.operands)
+        outer = (o for i in self._behind() for o in i.operands)
         return after in seen and not any(o in seen and o is not after for o in outer)
 
     def _reduction(self, phi: Instruction, after: Value) -> Reduction | None:
-        rows = (i for i in self.fn.instructions() if not self.loop.contains(i.block))
-        outside = [o for i in rows for o in i.operands]
-        return reduction_of(phi, after, uses_of(self.loop.blocks), outside, any_order=self.any_order)
+        outside = [o for i in self._behind() for o in i.operands]
+        return reduction_of(phi, after, uses_of(self.blocks), outside, any_order=self.any_order)
+
+    def _behind(self) -> list[Instruction]:
+        """What does not go with the loop."""
+        return [i for block in self.fn.blocks if block not in self.blocks for i in block.instructions]
 
     def _values(self) -> str:
         """What is used behind the loop are sums; memory that only an iteration uses is its own."""
         known = {s.after for s in self.sums}
-        used = (o for i in self.fn.instructions() if not self.loop.contains(i.block) for o in i.operands)
+        used = (o for i in self._behind() for o in i.operands)
         self.left += dict.fromkeys(
             o for o in used if isinstance(o, Instruction) and self.loop.contains(o.block) and o not in known)
         if self.left:
@@ -265,8 +271,8 @@ class _Outlined:
             moved, inside, outside = [memory], False, False
             for value in moved:
                 for user in uses.get(value, ()):
-                    inside = inside or (self.loop.contains(user.block) and not _chunk_has_its_own(user))
-                    if self.loop.contains(user.block) or _marks_lifetime(user) or user in moved:
+                    inside = inside or (user.block in self.blocks and not _chunk_has_its_own(user))
+                    if user.block in self.blocks or _marks_lifetime(user) or user in moved:
                         continue
                     outside = outside or user.opcode != "getelementptr"
                     moved.append(user)
@@ -286,7 +292,8 @@ class _Outlined:
 
     def _reserved(self) -> list[Instruction]:
         """Memory that the function reserves before the loop, but what it is known to be of all threads or only read."""
-        found = [i for i in self.fn.instructions() if not self.loop.contains(i.block) and OF_ALL not in i.metadata]
+        last = never_returning(self.fn)
+        found = [i for i in self._behind() if OF_ALL not in i.metadata and i.block not in last]
         return [i for i in found if i not in self.common and (
             i.opcode == "alloca" or (i.is_call and _kind(i) == "allocator"))]  # fmt: skip
 
@@ -330,28 +337,28 @@ class _Outlined:
     def _outer(self) -> list[Value]:
         """Values from outside that the loop uses, without constants."""
         found: dict[Value, None] = {}
-        for block in self.loop.blocks:
-            for instr in block.instructions:
-                for value in _outside(self.loop, instr.operands):
-                    found[value] = None
+        for instr in (i for block in self.blocks for i in block.instructions):
+            found |= dict.fromkeys(v for v in _outside(self.loop, instr.operands) if not (
+                isinstance(v, Instruction) and v.block in self.blocks))
         return list(found)
 
     # -- its way out ---------------------------------------------------------------------------------------------------
 
     def move(self, iteration: str, runner: str) -> None:
         """Move the loop into its two functions of these names, and call the second in its place."""
-        loop = self.loop
+        loop, exit_ = self.loop, way_out(self.fn, self.loop)
         assert loop.preheader is not None
-        inner = [v for v in (*self._outer(), *_operands(self.private)) if v not in self.private]
+        given = [o for i in self.private for o in i.operands if isinstance(o, Argument | Instruction)]
+        inner = [v for v in (*self._outer(), *given) if v not in self.private]
         starts = [c.start for c in self.counters if not isinstance(c.start, Constant)]
         steps = [s for c in self.counters for s in c.step.terms if isinstance(s, Value)]
         firsts = [s.start for s in self.sums if s.how.idempotent and not isinstance(s.start, Constant)]
         inner = list(dict.fromkeys([*inner, *starts, *steps, *firsts]))
         count = Induction(self.fn).trip_count(loop)
-        assert count is not None
+        assert count is not None and exit_ is not None
         body = self._body(iteration, inner)
         whole_loop = self._runner(runner, body, inner)
-        before, exit_ = loop.preheader, loop.exits[0]
+        before = loop.preheader
         before.instructions.pop()
         at = Builder(before)
         at.metadata = _debug(body)
@@ -364,7 +371,7 @@ class _Outlined:
         at.br(exit_)
         for phi in exit_.phis:
             phi.blocks = [before if block is loop.latch else block for block in phi.blocks]
-        moved = set(loop.blocks)
+        moved = set(self.blocks)
         self.fn.blocks = [block for block in self.fn.blocks if block not in moved]
         for block in self.fn.blocks:
             block.instructions = [i for i in block.instructions if i not in self.private and not (
@@ -396,7 +403,7 @@ class _Outlined:
         end.metadata = _debug_of(latch)
         values = [s.after for s in self.sums]
         end.ret(end.aggregate(fn.ftype.ret, values) if len(values) > 1 else values[0] if values else None)
-        fn.blocks = [start, *loop.blocks]
+        fn.blocks = [start, *self.blocks]
         for block in fn.blocks:
             block.function = fn
         replace_uses(fn, replaced)
@@ -438,10 +445,6 @@ def _outside(loop: Loop, operands: Sequence[Value]) -> Iterator[Value]:
     for value in operands:
         if isinstance(value, Argument) or (isinstance(value, Instruction) and not loop.contains(value.block)):
             yield value
-
-
-def _operands(rows: Sequence[Instruction]) -> list[Value]:
-    return [o for i in rows for o in i.operands if isinstance(o, Argument | Instruction)]
 
 
 def _marks_lifetime(instr: Instruction) -> bool:

@@ -25,6 +25,7 @@ from irgrad.engine.ir.model import Block, Constant, ConstInt, ConstZero, Functio
 from irgrad.engine.ir.opcodes import BITWISE
 from irgrad.engine.ir.rewrite import copied
 from irgrad.engine.ir.uses import Uses
+from irgrad.engine.normalise.dead_ends import dead_ends, way_out
 
 __all__ = ["Part", "Version", "choose", "cut", "may_be_cut", "place_before"]
 
@@ -58,17 +59,19 @@ class Version:
 def may_be_cut(loop: Loop, loops: Loops, users: Uses, longest: int) -> bool:
     """Whether a loop has one way in, one end, at the end of an iteration, at most so many instructions, and hands on
     values through the phis of its exit alone. users: those of the function's values."""
-    if loop.preheader is None or loop.latch is None or loop.exiting != [loop.latch] or len(loop.exits) != 1:
+    fn = loops.cfg.fn
+    leave = way_out(fn, loop)
+    if loop.preheader is None or loop.latch is None or leave is None:
         return False
-    last = loop.latch.terminator
-    if last.opcode != "br" or len(set(last.blocks)) != 2 or loops.cfg.preds(loop.exits[0]) != [loop.latch]:
+    last, own = loop.latch.terminator, {*loop.blocks, *dead_ends(fn, loop)}
+    if last.opcode != "br" or len(set(last.blocks)) != 2 or loops.cfg.preds(leave) != [loop.latch]:
         return False
-    rows = [i for block in loop.blocks for i in block.instructions]
+    rows = [i for block in own for i in block.instructions]
     plain = all(block.terminator.opcode in ("br", "switch") for block in loop.blocks)
     if not plain or len(rows) > longest or any(i.call is not None and i.call.bundles for i in rows):
         return False
-    exits = loop.exits[0].phis
-    return all(loop.contains(user.block) or user in exits for row in rows for user in users.get(row, ()))
+    exits = leave.phis
+    return all(user.block in own or user in exits for row in rows for user in users.get(row, ()))
 
 
 def place_before(fn: Function, loop: Loop, values: Sequence[Value], divides: bool) -> Builder:
@@ -87,8 +90,8 @@ def place_before(fn: Function, loop: Loop, values: Sequence[Value], divides: boo
 
 def cut(fn: Function, loop: Loop, parts: Sequence[Part]) -> list[Block]:
     """Have a loop of which `may_be_cut` holds in parts. Returns the headers of the loops that there are now."""
-    assert loop.preheader is not None
-    preheader, leave = loop.preheader, loop.exits[0]
+    preheader, leave = loop.preheader, way_out(fn, loop)
+    assert preheader is not None and leave is not None
     preheader.instructions.pop()
     now: dict[Instruction, Value] = {p: p.operands[p.blocks.index(preheader)] for p in loop.header.phis}
     outs: dict[Instruction, Value] = {phi: _nothing(phi.type) for phi in leave.phis}
@@ -108,8 +111,8 @@ def choose(
 ) -> list[Block]:
     """Have a loop of which `may_be_cut` holds twice, with what values are known to be where the condition holds, and
     where it does not. Returns the headers."""
-    assert loop.preheader is not None
-    preheader, leave = loop.preheader, loop.exits[0]
+    preheader, leave = loop.preheader, way_out(fn, loop)
+    assert preheader is not None and leave is not None
     preheader.instructions.pop()
     starts: dict[Instruction, Value] = {p: p.operands[p.blocks.index(preheader)] for p in loop.header.phis}
     copies = [_Copy(fn, loop, known, last=False), _Copy(fn, loop, otherwise, last=True)]
@@ -129,10 +132,10 @@ class _Copy:
     """The loop's blocks with what is known in them: copies, or for the last part themselves."""
 
     def __init__(self, fn: Function, loop: Loop, known: dict[Value, Value], *, last: bool) -> None:
-        self.fn, self.loop, self.last = fn, loop, last
+        self.fn, self.loop, self.last, self.leave = fn, loop, last, way_out(fn, loop)
         self.values: dict[Value, Value] = {}
-        self.blocks = {b: b if last else Block(b.name) for b in loop.blocks}
-        for block in () if last else loop.blocks:
+        self.blocks = {b: b if last else Block(b.name) for b in (*loop.blocks, *dead_ends(fn, loop))}
+        for block in () if last else tuple(self.blocks):
             for instr in block.instructions:
                 new = copied(instr, instr.operands)
                 new.blocks = [self.blocks.get(b, b) for b in instr.blocks]
@@ -147,11 +150,10 @@ class _Copy:
 
     def alternative(self, starts: dict[Instruction, Value]) -> tuple[Block, Block, dict[Instruction, Value]]:
         """The blocks before and behind the copy, and what it gives the phis of the exit."""
-        loop = self.loop
-        assert loop.latch is not None
+        loop, exits = self.loop, self.leave
+        assert loop.latch is not None and exits is not None
         enter, left = Block(), Block()
         header, latch = self.blocks[loop.header], self.blocks[loop.latch]
-        exits = loop.exits[0]
         ends = self._ends(exits.phis)
         Builder(enter).br(header)
         self._begin(starts, ends, enter)

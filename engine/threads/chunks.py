@@ -33,6 +33,7 @@ from irgrad.engine.ir.locations import locate
 from irgrad.engine.ir.model import Argument, Block, ConstInt, Function, Instruction, Module, Value
 from irgrad.engine.ir.rewrite import declare, note_loops
 from irgrad.engine.ir.uses import uses_of
+from irgrad.engine.normalise.dead_ends import own_dead_ends
 from irgrad.engine.normalise.iterations import CHUNKS, ITERATION, LOOP, OWN_PLACES, outline_loop, why_not_outlined
 from irgrad.engine.normalise.loop_parts import choose, may_be_cut
 from irgrad.engine.normalise.reductions import ADDITION, Reduction
@@ -98,6 +99,7 @@ def share_loops(
     """Bring the outermost independent loops of a function into chunks; promised, bytes_of, worth: see `with_chunks`."""
     shared: list[str] = []
     others: list[str] = []
+    own_dead_ends(fn)
     work = list(get(Loops, fn).top)
     while work:
         loop = work.pop(0)
@@ -152,6 +154,8 @@ def _carried_out(
         have_own(module, fn, loop, plan.threads)
     own, said, copies = set(plan.own), dict(plan.said), list[Copies]()
     why = why_not_outlined(module, fn, loop, own) if plan.updates else ""
+    if why:
+        plan.drop()
     if plan.updates and not why:
         loop, copies = with_room(module, fn, loop, plan.updates, place)
         why = why_not_outlined(module, fn, loop, own)

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator
 
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
-from irgrad.engine.ir.model import Argument, ConstInt, ConstUndef, Function, Instruction, Module, Value
+from irgrad.engine.ir.model import Argument, ConstInt, ConstUndef, ConstZero, Function, Instruction, Module, Value
 from irgrad.engine.ir.opcodes import having, of_kind
 from irgrad.engine.ir.rewrite import replace_uses
 from irgrad.engine.ir.uses import Uses, uses_of
@@ -30,8 +30,9 @@ UNKNOWN = Argument(ty.PTR, "unknown", -1)
 
 
 def base_of(instr: Instruction) -> Value | None:
-    """The address that an address is made of, where it is one."""
-    pointers = [o for o in instr.operands if o.type.is_ptr] if instr.opcode in _SAME else []
+    """The address that an address is made of, where it is one; null leads nowhere."""
+    same = instr.opcode in _SAME or instr.opcode == "select"
+    pointers = [o for o in instr.operands if o.type.is_ptr and not isinstance(o, ConstZero)] if same else []
     return pointers[0] if len(pointers) == 1 else None
 
 
@@ -203,7 +204,7 @@ def _sources(pointer: Value, cells: Uses) -> set[Value]:
             more = [o for o in given if o.type.is_ptr and o not in seen]
             seen.update(more)
             work += more
-        elif not isinstance(value, ConstUndef):
+        elif not isinstance(value, ConstUndef | ConstZero):
             found.add(value)
     return found
 
@@ -223,7 +224,7 @@ def _escapes(memory: Value, uses: Uses, records: set[Value], cells: Uses) -> boo
                     work += again
                 elif place is None or place[0] not in records or not value.type.is_ptr:
                     return True
-            elif user.opcode in _SAME or user.opcode == "insertvalue":
+            elif user.opcode in _SAME or user.opcode == "insertvalue" or user.traits.has("chooses"):
                 if user not in seen:
                     seen.add(user)
                     work.append(user)

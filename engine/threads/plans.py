@@ -26,7 +26,8 @@ from irgrad.engine.analyses.memory.points_to import Pointers
 from irgrad.engine.ir.locations import locate
 from irgrad.engine.ir.model import Block, Function, Instruction, Module, Value
 from irgrad.engine.ir.uses import uses_of
-from irgrad.engine.normalise.iterations import CHUNKS, OWN_PLACES, READ_FIRST, UPDATED, why_not_outlined
+from irgrad.engine.normalise.dead_ends import dead_ends
+from irgrad.engine.normalise.iterations import CHUNKS, OWN_PLACES, READ_FIRST, UPDATED, carried_memory, why_not_outlined
 from irgrad.engine.normalise.repeatable import Bytes
 from irgrad.engine.parallel.one_thread import ATOMIC
 from irgrad.engine.threads.addresses import address_before, settle_addresses
@@ -35,6 +36,7 @@ from irgrad.engine.threads.copied_arrays import copied_bytes
 from irgrad.engine.threads.iteration_parts import Parts
 from irgrad.engine.threads.ordered_parts import meeting, ordered_parts
 from irgrad.engine.threads.ownership import made_of
+from irgrad.engine.threads.plain_updates import PlainUpdates, plain_updates
 from irgrad.engine.threads.shared_updates import Updates, is_without_copies, shared_updates, why_atomic
 from irgrad.engine.threads.thread_memory import ThreadMemory, only_read, scratch_memory, thread_memory
 from irgrad.engine.threads.work import Size, Worth, fixed_work
@@ -51,7 +53,7 @@ class Plan:
     worksharing: whether OpenMP gives its iterations to threads; why: why one thread runs it, "" where a team does;
     updates, threads, parts: see the head of the file; own: memory that is reserved before the loop, of which iterations
     leave nothing to others; said: what is to be said of addresses from outside (`iterations.OWN_PLACES`, ...); copied:
-    arrays of which each chunk has a copy in reverse sweeps, with their bytes
+    arrays of which each chunk has a copy in reverse sweeps, with their bytes; kept: updates that were plain additions
     """
 
     worksharing: bool
@@ -62,18 +64,25 @@ class Plan:
     own: set[Value] = field(default_factory=set)
     said: dict[Value, str] = field(default_factory=dict)
     copied: dict[Value, Size] = field(default_factory=dict)
+    kept: PlainUpdates | None = None
+
+    def drop(self) -> None:
+        """Leave the loop as it was: what it adds to plainly it adds to plainly again."""
+        if self.kept is not None:
+            self.kept.as_plain()
 
 
 @dataclass(slots=True)
 class _Promise:
     """Why nobody promises that the iterations of a loop are independent, "" where somebody does; and if it is but for
-    some of what they do: the arrays that they add to (None where nothing is atomic), updates in copies, and what meets
-    in the order of the iterations (None where that is not known)."""
+    some of what they do: the arrays that they add to (None where nothing is atomic), updates in copies (kept: that
+    were plain), and what meets in the order of the iterations (None where that is not known)."""
 
     unsaid: str
     arrays: list[Value] | None = None
     updates: list[Updates] = field(default_factory=list)
     ordered: set[Instruction] | None = field(default_factory=set)
+    kept: PlainUpdates | None = None
 
 
 def plan_of(
@@ -88,10 +97,12 @@ def plan_of(
     if plan.why:
         return plan
     trusted = promised or has_sections(module, loop)
-    if trusted and plan.worksharing:
+    if plan.worksharing:
         dependence = _with_addresses(module, fn, loop, dependence)
     promise = _promise(module, fn, loop, dependence, bytes_of, promised=promised)
-    plan.updates = promise.updates
+    plan.updates, plan.kept = promise.updates, promise.kept
+    if promise.updates:
+        dependence = Dependence(fn, Pointers(module, fn), Induction(fn))
     plan.own, plan.threads = _memory_of_threads(module, fn, loop, dependence, promise)
     plan.why = promise.unsaid
     if plan.why and not trusted:
@@ -99,15 +110,19 @@ def plan_of(
             plan.threads = scratch_memory(fn, loop, dependence)
             plan.own |= {memory.reserve for memory in plan.threads}
         plan.why = _carried(module, dependence, loop, plan)
-    if plan.worksharing and not (plan.why or plan.updates) and promise.ordered is not None:
+    if promise.ordered and not plan.why and dead_ends(fn, loop):
+        plan.why = "iterations have an order, and may not return"
+    if plan.worksharing and not (plan.why or plan.updates or dead_ends(fn, loop)) and promise.ordered is not None:
         plan.parts = ordered_parts(module, fn, loop, promise.ordered, plan.own)
         if plan.parts is not None:
             plan.why, dependence = plan.parts.refusal, Dependence(fn, Pointers(module, fn), Induction(fn))
     if not plan.why:
-        own = {memory.reserve for memory in plan.threads}
+        own = {address for memory in plan.threads for address in (memory.reserve, memory.value, *memory.others)}
         said = _said(dependence, loop, promise.arrays, plan)
         plan.said = {value: word for value, word in said.items() if value not in own}
         plan.copied = copied_bytes(fn, loop, plan.said, plan.own, bytes_of) if worth is not None else {}
+    else:
+        plan.drop()
     return plan
 
 
@@ -129,11 +144,26 @@ def _promise(
         arrays, unsaid = updated_arrays(module, fn, loop, dependence)
         ordered = meeting(dependence, loop, atomic=bool(unsaid) or not promised)
         return _Promise(unsaid if ordered is None else "", arrays if promised else None, ordered=ordered)
+    kept = _kept_sums(module, fn, loop, dependence) if worksharing and not unsaid else None
+    if kept is not None:
+        kept.as_atomic()
+        dependence = Dependence(fn, Pointers(module, fn), Induction(fn))
+        if updates := shared_updates(fn, fn, loop, dependence, bytes_of):
+            return _Promise(ATOMIC, updates=updates, kept=kept)
+        kept.as_plain()
+        dependence = Dependence(fn, Pointers(module, fn), Induction(fn))
     updates = shared_updates(fn, fn, loop, dependence, bytes_of) if unsaid else []
     if unsaid != ATOMIC or not worksharing or updates or is_without_copies(loop):
         return _Promise(unsaid, updates=updates)
     ordered = meeting(dependence, loop, atomic=True)
     return _Promise(unsaid if ordered is None else "", ordered=ordered)
+
+
+def _kept_sums(module: Module, fn: Function, loop: Loop, dependence: Dependence) -> PlainUpdates | None:
+    """The sums that a thread keeps in memory of its own beyond a loop."""
+    own = {memory.reserve for memory in thread_memory(module, fn, loop, dependence)}
+    memory = carried_memory(module, fn, loop, {*only_read(module, fn, loop, dependence), *own})
+    return plain_updates(dependence, loop, memory) if memory else None
 
 
 def _memory_of_threads(
@@ -143,6 +173,7 @@ def _memory_of_threads(
     for itself. Where iterations meet in an order as well, what they do with memory of threads is part of that."""
     common = only_read(module, fn, loop, dependence)
     threads = thread_memory(module, fn, loop, dependence)
+    common |= {each.array for each in promise.updates}
     own = {*common, *(one.reserve for one in threads)}
     ordered = not promise.updates and promise.ordered != set()
     if threads and (ordered or (not promise.updates and why_not_outlined(module, fn, loop, own))):

@@ -27,6 +27,7 @@ from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Argument, Block, ConstInt, ConstZero, Function, Instruction, Module, Value
 from irgrad.engine.ir.rewrite import copied, declare, note_instructions, replace_uses
 from irgrad.engine.ir.uses import Uses, uses_of
+from irgrad.engine.normalise.dead_ends import dead_ends, way_out
 from irgrad.engine.normalise.iterations import CHUNKS, memory_of_iterations
 from irgrad.engine.normalise.loop_parts import choose, may_be_cut
 from irgrad.engine.normalise.repeatable import Bytes, emit_bytes
@@ -225,8 +226,8 @@ def with_room(
     """Have memory for the copies before a loop, and the loop twice: the one that is returned runs where there is such
     memory, which is the loop of the updates."""
     assert loop.preheader is not None
-    _hand_on_by_phis(fn, loop)
-    end, leave = loop.preheader.terminator, loop.exits[0]
+    leave = _hand_on_by_phis(fn, loop)
+    end = loop.preheader.terminator
     sizes = [updates.bytes(end) for updates in every]
     at = _before(end)
     at.metadata = _debug(every[0].rows[0])
@@ -262,15 +263,17 @@ def with_room(
     return own, [Copies(*row) for row in zip(every, memory, sizes, steps, strict=True)]
 
 
-def _hand_on_by_phis(fn: Function, loop: Loop) -> None:
-    """What a loop with one way out hands on goes through phis of its exit."""
-    leave, uses = loop.exits[0], uses_of(fn.blocks)
+def _hand_on_by_phis(fn: Function, loop: Loop) -> Block:
+    """What a loop with one way out hands on goes through phis of its exit. Returns that."""
+    leave, uses, ends = way_out(fn, loop), uses_of(fn.blocks), dead_ends(fn, loop)
+    assert leave is not None and loop.latch is not None
     for row in [i for block in loop.blocks for i in block.instructions]:
-        users = [u for u in uses.get(row, ()) if not (loop.contains(u.block) or u in leave.phis)]
+        users = [u for u in uses.get(row, ()) if not (loop.contains(u.block) or u.block in ends or u in leave.phis)]
         if users:
-            phi = Builder(leave, 0).phi(row.type, [(row, loop.exiting[0])])
+            phi = Builder(leave, 0).phi(row.type, [(row, loop.latch)])
             for user in users:
                 user.operands = [phi if o is row else o for o in user.operands]
+    return leave
 
 
 def _with_own_memory(blocks: Sequence[Block], memory: Sequence[Instruction]) -> None:

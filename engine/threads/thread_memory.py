@@ -11,7 +11,8 @@
 Which iterations are those of one thread is not the program's to know, so that a chunk is what a thread may run, and has
 memory as a thread has. That changes nothing where nobody reads behind the loop what it left there: iterations that meet
 in such memory must be of one thread, or they race; memory of all threads of which each iteration has its own part does
-as well as a copy. Nobody else may have the address, and the loop frees nothing.
+as well as a copy. Memory must not hold the address, and the loop frees nothing. The memory may be reserved under a
+condition, as that of a `std::vector`, which is of no elements else: the chunk does so, too.
 
 Memory from before any other loop is each chunk's own where every iteration writes what it reads there, which is asked
 when the program runs (`coverage.py`): where it does not, the loop runs in one chunk (`work.py`).
@@ -36,30 +37,36 @@ from irgrad.engine.analyses.evolution.dependence import Dependence
 from irgrad.engine.analyses.memory.points_to import Pointers
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
-from irgrad.engine.ir.model import Argument, Block, CallInfo, ConstInt, Function, Instruction, Module, Value
+from irgrad.engine.ir.model import Argument, Block, CallInfo, ConstInt, ConstZero, Function, Instruction, Module, Value
+from irgrad.engine.ir.opcodes import SPECULATABLE
 from irgrad.engine.ir.rewrite import copied, declare, replace_uses
 from irgrad.engine.ir.uses import Uses, uses_of
 from irgrad.engine.normalise.iterations import THREAD_MEMORY
 from irgrad.engine.normalise.scratch import SIZED, allocates, is_plain_release
 from irgrad.engine.threads.shared_updates import bytes_of_array
+from irgrad.rules.effects import facts
 
 __all__ = ["Covered", "ThreadMemory", "have_own", "only_read", "own_memory", "scratch_memory", "thread_memory",
            "without_marks"]  # fmt: skip
 
+_DEEPEST = 20  # operations that bytes are computed by, one behind the other
 Covered: TypeAlias = tuple[Cover, Callable[[Instruction], Value]]
 
 
 @dataclass(slots=True)
 class ThreadMemory:
-    """Memory of a thread in a loop. reserve: what reserves it; release: what frees it, None of the stack; written: it
-    holds something before the loop; inside: addresses in it that are computed outside of the loop; mark: what stands
-    for the chunk's memory in the loop, with the operands of `reserve`, and the bytes where they are copied; cover: what
+    """Memory of a thread in a loop. reserve: what reserves it; value: its address before the loop, `reserve` itself or
+    that or null; release: what frees it, None of the stack; written: it holds something before the loop; inside:
+    addresses in it that are computed outside of the loop, step by step, others: in another way; mark: what stands for
+    the chunk's memory in the loop, with the operands of `reserve`, and the bytes where they are copied; cover: what
     each iteration writes before it reads, and the bytes behind `reserve`, where only that makes the memory private."""
 
     reserve: Instruction
+    value: Instruction
     release: Instruction | None
     written: bool
     inside: list[Instruction] = field(default_factory=list)
+    others: list[Value] = field(default_factory=list)
     mark: str = ""
     cover: Covered | None = None
 
@@ -69,8 +76,7 @@ def thread_memory(module: Module, fn: Function, loop: Loop, dependence: Dependen
     if not _threads_reserve(module, loop) or loop.preheader is None:
         return []
     uses = uses_of(fn.blocks)
-    rows = [i for i in _reserved(fn, loop) if OF_ALL not in i.metadata and _before(fn, i, loop)]
-    rows = [i for i in rows if any(loop.contains(u.block) for u in _users(i, uses, loop))]
+    rows = [i for i in _reserved(fn, loop) if OF_ALL not in i.metadata]
     found = (_own(fn, loop, dependence.pointers, row, uses) for row in rows)
     return [memory for memory in found if memory is not None]
 
@@ -87,7 +93,7 @@ def scratch_memory(fn: Function, loop: Loop, dependence: Dependence) -> list[Thr
     found: list[ThreadMemory] = []
     for row in _reserved(fn, loop):
         obj = pointers.object_of.get(row)
-        if obj is None or not met >> obj.index & 1 or not _before(fn, row, loop):
+        if obj is None or not met >> obj.index & 1 or _address(fn, loop, row, uses) is not row:
             continue
         if any(_lifetime(user, "") and loop.contains(user.block) for user in uses.get(row, ())):
             continue  # a variable of an iteration
@@ -121,14 +127,12 @@ def _reserved(fn: Function, loop: Loop) -> list[Instruction]:
     return [i for i in outside if i.opcode == "alloca" or (i.opcode == "call" and allocates(i))]
 
 
-def _before(fn: Function, instr: Instruction, loop: Loop) -> bool:
-    assert instr.block is not None
-    return get(Dominators, fn).dominates(instr.block, loop.header)
-
-
-def _users(memory: Instruction, uses: Uses, loop: Loop) -> list[Instruction]:
-    """Who uses memory, or an address in it that is computed outside of the loop."""
-    return [user for value in (memory, *_addresses(memory, uses, loop)) for user in uses.get(value, ())]
+def _address(fn: Function, loop: Loop, memory: Instruction, uses: Uses) -> Instruction | None:
+    """What memory is known by before a loop: its address, or what is that or null."""
+    phis = [u for u in uses.get(memory, ()) if u.opcode == "phi" and all(
+        o is memory or isinstance(o, ConstZero) for o in u.operands)]  # fmt: skip
+    known = (v for v in (memory, *phis) if _is_there(fn, loop, v) and not loop.contains(v.block))
+    return next(known, None)
 
 
 def _addresses(memory: Instruction, uses: Uses, loop: Loop) -> list[Instruction]:
@@ -143,52 +147,78 @@ def _own(
     fn: Function, loop: Loop, pointers: Pointers, memory: Instruction, uses: Uses, *, variables: bool = False
 ) -> ThreadMemory | None:
     """What may be each chunk's own. variables: also variables of an iteration, which else go with it"""
-    obj = pointers.object_of.get(memory)
-    if obj is None or _is_known_elsewhere(fn, loop, pointers, memory, 1 << obj.index, uses):
+    obj, value = pointers.object_of.get(memory), _address(fn, loop, memory, uses)
+    if obj is None or value is None or _is_handed_on(loop, pointers, 1 << obj.index):
         return None
-    found = ThreadMemory(memory, None, False, _addresses(memory, uses, loop))
+    found, bit = ThreadMemory(memory, value, None, False, _addresses(value, uses, loop)), 1 << obj.index
+    if not _used_by(found, fn, loop, pointers, bit):
+        return None
     begins = {u.block for u in uses.get(memory, ()) if _lifetime(u, "start") and not loop.contains(u.block)}
-    later = _behind(loop, begins if memory.opcode == "alloca" else {memory.block})
+    later = _behind(loop, begins if memory.opcode == "alloca" else {memory.block}, value)
     if loop.header in later:
         return None
     only_here = memory.opcode == "alloca" and isinstance(memory.operands[0], ConstInt)
-    for user in _users(memory, uses, loop):
-        known = user in found.inside or user.opcode == "icmp" or _lifetime(user, "")
-        if known or loop.contains(user.block):
-            continue
-        if _frees(pointers, user):
+    for user in (i for i in fn.instructions() if not loop.contains(i.block) and i is not memory):
+        reads, writes = pointers.instr_reads(user) & bit, pointers.instr_writes(user) & bit
+        if _frees(pointers, user) and pointers.expand(pointers.of(user.operands[0])) & bit:
             effect = pointers.effect(user)
             moves = effect is None or effect.moves is not None  # (realloc)
-            if moves or user.operands[0] is not memory or user.opcode != "call" or not is_plain_release(user):
+            plain = user.opcode == "call" and is_plain_release(user) and user.operands[0] in (memory, value)
+            if moves or not plain:
                 return None
             found.release = user
-            continue
-        if not (user.is_call or user.opcode in ("load", "store")) or user.block in later:
-            return None
-        found.written |= user.opcode != "load"
-        only_here = False
+        elif (reads or writes) and not _lifetime(user, ""):
+            if user.block in later:
+                return None
+            found.written |= bool(writes)
+            only_here = False
     if memory.opcode == "alloca":
         return None if only_here and not variables else found
-    return found if found.release is not None else None
+    return found if found.release is not None and _sizes(fn, loop, memory) is not None else None
 
 
-def _is_known_elsewhere(
-    fn: Function, loop: Loop, pointers: Pointers, memory: Instruction, bit: int, uses: Uses
-) -> bool:  # fmt: skip
-    """Whether memory holds the address, iterations hand it on, or code outside of the loop has it by other ways than
-    sums that are made of it; or the loop frees it."""
+def _used_by(memory: ThreadMemory, fn: Function, loop: Loop, pointers: Pointers, bit: int) -> bool:
+    """Whether a loop uses memory, by addresses from outside of it that lead there alone. Finds the others."""
+    rows = [i for block in loop.blocks for i in block.instructions]
+    outer = dict.fromkeys(o for i in rows for o in i.operands if o.type.is_ptr and not (
+        isinstance(o, Instruction) and loop.contains(o.block)) and pointers.of(o) & bit)  # fmt: skip
+    memory.others = [v for v in outer if v is not memory.value and v not in memory.inside]
+    alone = all(pointers.expand(pointers.of(v)) == bit for v in memory.others)
+    return bool(outer) and alone and not (memory.others and memory.reserve.opcode == "alloca")
+
+
+def _sizes(fn: Function, loop: Loop, memory: Instruction) -> list[Value] | None:
+    """What an allocation is given, if it is known before a loop or computed of what is."""
+    sizes = list(memory.args)
+    return sizes if all(_computable(fn, loop, value, 0) for value in sizes) else None
+
+
+def _computable(fn: Function, loop: Loop, value: Value, depth: int) -> bool:
+    if not isinstance(value, Instruction) or _is_there(fn, loop, value):
+        return True
+    return (value.opcode in SPECULATABLE and depth < _DEEPEST
+            and all(_computable(fn, loop, o, depth + 1) for o in value.operands))  # fmt: skip
+
+
+def _is_there(fn: Function, loop: Loop, value: Instruction) -> bool:
+    return value.block is not None and get(Dominators, fn).dominates(value.block, loop.header)
+
+
+def _computed(fn: Function, loop: Loop, at: Builder, value: Value) -> Value:
+    """A value that is computable before a loop."""
+    if not isinstance(value, Instruction) or _is_there(fn, loop, value):
+        return value
+    return at.insert(copied(value, [_computed(fn, loop, at, o) for o in value.operands]))
+
+
+def _is_handed_on(loop: Loop, pointers: Pointers, bit: int) -> bool:
+    """Whether memory holds an address, iterations hand it on, or the loop frees what it leads to."""
     if pointers.escaped_mask & bit or any(pointers.contents(other) & bit for other in pointers.objects):
         return True
     if any(pointers.of(phi) & bit for phi in loop.header.phis):
         return True
-    known = {memory, *_addresses(memory, uses, loop)}
-    for instr in fn.instructions():
-        if not loop.contains(instr.block):
-            if instr.type.is_ptr and instr not in known and pointers.of(instr) & bit:
-                return True
-        elif instr.is_call and _frees(pointers, instr) and pointers.expand(pointers.of(instr.args[0])) & bit:
-            return True
-    return False
+    rows = (i for block in loop.blocks for i in block.instructions if i.is_call and _frees(pointers, i))
+    return any(pointers.expand(pointers.of(i.args[0])) & bit for i in rows)
 
 
 def _frees(pointers: Pointers, instr: Instruction) -> bool:
@@ -200,15 +230,17 @@ def _lifetime(user: Instruction, word: str) -> bool:
     return user.is_call and (user.callee_name or "").startswith(f"llvm.lifetime.{word}")
 
 
-def _behind(loop: Loop, begins: set[Block] | set[Block | None]) -> set[Block]:
-    """The blocks that may run after a loop before memory is reserved anew."""
+def _behind(loop: Loop, begins: set[Block] | set[Block | None], value: Instruction) -> set[Block]:
+    """The blocks that may run after a loop before memory is reserved anew; value: its address, null on some ways."""
+    rows = zip(value.operands, value.blocks, strict=True) if value.opcode == "phi" else ()
+    none = {(block, value.block) for o, block in rows if isinstance(o, ConstZero)}
     found: set[Block] = set()
     work = [exit_ for exit_ in loop.exits if exit_ not in begins]
     while work:
         block = work.pop()
         if block not in found:
             found.add(block)
-            work += [after for after in block.successors if after not in begins]
+            work += [after for after in block.successors if after not in begins and (block, after) not in none]
     return found
 
 
@@ -221,14 +253,20 @@ def have_own(module: Module, fn: Function, loop: Loop, every: Sequence[ThreadMem
     outside = Builder(loop.preheader, len(loop.preheader.instructions) - 1)
     at = Builder(loop.header, len(loop.header.phis))
     for number, memory in enumerate(every):
-        given = list(memory.reserve.operands if memory.reserve.opcode == "alloca" else memory.reserve.args)
+        variable = memory.reserve.opcode == "alloca"
+        rows = memory.reserve.operands if variable else memory.reserve.args
+        given = [_computed(fn, loop, outside, value) for value in rows]
         if memory.written:
-            size = bytes_of_array(fn, fn, memory.reserve, ())
-            given.append(size(loop.preheader.terminator) if size is not None else _bytes_on_stack(outside, memory))
+            given.append(_bytes_on_stack(outside, memory) if variable else _bytes(outside, memory, given))
         memory.mark = f"{THREAD_MEMORY}.{number}"
         mark = declare(module, memory.mark, ty.PTR, (ty.PTR, *(value.type for value in given)))
-        own: dict[Value, Value] = {memory.reserve: at.call(mark, [memory.reserve, *given])}
+        whole = outside.cast("ptrtoint", memory.value, ty.I64) if memory.others else memory.value
+        distances = [outside.sub(outside.cast("ptrtoint", v, ty.I64), whole, ()) for v in memory.others]
+        own: dict[Value, Value] = {memory.value: at.call(mark, [memory.value, *given])}
         made = {next(iter(own.values()))}
+        for value, distance in zip(memory.others, distances, strict=True):
+            own[value] = at.gep(ty.I8, own[memory.value], distance, flags=())
+            made.add(own[value])
         for address in _used(memory, loop):
             own[address] = at.insert(copied(address, [own.get(o, o) for o in address.operands]))
             made.add(own[address])
@@ -245,6 +283,13 @@ def _used(memory: ThreadMemory, loop: Loop) -> list[Instruction]:
             used.add(address.operands[0])
             found.insert(0, address)
     return found
+
+
+def _bytes(at: Builder, memory: ThreadMemory, given: Sequence[Value]) -> Value:
+    total: Value = ConstInt(ty.I64, 1)
+    for place in _counts(memory):
+        total = at.mul(total, at.to_i64(given[place], signed=False), ())
+    return total
 
 
 def _bytes_on_stack(at: Builder, memory: ThreadMemory) -> Value:
@@ -280,12 +325,18 @@ def own_memory(
         whole, *rest = [inner.get(value, value) for value in mark.args]
         size = rest.pop() if memory.written else None
         callee = [] if memory.reserve.opcode == "alloca" else [memory.reserve.operands[-1]]
-        own = at.insert(copied(memory.reserve, [*rest, *callee]))
+        none = None
+        if memory.value is not memory.reserve:
+            none, nothing = at.icmp("eq", whole, ConstZero(ty.PTR)), ConstInt(ty.I64, 0)
+            rest = [at.select(none, ConstInt(v.type, 0), v) if n in _counts(memory) else v for n, v in enumerate(rest)]
+            size = None if size is None else at.select(none, nothing, size)
+        own: Value = at.insert(copied(memory.reserve, [*rest, *callee]))
         if size is not None:
             move = declare(module, "llvm.memcpy.p0.p0.i64", ty.VOID, (ty.PTR, ty.PTR, ty.I64, ty.I1))
             at.call(move, [own, whole, size, ConstInt(ty.I1, 0)])
         if memory.release is not None:
             releases.append(_release(memory.release, own, rest))
+        own = own if none is None else at.select(none, ConstZero(ty.PTR), own)
         argument = Argument(ty.PTR, "own", len(turn.args))
         argument.function = turn
         turn.args.append(argument)
@@ -294,6 +345,12 @@ def own_memory(
         replace_uses(turn, {mark: argument})
         made.append(own)
     return made, releases
+
+
+def _counts(memory: ThreadMemory) -> Sequence[int]:
+    """Which operands of an allocation say how many bytes there are."""
+    stated = facts(memory.reserve.callee_name or "")
+    return stated.sizes if stated is not None else ()
 
 
 def _release(model: Instruction, own: Value, sizes: Sequence[Value]) -> Instruction:

@@ -45,6 +45,14 @@ OWN = {
     "half of it": (
         "double *whole = malloc(2 * m * 8), *t = whole + m;",
         f"schedule(dynamic)\n{EACH} {{ {ROW} whole[j] = a[i*m+j]; {FILL} y[i] = s + whole[1]; }}", "free(whole);"),
+    "reserved under a condition": (
+        "double *t = 0; if (m > 2) t = malloc(m * 8);",
+        f"schedule(dynamic)\n{EACH} {{ double s = 1; if (t) {{ {ROW} t[j] = sin(a[i*m+j]); {ROW} s += t[j] * t[0]; }} "
+        "y[i] = s; }", "if (t) free(t);"),
+    "an end that was searched": (
+        "double *t = malloc(m * 8), *end = t; for (; end != t + m; end++) *end = a[end - t];",
+        f"schedule(dynamic)\n{EACH} {{ double s = 0; {ROW} t[j] *= a[i*m+j]; "
+        f"for (double *p = t; p != end; p++) s += *p * *p; {ROW} t[j] = a[j]; y[i] = s; }}", "free(t);"),
 }  # fmt: skip
 A = np.random.default_rng(2).normal(size=(67, 11))
 

@@ -54,3 +54,18 @@ def test_programs(path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: py
     monkeypatch.setenv("OMP_NUM_THREADS", "4")
     assert main(["run", "-O2", "-fopenmp", "-DPROGRAM", str(path), "-lm"]) == 0, capfd.readouterr()
     assert "good" in capfd.readouterr().out
+
+
+@pytest.mark.long
+def test_vectors_are_shared(capfd: pytest.CaptureFixture[str]) -> None:
+    """Scratch in vectors keeps no loop of a region on one thread, in neither sweep; vectors that are swapped do in the
+    reverse sweep, where it is not known how long they are."""
+    lib = ig.load(Path(__file__).parent / "styles" / "vectors.cpp", flags=["-fopenmp"])
+    kernel = lib.kernel("whole", SIGNATURE, threads=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", OneThread)
+        ig.grad(kernel)(X)
+    rows = [row for row in str(ig.explain(kernel)).splitlines() if "threads:" in row]
+    shared = next(row for row in rows if "shared by a team" in row)
+    assert all(f"vectors.cpp:{line}:" in shared for line in (12, 19, 28, 38)), rows
+    assert not [row for row in rows if "one runs" in row and "vectors.cpp:12:" not in row], rows

@@ -90,6 +90,21 @@ def test_variables_may_hold_it(stored: str, use: str, own: list[str]) -> None:
     assert _own(VARIABLE.replace("STORED", stored).replace("USE", use)) == own
 
 
+CHOSEN = """%w = select i1 false, ptr null, ptr %own
+  store ptr %w, ptr %record
+  USE"""
+
+
+@pytest.mark.parametrize(("use", "own"), [
+    ("", ["mine"]), ("store double 1.0, ptr %w", ["mine"]),
+    ("store ptr %w, ptr %x", []), ("call void @other(ptr %w)", []),
+])  # fmt: skip
+def test_null_leads_nowhere(use: str, own: list[str]) -> None:
+    """An address that is chosen is followed as the one that it is made of."""
+    assert _own(CHOSEN.replace("USE", use)) == own
+    assert _own(CHOSEN.replace("USE", use).replace("ptr null", "ptr %x")) == []
+
+
 def test_a_record_is_what_the_loop_has_kept() -> None:
     assert _own(call="%x") == []
 

@@ -117,14 +117,16 @@ def test_many_callers_at_once(lib: Any) -> None:
 LONG = r"""
 #include <math.h>
 double f(const double *x, long n, long m, long steps) {
-    double s = 0;
-    for (long t = 0; t < steps; t++)
+    double s = 0, last = 0;
+    for (long t = 0; t < steps; t++) {
         #pragma omp parallel for reduction(+:s)
         for (long i = 0; i < n; i++) {
-            double a = x[i];
+            double a = x[i] + 1e-9 * last;
             for (long j = 0; j < m; j++) a = sin(a) + 0.1 * a * a;
             s += a;
         }
+        last = s;
+    }
     return s;
 }
 """

@@ -1,0 +1,121 @@
+"""Blocks from which a function does not return: it throws, aborts, or a check has failed.
+
+    loop:  ...  br c, next, fail          a loop's own: nothing but its iterations goes there
+    fail:  call @__cxa_throw(...)
+           unreachable
+
+An iteration that goes there is the last one, and what is behind the loop never runs then: such a block is no way for a
+loop to end, and goes where the iteration goes. Compilers have one block for several checks; here each has its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from irgrad.engine.analyses.control.cache import get
+from irgrad.engine.analyses.control.cfg import Cfg
+from irgrad.engine.analyses.control.loops import Loop
+from irgrad.engine.ir.model import Block, Function, Instruction, Value
+from irgrad.engine.ir.rewrite import copied
+
+__all__ = ["dead_ends", "never_returning", "own_dead_ends", "way_out"]
+
+_MOST = 2_000  # instructions of copies
+
+
+def dead_ends(fn: Function, loop: Loop) -> list[Block]:
+    """The blocks behind a loop that nothing but its iterations leads to and that nothing returns from."""
+    cfg, dead = get(Cfg, fn), never_returning(fn)
+    found = {block for block in loop.exits if block in dead}
+    work = list(found)
+    while work:
+        more = [b for b in cfg.succs(work.pop()) if b not in found]
+        found.update(more)
+        work += more
+    while shared := {b for b in found if any(p not in found and not loop.contains(p) for p in cfg.preds(b))}:
+        found -= shared
+    return [block for block in fn.blocks if block in found]
+
+
+def way_out(fn: Function, loop: Loop) -> Block | None:
+    """The block behind a loop with one latch that goes on at the end of an iteration alone, but for dead ends."""
+    own = dead_ends(fn, loop)
+    ways = {(block, after) for block in loop.exiting for after in block.successors
+            if not loop.contains(after) and after not in own}  # fmt: skip
+    return next(iter(ways))[1] if len(ways) == 1 and next(iter(ways))[0] is loop.latch else None
+
+
+def own_dead_ends(fn: Function) -> bool:
+    """Have each block that leads to a dead end lead to one of its own, as far as that takes few instructions. Returns
+    whether there are any copies."""
+    left, changed = _MOST, False
+    while True:
+        cfg, dead = get(Cfg, fn), never_returning(fn)
+        several = next((b for b in cfg.rpo if b in dead and len(cfg.preds(b)) > 1 and _plain(b)), None)
+        if several is None:
+            return changed
+        part = [b for b in cfg.rpo if b in _behind(cfg, several)]
+        left -= sum(len(block.instructions) for block in part)
+        if left < 0 or not all(map(_plain, part)):
+            return changed
+        _copy(fn, several, part, cfg.preds(several)[-1])
+        changed = True
+
+
+def never_returning(fn: Function) -> Collection[Block]:
+    """Where every way ends in `unreachable`, without a loop on it, and without a landing pad."""
+    cfg = get(Cfg, fn)
+    found: set[Block] = set()
+    for block in reversed(cfg.rpo):
+        after = cfg.succs(block)
+        ends = block.terminator.opcode == "unreachable" or (after and found.issuperset(after))
+        if ends and not any(i.opcode == "landingpad" for i in block.instructions):
+            found.add(block)
+    return found
+
+
+def _behind(cfg: Cfg, first: Block) -> set[Block]:
+    found, work = {first}, [first]
+    while work:
+        more = [b for b in cfg.succs(work.pop()) if b not in found]
+        found.update(more)
+        work += more
+    return found
+
+
+def _plain(block: Block) -> bool:
+    return all(i.opcode not in ("landingpad", "invoke", "callbr", "catchpad", "cleanuppad") and not (
+        i.call is not None and i.call.bundles) for i in block.instructions)  # fmt: skip
+
+
+def _copy(fn: Function, first: Block, part: list[Block], before: Block) -> None:
+    """Copies of blocks, which one block leads to in place of the first of them."""
+    blocks = {block: Block(block.name) for block in part}
+    values: dict[Value, Value] = {}
+    for block, new in blocks.items():
+        for instr in block.instructions:
+            if instr.opcode == "phi" and block is first:
+                values[instr] = instr.operands[instr.blocks.index(before)]
+                continue
+            made = copied(instr, list(instr.operands))
+            made.blocks = [blocks.get(b, b) for b in instr.blocks]
+            made.volatile, made.ordering, made.name = instr.volatile, instr.ordering, instr.name
+            made.block = new
+            new.instructions.append(made)
+            values[instr] = made
+        new.function = fn
+    for new in blocks.values():
+        for made in new.instructions:
+            if made.opcode == "phi":
+                rows = [(o, b) for o, b in zip(made.operands, made.blocks, strict=True) if b in blocks.values()]
+                made.operands, made.blocks = [o for o, _ in rows], [b for _, b in rows]
+            made.operands = [values.get(o, o) for o in made.operands]
+    for phi in first.phis:
+        _without(phi, before)
+    before.terminator.blocks = [blocks[first] if b is first else b for b in before.terminator.blocks]
+    fn.blocks += blocks.values()
+
+
+def _without(phi: Instruction, block: Block) -> None:
+    rows = [(o, b) for o, b in zip(phi.operands, phi.blocks, strict=True) if b is not block]
+    phi.operands, phi.blocks = [o for o, _ in rows], [b for _, b in rows]
