@@ -16,10 +16,12 @@ from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.cfg import Cfg
 from irgrad.engine.analyses.control.loops import Loop
 from irgrad.engine.ir.model import Block, Function, Instruction, Value
+from irgrad.engine.ir.opcodes import of_kind
 from irgrad.engine.ir.rewrite import copied
 
 __all__ = ["dead_ends", "never_returning", "own_dead_ends", "way_out"]
 
+_UNWIND = of_kind("exception") | {"invoke", "callbr"}
 _MOST = 2_000  # instructions of copies
 
 
@@ -84,8 +86,7 @@ def _behind(cfg: Cfg, first: Block) -> set[Block]:
 
 
 def _plain(block: Block) -> bool:
-    return all(i.opcode not in ("landingpad", "invoke", "callbr", "catchpad", "cleanuppad") and not (
-        i.call is not None and i.call.bundles) for i in block.instructions)  # fmt: skip
+    return all(i.opcode not in _UNWIND and not (i.call is not None and i.call.bundles) for i in block.instructions)
 
 
 def _copy(fn: Function, first: Block, part: list[Block], before: Block) -> None:
