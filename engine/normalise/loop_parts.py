@@ -90,14 +90,15 @@ def place_before(fn: Function, loop: Loop, values: Sequence[Value], divides: boo
 
 def cut(fn: Function, loop: Loop, parts: Sequence[Part]) -> list[Block]:
     """Have a loop of which `may_be_cut` holds in parts. Returns the headers of the loops that there are now."""
-    preheader, leave = loop.preheader, way_out(fn, loop)
-    assert preheader is not None and leave is not None
+    preheader, ends = loop.preheader, _Ends(fn, loop)
+    leave = ends.leave
+    assert preheader is not None
     preheader.instructions.pop()
     now: dict[Instruction, Value] = {p: p.operands[p.blocks.index(preheader)] for p in loop.header.phis}
     outs: dict[Instruction, Value] = {phi: _nothing(phi.type) for phi in leave.phis}
     block, copies = preheader, []
     for number, part in enumerate(parts):
-        copies.append(_Copy(fn, loop, part.known, last=number == len(parts) - 1))
+        copies.append(_Copy(fn, loop, ends, part.known, last=number == len(parts) - 1))
         block = copies[-1].chain(part, block, now, outs)
     Builder(block).br(leave)
     for phi in leave.phis:
@@ -111,15 +112,16 @@ def choose(
 ) -> list[Block]:
     """Have a loop of which `may_be_cut` holds twice, with what values are known to be where the condition holds, and
     where it does not. Returns the headers."""
-    preheader, leave = loop.preheader, way_out(fn, loop)
-    assert preheader is not None and leave is not None
+    preheader, ends = loop.preheader, _Ends(fn, loop)
+    leave = ends.leave
+    assert preheader is not None
     preheader.instructions.pop()
     starts: dict[Instruction, Value] = {p: p.operands[p.blocks.index(preheader)] for p in loop.header.phis}
-    copies = [_Copy(fn, loop, known, last=False), _Copy(fn, loop, otherwise, last=True)]
-    ends = [copy.alternative(starts) for copy in copies]
-    Builder(preheader).cond_br(condition, *(enter for enter, _, _ in ends))
+    copies = [_Copy(fn, loop, ends, known, last=False), _Copy(fn, loop, ends, otherwise, last=True)]
+    made = [copy.alternative(starts) for copy in copies]
+    Builder(preheader).cond_br(condition, *(enter for enter, _, _ in made))
     for phi in leave.phis:
-        phi.operands, phi.blocks = [out[phi] for _, _, out in ends], [left for _, left, _ in ends]
+        phi.operands, phi.blocks = [out[phi] for _, _, out in made], [left for _, left, _ in made]
     _fold(fn, [block for copy in copies for block in copy.blocks.values()])
     return [copy.blocks[loop.header] for copy in copies]
 
@@ -128,13 +130,22 @@ def _nothing(kind: ty.Type) -> Constant:
     return ConstInt(kind, 0) if isinstance(kind, ty.IntType) else ConstZero(kind)
 
 
+class _Ends:
+    """The block behind a loop of which `may_be_cut` holds, and where it does not return."""
+
+    def __init__(self, fn: Function, loop: Loop) -> None:
+        leave = way_out(fn, loop)
+        assert leave is not None
+        self.leave, self.dead = leave, dead_ends(fn, loop)
+
+
 class _Copy:
     """The loop's blocks with what is known in them: copies, or for the last part themselves."""
 
-    def __init__(self, fn: Function, loop: Loop, known: dict[Value, Value], *, last: bool) -> None:
-        self.fn, self.loop, self.last, self.leave = fn, loop, last, way_out(fn, loop)
+    def __init__(self, fn: Function, loop: Loop, ends: _Ends, known: dict[Value, Value], *, last: bool) -> None:
+        self.fn, self.loop, self.last, self.leave = fn, loop, last, ends.leave
         self.values: dict[Value, Value] = {}
-        self.blocks = {b: b if last else Block(b.name) for b in (*loop.blocks, *dead_ends(fn, loop))}
+        self.blocks = {b: b if last else Block(b.name) for b in (*loop.blocks, *ends.dead)}
         for block in () if last else tuple(self.blocks):
             for instr in block.instructions:
                 new = copied(instr, instr.operands)
@@ -151,7 +162,7 @@ class _Copy:
     def alternative(self, starts: dict[Instruction, Value]) -> tuple[Block, Block, dict[Instruction, Value]]:
         """The blocks before and behind the copy, and what it gives the phis of the exit."""
         loop, exits = self.loop, self.leave
-        assert loop.latch is not None and exits is not None
+        assert loop.latch is not None
         enter, left = Block(), Block()
         header, latch = self.blocks[loop.header], self.blocks[loop.latch]
         ends = self._ends(exits.phis)
