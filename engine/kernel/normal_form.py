@@ -13,11 +13,14 @@ import warnings
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from irgrad.engine.kernel.options import Options
 from irgrad.engine.signature.prototype import quoted
 from irgrad.engine.signature.signature import Signature
-from irgrad.rules.expressions.costs import Costs
+
+if TYPE_CHECKING:
+    from irgrad.rules.expressions.costs import Costs
 
 __all__ = ["Stage", "entry_name", "entry_text", "normal_name", "normal_text", "prepared_text",
            "primal_text"]
