@@ -23,7 +23,7 @@ from irgrad.engine.differentiate.layout.lanes import constant_offset
 from irgrad.engine.enzyme.calls import DerivativeCall, Parameter
 from irgrad.engine.enzyme.early_values import EarlyValues, UnknownError
 from irgrad.engine.enzyme.float_memory import formals_of
-from irgrad.engine.enzyme.rows import Reach
+from irgrad.engine.enzyme.reach import Reach
 from irgrad.engine.enzyme.thunks import active
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
