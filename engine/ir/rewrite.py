@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Block, Function, Instruction, Module, Value
 
-__all__ = ["copied", "declare", "note_loops", "replace_uses"]
+__all__ = ["copied", "copied_blocks", "declare", "note_loops", "replace_uses"]
 
 
 def replace_uses(fn: Function, replaced: dict[Value, Value]) -> None:
@@ -37,6 +37,22 @@ def copied(instr: Instruction, operands: list[Value]) -> Instruction:
         instr.opcode, instr.type, operands, flags=instr.flags, pred=instr.pred, elem=instr.elem, align=instr.align,
         indices=instr.indices, call=instr.call, metadata=dict(instr.metadata),
     )  # fmt: skip
+
+
+def copied_blocks(blocks: Iterable[Block]) -> tuple[dict[Block, Block], dict[Value, Value]]:
+    """Copies of blocks, in no function yet, which lead to each other where the blocks do; and of each value its copy,
+    on the operands that it had."""
+    copies = {block: Block(block.name) for block in blocks}
+    values: dict[Value, Value] = {}
+    for block, new in copies.items():
+        for instr in block.instructions:
+            made = copied(instr, list(instr.operands))
+            made.blocks = [copies.get(b, b) for b in instr.blocks]
+            made.volatile, made.ordering, made.name = instr.volatile, instr.ordering, instr.name
+            made.block = new
+            new.instructions.append(made)
+            values[instr] = made
+    return copies, values
 
 
 def note_instructions(module: Module, rows: Iterable[Instruction], word: str) -> None:

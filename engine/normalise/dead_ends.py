@@ -15,9 +15,9 @@ from collections.abc import Collection
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.cfg import Cfg
 from irgrad.engine.analyses.control.loops import Loop
-from irgrad.engine.ir.model import Block, Function, Instruction, Value
+from irgrad.engine.ir.model import Block, Function, Instruction
 from irgrad.engine.ir.opcodes import of_kind
-from irgrad.engine.ir.rewrite import copied
+from irgrad.engine.ir.rewrite import copied_blocks
 
 __all__ = ["dead_ends", "never_returning", "own_dead_ends", "way_out"]
 
@@ -91,21 +91,11 @@ def _plain(block: Block) -> bool:
 
 def _copy(fn: Function, first: Block, part: list[Block], before: Block) -> None:
     """Copies of blocks, which one block leads to in place of the first of them."""
-    blocks = {block: Block(block.name) for block in part}
-    values: dict[Value, Value] = {}
-    for block, new in blocks.items():
-        for instr in block.instructions:
-            if instr.opcode == "phi" and block is first:
-                values[instr] = instr.operands[instr.blocks.index(before)]
-                continue
-            made = copied(instr, list(instr.operands))
-            made.blocks = [blocks.get(b, b) for b in instr.blocks]
-            made.volatile, made.ordering, made.name = instr.volatile, instr.ordering, instr.name
-            made.block = new
-            new.instructions.append(made)
-            values[instr] = made
-        new.function = fn
+    blocks, values = copied_blocks(part)
+    blocks[first].instructions = blocks[first].instructions[len(first.phis) :]
+    values |= {phi: phi.operands[phi.blocks.index(before)] for phi in first.phis}
     for new in blocks.values():
+        new.function = fn
         for made in new.instructions:
             if made.opcode == "phi":
                 rows = [(o, b) for o, b in zip(made.operands, made.blocks, strict=True) if b in blocks.values()]

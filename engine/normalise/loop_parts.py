@@ -23,7 +23,7 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Block, Constant, ConstInt, ConstZero, Function, Instruction, Value
 from irgrad.engine.ir.opcodes import BITWISE
-from irgrad.engine.ir.rewrite import copied
+from irgrad.engine.ir.rewrite import copied_blocks
 from irgrad.engine.ir.uses import Uses
 from irgrad.engine.normalise.dead_ends import dead_ends, way_out
 
@@ -144,16 +144,8 @@ class _Copy:
 
     def __init__(self, fn: Function, loop: Loop, ends: _Ends, known: dict[Value, Value], *, last: bool) -> None:
         self.fn, self.loop, self.last, self.leave = fn, loop, last, ends.leave
-        self.values: dict[Value, Value] = {}
-        self.blocks = {b: b if last else Block(b.name) for b in (*loop.blocks, *ends.dead)}
-        for block in () if last else tuple(self.blocks):
-            for instr in block.instructions:
-                new = copied(instr, instr.operands)
-                new.blocks = [self.blocks.get(b, b) for b in instr.blocks]
-                new.volatile, new.ordering, new.name = instr.volatile, instr.ordering, instr.name
-                new.block = self.blocks[block]
-                new.block.instructions.append(new)
-                self.values[instr] = new
+        every = (*loop.blocks, *ends.dead)
+        self.blocks, self.values = ({b: b for b in every}, dict[Value, Value]()) if last else copied_blocks(every)
         replaced = {**self.values, **{v: self.values.get(found, found) for v, found in known.items()}}
         for block in self.blocks.values():
             for instr in block.instructions:
