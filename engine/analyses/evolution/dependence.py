@@ -27,6 +27,7 @@ from irgrad.engine.analyses.control.promises import promised_accesses
 from irgrad.engine.analyses.evolution.affine import Affine, Scaled, Symbol
 from irgrad.engine.analyses.evolution.guards import conditions
 from irgrad.engine.analyses.evolution.induction import Induction
+from irgrad.engine.analyses.evolution.overwrites import Overwrites
 from irgrad.engine.analyses.evolution.trips import Expr, signed
 from irgrad.engine.analyses.memory.points_to import Pointers
 from irgrad.engine.ir import types as ty
@@ -85,6 +86,7 @@ class Dependence:
         self.induction = induction
         self._accesses: dict[Loop, list[Access]] = {}
         self._seen: dict[Function, bool] = {}
+        self._overwrites = Overwrites(induction)
 
     def accesses(self, loop: Loop) -> list[Access]:
         """What the loop does to memory, in order."""
@@ -141,9 +143,13 @@ class Dependence:
         if isinstance(base, Instruction) and loop.contains(base.block):
             return _any("the pointer is another one in each iteration")
         whole = all(_unwrapped(loop, form) or self._runs(access, loop) for form, access in ((first, a), (second, b)))
-        if not whole:
-            return _any("a subscript may wrap around")
-        return self._distances(loop, first, second, a.size, b.size)
+        found = _any("a subscript may wrap around")
+        if whole:
+            found = self._distances(loop, first, second, a.size, b.size)
+        if found.low == -math.inf and found.high == math.inf and found.promise and self._overwrites.rows_apart(
+                a.instr, b.instr, loop):  # fmt: skip
+            return Relation(0, 0, "rows do not overlap")
+        return found
 
     def _runs(self, access: Access, loop: Loop) -> bool:
         """Whether the access runs in every iteration or in none, and so in the loops between. Then its addresses go

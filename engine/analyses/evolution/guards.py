@@ -7,15 +7,15 @@ where there are none. Only the skipping branch, evaluated at the entry as well, 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from irgrad.engine.analyses.evolution.trips import Expr, TripCount
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
-from irgrad.engine.ir.model import ConstInt, Instruction, Value
+from irgrad.engine.ir.model import Block, ConstInt, Instruction, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from irgrad.engine.analyses.control.cfg import Cfg
     from irgrad.engine.analyses.control.dominators import Dominators
@@ -46,22 +46,38 @@ def conditions(
     of those from outside of the loop"""
     found: list[tuple[Instruction, bool]] = []
     unknown = False
-    block = loop.preheader
-    while block is not None and block is not top.header:
-        above = dom.idom(block)
-        if above is None:
-            return None
-        end = above.terminator
-        if end.opcode == "br" and len(end.operands) == 1 and cfg.preds(block) == [above]:
-            known = same or _outside
-            for value, outcome in parts(end.operands[0], end.blocks[0] is block):
-                asked = isinstance(value, Instruction) and value.opcode == "icmp"
-                if isinstance(value, Instruction) and asked and all(known(top, o) for o in value.operands):
-                    found.append((value, outcome))
-                else:
-                    unknown = True
-        block = above
+    known = same or _outside
+    for value, outcome in _decisions(cfg, dom, loop, top.header):
+        if _is_comparison(value) and all(known(top, o) for o in value.operands):
+            found.append((value, outcome))
+        else:
+            unknown = True
     return None if unknown and not found else found
+
+
+def conditions_before(cfg: Cfg, dom: Dominators, loop: Loop) -> list[tuple[Instruction, bool]]:
+    """The comparisons on every way into a loop, each with the outcome that leads on. (Nothing makes their operands anew
+    between them and the loop: what is before them on every way is not reached again without them.)"""
+    return [(value, outcome) for value, outcome in _decisions(cfg, dom, loop) if _is_comparison(value)]
+
+
+def comparisons(condition: Value, outcome: bool) -> list[tuple[Instruction, bool]]:
+    """The comparisons that a condition with this outcome says something of, each with its own."""
+    return [(value, each) for value, each in parts(condition, outcome) if _is_comparison(value)]
+
+
+def _decisions(cfg: Cfg, dom: Dominators, loop: Loop, top: Block | None = None) -> Iterator[tuple[Value, bool]]:
+    """What branches on every way into a loop ask, with the outcome that leads on, the last first, up to a block."""
+    block = loop.header
+    while block is not top and (above := dom.idom(block)) is not None:
+        end, before = above.terminator, [pred for pred in cfg.preds(block) if not dom.dominates(block, pred)]
+        if end.opcode == "br" and len(end.operands) == 1 and before == [above]:
+            yield from parts(end.operands[0], end.blocks[0] is block)
+        block = above
+
+
+def _is_comparison(value: Value) -> TypeGuard[Instruction]:
+    return isinstance(value, Instruction) and value.opcode == "icmp"
 
 
 def parts(condition: Value, outcome: bool) -> list[tuple[Value, bool]]:
@@ -103,4 +119,4 @@ def known_room(cfg: Cfg, dom: Dominators, top: Loop, loop: Loop, count: TripCoun
     return loop is top or not wraps_in_32_bits(count) or conditions(cfg, dom, top, loop) is not None
 
 
-__all__ = ["conditions", "extent", "known_room", "parts", "wraps_in_32_bits"]
+__all__ = ["comparisons", "conditions", "conditions_before", "extent", "known_room", "parts", "wraps_in_32_bits"]

@@ -1,11 +1,11 @@
 """Is a polynomial over loop counters and sizes never negative, given what bounds them?
 
 Variables are numbers from a fixed order, those of inner loops first, sizes last. What is known is a list of polynomials
-that are not negative. Variables are eliminated in their order: each is bounded by others of a later number, and what
-its bounds say of each other is a fact about the rest (Fourier and Motzkin, for bounds with coefficient 1). A polynomial
-is then at its least where a variable with a factor that is not negative is at a lower bound, one with a factor that is
-not positive at an upper bound; the signs of the factors, which may hold sizes, are asked in the same way. All of this
-holds over the real numbers, so that the answer yes is right for integers; no means that it is not known.
+that are not negative. Variables are eliminated in their order: a multiple of each is bounded by others of a later
+number, and what its bounds say of each other is a fact about the rest (Fourier and Motzkin). A polynomial is then at
+its least where a variable with a factor that is not negative is at a lower bound, one with a factor that is not
+positive at an upper bound; the signs of the factors, which may hold sizes, are asked in the same way. All of this holds
+over the real numbers, so that the answer yes is right for integers; no means that it is not known.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class System:
     """What is known: polynomials that are not negative."""
 
     def __init__(self, facts: Iterable[Polynomial]) -> None:
-        self.lower: dict[int, list[Polynomial]] = {}
-        self.upper: dict[int, list[Polynomial]] = {}
+        self.lower: dict[int, list[tuple[int, Polynomial]]] = {}
+        self.upper: dict[int, list[tuple[int, Polynomial]]] = {}
         self._eliminate([fact for fact in facts if fact])
         self._known: dict[frozenset[tuple[tuple[int, ...], int]], bool] = {}
         self._steps = 0
@@ -67,12 +67,15 @@ class System:
             own = [fact for fact in waiting if any(number in monomial for monomial in fact)]
             waiting = [fact for fact in waiting if fact not in own]
             linear = [fact for fact in own if sum(number in monomial for monomial in fact) == 1]
-            bounds = {sign: [_rest(fact, number) for fact in linear if fact.get((number,)) == sign] for sign in (1, -1)}
-            self.lower[number] = [added({}, rest, -1) for rest in bounds[1]]
-            self.upper[number] = bounds[-1]
-            for low in self.lower[number]:
-                for high in self.upper[number]:
-                    between = added(high, low, -1)
+            bounds: dict[bool, list[tuple[int, Polynomial]]] = {True: [], False: []}
+            for fact in linear:
+                if factor := fact.get((number,), 0):
+                    bounds[factor > 0].append((abs(factor), _rest(fact, number)))
+            self.lower[number] = [(factor, added({}, rest, -1)) for factor, rest in bounds[True]]
+            self.upper[number] = bounds[False]
+            for below, low in self.lower[number]:
+                for above, high in self.upper[number]:
+                    between = added(added({}, high, below), low, -above)
                     if between not in waiting and any(between) and len(waiting) < _FACTS:
                         waiting.append(between)
 
@@ -103,7 +106,7 @@ class System:
                 rest[monomial] = coefficient
         for sign, bounds in ((1, self.lower), (-1, self.upper)):
             if bounds.get(number) and self._least(added({}, factor, sign)):
-                return any(self._least(added(rest, multiplied(factor, bound))) for bound in bounds[number])
+                return any(self._least(added(multiplied(factor, bound), rest, by)) for by, bound in bounds[number])
         return False
 
 

@@ -19,10 +19,11 @@ from collections.abc import Iterable
 
 from irgrad.engine.analyses.control.loops import Loop
 from irgrad.engine.analyses.evolution.affine import Affine, Scaled, Symbol
+from irgrad.engine.analyses.evolution.ceilings import Ceilings, positive, whole
 from irgrad.engine.analyses.evolution.guards import parts
 from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.analyses.evolution.inequalities import Polynomial, System, added, constant, multiplied, variable
-from irgrad.engine.analyses.evolution.trips import Expr, signed
+from irgrad.engine.analyses.evolution.trips import signed
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Block, Instruction, Value
 
@@ -43,7 +44,7 @@ class Overwrites:
     def __init__(self, induction: Induction) -> None:
         self.induction, self.loops, self.cfg = induction, induction.loops, induction.cfg
         self._left = _MANY
-        self._counts: dict[Loop, list[Affine]] = {}
+        self.ceilings = Ceilings(induction)
         self._small: dict[tuple[Loop, Value], bool] = {}
 
     def never(self, load: Instruction, store: Instruction) -> bool:
@@ -71,6 +72,20 @@ class Overwrites:
         self._left -= 1
         same = [] if loop.parent is None else list(loop.parent.ancestors())[::-1]
         return _Case(self, one, other, (first, second), same, None).apart(first, second, _bytes(one), _bytes(other))
+
+    def rows_apart(self, one: Instruction, other: Instruction, loop: Loop) -> bool:
+        """Whether two accesses in a loop never meet in two of its iterations, those of the loops around it being the
+        same, whichever comes first. False where it is not known."""
+        (base, first), (rest, second) = (self.induction.address(i.operands[-1]) for i in (one, other))
+        if base is not rest or (isinstance(base, Instruction) and loop.contains(base.block)):
+            return False
+        around = [each for each in self.loops.all if each.contains(one.block) or each.contains(other.block)]
+        if self._left <= 0 or self.loops.irreducible or not all(self.whole(f, around) for f in (first, second)):
+            return False
+        self._left -= 1
+        common = list(loop.ancestors())[::-1]
+        ways = [(one, other, first, second), (other, one, second, first)][: 1 if one is other else 2]
+        return all(_Case(self, a, b, (f, g), common, loop).apart(f, g, _bytes(a), _bytes(b)) for a, b, f, g in ways)
 
     def _fixed(self, base: Value) -> bool:
         return not isinstance(base, Instruction) or (base.block is not None and self.loops.of(base.block) is None)
@@ -104,36 +119,6 @@ class Overwrites:
                 work.append(block)
         return False
 
-    # -- counts --------------------------------------------------------------------------------------------------------
-
-    def counts(self, loop: Loop) -> list[Affine]:
-        """Forms that the iteration of a loop never exceeds."""
-        if loop not in self._counts:
-            count = self.induction.max_trip_count(loop)
-            self._counts[loop] = self._forms(count.expr) if count is not None and count.certain else []
-        return self._counts[loop]
-
-    def _forms(self, expr: Expr) -> list[Affine]:
-        """What a count is at most. It is a number that a machine counts to: what it is computed from modulo 2**64 is
-        then the same over the integers."""
-        if expr[0] == "const":
-            return [Affine(64, signed(expr[1]))] if signed(expr[1]) >= 0 else []
-        if expr[0] == "umin":
-            return [form for part in expr[1:] for form in self._forms(part)]
-        form = self._form(expr)
-        return [] if form is None else [form]
-
-    def _form(self, expr: Expr) -> Affine | None:
-        if expr[0] == "const":
-            return Affine(64, signed(expr[1]))
-        if expr[0] == "value":
-            form = self.induction.form(expr[1])
-            return form if form.bits == 64 or form.exact else None
-        if expr[0] in ("add", "sub"):
-            left, right = self._form(expr[1]), self._form(expr[2])
-            return None if left is None or right is None else left.plus(right, 1 if expr[0] == "add" else -1)
-        return None
-
     # -- numbers that stay small ---------------------------------------------------------------------------------------
 
     def whole(self, form: Affine, around: list[Loop]) -> bool:
@@ -147,8 +132,9 @@ class Overwrites:
 
     def _counted(self, value: Value, around: list[Loop]) -> bool:
         """Whether one of the loops runs as often, but for a constant and counters."""
+        forms = [form for loop in around if (form := self.ceilings.count(loop)) is not None]
         return any(form.terms.get(value) == 1 and all(isinstance(s, Loop) or s is value for s in form.terms)
-                   for loop in around for form in self.counts(loop))  # fmt: skip
+                   for form in forms)  # fmt: skip
 
     def _walked(self, loop: Loop, value: Value, factor: int) -> bool:
         """Whether some access moves by a multiple of the value, no less than `factor`, in each iteration."""
@@ -192,14 +178,30 @@ class Overwrites:
         return False
 
     def _late(self, value: Value, outcome: bool, loop: Loop) -> bool:
-        """Whether a condition is a comparison of the counter that has an outcome in all iterations but the first."""
-        if not isinstance(value, Instruction) or value.opcode != "icmp" or value.pred != ("ne" if outcome else "eq"):
+        """Whether a condition is a comparison that has an outcome in all iterations but the first or the last."""
+        if not isinstance(value, Instruction) or value.opcode != "icmp":
             return False
         if not all(isinstance(operand.type, ty.IntType) for operand in value.operands):
             return False
         left, right = map(self.induction.form, value.operands)
-        whole = all(form.exact or form.bits == 64 for form in (left, right))
-        return whole and left.plus(right, -1).terms.keys() == {loop} and left.const == right.const
+        order, up = _ordered(value.pred or "", outcome), right.plus(left, -1)
+        if order == "ne" and all(form.exact or form.bits == 64 for form in (left, right)):
+            last = self._last(up, loop)
+            first = up.terms.keys() == {loop} and not up.const
+            return first or (last is not None and last.is_const and not last.const)
+        signs = (value.pred or "")[0] == "s" or positive(left if order[0] == "l" else right)
+        if order not in ("lt", "le", "gt", "ge") or not (signs and whole(left) and whole(right)):
+            return False
+        room = (up if order[0] == "l" else up.times(-1)).moved(-(order[1] == "t"))  # holds where this is not negative
+        last, step = self._last(room, loop), signed(room.coefficient(loop))
+        return last is not None and last.is_const and step < 0 <= last.const - step
+
+    def _last(self, form: Affine, loop: Loop) -> Affine | None:
+        """A form in the last iteration of a loop; None where its counter is not in it, or it is no form there."""
+        count, step = self.ceilings.count(loop), signed(form.coefficient(loop))
+        if count is None or not step or any(isinstance(s, Scaled) for s in form.terms):
+            return None
+        return form.at_start(loop).plus(count, step)
 
 
 class _Case:
@@ -272,9 +274,7 @@ class _Case:
         if pred[0] == "u" and not (system.never_negative(left) and system.never_negative(right)):
             return
         up = added(right, left, -1)  # right - left
-        order = pred[1:] if pred[0] in "us" else pred
-        if not outcome:
-            order = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "eq"}[order]
+        order = _ordered(pred, outcome)
         if order == "ne":  # with what is known, more or less
             order = "lt" if system.never_negative(up) else "gt" if system.never_negative(added({}, up, -1)) else ""
             if not order:
@@ -313,8 +313,8 @@ class _Case:
     def _facts(self, loop: Loop, side: str) -> Iterable[Polynomial]:
         count = self._iteration(loop, side)
         yield variable(self._of(self._counter(loop, side)))
-        for form in self.owner.counts(loop):
-            yield added(self._polynomial(form, side), count, -1)
+        for ceiling in self.owner.ceilings.of(loop):
+            yield added(self._polynomial(ceiling.form, side), count, -ceiling.factor)
 
     def _iteration(self, loop: Loop, side: str) -> Polynomial:
         count = variable(self._of(self._counter(loop, side)))
@@ -322,14 +322,14 @@ class _Case:
 
     def _polynomial(self, form: Affine, side: str) -> Polynomial:
         total = constant(signed(form.const))
-        for symbol, whole in form.terms.items():
+        for symbol, factor in form.terms.items():
             if isinstance(symbol, Scaled):
                 part = multiplied(self._iteration(symbol.loop, side), self._value(symbol.value, side))
             elif isinstance(symbol, Loop):
                 part = self._iteration(symbol, side)
             else:
                 part = self._value(symbol, side)
-            total = added(total, part, signed(whole))
+            total = added(total, part, signed(factor))
         return total
 
     def _value(self, value: Value, side: str) -> Polynomial:
@@ -337,6 +337,12 @@ class _Case:
         own = self.owner.loops.of(value.block) if isinstance(value, Instruction) and value.block is not None else None
         shared = own is None or own in self.same
         return variable(self._of((value, "both" if shared else side)))
+
+
+def _ordered(pred: str, outcome: bool) -> str:
+    """The order of two numbers that the outcome of their comparison says."""
+    order = pred[1:] if pred[0] in "us" else pred
+    return order if outcome else {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "eq"}[order]
 
 
 def _bytes(access: Instruction) -> int:

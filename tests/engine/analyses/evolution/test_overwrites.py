@@ -69,6 +69,26 @@ def overwritten(module: Module, name: str, n: int) -> set[Pair]:
     return found
 
 
+def met_between(module: Module, name: str, n: int, loop: Loop) -> set[Pair]:
+    """Accesses that touch the same bytes in two iterations of one run of a loop."""
+    machine = Recording(module)
+    args = [machine.array(ty.F64, [1.0] * 4000), machine.array(ty.I64, [n])]
+    machine.call(name, [args[0] + 8000, args[1]])
+    fn = module.functions[name]
+    before = [block for block in Cfg(fn).preds(loop.header) if not loop.contains(block)]
+    ends = [(at, block in before) for at, block in machine.ways if block in before or block in loop.latches]
+    found: set[Pair] = set()
+    at: dict[int, list[tuple[int, Instruction]]] = {}
+    for number, ((start, enters), (end, _)) in enumerate(pairwise([*ends, (len(machine.seen), True)])):
+        at = {} if enters else at
+        for instr, address in machine.seen[start:end]:
+            if loop.contains(instr.block):
+                before = at.setdefault(address, [])
+                found.update(pair for k, other in before if k != number for pair in ((other, instr), (instr, other)))
+                before.append((number, instr))
+    return found
+
+
 def met_within(module: Module, name: str, n: int, loop: Loop) -> set[Pair]:
     """Accesses that touch the same bytes within one run of a loop."""
     machine = Recording(module)
@@ -233,6 +253,71 @@ def test_random_nests_within_runs_of_loops() -> None:
     bad, told, never = meeting(range(25))
     assert not bad
     assert told > 0.15 * never
+
+
+def _spelled(seed: int) -> str:
+    """A function of loops in each other as people spell them: sizes of every type, blocks that end at the least of two
+    numbers, steps, triangles, rows."""
+    r = random.Random(seed)
+    kind = r.choice(["long", "int", "unsigned long", "unsigned"])
+    head, names = f"void f{seed}(double *x, long *size) {{ {kind} n = *size, m = n + {r.choice([0, 1, 3])};", []
+
+    def loop(level: int) -> str:
+        name, outer = "ijkl"[level], names[-1] if names else ""
+        end = r.choice(["n", "m", "n"])
+        shapes = [f"for ({kind} {name} = 0; {name} < {end}; {name}++)"] * 2
+        shapes += [f"for ({kind} {name} = 0; {name} < {end}; {name} += {r.choice([2, 3])})"]
+        if outer:
+            least = f"({outer} + 2 < {end} ? {outer} + 2 : {end})"
+            shapes += [f"for ({kind} {name} = {outer}; {name} < {least}; {name}++)"] * 3
+            shapes += [f"for ({kind} {name} = {outer} + 1; {name} < {end}; {name}++)",
+                       f"for ({kind} {name} = 0; {name} < {outer}; {name}++)"]  # fmt: skip
+        shape = r.choice(shapes)
+        names.append(name)
+        body = loop(level + 1) if level < r.choice([1, 2, 3]) else ""
+        row = lambda: r.choice(["n", "m", "8"])  # noqa: E731
+        one = [f"{r.choice(names)} * {row()} + {r.choice(names)}", f"{r.choice(names)} + {r.choice([0, 1])}",
+               f"({r.choice(names)} * {row()} + {r.choice(names)}) * {row()} + {r.choice(names)}"]  # fmt: skip
+        a, b = r.choice(one), r.choice(one)
+        made = r.choice([f"x[{a}] += x[{b} + 400];", f"x[{a}] = 0.5 * x[{b}];"])
+        names.pop()
+        return f"{shape} {{ {body or made} {made if body and r.random() < 0.2 else ''} }}"
+
+    return f"{head} {loop(0)} }}"
+
+
+def between(seeds: range) -> tuple[list[str], int, int]:
+    """Accesses that are told apart in different iterations of a loop and meet there, and how many."""
+    source = "\n".join(_spelled(seed) for seed in seeds)
+    calls = "".join(f" f{seed}(x, size);" for seed in seeds)
+    module = facts_of_c(f"{source}\nvoid all(double *x, long *size) {{{calls} }}", "all", {0}, "-fno-inline").module
+    bad, told, never = [], 0, 0
+    for seed in seeds:
+        fn = module.functions.get(f"f{seed}")
+        if fn is None or not fn.blocks:
+            continue
+        cfg = Cfg(fn)
+        loops = Loops(cfg, Dominators(cfg))
+        overwrites = Overwrites(Induction(fn, cfg, loops))
+        for loop in loops.all:
+            inside = [i for b in loop.blocks for i in b.instructions if _float_access(i)]
+            apart = {(a, b) for a in inside for b in inside if overwrites.rows_apart(a, b, loop)}
+            met = {pair for n in (0, 1, 2, 3, 5) for pair in met_between(module, f"f{seed}", n, loop)}
+            bad += [_spelled(seed) for _ in apart & met]
+            told += len(apart)
+            never += len(inside) ** 2 - len(met)
+    return bad, told, never
+
+
+def test_random_spellings_between_iterations_of_loops() -> None:
+    bad, told, never = between(range(20))
+    assert not bad
+    assert told > 0.13 * never
+
+
+@pytest.mark.slow
+def test_more_random_spellings_between_iterations_of_loops() -> None:
+    assert not between(range(60, 1000))[0]
 
 
 @pytest.mark.slow
