@@ -3,6 +3,7 @@
  * Camera (11): Rodrigues rotation vector (3), centre (3), focal length, principal point (2), radial distortion (2).
  * Every observation carries its own copy of camera, point and weight, so that the Jacobian is p blocks of 2 x 15. */
 #include <math.h>
+#include <stdlib.h>
 
 static void cross(const double *a, const double *b, double *out)
 {
@@ -56,4 +57,15 @@ void ba(const double *cameras, const double *points, const double *weights, cons
         errors[2 * i] = weights[i] * (image[0] - features[2 * i]);
         errors[2 * i + 1] = weights[i] * (image[1] - features[2 * i + 1]);
     }
+}
+
+/* half the squared norm of the errors */
+double ba_cost(const double *cameras, const double *points, const double *weights, const double *features, long p)
+{
+    double *errors = malloc(2 * p * sizeof(double)), s = 0.0;
+    ba(cameras, points, weights, features, errors, p);
+    for (long i = 0; i < 2 * p; i++)
+        s += errors[i] * errors[i];
+    free(errors);
+    return 0.5 * s;
 }

@@ -1,5 +1,7 @@
 /* Right-hand side of the Brusselator with diffusion on an n x n periodic grid:
  *   du = a + u^2 v - (b + 1) u + alpha lap(u),   dv = b u - u^2 v + alpha lap(v) */
+#include <stdlib.h>
+
 static double laplacian(const double *q, long n, long i, long j)
 {
     long up = i == 0 ? n - 1 : i - 1, down = i == n - 1 ? 0 : i + 1;
@@ -16,4 +18,16 @@ void brusselator(const double *u, const double *v, double *du, double *dv, long 
             du[at] = a + reaction - (b + 1.0) * u[at] + alpha * laplacian(u, n, i, j);
             dv[at] = b * u[at] - reaction + alpha * laplacian(v, n, i, j);
         }
+}
+
+/* half the squared norm of the right-hand side */
+double brusselator_cost(const double *u, const double *v, long n, double a, double b, double alpha)
+{
+    double *du = malloc(n * n * sizeof(double)), *dv = malloc(n * n * sizeof(double)), s = 0.0;
+    brusselator(u, v, du, dv, n, a, b, alpha);
+    for (long i = 0; i < n * n; i++)
+        s += du[i] * du[i] + dv[i] * dv[i];
+    free(du);
+    free(dv);
+    return 0.5 * s;
 }

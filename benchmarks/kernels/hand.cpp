@@ -135,3 +135,16 @@ extern "C" void hand(const double *theta, const double *relative, const int *par
         errors[3 * i + 2] = e.z;
     }
 }
+
+// Half the squared norm of the residuals.
+extern "C" double hand_cost(const double *theta, const double *relative, const int *parents, const double *inverse_rest,
+                            const double *rest, const double *weights, const double *points, const int *nearest,
+                            long bones, long vertices, long n)
+{
+    Buffer<double> errors(3 * n);
+    hand(theta, relative, parents, inverse_rest, rest, weights, points, nearest, &errors[0], bones, vertices, n);
+    double s = 0;
+    for (long i = 0; i < 3 * n; i++)
+        s += errors[i] * errors[i];
+    return 0.5 * s;
+}

@@ -2,10 +2,12 @@
 
 (a) is kernels/*.c through `lib.kernel`, whose signature says that buffers do not overlap; (b) to (f) are the sources of
 this folder (`spelling.h` says what each letter stands for), built by `irgrad cc -O3 -march=native`. Gradients are
-compared before anything is timed. Columns: the time over that of the fastest primal of all spellings, gradient and, in
-brackets, value; the last two are the slowest gradient over the best and the geometric mean of all over it, where a
-spelling whose own value takes more than 1.25 times the fastest may be slower by as much. Times are CPU time; each round
-runs all spellings in turn with their memory in the cache, ratios are taken within rounds, the table has their medians.
+compared with each other, (a) with differences too, before anything is timed. Columns: the time over that of the fastest
+primal of all spellings, gradient and, in brackets, value; the last two are the slowest gradient over the best and the
+geometric mean of all over it, where a spelling whose own value takes more than 1.25 times the fastest may be slower by
+as much. Times are CPU time; each round runs all spellings in turn with their memory in the cache, ratios are taken
+within rounds, the table has their medians. A kernel with arrays as results (ba, hand, brusselator) is half the squared
+norm of them.
 """
 
 from __future__ import annotations
@@ -15,26 +17,56 @@ import ctypes
 import json
 import math
 import os
+import re
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks import native, ours
-from benchmarks.cases import CASES, Case
+from benchmarks.cases import BA, BRUSSELATOR, CASES, HAND, Case
 from benchmarks.harness import distance
 
 SPELLINGS = "bcdef"
+
+
+def _case(name: str) -> Case:
+    return next(case for case in CASES if case.name == name)
+
+
+def _cost(name: str, function: str, inputs: str, wrt: str) -> Case:
+    """A kernel with arrays as results, by the half squared norm of them."""
+    signature, active = f"f64({inputs})", tuple(wrt.split())
+    return replace(_case(name), name=function, function=function, signature=signature, wrt=active, operation="grad")
+
+
+def _without_outputs(arguments: str) -> str:
+    return ", ".join(a for a in re.split(r", (?=out |[fi]\d)", arguments) if not a.startswith("out "))
+
+
 KERNELS = {
-    "gmm": "gmm-10", "gmm-64": "gmm-64", "kmeans": "kmeans", "burgers": "burgers-swap", "matvec": "matvec",
-    "mlp": "mlp", "logsumexp": "logsumexp", "nbody": "nbody", "matmul": "matmul",
+    "gmm": _case("gmm-10"),
+    "gmm-64": _case("gmm-64"),
+    "burgers": _case("burgers-swap"),
+    "lstm": _case("lstm-2"),
+    "ba": _cost("ba", "ba_cost", f"{BA}, i64 p", "cameras points weights"),
+    "hand": _cost("hand", "hand_cost", _without_outputs(HAND), "theta"),
+    "brusselator": _cost("brusselator-vjp", "brusselator_cost", _without_outputs(BRUSSELATOR), "u v"),
+} | {
+    name: _case(name)
+    for name in (
+        "kmeans", "matvec", "mlp", "logsumexp", "nbody", "matmul", "expsin", "product", "recurrence", "histogram",
+        "gather", "rk4",
+    )
 }  # fmt: skip
 TOLERANCE = 1e-7
+STEP, DIFFERENCE = 3e-7, 1e-4
 SLOW = 1.25
 SHORTEST = 5e-3
 Calls = tuple[Callable[[], Any], Callable[[], Any]]
@@ -47,7 +79,7 @@ class Spelling:
     def __init__(self, case: Case, letter: str, data: dict[str, Any], folder: Path) -> None:
         from irgrad.interop.driver import main_cc
 
-        source = Path(__file__).parent / f"{case.name.split('-')[0]}.cpp"
+        source = Path(__file__).parent / f"{re.split('[-_]', case.name)[0]}.cpp"
         output = folder / f"{case.name}-{letter}.so"
         define = f"-DSPELLING={SPELLINGS.index(letter) + 1}"
         if main_cc(["-O3", "-march=native", define, "-shared", "-fPIC", str(source), "-o", str(output)]):
@@ -63,7 +95,8 @@ class Spelling:
 
     def _setup(self, setup: Any, case: Case, arrays: list[Any], data: dict[str, Any]) -> None:
         _, arguments = native.parse(case.signature)
-        folds = [a.shape if a.ndim == 2 else (10, a.size // 10) if a.size % 10 == 0 else (1, a.size) for a in arrays]
+        lasts = [a.shape[-1] if a.ndim > 1 else a.size // 10 if a.size % 10 == 0 else a.size for a in arrays]
+        folds = [(a.size // last, last) for a, last in zip(arrays, lasts, strict=True)]
         integers = [data[a.name] for a in arguments if a.shape is None and a.dtype == "i64"]
         reals = [data[a.name] for a in arguments if a.shape is None and a.dtype == "f64"]
 
@@ -81,11 +114,28 @@ class Spelling:
         return out
 
 
+def difference(case: Case, data: dict[str, Any], gradient: list[Any]) -> float:
+    """How far a gradient is from central differences of the value in one direction, over the gradient's norm."""
+    source, rng = native.HERE / "kernels" / case.source, np.random.default_rng(0)
+    along = [rng.normal(size=np.shape(data[name])) for name in case.wrt]
+
+    def value(step: float) -> float:
+        moved = {name: data[name] + step * by for name, by in zip(case.wrt, along, strict=True)}
+        return float(native.bind(source, case.function, case.signature, {**data, **moved})()[0])
+
+    slope = (value(STEP) - value(-STEP)) / (2 * STEP)
+    found = sum(float(np.vdot(row, by)) for row, by in zip(gradient, along, strict=True))
+    return abs(slope - found) / math.sqrt(sum(float(np.vdot(row, row)) for row in gradient))
+
+
 def entries_of(case: Case, data: dict[str, Any], letters: str, folder: Path) -> dict[str, Calls]:
     """For each spelling a call of its gradient and of its value. Raises ValueError for a wrong gradient."""
     inputs = native.bind(native.HERE / "kernels" / case.source, case.function, case.signature, data)
     _, call = ours.derivative(case, ours.kernel(case), data)
     want = [np.array(row) for row in call()]
+    gap = difference(case, data, want)
+    if not gap <= DIFFERENCE:
+        raise ValueError(f"{case.name} (a) is WRONG: {gap:.1e} from differences")
     found: dict[str, Calls] = {"a": (ours.Entries(call), inputs)}
     for letter in letters:
         spelling = Spelling(case, letter, data, folder)
@@ -165,7 +215,7 @@ def main(words: list[str] | None = None) -> int:
     print(f"{'':11}{'primal ms':>10}" + "".join(f"{f'({x})':>14}" for x in letters) + f"{'worst':>8}{'mean':>6}")
     found, wrong = {}, 0
     for name in options.names or KERNELS:
-        case = next(case for case in CASES if case.name == KERNELS[name])
+        case = KERNELS[name]
         try:
             rounds = found[name] = run(case, options.only, options.rounds, quick=options.quick)
         except ValueError as caught:

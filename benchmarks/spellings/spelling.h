@@ -26,12 +26,14 @@ template <class T> struct Matrix {
 struct Array {
     Matrix<double> matrix;
     std::vector<double *> row;
+    std::vector<int> whole; /* the same numbers, for arrays of indices */
     double *flat() { return matrix.data.data(); }
     double **rows() { return row.data(); }
     std::vector<double> &vec() { return matrix.data; }
     void fill(const double *from, long rows, long cols) {
         if (from) vec().assign(from, from + rows * cols);
         else vec().assign(rows * cols, 0.0);
+        whole.assign(vec().begin(), vec().end());
         matrix.rows = (int)rows, matrix.cols = (int)cols;
         row.resize(rows);
         for (long i = 0; i < rows; i++) row[i] = flat() + i * cols;
