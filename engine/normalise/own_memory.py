@@ -19,24 +19,24 @@ from irgrad.engine.ir.opcodes import having
 from irgrad.engine.parallel.copies import copied_blocks
 from irgrad.rules.effects import facts
 
-__all__ = ["separate_calls"]
+__all__ = ["CALLS", "CallGraph", "room_in", "separate_calls", "size_of"]
 
 _LITTLE, _MOST = 400, 2_000  # instructions that are copied
-_CALLS = 8  # of one function
+CALLS = 8  # of one function
 _DERIVED = having("carries_pointers") | {"select", "getelementptr"}
 
 
 def separate_calls(module: Module, root: Function) -> int:
     """Give calls of functions that hand out memory a copy of their own; how many."""
-    graph = _Graph(root)
-    whole = sum(map(_size, graph.order))
-    room = min(_MOST, whole, max(_LITTLE, whole // 10))
+    graph = CallGraph(root)
+    makers = _makers(graph)
+    room = room_in(graph)
     made = 0
     for fn in graph.order:
         sites = graph.sites[fn]
         own = sites[fn not in graph.named :]
-        size = _size(fn)
-        if fn in graph.makers and own and len(sites) <= _CALLS and len(own) * size <= room:
+        size = size_of(fn)
+        if fn in makers and own and len(sites) <= CALLS and len(own) * size <= room:
             for call in own:
                 call.operands[-1] = graph.copied(module, fn)
             made += len(own)
@@ -44,13 +44,46 @@ def separate_calls(module: Module, root: Function) -> int:
     return made
 
 
-def _size(fn: Function) -> int:
+def room_in(graph: CallGraph) -> int:
+    """How many instructions may be copied: no more than there are, in a large program a tenth."""
+    whole = sum(map(size_of, graph.order))
+    return min(_MOST, whole, max(_LITTLE, whole // 10))
+
+
+def size_of(fn: Function) -> int:
+    """Instructions of a function."""
     return sum(len(block.instructions) for block in fn.blocks)
 
 
-class _Graph:
+def _makers(graph: CallGraph) -> set[Function]:
+    """The functions that hand out memory behind an argument."""
+    makers: set[Function] = set()
+    for fn in reversed(graph.order):
+        if graph.may_copy(fn) and _makes(fn, makers):
+            makers.add(fn)
+    return makers
+
+
+def _makes(fn: Function, makers: set[Function]) -> bool:
+    """Whether a function stores, for its caller, addresses of memory which it, or what it calls, has allocated."""
+    if not any(block.terminator.opcode == "ret" for block in fn.blocks):
+        return False
+    fresh: set[Value] = set()
+    for instr in fn.instructions():
+        callee = instr.callee if instr.is_call else None
+        if callee in makers:
+            if any(a.type.is_ptr and not _own(a) for a in instr.args):
+                return True
+        elif isinstance(callee, Function) and callee.is_declaration:
+            known = facts(callee.name or "")
+            if known is not None and known.allocates:
+                fresh.add(instr)
+    return bool(fresh) and _leaves(fn, fresh)
+
+
+class CallGraph:
     """The functions that a root calls, callers first. sites: the direct calls of each; named: those whose address is
-    used otherwise; makers: those that hand out memory behind an argument."""
+    used otherwise."""
 
     def __init__(self, root: Function) -> None:
         self.sites: dict[Function, list[Instruction]] = {}
@@ -59,10 +92,11 @@ class _Graph:
         self._again: set[Function] = set()  # functions that call themselves, perhaps through others
         self._visit(root)
         self.order.reverse()
-        self.makers: set[Function] = set()
-        for fn in reversed(self.order):
-            if fn is not root and fn not in self._again and "internal" in fn.head.split() and self._makes(fn):
-                self.makers.add(fn)
+        self._root = root
+
+    def may_copy(self, fn: Function) -> bool:
+        """Whether nothing outside of the module calls a function, and it does not call itself."""
+        return fn is not self._root and fn not in self._again and "internal" in fn.head.split()
 
     def _visit(self, root: Function) -> None:
         """Depth first; `order` has what is called before what calls it."""
@@ -94,22 +128,6 @@ class _Graph:
                 named.pop()
             self.named.update(value for value in named if isinstance(value, Function))
         return list(found)
-
-    def _makes(self, fn: Function) -> bool:
-        """Whether a function stores, for its caller, addresses of memory which it, or what it calls, has allocated."""
-        if not any(block.terminator.opcode == "ret" for block in fn.blocks):
-            return False
-        fresh: set[Value] = set()
-        for instr in fn.instructions():
-            callee = instr.callee if instr.is_call else None
-            if callee in self.makers:
-                if any(a.type.is_ptr and not _own(a) for a in instr.args):
-                    return True
-            elif isinstance(callee, Function) and callee.is_declaration:
-                known = facts(callee.name or "")
-                if known is not None and known.allocates:
-                    fresh.add(instr)
-        return bool(fresh) and _leaves(fn, fresh)
 
     def copied(self, module: Module, fn: Function) -> Function:
         """A copy of a function, whose calls are calls like others."""

@@ -28,6 +28,7 @@ from irgrad.engine.ir.text.outline import outline
 from irgrad.engine.legality.checks import CHECKS
 from irgrad.engine.legality.library_code import refuse_libraries
 from irgrad.engine.legality.relocations import Relocations
+from irgrad.engine.normalise.constant_arguments import separate_constants
 from irgrad.engine.normalise.exceptions.unwinding import THROWS, has_exceptions, lower_exceptions
 from irgrad.engine.normalise.iteration_scopes import without_scopes
 from irgrad.engine.normalise.reinterpret.retype import loosen, retype
@@ -136,6 +137,8 @@ def analysed(
         if loosen(facts):
             facts = Facts(module, root, dup, request.elements)
         if retype(facts):
+            facts = Facts(module, root, dup, request.elements)
+        while not segments and separate_constants(facts):
             facts = Facts(module, root, dup, request.elements)
         unit = Unit(module, root, facts, request, segments, left)
         while not unit.facts.checked.issuperset(unit.get(Relocations).checked):
