@@ -10,6 +10,7 @@ loop.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.loops import Loop, Loops
@@ -23,7 +24,7 @@ from irgrad.engine.ir.model import Argument, Block, Function, Instruction
 from irgrad.engine.normalise.preheader import always_runs
 from irgrad.rules.effects import facts
 
-__all__ = ["LoopMemory", "comes_back", "keep_of_metadata", "may_sink", "sink_stores"]
+__all__ = ["LoopMemory", "comes_back", "keep_of_metadata", "leaves_at_end", "may_sink", "sink_stores"]
 
 
 class LoopMemory:
@@ -36,16 +37,18 @@ class LoopMemory:
         self._forms: Induction | None = None
         self._touched: dict[Loop, list[tuple[Instruction, int, int]]] = {}
 
-    def alone(self, access: Instruction, loop: Loop, *, reads: bool = False) -> bool:
+    def alone(
+        self, access: Instruction, loop: Loop, *, reads: bool = False, beside: Collection[Instruction] = ()
+    ) -> bool:
         """Whether nothing else in a loop writes the memory of an access whose address is the same in all iterations;
-        nor reads it, where that is asked."""
+        nor reads it, where that is asked. beside: accesses that may."""
         pointers = self.pointers
         objects = pointers.expand(pointers.of(access.operands[-1]))
         if not objects:
             return False
         for other, read, written in self._accesses(loop):
             touched = read | written if reads else written
-            meets = touched & objects and other is not access and loop.contains(other.block)
+            meets = touched & objects and other is not access and loop.contains(other.block) and other not in beside
             if meets and not self._apart(access, other, loop):
                 return False
         return True
@@ -118,14 +121,19 @@ def sink_stores(memory: LoopMemory) -> int:
 
 def _candidates(loop: Loop, loops: Loops) -> list[Instruction]:
     """Stores to an address of the loop's outside, in each iteration of a loop that is left at its end."""
+    if not leaves_at_end(loop, loops):
+        return []
+    return [i for block in loop.blocks if always_runs(block, loop, loops) for i in block.instructions
+            if i.opcode == "store" and not i.volatile and not i.ordering and _outside(i, loop)]  # fmt: skip
+
+
+def leaves_at_end(loop: Loop, loops: Loops) -> bool:
+    """Whether what runs behind a loop does so once it has run to the end of an iteration."""
     if loop.latch is None or loop.exiting != [loop.latch] or len(loop.exits) != 1 or loops.irreducible:
-        return []
+        return False
     if loops.cfg.preds(loop.exits[0]) != [loop.latch]:
-        return []
-    found = [i for block in loop.blocks if always_runs(block, loop, loops) for i in block.instructions
-             if i.opcode == "store" and not i.volatile and not i.ordering and _outside(i, loop)]  # fmt: skip
-    returns = found and all(comes_back(i) for block in loop.blocks for i in block.instructions if i.is_call)
-    return found if returns else []
+        return False
+    return all(comes_back(i) for block in loop.blocks for i in block.instructions if i.is_call)
 
 
 def _outside(store: Instruction, loop: Loop) -> bool:

@@ -33,6 +33,7 @@ from irgrad.engine.normalise.iterations import ITERATION
 from irgrad.engine.normalise.loop_memory import LoopMemory, may_sink, sink_stores
 from irgrad.engine.normalise.preheader import before, can_leave
 from irgrad.engine.normalise.repeated_loads import may_repeat, merge_loads
+from irgrad.engine.normalise.running_cells import end_cells, may_end
 from irgrad.rules.effects import facts
 
 __all__ = ["SIZED", "allocates", "is_plain_release", "normal_form", "reuse_scratch"]
@@ -87,7 +88,7 @@ def reuse_scratch(module: Module, root: Function) -> int:
 
 
 def _may_change(fn: Function) -> bool:
-    return may_gain(fn) or may_sink(fn) or may_repeat(fn) or bool(_candidates(fn))
+    return may_gain(fn) or may_sink(fn) or may_end(fn) or may_repeat(fn) or bool(_candidates(fn))
 
 
 def _leave(pointers: Pointers, fn: Function, *, shared: bool) -> tuple[int, bool]:
@@ -98,6 +99,7 @@ def _leave(pointers: Pointers, fn: Function, *, shared: bool) -> tuple[int, bool
     if shared:
         return moved, False
     moved += sink_stores(LoopMemory(pointers, fn))
+    moved += end_cells(LoopMemory(pointers, fn))
     merged = merge_loads(pointers, fn)
     return moved + len(merged), any(pointers.of(load) & ~pointers.of(value) for load, value in merged.items())
 
