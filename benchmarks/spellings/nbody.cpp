@@ -43,9 +43,8 @@ struct Vec {
 };
 struct System {
     const Vec *pos;
-    const double *mass;
     int n;
-    double energy() const {
+    double energy(const double *mass) const {
         double e = 0;
         for (int i = 0; i < n; i++)
             for (int j = i + 1; j < n; j++) {
@@ -55,15 +54,15 @@ struct System {
         return e;
     }
 };
-static double energy(const System *system) { return system->energy(); }
-static System make(Array *from) { return {(const Vec *)from[0].flat(), from[1].flat(), size[0]}; }
+static double energy(const System *system, const double *mass) { return system->energy(mass); }
+static System make(Array *from) { return {(const Vec *)from[0].flat(), size[0]}; }
 double primal() {
     System system = make(in);
-    return energy(&system);
+    return energy(&system, in[1].flat());
 }
 void gradient() {
     System system = make(in), shadow = make(grad);
-    __enzyme_autodiff((void *)energy, enzyme_dup, &system, &shadow);
+    __enzyme_autodiff((void *)energy, enzyme_dup, &system, &shadow, enzyme_const, in[1].flat());
 }
 
 #elif SPELLING == ROWS
