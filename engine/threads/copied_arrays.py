@@ -18,7 +18,7 @@ from irgrad.engine.threads.ownership import base_of, root_of
 from irgrad.engine.threads.shared_updates import bytes_of_array
 from irgrad.engine.threads.work import Size
 
-__all__ = ["copied_bytes"]
+__all__ = ["copied_bytes", "from_outside"]
 
 
 def copied_bytes(
@@ -29,7 +29,7 @@ def copied_bytes(
     found: dict[Value, Size] = {}
     uses = uses_of(fn.blocks)
     for load in (i for block in loop.blocks for i in block.instructions if i.opcode == "load"):
-        pointer = _from_outside(loop, load.operands[0])
+        pointer = from_outside(loop, load.operands[0])
         memory = root_of(pointer)
         if not load.type.scalar.is_float or OWN_PLACES in said.get(pointer, "") or memory in own or memory in found:
             continue
@@ -41,7 +41,8 @@ def copied_bytes(
     return found
 
 
-def _from_outside(loop: Loop, pointer: Value) -> Value:
+def from_outside(loop: Loop, pointer: Value) -> Value:
+    """The address from outside of a loop that one is made of."""
     while isinstance(pointer, Instruction) and loop.contains(pointer.block):
         base = base_of(pointer)
         if base is None:

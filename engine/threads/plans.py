@@ -32,10 +32,9 @@ from irgrad.engine.normalise.repeatable import Bytes
 from irgrad.engine.parallel.one_thread import ATOMIC
 from irgrad.engine.threads.addresses import address_before, settle_addresses
 from irgrad.engine.threads.array_updates import additions, behind, said_apart, updated_arrays
-from irgrad.engine.threads.copied_arrays import copied_bytes
+from irgrad.engine.threads.copied_arrays import copied_bytes, from_outside
 from irgrad.engine.threads.iteration_parts import Parts
 from irgrad.engine.threads.ordered_parts import meeting, ordered_parts
-from irgrad.engine.threads.ownership import made_of
 from irgrad.engine.threads.plain_updates import PlainUpdates, plain_updates
 from irgrad.engine.threads.shared_updates import Updates, is_without_copies, shared_updates, why_atomic
 from irgrad.engine.threads.thread_memory import ThreadMemory, only_read, scratch_memory, thread_memory
@@ -264,7 +263,7 @@ def _said(
 
 def _read_first(dependence: Dependence, loop: Loop, value: Value, every: Sequence[Access]) -> bool:
     """Whether nothing that is read through an address may have been written before in the same iteration."""
-    reads = [a for a in every if a.pointer is None or (not a.writes and made_of(a.pointer) is value)]
+    reads = [a for a in every if a.pointer is None or (not a.writes and from_outside(loop, a.pointer) is value)]
     stores = [a for a in every if a.writes]
     for store in stores:
         later: set[Block] | None = None

@@ -8,6 +8,10 @@ shadow. Such an array is marked at the argument, and each chunk is given memory 
     mixed     it adds to it, and reads or writes it otherwise as well
     other     it never adds to it
 
+Of an array that is mixed, where no iteration reads what it has written before (`READ_FIRST`), what is used otherwise are
+adjoints of what the iteration itself wrote, which its sweep takes before it adds to those of what it read: sums may then
+be made elsewhere, and they get an argument of their own (`own_sums.py`).
+
 In other sweeps, and in what is not differentiated, it is what several chunks update (`array_updates.py`) that a chunk
 adds to in such memory.
 
@@ -30,6 +34,7 @@ from irgrad.engine.ir.uses import Uses, uses_of
 from irgrad.engine.normalise.iterations import ITERATION, LOOP, OWN_PLACES, READ_FIRST, UPDATED
 from irgrad.engine.threads.array_updates import is_addition, read_only
 from irgrad.engine.threads.chunks import never_unrolled
+from irgrad.engine.threads.own_sums import apart_from
 from irgrad.engine.threads.ownership import keep_distances, made_of, own_addresses, root_of
 from irgrad.rules.effects import facts
 
@@ -78,7 +83,9 @@ def mark_shadows(text: str, root: str) -> str:
         if ITERATION in name and fn.blocks and any(word in name for word in _ADJOINT):
             if any(UPDATED in argument.attrs for argument in fn.args):
                 read_only(fn)
-            _mark(module, fn, _accesses(module, fn, own, known))
+            found = _accesses(module, fn, own, known)
+            _give_sums_arguments(module, fn, found)
+            _mark(module, fn, found)
     mark_updates(module)
     for name, fn in module.functions.items():
         if LOOP in name and fn.blocks and ITERATION not in name:
@@ -108,14 +115,27 @@ def mark_updates(module: Module) -> None:
 
 @dataclass(slots=True)
 class _Found:
-    """added: types of what is added to an argument; other: arguments that are used otherwise, written: written to;
-    atomic: added to atomically; elsewhere: an access that writes to memory of which nothing is known."""
+    """added: types of what is added to an argument; sums: what does, by which operands; other: arguments that are used
+    otherwise, written: written to; whole: by an instruction that adds to them as well; atomic: added to atomically;
+    elsewhere: an access that writes to memory of which nothing is known."""
 
     added: dict[int, set[str]] = field(default_factory=dict)
+    sums: dict[int, dict[tuple[Instruction, int], None]] = field(default_factory=dict)
+    whole: set[int] = field(default_factory=set)
     other: set[int] = field(default_factory=set)
     written: set[int] = field(default_factory=set)
     atomic: set[int] = field(default_factory=set)
     elsewhere: Instruction | None = None
+
+
+def _give_sums_arguments(module: Module, fn: Function, found: _Found) -> None:
+    """Have sums in arrays that are used otherwise as well go by arguments of their own."""
+    for n in sorted(found.added.keys() & found.other - found.whole):
+        argument = fn.args[n]
+        if READ_FIRST in argument.attrs and OWN_PLACES not in argument.attrs and UPDATED not in argument.attrs:
+            sums = apart_from(module, argument, found.sums[n])
+            sums.attrs = READ_FIRST
+            found.added[sums.index] = found.added.pop(n)
 
 
 def _mark(module: Module, fn: Function, found: _Found) -> None:
@@ -162,10 +182,12 @@ def _access(
         elif writes and not isinstance(root, Instruction) and made_of(pointer) not in own:
             found.elsewhere = found.elsewhere or instr
 
-    def added(pointer: Value, kind: str) -> None:
+    def added(pointer: Value, kind: str, *places: tuple[Instruction, int]) -> None:
         root = root_of(pointer)
         if isinstance(root, Argument) and root.index >= 0:
             found.added.setdefault(root.index, set()).add(kind)
+            found.sums.setdefault(root.index, {}).update(dict.fromkeys(places))
+            found.whole |= set() if places else {root.index}
         else:
             other(pointer, writes=True)
 
@@ -173,8 +195,9 @@ def _access(
         _escapes(found, instr.operands[0])
         kind = instr.operands[0].type.scalar
         even = not instr.align or instr.align >= ty.size_of(kind)  # other numbers lie across its bounds
-        if even and _old_of(block, instr, uses) is not None:
-            added(instr.operands[1], str(instr.operands[0].type.scalar))
+        old = _old_of(block, instr, uses) if even else None
+        if old is not None:
+            added(instr.operands[1], str(instr.operands[0].type.scalar), (old, 0), (instr, 1))
         else:
             other(instr.operands[1], writes=True)
     elif instr.opcode == "load":
@@ -184,7 +207,7 @@ def _access(
             other(instr.operands[0], writes=False)
     elif instr.opcode in ("atomicrmw", "cmpxchg"):
         if is_addition(instr, (instr,) if uses.get(instr) else ()):
-            added(instr.operands[0], str(instr.type))
+            added(instr.operands[0], str(instr.type), (instr, 0))
             root = root_of(instr.operands[0])
             found.atomic |= {root.index} if isinstance(root, Argument) else set()
         else:
@@ -205,11 +228,11 @@ def _escapes(found: _Found, value: Value) -> None:
 
 def _call(
     module: Module, found: _Found, call: Instruction, own: Collection[Value], known: dict[Function, _Found],
-    added: Callable[[Value, str], None], other: Callable[..., None],
+    added: Callable[..., None], other: Callable[..., None],
 ) -> None:  # fmt: skip
     name, callee = call.callee_name or "", call.callee
     if name.startswith(_COPY):  # (it may have a body by now)
-        added(call.args[1], name.removeprefix(_COPY).partition(".")[0])
+        added(call.args[1], name.removeprefix(_COPY).partition(".")[0], (call, 1))
         other(call.args[0], writes=True)
         return
     if isinstance(callee, Function) and callee.blocks:
@@ -217,7 +240,7 @@ def _call(
         for n, operand in enumerate(call.args):
             if operand.type.is_ptr:
                 for kind in inner.added.get(n, ()):
-                    added(operand, kind)
+                    added(operand, kind, *([] if n in inner.other else [(call, n)]))
                 if n in inner.atomic and isinstance(root := root_of(operand), Argument):
                     found.atomic.add(root.index)
                 if n in inner.other:

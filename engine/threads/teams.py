@@ -168,7 +168,8 @@ def _job(
             sizes.append((memory, size(call) if size is not None else ConstInt(ty.I64, 0)))
         elif rooms[memory].kind != kind:
             return "its reverse sweep adds floats of two types to one array"
-    why = _conflict(call, chunk, rooms)
+    plain = {argument for argument, _ in shared if argument in updated or not _read_first(chunk, argument)}
+    why = _conflict(call, chunk, {_memory(call, argument, updated) for argument in plain})
     if why:
         return why
     arena = _arena(module, call, chunk)
@@ -241,8 +242,9 @@ def _memory(call: Instruction, argument: Argument, updated: Collection[Argument]
     return given if memory is UNKNOWN and argument in updated else memory
 
 
-def _conflict(call: Instruction, chunk: Function, rooms: dict[Value, Room]) -> str:
-    """Why an array cannot be added to apart: it is used in another way as well."""
+def _conflict(call: Instruction, chunk: Function, rooms: Collection[Value]) -> str:
+    """Why an array cannot be added to apart: it is used in another way as well. rooms: arrays of which iterations may
+    read what they have written; of others an iteration adds to what it is through with."""
     for inner, callee in _calls(chunk):
         for operand, argument in zip(inner.args, callee.args, strict=False):
             base = made_of(operand) if operand.type.is_ptr else None
