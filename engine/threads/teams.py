@@ -10,10 +10,12 @@ one array goes to memory of each chunk; when all are through these are added to 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from irgrad.engine.analyses.control.cache import get
+from irgrad.engine.analyses.control.dominators import Dominators
 from irgrad.engine.analyses.control.loops import Loop, Loops
 from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.analyses.evolution.trips import signed
@@ -27,6 +29,7 @@ from irgrad.engine.normalise.iterations import ITERATION, READ_FIRST, UPDATED, o
 from irgrad.engine.normalise.repeatable import Bytes
 from irgrad.engine.runtime.helpers import uses_tape
 from irgrad.engine.threads.jobs import Job, Room
+from irgrad.engine.threads.known_arrays import ARRAY, ARRAYS_TEXT, KnownArrays
 from irgrad.engine.threads.ownership import UNKNOWN, made_of, root_of
 from irgrad.engine.threads.shadows import ADDED, ATOMICALLY, MIXED, REFUSED, WRITTEN, added_type
 from irgrad.engine.threads.shared_updates import bytes_of_array
@@ -65,6 +68,7 @@ def with_teams(
     module = read(text, roots=[root, *roots])
     made = Teams("")
     jobs: list[Job] = []
+    arrays: dict[Function, KnownArrays] = {}
     seen_names: list[str] = []
     for fn in [f for f in module.functions.values() if f.blocks and ITERATION not in (f.name or "")]:
         seen: set[int] = set()
@@ -78,18 +82,23 @@ def with_teams(
             if why:
                 made.others.append(f"{place}: {why}")
                 continue
-            job = _job(module, fn, module.functions[root], number, bytes_of, guarded=uses_tape(text), pages=automatic)
+            if fn not in arrays:
+                arrays[fn] = KnownArrays(module, fn, module.functions[root], bytes_of)
+            job = _job(module, fn, module.functions[root], number, bytes_of, arrays[fn], guarded=uses_tape(text),
+                       pages=automatic)  # fmt: skip
             if isinstance(job, str):  # the loop stays, as a function
                 made.others.append(f"{place}: {job}")
                 continue
             jobs.append(replace(job, place=place))
             made.shared.append(place)
     more = (AUTOMATIC_TEXT if automatic else THREADS_TEXT) + "".join(job_text(job) for job in jobs)
+    if any(known.used for known in arrays.values()):
+        more += ARRAYS_TEXT
     for job in jobs:
         runner = module.functions[job.name]
         runner.blocks = []
         runner.head = ""
-    kept, heads = to_text(module), tuple(f"@{job.name}(" for job in jobs)
+    kept, heads = to_text(module), (f"@{ARRAY}(", *(f"@{job.name}(" for job in jobs))
     rows = [row for row in kept.splitlines() if not (row.startswith("declare ") and any(h in row for h in heads))]
     made.text = joined("\n".join(rows), more) if jobs else kept
     return made
@@ -136,8 +145,8 @@ def _unnumbered(fn: Function, loop: Loop) -> str:
 
 
 def _job(
-    module: Module, fn: Function, root: Function, number: int, bytes_of: Sequence[Bytes | None], *, guarded: bool,
-    pages: bool,
+    module: Module, fn: Function, root: Function, number: int, bytes_of: Sequence[Bytes | None], arrays: KnownArrays, *,
+    guarded: bool, pages: bool,
 ) -> Job | str:  # fmt: skip
     """The job of a loop that was outlined; or why it cannot be one."""
     name = f"{TEAM}{number}"
@@ -149,39 +158,52 @@ def _job(
         return shared
     updated = _marked(chunk, UPDATED)
     rooms: dict[Value, Room] = {}
-    sizes: list[tuple[Value, Value]] = []
-    by_pages = False
+    found: list[Callable[[], tuple[Value, Value]]] = []  # where arrays begin, and their bytes
+    by_pages = asked = False
     for argument, kind in shared:
-        memory = _memory(call, argument, updated)
+        memory = _memory(call, argument)
         if memory not in rooms:
             size = None if argument in updated else bytes_of_array(fn, root, memory, bytes_of)
+            first = argument not in updated and _read_first(chunk, argument)
+            if size is None and first and memory is call.args[argument.index] and arrays:
+                asked = True
+                rooms[memory] = Room(kind, len(rooms))
+                found.append(partial(arrays.array_of, call, memory))
+                continue
             if size is None and not pages:
                 return ("the bytes of an array that its reverse sweep adds to are not known; extents in the signature "
                         "that are parameters, or made of them, say it")
-            if size is None and (memory is UNKNOWN or not _read_first(chunk, argument)):
+            if size is None and not _read_first(chunk, argument):
                 return ("an array that its reverse sweep adds to may be one that an iteration writes to before it "
                         "reads it; read it into variables first")
             if size is None and work_of(_calls(chunk)[0][1]) < _LITTLE:
                 return "its iterations do too little for memory of their own, in place of an array that they add to"
             by_pages = by_pages or size is None
             rooms[memory] = Room(kind, len(rooms))
-            sizes.append((memory, size(call) if size is not None else ConstInt(ty.I64, 0)))
+            found.append(partial(_sized, call, memory, size))
         elif rooms[memory].kind != kind:
             return "its reverse sweep adds floats of two types to one array"
+    if asked and len({room.kind for room in rooms.values()}) > 1:  # two of them may be one
+        return "its reverse sweep adds floats of two types to arrays whose addresses it reads from memory"
     plain = {argument for argument, _ in shared if argument in updated or not _read_first(chunk, argument)}
-    why = _conflict(call, chunk, {_memory(call, argument, updated) for argument in plain})
+    why = _conflict(call, chunk, {root_of(call.args[argument.index]) for argument in plain})
     if why:
         return why
     arena = _arena(module, call, chunk)
     if isinstance(arena, str):
         return arena
     atomic = bool(_marked(chunk, ATOMICALLY))
-    _redirect(chunk, call, shared, rooms, updated)
+    _redirect(chunk, call, shared, rooms)
     sums = [a.type for a in runner.args[count:]]
-    _extend(runner, call, sizes)
+    _extend(runner, call, [row() for row in found])
     trips, least = _effort(chunk) if by_pages else ("", 0)
     return Job(name, [a.type for a in chunk.args[1:count]], sums, list(rooms.values()), arena, guarded, by_pages, trips,
                least, atomic)
+
+
+def _sized(call: Instruction, memory: Value, size: Callable[[Instruction], Value] | None) -> tuple[Value, Value]:
+    """An array and its bytes, where they are known."""
+    return memory, size(call) if size is not None else ConstInt(ty.I64, 0)
 
 
 def _shared(chunk: Function) -> list[tuple[Argument, str]] | str:
@@ -235,11 +257,21 @@ def _marked(chunk: Function, word: str) -> set[Argument]:
             and isinstance(base := made_of(operand), Argument)}  # fmt: skip
 
 
-def _memory(call: Instruction, argument: Argument, updated: Collection[Argument]) -> Value:
-    """The memory that an argument of a job's chunk leads to; of what is updated perhaps only the address."""
+def _memory(call: Instruction, argument: Argument) -> Value:
+    """The memory that an argument of a job's chunk leads to; the address, of what nothing is known or may be null."""
     given = call.args[argument.index]
     memory = root_of(given)
-    return given if memory is UNKNOWN and argument in updated else memory
+    return given if memory is UNKNOWN or not _is_there(memory, call) else memory
+
+
+def _is_there(memory: Value, call: Instruction) -> bool:
+    """Whether memory has been reserved on all ways to a call."""
+    if not isinstance(memory, Instruction):
+        return True
+    assert memory.block is not None and call.block is not None and call.block.function is not None
+    if memory.block is call.block:
+        return memory.block.instructions.index(memory) < call.block.instructions.index(call)
+    return get(Dominators, call.block.function).dominates(memory.block, call.block)
 
 
 def _conflict(call: Instruction, chunk: Function, rooms: Collection[Value]) -> str:
@@ -288,9 +320,8 @@ def _arenas(fn: Function, seen: set[Function]) -> set[int]:
 
 
 def _redirect(
-    chunk: Function, call: Instruction, shared: Sequence[tuple[Argument, str]], rooms: dict[Value, Room],
-    updated: Collection[Argument],
-) -> None:  # fmt: skip
+    chunk: Function, call: Instruction, shared: Sequence[tuple[Argument, str]], rooms: dict[Value, Room]
+) -> None:
     """A chunk gets, behind its arguments, the address of each shared array and its own memory in place of it, and adds
     to that."""
     count = len(chunk.args)
@@ -307,7 +338,7 @@ def _redirect(
             base = made_of(operand) if operand.type.is_ptr and ADDED in argument.attrs else None
             if not isinstance(base, Argument) or base not in moved:
                 continue
-            room = rooms[_memory(call, base, updated)]
+            room = rooms[_memory(call, base)]
             at = Builder(inner.block, inner.block.instructions.index(inner))
             array, own = chunk.args[count + 2 * room.number : count + 2 * room.number + 2]
             distance = at.sub(at.cast("ptrtoint", operand, ty.I64), at.cast("ptrtoint", array, ty.I64), ())
