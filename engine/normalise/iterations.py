@@ -31,9 +31,9 @@ from irgrad.engine.normalise.reductions import ADDITION, Reduction, adds_to, red
 from irgrad.rules.effects import facts
 
 __all__ = [
-    "CHUNKS", "ITERATION", "LOOP", "OWN_PLACES", "READ_FIRST", "THREAD_MEMORY", "UPDATED", "apart", "carried_memory",
-    "carried_values", "memory_of_iterations", "outline_iterations", "outline_loop", "promises", "scalar_loops",
-    "why_not_outlined", "with_iterations",
+    "CHUNKS", "ITERATION", "LOOP", "OWN_FIELDS", "OWN_PLACES", "READ_FIRST", "THREAD_MEMORY", "UPDATED", "apart",
+    "carried_memory", "carried_values", "memory_of_iterations", "outline_iterations", "outline_loop", "promises",
+    "scalar_loops", "why_not_outlined", "with_iterations",
 ]  # fmt: skip
 
 ITERATION, LOOP = ".iteration.", ".loop."
@@ -45,6 +45,9 @@ OWN_PLACES = '"irgrad-own-places"'
 READ_FIRST = '"irgrad-read-first"'
 """Of an argument of an iteration, and of its shadow: what is read through it no iteration has written before, through
 whatever address."""
+OWN_FIELDS = '"irgrad-own-fields"="'
+"""Of an argument of an iteration, and of its shadow: one of the two holds for each read through it, by the bytes of a
+struct that it reads (see `threads/own_fields.py`)."""
 UPDATED = '"irgrad-updated"'
 """Of such an argument, and of its shadow: several iterations may add to the same place through it, and do nothing else
 there from then on (see `threads/array_updates.py`)."""

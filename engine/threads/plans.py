@@ -24,25 +24,24 @@ from irgrad.engine.analyses.evolution.dependence import Access, Dependence
 from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.analyses.memory.points_to import Pointers
 from irgrad.engine.ir.locations import locate
-from irgrad.engine.ir.model import Block, Function, Instruction, Module, Value
+from irgrad.engine.ir.model import Function, Instruction, Module, Value
 from irgrad.engine.ir.uses import uses_of
 from irgrad.engine.normalise.dead_ends import dead_ends
 from irgrad.engine.normalise.iterations import CHUNKS, OWN_PLACES, READ_FIRST, UPDATED, carried_memory, why_not_outlined
 from irgrad.engine.normalise.repeatable import Bytes
 from irgrad.engine.parallel.one_thread import ATOMIC
 from irgrad.engine.threads.addresses import address_before, settle_addresses
-from irgrad.engine.threads.array_updates import additions, behind, said_apart, updated_arrays
+from irgrad.engine.threads.array_updates import additions, updated_arrays
 from irgrad.engine.threads.copied_arrays import copied_bytes, from_outside
 from irgrad.engine.threads.iteration_parts import Parts
 from irgrad.engine.threads.ordered_parts import meeting, ordered_parts
+from irgrad.engine.threads.own_fields import COMPARED, comes_first, is_apart, own_fields
 from irgrad.engine.threads.plain_updates import PlainUpdates, plain_updates
 from irgrad.engine.threads.shared_updates import Updates, is_without_copies, shared_updates, why_atomic
 from irgrad.engine.threads.thread_memory import ThreadMemory, only_read, scratch_memory, thread_memory
 from irgrad.engine.threads.work import Size, Worth, fixed_work
 
 __all__ = ["Plan", "plan_of"]
-
-_COMPARED = 120
 
 
 @dataclass(slots=True)
@@ -240,50 +239,41 @@ def _said(
     """What is to be said of addresses from outside: that different iterations touch different places through them, that
     none reads through them what it has written, that they add to arrays atomically (updated, None where nothing is
     atomic), which meets nothing."""
-    pointers, every = dependence.pointers, dependence.accesses(loop)
-    ordered = plan.parts.ordered if plan.parts is not None else set()
-    every = [access for access in every if access.instr not in ordered]
-    every = [access for access in every if updated is None or not has_atomic(access.instr)]
+    pointers, every = dependence.pointers, _others(dependence, loop, updated, plan)
     outside = dict.fromkeys(
         value for block in loop.blocks for instr in block.instructions for value in instr.operands
         if value.type.is_ptr and not (isinstance(value, Instruction) and loop.contains(value.block))
     )  # fmt: skip
     found = dict.fromkeys(updated or (), UPDATED)
-    for value in outside if len(every) <= _COMPARED else ():
+    for value in outside if len(every) <= COMPARED else ():
         if value in found:
             continue
         objects = pointers.expand(pointers.of(value))
         rows = [a for a in every if a.objects & objects]
         words = [OWN_PLACES] if objects and _apart(dependence, loop, rows, promised=plan.worksharing) else []
         words += [READ_FIRST] if objects and _read_first(dependence, loop, value, every) else []
+        if objects and not words:
+            fields = own_fields(dependence, loop, value, every, promised=plan.worksharing)
+            words += [] if fields is None else [fields.text()]
         if words:
             found[value] = " ".join(words)
     return found
 
 
+def _others(dependence: Dependence, loop: Loop, updated: Collection[Value] | None, plan: Plan) -> list[Access]:
+    """What threads do, but for what is atomic where there is something."""
+    ordered = plan.parts.ordered if plan.parts is not None else set()
+    return [access for access in dependence.accesses(loop)
+            if access.instr not in ordered and (updated is None or not has_atomic(access.instr))]  # fmt: skip
+
+
 def _read_first(dependence: Dependence, loop: Loop, value: Value, every: Sequence[Access]) -> bool:
     """Whether nothing that is read through an address may have been written before in the same iteration."""
     reads = [a for a in every if a.pointer is None or (not a.writes and from_outside(loop, a.pointer) is value)]
-    stores = [a for a in every if a.writes]
-    for store in stores:
-        later: set[Block] | None = None
-        for read in reads:
-            said = store.pointer and read.pointer and said_apart(store.pointer, read.pointer)
-            if said or dependence.relation(loop, store, read).never:
-                continue
-            later = behind(loop, store.instr) if later is None else later
-            first, second = store.instr, read.instr
-            block = first.block
-            assert block is not None and second.block is not None
-            here = second.block is block and block.instructions.index(second) >= block.instructions.index(first)
-            if here or second.block in later:
-                return False
-    return True
+    return all(comes_first(dependence, loop, read, every) for read in reads)
 
 
 def _apart(dependence: Dependence, loop: Loop, rows: Sequence[Access], *, promised: bool) -> bool:
     """Whether no two of some accesses, reads among them, meet in two iterations. promised: none meets a write there (a
     call that writes may read as well, which others may do at the same place)."""
-    known = [promised and a.instr.opcode == "store" for a in rows]
-    pairs = ((a, b) for n, a in enumerate(rows) for k, b in enumerate(rows[n:], n) if not (known[n] or known[k]))
-    return not any(dependence.relation(loop, a, b).carried for a, b in pairs)
+    return all(is_apart(dependence, loop, row, rows[n:], promised=promised) for n, row in enumerate(rows))

@@ -8,9 +8,10 @@ shadow. Such an array is marked at the argument, and each chunk is given memory 
     mixed     it adds to it, and reads or writes it otherwise as well
     other     it never adds to it
 
-Of an array that is mixed, where no iteration reads what it has written before (`READ_FIRST`), what is used otherwise are
-adjoints of what the iteration itself wrote, which its sweep takes before it adds to those of what it read: sums may then
-be made elsewhere, and they get an argument of their own (`own_sums.py`).
+Of an array that is mixed, what is used otherwise are adjoints of what the iteration itself wrote. Where it reads nothing
+that it has written before (`READ_FIRST`), its sweep takes these before it adds to those of what it read: sums may then
+be made elsewhere, and they get an argument of their own (`own_sums.py`). So do those for fields of structs that it reads
+in this way, if no other iteration touches the other fields that it reads (`own_fields.py`).
 
 In other sweeps, and in what is not differentiated, it is what several chunks update (`array_updates.py`) that a chunk
 adds to in such memory.
@@ -24,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
+from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.codegen.llvm import binding
 from irgrad.engine.codegen.passes import Code, Settings, llvm_pass, run_passes
 from irgrad.engine.ir import types as ty
@@ -34,6 +36,7 @@ from irgrad.engine.ir.uses import Uses, uses_of
 from irgrad.engine.normalise.iterations import ITERATION, LOOP, OWN_PLACES, READ_FIRST, UPDATED
 from irgrad.engine.threads.array_updates import is_addition, read_only
 from irgrad.engine.threads.chunks import never_unrolled
+from irgrad.engine.threads.own_fields import OwnFields
 from irgrad.engine.threads.own_sums import apart_from
 from irgrad.engine.threads.ownership import keep_distances, made_of, own_addresses, root_of
 from irgrad.rules.effects import facts
@@ -129,13 +132,25 @@ class _Found:
 
 
 def _give_sums_arguments(module: Module, fn: Function, found: _Found) -> None:
-    """Have sums in arrays that are used otherwise as well go by arguments of their own."""
+    """Have sums in arrays that are used otherwise as well go by arguments of their own, but for those in places that
+    no other iteration touches."""
+    induction = Induction(fn)
     for n in sorted(found.added.keys() & found.other - found.whole):
-        argument = fn.args[n]
-        if READ_FIRST in argument.attrs and OWN_PLACES not in argument.attrs and UPDATED not in argument.attrs:
-            sums = apart_from(module, argument, found.sums[n])
+        argument, places = fn.args[n], list(found.sums[n])
+        if OWN_PLACES in argument.attrs or UPDATED in argument.attrs:
+            continue
+        if READ_FIRST not in argument.attrs:
+            fields = OwnFields.said_of(argument)
+            own = [fields.holds(induction, instr, instr.operands[n], argument) if fields and instr.traits.address == n
+                   else None for instr, n in places]  # fmt: skip
+            if None in own:
+                continue
+            places = [place for place, is_own in zip(places, own, strict=True) if not is_own]
+        kinds = found.added.pop(n)
+        if places:
+            sums = apart_from(module, argument, places)
             sums.attrs = READ_FIRST
-            found.added[sums.index] = found.added.pop(n)
+            found.added[sums.index] = kinds
 
 
 def _mark(module: Module, fn: Function, found: _Found) -> None:

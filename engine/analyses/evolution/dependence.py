@@ -142,6 +142,8 @@ class Dependence:
             return _any("they may be the same memory, by different pointers", _APART)
         if isinstance(base, Instruction) and loop.contains(base.block):
             return _any("the pointer is another one in each iteration")
+        if self._between(loop, first, second, a.size, b.size):
+            return NEVER
         whole = all(_unwrapped(loop, form) or self._runs(access, loop) for form, access in ((first, a), (second, b)))
         found = _any("a subscript may wrap around")
         if whole:
@@ -150,6 +152,32 @@ class Dependence:
                 a.instr, b.instr, loop):  # fmt: skip
             return Relation(0, 0, "rows do not overlap")
         return found
+
+    def _between(self, loop: Loop, a: Affine, b: Affine, a_size: int, b_size: int) -> bool:
+        """Whether two accesses never meet, for what moves by unknown numbers moves both by a step in which they are
+        apart: two fields of structs in an array, whichever structs these are."""
+        steps: list[int] = []
+        spans: list[tuple[int, int]] = []  # coefficient, most
+        terms = [(symbol, signed(c), sign) for form, sign in ((a, -1), (b, 1)) for symbol, c in form.terms.items()]
+        same: dict[Symbol, int] = {}
+        for symbol, c, sign in terms:
+            own = symbol if isinstance(symbol, Loop) else symbol.loop if isinstance(symbol, Scaled) else None
+            inside = own is not None and (own is loop or loop.contains(own))
+            bound = self.induction.max_trip_count(own) if own is symbol and inside and own is not None else None
+            if not inside and _steady(loop, [symbol]):
+                same[symbol] = same.get(symbol, 0) + sign * c
+            elif bound is not None and bound.certain and bound.const is not None and bound.const < _STEP:
+                spans.append((sign * c, bound.const))
+            else:
+                steps.append(c)
+        step = math.gcd(*steps, *same.values())
+        if not (a.exact and b.exact):  # modulo 2**64, which only powers of two divide
+            step &= -step
+        low = high = signed((b.const - a.const) % (1 << 64))
+        for c, most in spans:
+            if step and c % step:
+                low, high = low + min(c * most, 0), high + max(c * most, 0)
+        return step > 0 and (high + b_size - 1) // step * step <= low - a_size
 
     def _runs(self, access: Access, loop: Loop) -> bool:
         """Whether the access runs in every iteration or in none, and so in the loops between. Then its addresses go

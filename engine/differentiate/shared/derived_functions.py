@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from irgrad.engine.differentiate.shared.conventions import augmented_type, reverse_type
 from irgrad.engine.differentiate.shared.unit import Unit
 from irgrad.engine.ir.model import Function
-from irgrad.engine.normalise.iterations import OWN_PLACES, READ_FIRST, UPDATED
+from irgrad.engine.normalise.iterations import OWN_FIELDS, OWN_PLACES, READ_FIRST, UPDATED
 
 __all__ = ["combined_function", "keep_own_places", "split_functions"]
+
+_SAID = (OWN_FIELDS, OWN_PLACES, READ_FIRST, UPDATED)
 
 
 def keep_own_places(fn: Function, target: Function, shadows: Sequence[bool]) -> None:
@@ -18,7 +20,7 @@ def keep_own_places(fn: Function, target: Function, shadows: Sequence[bool]) -> 
     position = 0
     for argument, has_shadow in zip(fn.args, shadows, strict=False):
         end = position + 1 + has_shadow
-        said = " ".join(word for word in (OWN_PLACES, READ_FIRST, UPDATED) if word in argument.attrs)
+        said = " ".join(word for word in argument.attrs.split() if word.startswith(_SAID))
         for derived in target.args[position:end] if said else ():
             derived.attrs = said if derived.type.is_ptr else ""
         position = end
