@@ -8,7 +8,8 @@ the adjoints of arrays begin as zeros, in the tape or behind an argument, their 
 
 `i64 @irgrad.team.array(ptr list, ptr address, ptr low)` tells the bytes of the noted array that an address leads into,
 and where that begins. Of others it says more than there ever are (`NOWHERE`), so that there is no memory for copies of
-them and one thread runs the loop, which is said; null leads to none. Sweeps find arrays in the order of the list, or near.
+them and one thread runs the loop, which is said; null leads to none. Sweeps find arrays in the order of the list, or
+near.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
-from irgrad.engine.ir.model import Argument, Function, Instruction, Module, Value
+from irgrad.engine.ir.model import Argument, Instruction, Module, Value
 from irgrad.engine.ir.rewrite import copied
 from irgrad.engine.threads.ownership import base_of
 

@@ -8,10 +8,10 @@ shadow. Such an array is marked at the argument, and each chunk is given memory 
     mixed     it adds to it, and reads or writes it otherwise as well
     other     it never adds to it
 
-Of an array that is mixed, what is used otherwise are adjoints of what the iteration itself wrote. Where it reads nothing
-that it has written before (`READ_FIRST`), its sweep takes these before it adds to those of what it read: sums may then
-be made elsewhere, and they get an argument of their own (`own_sums.py`). So do those for fields of structs that it reads
-in this way, if no other iteration touches the other fields that it reads (`own_fields.py`).
+Of an array that is mixed, what is used otherwise are adjoints of what the iteration itself wrote. Where it reads
+nothing that it has written before (`READ_FIRST`), its sweep takes these before it adds to those of what it read: sums
+may then be made elsewhere, and they get an argument of their own (`own_sums.py`). So do those for fields of structs
+that it reads in this way, if no other iteration touches the other fields that it reads (`own_fields.py`).
 
 In other sweeps, and in what is not differentiated, it is what several chunks update (`array_updates.py`) that a chunk
 adds to in such memory.

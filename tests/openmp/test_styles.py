@@ -57,15 +57,18 @@ def test_programs(path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: py
 
 
 @pytest.mark.long
-def test_vectors_are_shared(capfd: pytest.CaptureFixture[str]) -> None:
-    """Scratch in vectors keeps no loop of a region on one thread, in neither sweep; vectors that are swapped do in the
-    reverse sweep, where it is not known how long they are."""
-    lib = ig.load(Path(__file__).parent / "styles" / "vectors.cpp", flags=["-fopenmp"])
+@pytest.mark.parametrize(("name", "lines"), [("vectors", (12, 19, 28, 38)), ("particles", (24, 32)), ("swapped", (7,))])
+def test_vectors_are_shared(name: str, lines: tuple[int, ...]) -> None:
+    """Scratch in vectors, fields of structs and vectors that are swapped keep no loop of a region on one thread, in
+    neither sweep."""
+    lib = ig.load(Path(__file__).parent / "styles" / f"{name}.cpp", flags=["-fopenmp"])
     kernel = lib.kernel("whole", SIGNATURE, threads=2)
     with warnings.catch_warnings():
         warnings.simplefilter("error", OneThread)
         ig.grad(kernel)(X)
     rows = [row for row in str(ig.explain(kernel)).splitlines() if "threads:" in row]
     shared = next(row for row in rows if "shared by a team" in row)
-    assert all(f"vectors.cpp:{line}:" in shared for line in (12, 19, 28, 38)), rows
-    assert not [row for row in rows if "one runs" in row and "vectors.cpp:12:" not in row], rows
+    places = [f"{name}.cpp:{line}:" for line in lines]
+    assert all(place in shared for place in places), rows
+    others = [row.partition(" (inlined at")[0] for row in rows if "one runs" in row]
+    assert not [row for row in others if any(place in row for place in places)], rows
