@@ -29,7 +29,7 @@ from irgrad.engine.normalise.iterations import OWN_FIELDS
 from irgrad.engine.threads.array_updates import behind, said_apart
 from irgrad.engine.threads.copied_arrays import from_outside
 
-__all__ = ["COMPARED", "OwnFields", "comes_first", "is_apart", "own_fields"]
+__all__ = ["COMPARED", "OwnFields", "comes_first", "is_apart", "own_fields", "reads_through"]
 
 COMPARED = 120
 """Accesses of a loop that are compared with each other, at most."""
@@ -72,13 +72,13 @@ def own_fields(
 ) -> OwnFields | None:  # fmt: skip
     """The fields that are an iteration's own behind an address from outside of a loop, if all else that it reads there
     comes first. every: what iterations do to memory; promised: see `is_apart`"""
-    reads = [a for a in every if a.pointer is not None and not a.writes and from_outside(loop, a.pointer) is value]
+    reads = reads_through(dependence, loop, value, every)
     own = [a for a in reads if is_apart(dependence, loop, a, every, promised=promised)]
     others = [a for a in reads if a not in own]
     induction = dependence.induction
     places = {a.instr: induction.address(a.pointer) for a in reads if a.pointer is not None}
-    if not own or any(base is not value for base, _ in places.values()) or not all(
-            comes_first(dependence, loop, a, every) for a in others):  # fmt: skip
+    whole = len(places) < len(reads) or any(base is not value for base, _ in places.values())
+    if not own or whole or not all(comes_first(dependence, loop, a, every) for a in others):
         return None
     forms = {instr: form for instr, (_, form) in places.items()}
     size = math.gcd(*(step for form in forms.values() for step in _steps(induction, form)))
@@ -88,6 +88,21 @@ def own_fields(
     if None in parts or any(part is None or any(_meet(part, field) for field in fields) for part in rest):
         return None
     return OwnFields(size, tuple(sorted(set(fields))))
+
+
+def reads_through(dependence: Dependence, loop: Loop, value: Value, every: Sequence[Access]) -> list[Access]:
+    """What may read through an address from outside of a loop: calls, and reads by addresses that are made of it, or in
+    a way that is not followed (pointers that a loop advances)."""
+    objects = dependence.pointers.expand(dependence.pointers.of(value))
+
+    def may_read(access: Access) -> bool:
+        if access.pointer is None or access.writes:
+            return access.pointer is None and (not access.objects or bool(access.objects & objects))
+        given = from_outside(loop, access.pointer)
+        unknown = isinstance(given, Instruction) and loop.contains(given.block)
+        return given is value or (unknown and (not access.objects or bool(access.objects & objects)))
+
+    return [access for access in every if may_read(access)]
 
 
 def _steps(induction: Induction, form: Affine) -> list[int]:

@@ -32,10 +32,10 @@ from irgrad.engine.normalise.repeatable import Bytes
 from irgrad.engine.parallel.one_thread import ATOMIC
 from irgrad.engine.threads.addresses import address_before, settle_addresses
 from irgrad.engine.threads.array_updates import additions, updated_arrays
-from irgrad.engine.threads.copied_arrays import copied_bytes, from_outside
+from irgrad.engine.threads.copied_arrays import copied_bytes
 from irgrad.engine.threads.iteration_parts import Parts
 from irgrad.engine.threads.ordered_parts import meeting, ordered_parts
-from irgrad.engine.threads.own_fields import COMPARED, comes_first, is_apart, own_fields
+from irgrad.engine.threads.own_fields import COMPARED, comes_first, is_apart, own_fields, reads_through
 from irgrad.engine.threads.plain_updates import PlainUpdates, plain_updates
 from irgrad.engine.threads.shared_updates import Updates, is_without_copies, shared_updates, why_atomic
 from irgrad.engine.threads.thread_memory import ThreadMemory, only_read, scratch_memory, thread_memory
@@ -269,7 +269,7 @@ def _others(dependence: Dependence, loop: Loop, updated: Collection[Value] | Non
 
 def _read_first(dependence: Dependence, loop: Loop, value: Value, every: Sequence[Access]) -> bool:
     """Whether nothing that is read through an address may have been written before in the same iteration."""
-    reads = [a for a in every if a.pointer is None or (not a.writes and from_outside(loop, a.pointer) is value)]
+    reads = reads_through(dependence, loop, value, every)
     return all(comes_first(dependence, loop, read, every) for read in reads)
 
 

@@ -17,6 +17,7 @@ from irgrad.rules.errors import OneThread
 HEAD = """
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 typedef struct { double at[2], mass, more, force[2], last; } P;  // 56 bytes
 typedef struct { double x, y, z; } V;                                            // 24 bytes
 """
@@ -85,6 +86,48 @@ double f(const double *x, const long *k, double *y, long n) {{
 
 
 SIGNATURE = "f64(f64[n] x, i64[n] k, out f64[n] y, i64 n)"
+
+
+READ_BEHIND = {
+    "by a pointer that moves": """
+        for (long i = 0; i < n; i++) {
+            double s = p[i].at[0], *end = &p[i].force[2];
+            p[i].force[0] = s * s;
+            for (const double *q = &p[i].force[0]; q != end; q++) s += *q * p[n - 1 - i].mass;
+            p[i].force[1] = s;
+        }""",
+    "by one of two pointers": """
+        for (long i = 0; i < n; i++) {
+            p[i].force[0] = sin(p[i].mass);
+            const double *q = k[i] % 2 ? &p[i].force[0] : &p[n - 1 - i].mass;
+            p[i].force[1] = *q * *q;
+        }""",
+    "by memcpy": """
+        for (long i = 0; i < n; i++) {
+            double t[2];
+            p[i].force[0] = p[n - 1 - i].mass * p[i].at[0];
+            memcpy(t, p[i].force, sizeof t);
+            p[i].force[1] = t[0] * t[0] * p[n - 1 - i].at[1];
+        }""",
+}
+
+
+@pytest.mark.parametrize("opt", ["O0", "O2"])
+@pytest.mark.parametrize("name", READ_BEHIND)
+def test_what_is_read_behind_a_write_is_right(name: str, opt: str) -> None:
+    """On however many threads."""
+    n = 37
+    x, k = 0.5 + np.random.default_rng(3).random(n), np.arange(n)
+    lib = ig.load(_source(READ_BEHIND[name]), flags=["-fopenmp"], opt=opt)
+    plain, bars = lib.kernel("f", SIGNATURE), (1.0, np.cos(np.arange(n)))
+    assert ig.check(plain, x, k).ok
+    expected = ig.vjp(plain, x, k)[1](bars)[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OneThread)
+        found = [ig.vjp(lib.kernel("f", SIGNATURE, threads=threads), x, k)[1](bars)[0] for threads in (1, 2, 4)]
+    for one in found:
+        np.testing.assert_array_equal(one, found[0])
+    np.testing.assert_allclose(found[0], expected, rtol=1e-10)
 
 
 @pytest.mark.parametrize("opt", ["O0", "O2"])
