@@ -1,5 +1,5 @@
-"""Arrays that change places between steps, of which a reverse sweep finds out where they are and how long: the same bits
-on any number of threads; one thread where it cannot, which is said."""
+"""Arrays that change places between steps, of which a reverse sweep finds out where they are and how long: the same
+bits on any number of threads; one thread where it cannot, which is said."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Loops over arrays of structs, whose fields are read by all iterations or are each one's own: reverse sweeps on threads
-have the same bits on any number of them, and are right."""
+"""Loops over arrays of structs, whose fields are read by all iterations or are each one's own: reverse sweeps on
+threads have the same bits on any number of them, and are right."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ LOOPS = {
         for (long i = 0; i < n; i++) {
             p[i].force[0] = p[i].force[1] = 0;
             for (long j = 0; j < n; j++)
-                for (int d = 0; d < 2; d++) p[i].force[d] += p[j].mass * tanh(p[j].at[d] - p[i].at[d]) * p[i].force[1 - d];
+                for (int d = 0; d < 2; d++)
+                    p[i].force[d] += p[j].mass * tanh(p[j].at[d] - p[i].at[d]) * p[i].force[1 - d];
         }""",
     "added to what was there": """
         for (long i = 0; i < n; i++)
