@@ -136,7 +136,8 @@ _GROUPS: tuple[tuple[CallFacts, str], ...] = (
      "__cxa_throw __cxa_rethrow __cxa_bad_cast __cxa_bad_typeid __cxa_pure_virtual __cxa_throw_bad_array_new_length "
      "_ZSt9terminatev _Unwind_Resume longjmp __clang_call_terminate rust_begin_unwind _gfortran_stop_string "
      "_gfortran_error_stop_string _gfortran_runtime_error _gfortran_runtime_error_at _gfortran_os_error "
-     "_gfortran_os_error_at __cxa_deleted_virtual irgrad.panic"),
+     "_gfortran_os_error_at __cxa_deleted_virtual irgrad.panic "
+     "irgrad.tape.throws irgrad.tape.throws_format irgrad.tape.ends"),
     (_SILENT,
      "irgrad.cpuid rand random lrand48 mrand48 drand48 srand srandom srand48 arc4random clock usleep sleep sched_yield "
      "getpid getppid "
@@ -201,7 +202,8 @@ _GROUPS: tuple[tuple[CallFacts, str], ...] = (
     (_SILENT, "irgrad.kept.clear irgrad_found_begin irgrad_found_bytes irgrad_found_index irgrad_found_before"),
     (_SILENT, "irgrad_found_shadow irgrad_found_nothing"),
     (CallFacts("inactive", writes=(0,), inactive=True), "irgrad.tape.at irgrad.tape.need"),
-    (CallFacts("inactive", inactive=True), "irgrad.tape.peak irgrad.tape.differs irgrad.tape.leaves"),
+    (CallFacts("inactive", inactive=True), "irgrad.tape.peak irgrad.tape.differs irgrad.tape.leaves "
+                                              "irgrad.tape.throwing"),
     (_SILENT, "irgrad.copies.most"),
     (_inspects(0), "irgrad.copies.told"),
     (CallFacts("reallocator", reads=(0,), pointer=0, sizes=(1,), writes_errno=True), "realloc reallocf"),

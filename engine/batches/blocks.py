@@ -44,38 +44,39 @@ _ROLLED = """
 _PARAMETERS = "(i64 %count, ptr %pointers, ptr %strides)"
 
 
-def _writer(*, tape: bool) -> Writer:
+def _writer(tape: bool) -> Writer:
     """The block function, or with a tape the function that it calls (see `runtime/arena.py`)."""
     head = f"define internal void @{run_name(BLOCK)}" if tape else f"define ptr @{BLOCK}"
     return Writer(f"{head}{_PARAMETERS} {WIDE}")
 
 
-def _text(w: Writer, *, tape: bool) -> str:
-    return w.text() + guarded_text(BLOCK, ("i64", "ptr", "ptr")) if tape else w.text("ptr null")
+def _text(w: Writer, tape: bool, unwinds: bool = False) -> str:
+    return w.text() + guarded_text(BLOCK, ("i64", "ptr", "ptr"), unwinds=unwinds) if tape else w.text("ptr null")
 
 
-def loop_text(program: str, slots: int, *, tape: bool) -> str:
-    """The block function that calls a program sample by sample. tape: the program's runtime is the arena's."""
-    w = _writer(tape=tape)
+def loop_text(program: str, slots: int, *, tape: bool, unwinds: bool = False) -> str:
+    """The block function that calls a program sample by sample. tape: the program's runtime is the arena's;
+    unwinds: it catches exceptions of the C++ runtime."""
+    w = _writer(tape)
     bases = [w.load("ptr", "%pointers", i) for i in range(slots)]
     strides = [w.load("i64", "%strides", i) for i in range(slots)]
     with w.loop("%count") as j:
         arguments = [w.at(base, w.mul(j, stride)) for base, stride in zip(bases, strides, strict=True)]
         w.do(f"call void @{quoted(program)}({', '.join(f'ptr {a}' for a in arguments)})")
-    return _text(w, tape=tape)
+    return _text(w, tape, unwinds)
 
 
-def lanes_text(program: str, slots: int, *, tape: bool) -> str:
+def lanes_text(program: str, slots: int, *, tape: bool, unwinds: bool = False) -> str:
     """The block function of a widened program: one call for all lanes."""
-    w = _writer(tape=tape)
+    w = _writer(tape)
     bases = [w.load("ptr", "%pointers", i) for i in range(slots)]
     w.do(f"call void @{quoted(program)}({', '.join(f'ptr {base}' for base in bases)})")
-    return _text(w, tape=tape)
+    return _text(w, tape, unwinds)
 
 
-def scalars_text(program: str, slots: Sequence[Slot], uses: Sequence[str], *, tape: bool) -> str:
+def scalars_text(program: str, slots: Sequence[Slot], uses: Sequence[str], *, tape: bool, unwinds: bool = False) -> str:
     """The block function of a program of scalars, for a multiple of `LANES` samples."""
-    outer = _writer(tape=tape)
+    outer = _writer(tape)
     bases = [outer.load("ptr", "%pointers", i) for i in range(len(slots))]
     with outer.loop(outer.emit(f"udiv i64 %count, {LANES}")) as group:
         first = outer.mul(group, str(LANES))
@@ -98,4 +99,4 @@ def scalars_text(program: str, slots: Sequence[Slot], uses: Sequence[str], *, ta
             if uses[i].endswith("out"):
                 value = w.load(kind, cells[i], align=size)
                 w.do(f"store {kind} {value}, ptr {w.at(f'%s{i}', j, kind)}, align {size}")
-    return w.text() + _text(outer, tape=tape) + _ROLLED
+    return w.text() + _text(outer, tape, unwinds) + _ROLLED

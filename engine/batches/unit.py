@@ -116,18 +116,20 @@ class Unit:
 def block_ir(program: Program, strategy: Strategy, uses: tuple[str, ...]) -> str:
     """The IR of a unit: the program and its block function."""
     from irgrad.engine.pipeline.derivatives import link_runtime
+    from irgrad.engine.runtime.exceptions import catching, is_caught
     from irgrad.engine.runtime.helpers import uses_tape
 
     refuse_hosted(program.stage.text, repr(program), "a batch")
     if strategy.name == "lanes":
         name, _, text = zlib.decompress(strategy.packed).decode("utf-8", "surrogateescape").partition("\n")
-        text = link_runtime(text)
+        text = link_runtime(catching(text))
         text += PEAK_TEXT if "irgrad_tape_peak" in outline(text).variables else ""
-        return text + lanes_text(name, len(program.slots), tape=uses_tape(text))
-    text, tape = program.ir, uses_tape(program.ir)
+        return text + lanes_text(name, len(program.slots), tape=uses_tape(text), unwinds=is_caught(text))
+    text = program.ir
+    tape, unwinds = uses_tape(text), is_caught(text)
     if strategy.name == "scalars":
-        return text + scalars_text(program.stage.name, program.slots, uses, tape=tape)
-    return text + loop_text(program.stage.name, len(program.slots), tape=tape)
+        return text + scalars_text(program.stage.name, program.slots, uses, tape=tape, unwinds=unwinds)
+    return text + loop_text(program.stage.name, len(program.slots), tape=tape, unwinds=unwinds)
 
 
 def unit_of(program: Program, strategy: Strategy, uses: tuple[str, ...], units: dict[Any, Unit]) -> Unit:

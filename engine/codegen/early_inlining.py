@@ -6,11 +6,12 @@ import re
 from typing import Any
 
 from irgrad.engine.analyses.control.promises import worksharing_loops
+from irgrad.engine.codegen.llvm import binding
 from irgrad.engine.codegen.passes import Code, Settings
 from irgrad.engine.ir.text.outline import calls_itself, calls_of, every_call_of, function_bodies
 from irgrad.engine.parallel.one_thread import ALONE
 
-__all__ = ["inline_promises", "inline_small"]
+__all__ = ["inline_never_returning", "inline_promises", "inline_small"]
 
 _SMALL = 400  # lines
 
@@ -52,6 +53,24 @@ def inline_small(code: Code, settings: Settings) -> None:
         apart = apart or _apart(bodies[name], settings) or calls_itself(calls, name)
         if length(name) <= _SMALL and not apart:
             bodies[name].add_function_attribute("alwaysinline")
+
+
+def inline_never_returning(code: Code, settings: Settings) -> None:
+    """Functions that never return, as those of the C++ library that only throw, become parts of their callers: where an
+    exception is thrown is then told by the line that calls them."""
+    bodies = function_bodies(code.text)
+    calls = {name: calls_of(text) for name, text in bodies.items()}
+    for function in code.llvm.functions:
+        name, said = function.name, b" ".join(function.attributes).split()
+        if name not in bodies or name in settings.roots or b"noreturn" not in said or calls_itself(calls, name):
+            continue
+        if not _apart(function, settings) and bodies[name].count("\n") <= _SMALL:
+            function.add_function_attribute("alwaysinline")
+    passes = binding().create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
+    passes.add_global_dead_code_eliminate_pass()
+    options = binding().create_pipeline_tuning_options(speed_level=2)
+    passes.run(code.llvm, binding().create_pass_builder(code.machine("", 2), options))
 
 
 def _apart(function: Any, settings: Settings) -> bool:

@@ -16,16 +16,15 @@ import re
 from collections.abc import Callable
 from math import prod
 from typing import TypeVar
-from zlib import crc32
 
 from irgrad.engine.codegen.llvm import binding
 from irgrad.engine.codegen.passes import Code, Settings
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.locations import locate
-from irgrad.engine.ir.model import Argument, ConstData, ConstInt, Function, GlobalVariable, Instruction, Module, Value
+from irgrad.engine.ir.model import Argument, ConstInt, Function, GlobalVariable, Instruction, Module, Value
 from irgrad.engine.ir.opcodes import ACCESSES
-from irgrad.engine.ir.rewrite import declare
+from irgrad.engine.ir.rewrite import declare, text_constant
 from irgrad.engine.ir.uses import Uses, uses_of
 from irgrad.rules.errors import Unsupported
 
@@ -188,15 +187,5 @@ def _bounded(b: Builder, module: Module, instr: Instruction, index: Value, count
     """The index of so many elements, behind a look at it."""
     last = ConstInt(ty.I64, count - 1)
     look = declare(module, LEAVES, ty.VOID, (ty.I1, ty.PTR), _LOOKS)
-    b.call(look, [b.icmp("ugt", index, last), _text(module, instr)])
+    b.call(look, [b.icmp("ugt", index, last), text_constant(module, locate(module, instr) or "its own code")])
     return b.call(declare(module, "llvm.umin.i64", ty.I64, (ty.I64, ty.I64)), [index, last])
-
-
-def _text(module: Module, instr: Instruction) -> GlobalVariable:
-    """Where an access is, for the message."""
-    data = (locate(module, instr) or "its own code").encode("utf-8", "surrogateescape") + b"\0"
-    name = f"irgrad.text.{crc32(data):x}"
-    if name not in module.globals:
-        kind = ty.array(len(data), ty.I8)
-        module.globals[name] = GlobalVariable(name, kind, ConstData(kind, data), True, "internal unnamed_addr")
-    return module.globals[name]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from zlib import crc32
 
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import Block, Function, Instruction, Module, Value
+from irgrad.engine.ir.model import Block, ConstData, Function, GlobalVariable, Instruction, Module, Value
 
-__all__ = ["copied", "copied_blocks", "declare", "note_loops", "replace_uses"]
+__all__ = ["copied", "copied_blocks", "declare", "note_loops", "personality", "replace_uses", "text_constant"]
 
 
 def replace_uses(fn: Function, replaced: dict[Value, Value]) -> None:
@@ -81,3 +83,19 @@ def note_choice(module: Module, choice: Instruction, first: int, second: int) ->
         node = f"!{1 + max((int(name[1:]) for name in module.metadata if name[1:].isdecimal()), default=-1)}"
         module.metadata[node] = text
     choice.metadata["prof"] = node
+
+
+def personality(fn: Function) -> str:
+    """What a function says of how exceptions are taken in it, nothing where none is."""
+    found = re.search(r"\bpersonality ptr @[\w.$]+", fn.tail)
+    return found[0] if found else ""
+
+
+def text_constant(module: Module, text: str) -> GlobalVariable:
+    """A constant string of the module."""
+    data = text.encode("utf-8", "surrogateescape") + b"\0"
+    name = f"irgrad.text.{crc32(data):x}"
+    if name not in module.globals:
+        kind = ty.array(len(data), ty.I8)
+        module.globals[name] = GlobalVariable(name, kind, ConstData(kind, data), True, "internal unnamed_addr")
+    return module.globals[name]

@@ -130,6 +130,7 @@ def normal_text(
     return "\n".join(lines) + "\n"
 
 
+_THROW = re.compile(r"((?:call|invoke) void @__cxa_throw\([^\n]*\))")
 _COPYING = {
     "malloc": "noalias ptr @malloc(i64)",
     "free": "void @free(ptr captures(none))",
@@ -148,11 +149,11 @@ def _extended(ir: str, kind: str) -> str:
     return ir
 
 
-def entry_text(name: str, slots: int, *, tape: bool = False) -> str:
+def entry_text(name: str, slots: int, *, tape: bool = False, unwinds: bool = False) -> str:
     """`ptr @irgrad.entry.NAME(ptr %frame)`: load `slots` pointers from the frame and call @NAME with them.
 
     The result is null; for functions with a tape, the record of a failure where there is no memory for it (see
-    `transforms/arena.ll`)."""
+    `transforms/arena.ll`). unwinds: exceptions of the C++ runtime may leave the function."""
     from irgrad.engine.runtime.arena import guarded_text, run_name
 
     entry = quoted(entry_name(name))
@@ -163,7 +164,7 @@ def entry_text(name: str, slots: int, *, tape: bool = False) -> str:
         lines.append(f"  %p{index} = load ptr, ptr %g{index}, align 8")
     args = ", ".join(f"ptr %p{index}" for index in range(slots))
     lines += [f"  call void @{quoted(name)}({args}) alwaysinline", "  ret void" if tape else "  ret ptr null", "}"]
-    return "\n".join(lines) + "\n" + (guarded_text(entry, ["ptr"]) if tape else "")
+    return "\n".join(lines) + "\n" + (guarded_text(entry, ["ptr"], unwinds=unwinds) if tape else "")
 
 
 def primal_text(module: str, name: str, signature: Signature, options: Options) -> str:
@@ -197,13 +198,15 @@ def prepared_text(
     normal, inline = normal_name(name), kept is None
 
     def prepared(text: str) -> str:
+        text = _THROW.sub(r"\1 nomerge", text)  # one throw of two has no line
         if options.device:
             text = _by_iterations(text, normal, kept)
         elif options.threads:
             text = _by_chunks(text, normal, kept, signature, options.costs)
         text = prepare(text, [normal], kept, preopt=options.preopt, members=options.members)
         without = _without_panics(text, normal, kept)
-        return text if without is text else prepare(without, [normal], kept, preopt=options.preopt)
+        text = text if without is text else prepare(without, [normal], kept, preopt=options.preopt)
+        return text if options.device else _with_failures(text, normal, kept)
 
     text = prepared(module + normal_text(name, signature, inline=inline))
     copied = perhaps_written(text, normal, signature)
@@ -227,6 +230,23 @@ def _without_panics(text: str, normal: str, kept: Callable[[str], bool] | None) 
     root = module.functions[normal]
     with observed("lower-panics", code):
         lower_exceptions(module, root, closed, status=root.args[-1])
+    return code.text
+
+
+def _with_failures(text: str, normal: str, kept: Callable[[str], bool] | None) -> str:
+    """Exceptions that nothing catches end the call with an error."""
+    from irgrad.engine.codegen.early_inlining import inline_never_returning
+    from irgrad.engine.codegen.passes import Code, Settings, observed
+    from irgrad.engine.normalise.exceptions.uncaught import fail_where_thrown, throws
+    from irgrad.engine.normalise.exceptions.unwinding import has_exceptions
+
+    if not throws(text):
+        return text
+    code, catches = Code(text), has_exceptions(text)
+    with observed("fail-where-thrown", code):
+        if not catches:
+            inline_never_returning(code, Settings((normal,), kept))
+        fail_where_thrown(code.model, catches=catches)
     return code.text
 
 

@@ -286,7 +286,7 @@ class Program:
             from irgrad.engine.threads.chunks import with_loops_inside
 
             text, fresh = with_loops_inside(text, name), True
-        text, _ = ready(text, name, keep, preopt=options.preopt, fresh=fresh)
+        text, _ = ready(text, name, keep, preopt=options.preopt, fresh=fresh, failing=not options.device)
         module = read(text, roots=[name])
         followed = only_again(self.source.signature, self.word, parent.slots)
         request = request_of(name, step, parent.slots, parent.status_slot, options, followed)
@@ -299,6 +299,7 @@ class Program:
         from irgrad.engine.ir.printer import to_text
         from irgrad.engine.kernel.ways import first_way
         from irgrad.engine.pipeline.derivatives import derive
+        from irgrad.engine.runtime.exceptions import unpromised
         from irgrad.engine.support.limits import check_count, within_time
 
         def differentiate(inside: bool, members: str) -> tuple[Derived, Problem]:
@@ -318,7 +319,7 @@ class Program:
 
             raise in_users_words(error, self.source.name, self.source.signature) from None
         wanted = rules.wanted if rules is not None else ()
-        made = to_text(module) if derived.name else ""
+        made = unpromised(to_text(module)) if derived.name else ""
         return Stage.of(derived.name, derived.scratch, made, derived.note, derived.warned), frozenset(wanted)
 
     @property
@@ -351,6 +352,7 @@ class Program:
         """The IR that is compiled: the function in normal form and its entry."""
         from irgrad.engine.ir.text.outline import outline
         from irgrad.engine.pipeline.derivatives import link_runtime, scheduled
+        from irgrad.engine.runtime.exceptions import catching, is_caught
         from irgrad.engine.runtime.helpers import uses_tape
         text = self.stage.text
         if self.source.options.threads:
@@ -359,8 +361,9 @@ class Program:
             text = teams_of(self).text
         elif self.word and self.word[-1].width > 1:
             text = scheduled(text, self.stage.name)
-        text = link_runtime(text)
-        text += "\n" + entry_text(self.stage.name, len(self.slots), tape=uses_tape(text))
+        text = link_runtime(catching(text))
+        unwinds = is_caught(text)
+        text += "\n" + entry_text(self.stage.name, len(self.slots), tape=uses_tape(text), unwinds=unwinds)
         return text + PEAK_TEXT if "irgrad_tape_peak" in outline(text).variables else text
 
     @property

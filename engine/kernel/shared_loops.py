@@ -17,6 +17,7 @@ from irgrad.engine.kernel.checkpoints import bytes_of
 from irgrad.engine.parallel.one_thread import ALONE, ATOMIC, CRITICAL, UPDATES, loops_on_one_thread
 from irgrad.engine.pipeline.derivatives import scheduled
 from irgrad.engine.runtime.arena import WANTED
+from irgrad.engine.runtime.exceptions import catching
 from irgrad.engine.signature.slots import Slot, Step
 from irgrad.engine.threads.chunks import SharedLoops, share_loops
 from irgrad.engine.threads.shadows import mark_shadows
@@ -52,7 +53,7 @@ class Sharing(Protocol):
 def teams_of(program: Sharing) -> Teams:
     """The text of a program with its shared loops as jobs of the team."""
     name, wide = program.stage.name, bool(program.word) and program.word[-1].width > 1
-    text = mark_shadows(program.stage.text, name)
+    text = catching(mark_shadows(program.stage.text, name))
     if wide:
         text = scheduled(text, name)
     made = with_teams(text, name, bytes_of(program.slots))

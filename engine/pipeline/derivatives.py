@@ -54,11 +54,12 @@ _EMIT: dict[Derivative, Callable[[Unit, Abi], Derived]] = {
 
 def ready(
     text: str, name: str, keep: Callable[[str], bool] | None = None, *, preopt: bool = True, leaving: bool = False,
-    fresh: bool = True, members: bool = False,
+    failing: bool = False, fresh: bool = True, members: bool = False,
 ) -> tuple[str, Thrown]:  # fmt: skip
     """The module ready to be normalised: optimised (`prepare`) and without exceptions; what leaves the root.
 
-    fresh: False for a text that `prepare` has made already; members: see `prepare`
+    failing: what would end the program ends the call with an error; fresh: False for a text that `prepare` has
+    made already; members: see `prepare`
     """
     if fresh:
         text = prepare(without_scopes(text), [name], keep, preopt=preopt, leaving=leaving, members=members)
@@ -68,7 +69,7 @@ def ready(
     module = code.model
     kept = frozenset(n for n in module.functions if keep is not None and keep(n))
     with observed("lower-exceptions", code):
-        thrown = lower_exceptions(module, module.functions[name], kept, leaving=leaving)
+        thrown = lower_exceptions(module, module.functions[name], kept, leaving=leaving, failing=failing)
     return prepare(code.text, [name], keep, preopt=preopt), thrown
 
 

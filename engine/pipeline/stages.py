@@ -48,6 +48,7 @@ from irgrad.engine.normalise.workspace import cut_workspaces
 from irgrad.engine.runtime.approximations import link_approximations
 from irgrad.engine.runtime.complex_products import link_complex_parts, link_complex_products
 from irgrad.engine.runtime.copies import link_copies
+from irgrad.engine.runtime.exceptions import link_exceptions
 from irgrad.engine.runtime.helpers import link_arena
 from irgrad.engine.runtime.persistent_memory import link_kept
 from irgrad.engine.runtime.strong_products import link_strong
@@ -139,6 +140,7 @@ LINK = (
     text_pass("link-assembly", link_assembly),
     text_pass("link-persistent-memory", link_kept),
     text_pass("link-copies", link_copies),
+    text_pass("link-exceptions", link_exceptions),
     text_pass("link-arena", link_arena),
 )
 

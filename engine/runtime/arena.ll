@@ -7,7 +7,7 @@
 ;     arena   { top, end, chunk, pending, total, hint, count, where, guard, next, children }
 ;             chunk: the newest; pending: what is released at the end; total: bytes of all chunks; hint: bytes that the
 ;             last call needed; count, where: iterations and place of the loop that the memory is for (-1, null: not
-;             known; -2: there is memory, but the loop ended in another way); guard: of the call that uses it, 1 for an arena that is in no call and not in the pool; next:
+;             known; -2: there is memory, but the loop ended in another way; -6: an exception, whose text is at `bytes`); guard: of the call that uses it, 1 for an arena that is in no call and not in the pool; next:
 ;             another arena of the unit; children: null, or 16 arenas of parts that other threads may run
 ;     chunk   { next, size }, data at +64
 ;     guard   a jmp_buf, then at +512 { the guard before, cell, bytes, total, count, where }
@@ -31,6 +31,7 @@
 @irgrad.tape.told = private unnamed_addr constant [82 x i8] c"irgrad: no memory for the tape: %lld bytes besides the %lld that it holds, in %s\0A\00"
 @irgrad.tape.far = private unnamed_addr constant [80 x i8] c"irgrad: a pointer moves by the distance of two allocations, computed at %.400s\0A\00"
 @irgrad.tape.outside = private unnamed_addr constant [77 x i8] c"irgrad: an index leaves the array that is a member of its struct, at %.400s\0A\00"
+@irgrad.tape.threw = private unnamed_addr constant [52 x i8] c"irgrad: nothing catches what is thrown, %.200s: %s\0A\00"
 @irgrad.tape.nowhere = private unnamed_addr constant [13 x i8] c"its own code\00"
 declare noalias ptr @malloc(i64)
 declare noalias ptr @calloc(i64, i64)
@@ -41,6 +42,7 @@ declare i64 @write(i32, ptr, i64)
 declare i32 @snprintf(ptr, i64, ptr, ...)
 declare i32 @_setjmp(ptr) returns_twice
 declare void @longjmp(ptr, i32) noreturn
+declare i32 @llvm.umin.i32(i32, i32)
 
 define internal noalias ptr @irgrad.tape.acquire() noinline nounwind {
 entry:
@@ -262,17 +264,22 @@ die:
   %place = select i1 %known, ptr @irgrad.tape.nowhere, ptr %where
   %apart = icmp eq i64 %count, -4
   %outside = icmp eq i64 %count, -5
-  %wrong = or i1 %apart, %outside
+  %threw = icmp eq i64 %count, -6
+  %moved = or i1 %apart, %outside
+  %wrong = or i1 %moved, %threw
   br i1 %wrong, label %far, label %full
 far:
-  %form = select i1 %apart, ptr @irgrad.tape.far, ptr @irgrad.tape.outside
-  %words = call i32 (ptr, i64, ptr, ...) @snprintf(ptr %text, i64 512, ptr %form, ptr %place)
+  %strayed = select i1 %apart, ptr @irgrad.tape.far, ptr @irgrad.tape.outside
+  %form = select i1 %threw, ptr @irgrad.tape.threw, ptr %strayed
+  %thrown = inttoptr i64 %bytes to ptr
+  %words = call i32 (ptr, i64, ptr, ...) @snprintf(ptr %text, i64 512, ptr %form, ptr %place, ptr %thrown)
   br label %tell
 full:
   %numbers = call i32 (ptr, i64, ptr, ...) @snprintf(ptr %text, i64 512, ptr @irgrad.tape.told, i64 %bytes, i64 %total, ptr %place)
   br label %tell
 tell:
-  %size = phi i32 [ %words, %far ], [ %numbers, %full ]
+  %whole = phi i32 [ %words, %far ], [ %numbers, %full ]
+  %size = call i32 @llvm.umin.i32(i32 %whole, i32 511)
   %length = sext i32 %size to i64
   %said = call i64 @write(i32 2, ptr %text, i64 %length)
   call void @abort()

@@ -53,24 +53,43 @@ def large_text() -> str:
     return Path(__file__).with_name("large_tapes.ll").read_text(encoding="utf-8")
 
 
-def guarded_text(name: str, parameters: Sequence[str]) -> str:
-    """`ptr @NAME(...)`, which calls `void @NAME.run(...)` under a guard: null, or the record of a failure."""
+def guarded_text(name: str, parameters: Sequence[str], *, unwinds: bool = False) -> str:
+    """`ptr @NAME(...)`, which calls `void @NAME.run(...)` under a guard: null, or the record of a failure.
+
+    unwinds: an exception of the C++ runtime may leave that function (see `exceptions.py`)"""
     arguments = ", ".join(f"{type_} %a{i}" for i, type_ in enumerate(parameters))
+    run = f"void @{run_name(name)}({arguments})"
+    run = _CAUGHT.replace("RUN", run) if unwinds else f"  call {run}\n"
     return f"""
-define ptr @{name}({arguments}) noinline nounwind {{
+define ptr @{name}({arguments}) noinline nounwind{_PERSONALITY if unwinds else ""} {{
   %guard = alloca [{_GUARD_BYTES} x i8], align 16
   %came = call i32 @_setjmp(ptr %guard) returns_twice
   %first = icmp eq i32 %came, 0
   br i1 %first, label %run, label %failed
 run:
   call void @irgrad.tape.enter(ptr %guard)
-  call void @{run_name(name)}({arguments})
-  call void @irgrad.tape.leave(ptr %guard)
+{run}  call void @irgrad.tape.leave(ptr %guard)
   ret ptr null
 failed:
   %failure = call ptr @irgrad.tape.failure(ptr %guard)
   ret ptr %failure
 }}
+"""
+
+
+_PERSONALITY = " personality ptr @__gxx_personality_v0"
+_CAUGHT = """  %noted = getelementptr i8, ptr %guard, i64 528
+  store ptr null, ptr %noted, align 8
+  invoke RUN to label %well unwind label %thrown
+thrown:
+  %pad = landingpad { ptr, i32 } catch ptr @_ZTISt9exception catch ptr null
+  %header = extractvalue { ptr, i32 } %pad, 0
+  %kind = extractvalue { ptr, i32 } %pad, 1
+  %standard = call i32 @llvm.eh.typeid.for.p0(ptr @_ZTISt9exception)
+  %says = icmp eq i32 %kind, %standard
+  call void @irgrad.tape.caught(ptr %guard, ptr %header, i1 %says)
+  unreachable
+well:
 """
 
 

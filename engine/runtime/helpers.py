@@ -170,7 +170,10 @@ _DECLARATION = re.compile(
 )
 
 
-_ARENA = frozenset(f"irgrad.tape.{word}" for word in ("acquire", "apart", "carve", "finish", "leaves"))
+_ARENA = frozenset(
+    f"irgrad.tape.{word}"
+    for word in ("acquire", "apart", "carve", "finish", "leaves", "throws", "throws_format", "throwing", "ends", "caught")
+)
 _ENTRIES = re.compile(r"^define (\w+ @irgrad_tape_(?:drain|bytes|trim|stop)\()", re.M)
 
 

@@ -6,7 +6,8 @@ import ctypes
 
 from irgrad.rules.errors import IRGradError, KernelError, TapeMemoryError
 
-__all__ = ["ANOTHER_WAY", "APART", "INTERRUPTED", "OUTSIDE", "PassedLimit", "free_record", "out_of_tape"]
+__all__ = ["ANOTHER_WAY", "APART", "INTERRUPTED", "OUTSIDE", "THROWN", "PassedLimit", "free_record",
+           "out_of_tape"]  # fmt: skip
 
 ANOTHER_WAY = -2
 """In place of the iterations, in the record of a loop that ended in another way when its iterations ran again."""
@@ -16,6 +17,8 @@ APART = -4
 """Likewise, of a pointer that would move by the distance of two allocations."""
 OUTSIDE = -5
 """Likewise, of an index that is not one of its array, a member of a struct."""
+THROWN = -6
+"""Likewise, of an exception that nothing catches; in place of the bytes stands the address of its text."""
 _WORDS = 5  # of the record: bytes that were asked for, bytes held before, iterations, place of the loop, to be freed
 
 
@@ -25,12 +28,14 @@ class PassedLimit(TapeMemoryError):
 
 def out_of_tape(name: str, record: int, limit: int = 0) -> IRGradError:
     """The error for the record at an address (`arena.ll`), which is freed: a TapeMemoryError, or a KernelError where
-    a loop ended in another way, a pointer moved by the distance of two allocations, or an index left its array. name:
-    the function; limit: bytes of tape that it could have, 0 for none"""
+    a loop ended in another way, a pointer moved by the distance of two allocations, an index left its array, or nothing
+    caught an exception. name: the function; limit: bytes of tape that it could have, 0 for none"""
     wanted, held, count, place, owned = (ctypes.c_int64 * _WORDS).from_address(record)
     where = ctypes.string_at(place).decode("utf-8", "replace") if place else ""
     if owned:
         free_record(record)
+    if count == THROWN:
+        return _thrown(name, wanted, where)
     if count == ANOTHER_WAY:
         return KernelError(
             f"a loop of `{name}` ended in another way when its iterations ran again", which=f"the loop at {where}",
@@ -57,6 +62,14 @@ def out_of_tape(name: str, record: int, limit: int = 0) -> IRGradError:
         f"{held:,} bytes that the tape has, the system gives no more",
         fix='lib.kernel(..., tape_memory="512MB"), with which long loops keep states and run iterations again; or '
         "forward mode, which keeps nothing")  # fmt: skip
+
+
+def _thrown(name: str, text: int, where: str) -> KernelError:
+    said = ctypes.string_at(text).decode("utf-8", "replace") if text else "an exception"
+    if text:
+        free_record(text)
+    return KernelError(f"`{name}` throws {said}", where=where, because="nothing in the kernel catches it",
+                       fix="call it with arguments for which it does not throw, or catch the exception")  # fmt: skip
 
 
 def free_record(record: int) -> None:

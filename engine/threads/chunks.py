@@ -31,7 +31,7 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.locations import locate
 from irgrad.engine.ir.model import Argument, Block, ConstInt, Function, Instruction, Module, Value
-from irgrad.engine.ir.rewrite import declare, note_loops
+from irgrad.engine.ir.rewrite import declare, note_loops, personality
 from irgrad.engine.ir.uses import uses_of
 from irgrad.engine.normalise.dead_ends import own_dead_ends
 from irgrad.engine.normalise.iterations import CHUNKS, ITERATION, LOOP, OWN_PLACES, outline_loop, why_not_outlined
@@ -87,7 +87,7 @@ def with_loops_inside(text: str, root: str) -> str:
     module = read(text, roots=[root])
     for name, fn in module.functions.items():
         if LOOP in name and ITERATION not in name and fn.blocks:
-            fn.tail = "alwaysinline nounwind"
+            fn.tail = f"alwaysinline {personality(fn) or 'nounwind'}"
             never_unrolled(module, fn)
     return to_text(module)
 
@@ -207,10 +207,10 @@ def _chunked(
     count = len(turns.args) - len(hows)
     kinds = [a.type for a in turns.args[count:]]
     given = [ty.I64, *(a.type for a in turns.args[:count])]
-    chunk = _function(module, f"{fn.name}{ITERATION}{number}", turn.ftype.ret, given)
-    runner = _function(module, f"{fn.name}{LOOP}{number}", turns.ftype.ret, [a.type for a in turns.args])
+    chunk = _function(fn, module, f"{fn.name}{ITERATION}{number}", turn.ftype.ret, given)
+    runner = _function(fn, module, f"{fn.name}{LOOP}{number}", turns.ftype.ret, [a.type for a in turns.args])
     turn.name = f"{fn.name}.turn.{number}"
-    turn.tail = "alwaysinline nounwind"
+    turn.tail = f"alwaysinline {personality(fn) or 'nounwind'}"
     numbered = number_chunks(module, turn)
     module.functions[turn.name] = turn
     debug = next((i.metadata["dbg"] for b in turns.blocks for i in b.instructions if "dbg" in i.metadata), "")
@@ -227,9 +227,9 @@ def _chunked(
                 argument.attrs = said[value]
 
 
-def _function(module: Module, name: str, ret: ty.Type, params: Sequence[ty.Type]) -> Function:
+def _function(source: Function, module: Module, name: str, ret: ty.Type, params: Sequence[ty.Type]) -> Function:
     fn = Function(name, ty.function(ret, tuple(params)))
-    fn.head, fn.tail = "internal", "noinline nounwind"
+    fn.head, fn.tail = "internal", f"noinline {personality(source) or 'nounwind'}"
     module.functions[name] = fn
     return fn
 

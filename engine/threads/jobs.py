@@ -27,7 +27,8 @@ class Job:
     argument of a chunk is the call's arena, -1 for none; guarded: chunks may fail; pages: how many bytes lie behind the
     addresses of rooms is asked for when the job runs, and the memory of chunks is that of `pages.ll`; trips, least: how
     often the loop runs less one, as text, and how often it has to for that; atomic: others may add to the arrays of
-    rooms meanwhile, atomically; place: of the loop, for what is said where there is no memory
+    rooms meanwhile, atomically; place: of the loop, for what is said where there is no memory; unwinds: exceptions of
+    the C++ runtime may leave a chunk
     """
 
     name: str
@@ -41,6 +42,7 @@ class Job:
     least: int = 0
     atomic: bool = False
     place: str = "a loop"
+    unwinds: bool = False
 
 
 class Context:

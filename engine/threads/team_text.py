@@ -132,9 +132,11 @@ summed:
 def _part(job: Job, context: Context) -> str:
     """One chunk, from what the context has."""
     name = f"{job.name}.part"
-    guard = guarded_text(name, ["ptr", "i64"]).replace("define ptr", "define internal ptr", 1) if job.guarded else ""
+    guard = guarded_text(name, ["ptr", "i64"], unwinds=job.unwinds) if job.guarded else ""
+    guard = guard.replace("define ptr", "define internal ptr", 1)
     head = f"void @{name}.run" if job.guarded else f"ptr @{name}"
-    rows = [guard, f"\ndefine internal {head}(ptr %context, i64 %c) noinline nounwind {{\n"]
+    promise = "" if job.unwinds else " nounwind"
+    rows = [guard, f"\ndefine internal {head}(ptr %context, i64 %c) noinline{promise} {{\n"]
     values = ["i64 %c"]
     for n, kind in enumerate(job.given):
         own = n + 1 == job.arena

@@ -27,6 +27,7 @@ from irgrad.engine.ir.model import Argument, ConstInt, Function, Instruction, Mo
 from irgrad.engine.ir.text.entities import joined
 from irgrad.engine.normalise.iterations import ITERATION, READ_FIRST, UPDATED, outline_loop
 from irgrad.engine.normalise.repeatable import Bytes
+from irgrad.engine.runtime.exceptions import is_caught
 from irgrad.engine.runtime.helpers import uses_tape
 from irgrad.engine.threads.jobs import Job, Room
 from irgrad.engine.threads.known_arrays import ARRAY, ARRAYS_TEXT, KnownArrays
@@ -64,6 +65,7 @@ def with_teams(
     from irgrad.engine.ir.printer import to_text
     from irgrad.engine.ir.text.reader import read
 
+    unwinds = is_caught(text)
     text = prepare(text, [root, *roots])  # of two functions that share a tape one is left
     module = read(text, roots=[root, *roots])
     made = Teams("")
@@ -84,12 +86,12 @@ def with_teams(
                 continue
             if fn not in arrays:
                 arrays[fn] = KnownArrays(module, fn, module.functions[root], bytes_of)
-            job = _job(module, fn, module.functions[root], number, bytes_of, arrays[fn], guarded=uses_tape(text),
-                       pages=automatic)  # fmt: skip
+            job = _job(module, fn, module.functions[root], number, bytes_of, arrays[fn],
+                       guarded=unwinds or uses_tape(text), pages=automatic)  # fmt: skip
             if isinstance(job, str):  # the loop stays, as a function
                 made.others.append(f"{place}: {job}")
                 continue
-            jobs.append(replace(job, place=place))
+            jobs.append(replace(job, place=place, unwinds=unwinds))
             made.shared.append(place)
     more = (AUTOMATIC_TEXT if automatic else THREADS_TEXT) + "".join(job_text(job) for job in jobs)
     if any(known.used for known in arrays.values()):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from irgrad.engine.codegen.polls import CANCELLED
 from irgrad.engine.runtime.ir_writer import Writer, constant_text
-from irgrad.engine.runtime.tape_memory import ANOTHER_WAY, APART, INTERRUPTED, OUTSIDE
+from irgrad.engine.runtime.tape_memory import ANOTHER_WAY, APART, INTERRUPTED, OUTSIDE, THROWN
 
 __all__ = ["LOOK", "report_text"]
 
@@ -34,7 +34,9 @@ _TEXTS = {
     "another": "irgrad.KernelError: a loop of `%s` ended in another way when its iterations ran again, at %s",
     "apart": "irgrad.KernelError: a pointer of `%s` moves by the distance of two allocations, computed at %s",
     "outside": "irgrad.KernelError: an index of `%s` leaves the array that is a member of its struct, at %s",
+    "thrown": "irgrad.KernelError: `%s` throws %s, at %s",
     "stopped": "KeyboardInterrupt: a call of `%s` was stopped by a signal",
+    "nowhere": "a place that is not known",
     "advice": '; lib.kernel(..., tape_memory="512MB") lets long loops keep states and run iterations again',
 }
 
@@ -64,6 +66,12 @@ def report_text(function: str) -> str:
         with w.when(w.compare("eq", count, str(code))):
             w.emit(f"call i32 (ptr, i64, ptr, ...) @snprintf(ptr {buffer}, i64 {room}, ptr @irgrad.tape.say.{form}, "
                    f"ptr @irgrad.tape.function, ptr {where})")  # fmt: skip
+    with w.when(w.compare("eq", count, str(THROWN))):
+        said = w.emit(f"inttoptr i64 {wanted} to ptr")
+        place = w.emit(f"select i1 {known}, ptr {where}, ptr @irgrad.tape.say.nowhere")
+        w.emit(f"call i32 (ptr, i64, ptr, ...) @snprintf(ptr {buffer}, i64 {room}, ptr @irgrad.tape.say.thrown, "
+               f"ptr @irgrad.tape.function, ptr {said}, ptr {place})")  # fmt: skip
+        w.do(f"call void @free(ptr {said})")
     with w.when(w.compare("eq", count, str(INTERRUPTED))):
         w.emit(f"call i32 (ptr, i64, ptr, ...) @snprintf(ptr {buffer}, i64 {room}, ptr @irgrad.tape.say.stopped, "
                f"ptr @irgrad.tape.function)")  # fmt: skip

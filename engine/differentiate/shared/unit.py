@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, TypeVar
-from zlib import crc32
 
 from irgrad.engine.analyses.activity.activity import objects_of
 from irgrad.engine.analyses.memory.objects import describes_types, holds_address, is_never_written, resolve
@@ -22,7 +21,6 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
     ConstAggregate,
     Constant,
-    ConstData,
     ConstExpr,
     ConstInt,
     ConstText,
@@ -35,6 +33,7 @@ from irgrad.engine.ir.model import (
     Module,
     Value,
 )
+from irgrad.engine.ir.rewrite import text_constant
 from irgrad.engine.ir.types import Type, may_hold_pointer
 from irgrad.engine.normalise.iterations import apart
 from irgrad.engine.runtime.arena import CONSTANT_SHADOW
@@ -233,12 +232,7 @@ class Unit:
 
     def text_constant(self, text: str) -> GlobalVariable:
         """A constant string of the module."""
-        data = text.encode("utf-8", "surrogateescape") + b"\0"
-        name = f"irgrad.text.{crc32(data):x}"
-        if name not in self.module.globals:
-            kind = ty.array(len(data), ty.I8)
-            self.module.globals[name] = GlobalVariable(name, kind, ConstData(kind, data), True, "internal unnamed_addr")
-        return self.module.globals[name]
+        return text_constant(self.module, text)
 
     # -- what others may write -------------------------------------------------------------------------------
 

@@ -14,7 +14,6 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import (
     Block,
-    Constant,
     ConstInt,
     ConstUndef,
     ConstZero,
@@ -24,17 +23,18 @@ from irgrad.engine.ir.model import (
     Module,
     Value,
 )
-from irgrad.engine.ir.rewrite import declare
+from irgrad.engine.ir.rewrite import declare, text_constant
 from irgrad.engine.normalise.exceptions import kept
-from irgrad.engine.normalise.exceptions.typeinfo import base_offset, is_pointer, symbol
+from irgrad.engine.normalise.exceptions.typeinfo import base_offset, is_pointer, symbol, types_thrown
+from irgrad.engine.normalise.exceptions.uncaught import fail, place_of, text_offset, type_name
 from irgrad.rules.errors import Unsupported
 
 HEADER = 64
 """Bytes before an exception. In memory of the C++ runtime they are the last ones of its own header, which it only reads
 once an exception was thrown with it; it expects zeros there."""
-TYPE, _RUNNING, _NEXT, _AGAIN, _ADJUST = range(-48, -8, 8)  # and before them the words of `kept.py`
+TYPE, _RUNNING, _NEXT, _AGAIN, _ADJUST, _PLACE = range(-48, 0, 8)  # and before them the words of `kept.py`
 _CLAUSE = re.compile(r'catch ptr (?:(null)|@"?([\w.$]+)"?)')
-_END = "irgrad.exception.end"
+_END, _RELEASE = "irgrad.exception.end", "irgrad.exception.release"
 _DONE = ConstUndef(ty.I64)
 
 # libstdc++ throws from functions of its own, so that its headers need not: class thrown by `std::__throw_<class>`.
@@ -59,8 +59,11 @@ class Pad:
 class Handlers:
     """The exception types of a module, and the code for what happens to an exception."""
 
-    def __init__(self, module: Module, functions: Sequence[Function], *, leaving: bool = False) -> None:
+    def __init__(
+        self, module: Module, functions: Sequence[Function], *, leaving: bool = False, failing: bool = False
+    ) -> None:
         self.module = module
+        self.failing = failing  # where they are thrown is kept in them
         self.leaving = leaving  # the C++ runtime may get them
         self.throwers = {name: cls for name, cls in _STANDARD.items() if name in module.functions}
         self.thrown: list[Value] = []  # type descriptors; a type's number is its place here
@@ -73,7 +76,7 @@ class Handlers:
         for fn in functions:
             for instr in fn.instructions():
                 if instr.is_call and instr.callee_name in ("__cxa_throw", kept.INIT):
-                    for info, end in _types_thrown(instr.args[1], instr.args[2]):
+                    for info, end in types_thrown(instr.args[1], instr.args[2]):
                         self._destroy.setdefault(self._thrown(info), end)
                 elif instr.is_call and instr.callee_name in self.throwers:
                     cls = self.throwers[instr.callee_name or ""]
@@ -90,7 +93,7 @@ class Handlers:
 
     def _number_of(self, b: Builder, info: Value) -> Value:
         """The number of a type, asked for when this runs where several throws have become one."""
-        first, *others = dict.fromkeys(type_ for type_, _ in _types_thrown(info, ConstZero(ty.PTR)))
+        first, *others = dict.fromkeys(type_ for type_, _ in types_thrown(info, ConstZero(ty.PTR)))
         number: Value = ConstInt(ty.I64, self._thrown(first))
         for other in others:
             number = b.select(b.icmp("eq", info, other), ConstInt(ty.I64, self._thrown(other)), number)
@@ -161,6 +164,8 @@ class Handlers:
             else:
                 thing, info = call.args[0], call.args[1]
             self._begun(b, thing, self._number_of(b, info), 1)
+        if self.failing and name != "__cxa_rethrow":
+            b.store(place_of(self.module, call), b.gep(ty.I8, thing, _PLACE), align=8)
         b.store(thing, state, align=8)
 
     def _begun(self, b: Builder, thing: Value, number: Value, count: int, thing_of: Value | None = None) -> None:
@@ -246,6 +251,34 @@ class Handlers:
             for kind in pointers:
                 result = b.select(b.icmp("eq", number, ConstInt(ty.I64, kind)), inner, result)
         return result
+
+    def fail(self, b: Builder, thing: Value) -> None:
+        """End the call with an exception."""
+        number = b.load(ty.I64, b.gep(ty.I8, thing, TYPE), align=8)
+        none: Value = ConstZero(ty.PTR)
+        object_, release = thing, none
+        if self.keeps:
+            object_ = b.load(ty.PTR, b.gep(ty.I8, thing, kept.OBJECT), align=8)
+        else:
+            release = self._releaser()
+        type_, offset = none, none
+        for kind, info in enumerate(self.thrown):
+            name = text_constant(self.module, type_name(info))
+            at: Value = ConstInt(ty.I64, text_offset(self.module, info))
+            this = b.icmp("eq", number, ConstInt(ty.I64, kind))
+            type_, offset = (b.select(this, name, type_), b.select(this, at, offset)) if kind else (name, at)
+        where = b.load(ty.PTR, b.gep(ty.I8, thing, _PLACE), align=8)
+        fail(b, self.module, type_, object_, offset, none, release, where)
+        b.unreachable()
+
+    def _releaser(self) -> Function:
+        """What gives the memory of an exception back."""
+        if _RELEASE not in self.module.functions:
+            fn = declare(self.module, _RELEASE, ty.VOID, (ty.PTR,))
+            _, b = _started(fn, ("entry", "out"))
+            self._free(b, fn.args[0])
+            b.br(fn.blocks[-1])
+        return self.module.functions[_RELEASE]
 
     # -- the end of a handler -----------------------------------------------------------------------------------------
 
@@ -333,40 +366,3 @@ def _less(b: Builder, count: Value, none: Block, some: Block) -> None:
     left = b.sub(b.load(ty.I64, count, align=8), ConstInt(ty.I64, 1))
     b.store(left, count, align=8)
     b.cond_br(b.icmp("eq", left, ConstInt(ty.I64, 0)), none, some)
-
-
-def _types_thrown(info: Value, end: Value) -> list[tuple[Value, Value]]:
-    """The types that a throw may have, each with its destructor: optimisers make one throw of several.
-
-    Raises Unsupported where it is not known which destructor belongs to which type.
-    """
-    found: dict[tuple[Value, Value], None] = {}
-    seen: set[tuple[Value, Value]] = set()
-    work = [(info, end)]
-    while work:
-        pair = work.pop()
-        info, end = (resolve(value) for value in pair)
-        if pair in seen:
-            continue
-        seen.add(pair)
-        if isinstance(info, GlobalVariable) and isinstance(end, Constant):
-            found[info, end] = None
-        elif isinstance(info, Instruction) and info.opcode in ("phi", "select"):
-            work += _chosen(info, end)
-        else:
-            raise Unsupported("the type of an exception is not known", which=f"%{info.name}",
-                              because="it is neither a type descriptor nor one of several",
-                              fix="throw each type by a `throw` of its own")  # fmt: skip
-    return list(found)
-
-
-def _chosen(info: Instruction, end: Value) -> list[tuple[Value, Value]]:
-    """The types that a phi or a select chooses from, with the destructors that are chosen with them."""
-    first = 1 if info.opcode == "select" else 0
-    if isinstance(end, Instruction) and end.opcode == info.opcode and end.block is info.block:
-        if first and end.operands[0] is info.operands[0]:
-            return list(zip(info.operands[1:], end.operands[1:], strict=True))
-        if not first:
-            ends = dict(zip(end.blocks, end.operands, strict=True))
-            return [(value, ends[block]) for value, block in zip(info.operands, info.blocks, strict=True)]
-    return [(value, end) for value in info.operands[first:]]

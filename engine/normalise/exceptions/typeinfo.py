@@ -7,9 +7,19 @@ descriptor, too. Descriptors of the standard library have no body in a program: 
 from __future__ import annotations
 
 from irgrad.engine.analyses.memory.objects import resolve
-from irgrad.engine.ir.model import ConstAggregate, Constant, ConstExpr, ConstInt, GlobalVariable, Module, Value
+from irgrad.engine.ir.model import (
+    ConstAggregate,
+    Constant,
+    ConstExpr,
+    ConstInt,
+    GlobalVariable,
+    Instruction,
+    Module,
+    Value,
+)
+from irgrad.rules.errors import Unsupported
 
-__all__ = ["base_offset", "is_pointer", "symbol"]
+__all__ = ["base_offset", "is_pointer", "symbol", "types_thrown"]
 
 _VIRTUAL, _PUBLIC = 1, 2
 
@@ -109,3 +119,40 @@ def _vtable(value: Constant) -> str:
         assert isinstance(inner, Constant)
         value = inner
     return value.name or ""
+
+
+def types_thrown(info: Value, end: Value) -> list[tuple[Value, Value]]:
+    """The types that a throw may have, each with its destructor: optimisers make one throw of several.
+
+    Raises Unsupported where it is not known which destructor belongs to which type.
+    """
+    found: dict[tuple[Value, Value], None] = {}
+    seen: set[tuple[Value, Value]] = set()
+    work = [(info, end)]
+    while work:
+        pair = work.pop()
+        info, end = (resolve(value) for value in pair)
+        if pair in seen:
+            continue
+        seen.add(pair)
+        if isinstance(info, GlobalVariable) and isinstance(end, Constant):
+            found[info, end] = None
+        elif isinstance(info, Instruction) and info.opcode in ("phi", "select"):
+            work += _chosen(info, end)
+        else:
+            raise Unsupported("the type of an exception is not known", which=f"%{info.name}",
+                              because="it is neither a type descriptor nor one of several",
+                              fix="throw each type by a `throw` of its own")  # fmt: skip
+    return list(found)
+
+
+def _chosen(info: Instruction, end: Value) -> list[tuple[Value, Value]]:
+    """The types that a phi or a select chooses from, with the destructors that are chosen with them."""
+    first = 1 if info.opcode == "select" else 0
+    if isinstance(end, Instruction) and end.opcode == info.opcode and end.block is info.block:
+        if first and end.operands[0] is info.operands[0]:
+            return list(zip(info.operands[1:], end.operands[1:], strict=True))
+        if not first:
+            ends = dict(zip(end.blocks, end.operands, strict=True))
+            return [(value, ends[block]) for value, block in zip(info.operands, info.blocks, strict=True)]
+    return [(value, end) for value in info.operands[first:]]

@@ -9,8 +9,9 @@ decided by a number that stands before the exception object:
     exception:        { number of its type, handlers that run, next handled, rethrown?, adjustment, - } object
 
 Types are numbered and matched when this runs (`typeinfo.py`): all of them are in the module. What leaves the root ends
-the program, or (`leaving`) stands in the place in flight that the root gets as its last argument, in memory from which
-its caller can throw it. Exceptions that code without a body throws are not seen here.
+the program, or (`failing`) the call with an error, or (`leaving`) stands in the place in flight that the root gets as
+its last argument, in memory from which its caller can throw it. Exceptions that code without a body throws are not seen
+here.
 
 A panic (`irgrad.panic(where a number stands)`, what loaders make of the failures of their languages) flies the same way
 and is caught by nothing: the root writes its number, a status, and returns.
@@ -45,6 +46,7 @@ from irgrad.engine.ir.rewrite import declare, replace_uses
 from irgrad.engine.ir.text.outline import outline
 from irgrad.engine.normalise.exceptions import kept as kept_pointers
 from irgrad.engine.normalise.exceptions.handlers import Handlers, Pad
+from irgrad.engine.runtime.exceptions import ENDS, NOTE
 from irgrad.rules.errors import Unsupported
 
 __all__ = ["PANIC", "THROWS", "Lowering", "has_exceptions", "lower_exceptions"]
@@ -65,18 +67,25 @@ def has_exceptions(text: str) -> bool:
 
 
 def lower_exceptions(
-    module: Module, root: Function, kept: Container[str] = (), *, leaving: bool = False, status: Value | None = None
+    module: Module,
+    root: Function,
+    kept: Container[str] = (),
+    *,
+    leaving: bool = False,
+    failing: bool = False,
+    status: Value | None = None,
 ) -> list[tuple[Value, Value]]:
     """Rewrite all functions that were read. Nothing leaves those in `kept`, which are called as they are written.
 
     leaving: exceptions may leave the root, which gets the place in flight as one more parameter if some do
+    failing: what would end the program ends the call with an error
     status:  where the root, which returns nothing, writes the number of a panic
 
     Returns the types of exceptions that leave the root and their destructors, at their numbers. Raises Unsupported
     where an exception is kept beyond the call, where there are both panics and exceptions, and where a function in
     `kept` may panic.
     """
-    lowering = Lowering(module, root, kept, leaving=leaving, status=status)
+    lowering = Lowering(module, root, kept, leaving=leaving, failing=failing, status=status)
     lowering.run()
     return lowering.handlers.types() if root in lowering.throwing else []
 
@@ -86,14 +95,14 @@ class Lowering:
 
     def __init__(
         self, module: Module, root: Function, kept: Container[str], *, leaving: bool = False,
-        status: Value | None = None,
+        failing: bool = False, status: Value | None = None,
     ) -> None:  # fmt: skip
         self.module = module
         self.root = root
         self.closed = kept
         self.status = status
         self.functions = [fn for fn in module.functions.values() if fn.blocks]
-        self.handlers = Handlers(module, self.functions, leaving=leaving)
+        self.handlers = Handlers(module, self.functions, leaving=leaving, failing=failing)
         self.ends: Container[Function] = () if leaving and self.handlers.thrown else (root,)  # nothing leaves them
         self.addressed = self._addressed()
         self.throwing: set[Function] = set()
@@ -282,6 +291,8 @@ class _Body:
                     b.store(owner.handlers.alone(b, b.load(ty.PTR, self._state(), align=8)), self._state(), align=8)
                 result = self.fn.ftype.ret
                 b.ret(None if result is ty.VOID else zero(result))
+            elif owner.handlers.failing and owner.handlers.thrown:
+                owner.handlers.fail(b, b.load(ty.PTR, self._state(), align=8))
             else:
                 b.call(declare(self.module, "_ZSt9terminatev", ty.VOID, (), "noreturn nounwind"), [])
                 b.unreachable()
@@ -356,6 +367,11 @@ class _Body:
         callee = resolve(call.callee)
         name = callee.name or "" if isinstance(callee, Function) else ""
         handlers = self.owner.handlers
+        if name == NOTE:  # each exception keeps it here
+            return False, None
+        if name == ENDS:
+            handlers.fail(b, call.args[0])
+            return True, None
         unwind = call.blocks[1] if call.opcode == "invoke" else None
         if name in THROWS or name in handlers.throwers:
             if name == PANIC:
