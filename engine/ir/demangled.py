@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from functools import cache
 
-__all__ = ["demangled_type"]
+__all__ = ["demangled_type", "plain_name"]
 
 _LIBRARIES = (None, "libstdc++.so.6", "libc++abi.so.1")
 
@@ -24,7 +24,12 @@ def demangled_type(descriptor: str) -> str:
     libc = ctypes.CDLL(None)
     libc.free.argtypes = [ctypes.c_void_p]
     libc.free(text)
-    return plain.replace("std::__1::", "std::").replace("std::__cxx11::", "std::")
+    return plain_name(plain)
+
+
+def plain_name(name: str) -> str:
+    """A name without the namespaces that hold a version of the C++ library."""
+    return name.replace("std::__1::", "std::").replace("std::__cxx11::", "std::")
 
 
 @cache

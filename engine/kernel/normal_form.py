@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from irgrad.rules.expressions.costs import Costs
 
 __all__ = ["Stage", "entry_name", "entry_text", "normal_name", "normal_text", "prepared_text",
-           "primal_text"]
+           "primal_text", "with_entry"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +165,19 @@ def entry_text(name: str, slots: int, *, tape: bool = False, unwinds: bool = Fal
     args = ", ".join(f"ptr %p{index}" for index in range(slots))
     lines += [f"  call void @{quoted(name)}({args}) alwaysinline", "  ret void" if tape else "  ret ptr null", "}"]
     return "\n".join(lines) + "\n" + (guarded_text(entry, ["ptr"], unwinds=unwinds) if tape else "")
+
+
+def with_entry(text: str, name: str, slots: int) -> str:
+    """The module of a function in normal form with its runtime and its entry."""
+    from irgrad.engine.ir.text.outline import outline
+    from irgrad.engine.pipeline.derivatives import link_runtime
+    from irgrad.engine.runtime.arena import PEAK_TEXT
+    from irgrad.engine.runtime.exceptions import catching, is_caught
+    from irgrad.engine.runtime.helpers import uses_tape
+
+    text = link_runtime(catching(text))
+    text += "\n" + entry_text(name, slots, tape=uses_tape(text), unwinds=is_caught(text))
+    return text + PEAK_TEXT if "irgrad_tape_peak" in outline(text).variables else text
 
 
 def primal_text(module: str, name: str, signature: Signature, options: Options) -> str:

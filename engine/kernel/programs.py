@@ -20,11 +20,11 @@ import numpy as np
 from irgrad.engine.codegen.cache import default_cache, fingerprint
 from irgrad.engine.codegen.symbols import PYTHON
 from irgrad.engine.kernel.binding import aligned_zeros, frame_of
-from irgrad.engine.kernel.normal_form import Stage, entry_name, entry_text, normal_name, prepared_text, primal_text
+from irgrad.engine.kernel.normal_form import Stage, entry_name, normal_name, prepared_text, primal_text, with_entry
 from irgrad.engine.kernel.options import Options
 from irgrad.engine.kernel.pages import free_memory, zeros
 from irgrad.engine.kernel.serialised_calls import in_turn
-from irgrad.engine.runtime.arena import LIMIT, PEAK, PEAK_TEXT, WANTED
+from irgrad.engine.runtime.arena import LIMIT, PEAK, WANTED
 from irgrad.engine.signature.slots import Slot, Step, derived_slots, only_again, primal_slots, word_text
 from irgrad.rules.errors import ActivityError, IRGradError, TapeMemoryError
 from irgrad.rules.layers import InForce, current, token
@@ -350,10 +350,8 @@ class Program:
     @property
     def ir(self) -> str:
         """The IR that is compiled: the function in normal form and its entry."""
-        from irgrad.engine.ir.text.outline import outline
-        from irgrad.engine.pipeline.derivatives import link_runtime, scheduled
-        from irgrad.engine.runtime.exceptions import catching, is_caught
-        from irgrad.engine.runtime.helpers import uses_tape
+        from irgrad.engine.pipeline.derivatives import scheduled
+
         text = self.stage.text
         if self.source.options.threads:
             from irgrad.engine.kernel.shared_loops import teams_of
@@ -361,10 +359,7 @@ class Program:
             text = teams_of(self).text
         elif self.word and self.word[-1].width > 1:
             text = scheduled(text, self.stage.name)
-        text = link_runtime(catching(text))
-        unwinds = is_caught(text)
-        text += "\n" + entry_text(self.stage.name, len(self.slots), tape=uses_tape(text), unwinds=unwinds)
-        return text + PEAK_TEXT if "irgrad_tape_peak" in outline(text).variables else text
+        return with_entry(text, self.stage.name, len(self.slots))
 
     @property
     def entry_symbol(self) -> str:

@@ -172,7 +172,7 @@ _DECLARATION = re.compile(
 
 _ARENA = frozenset(
     f"irgrad.tape.{word}"
-    for word in ("acquire", "apart", "carve", "finish", "leaves", "throws", "throws_format", "throwing", "ends", "caught")
+    for word in "acquire apart carve finish leaves throws throws_format throwing ends caught".split()
 )
 _ENTRIES = re.compile(r"^define (\w+ @irgrad_tape_(?:drain|bytes|trim|stop)\()", re.M)
 

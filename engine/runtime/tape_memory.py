@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
+from irgrad.engine.ir.demangled import plain_name
 from irgrad.rules.errors import IRGradError, KernelError, TapeMemoryError
 
 __all__ = ["ANOTHER_WAY", "APART", "INTERRUPTED", "OUTSIDE", "THROWN", "PassedLimit", "free_record",
@@ -65,7 +66,7 @@ def out_of_tape(name: str, record: int, limit: int = 0) -> IRGradError:
 
 
 def _thrown(name: str, text: int, where: str) -> KernelError:
-    said = ctypes.string_at(text).decode("utf-8", "replace") if text else "an exception"
+    said = plain_name(ctypes.string_at(text).decode("utf-8", "replace")) if text else "an exception"
     if text:
         free_record(text)
     return KernelError(f"`{name}` throws {said}", where=where, because="nothing in the kernel catches it",

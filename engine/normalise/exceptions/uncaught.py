@@ -73,8 +73,8 @@ def fail(b: Builder, module: Module, *words: Value) -> None:
 def _thrown_by(name: str) -> str:
     """The class that a function of the C++ library throws; "" for other functions."""
     found = _LIBRARY.match(name)
-    word = found[2][: int(found[1])] if found else ""
-    return f"std::{word.removeprefix('__throw_')}" if word else f"std::{_ABI[name]}" if name in _ABI else ""
+    word = found[2][: int(found[1])].removeprefix("__throw_").removesuffix("_fmt") if found else _ABI.get(name)
+    return f"std::{word}" if word else ""
 
 
 def _fail_there(module: Module, call: Instruction) -> None:

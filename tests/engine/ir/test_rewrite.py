@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.printer import instruction_to_text, to_text
-from irgrad.engine.ir.rewrite import copied, declare, note_choice, note_loops, replace_uses
+from irgrad.engine.ir.rewrite import copied, declare, note_choice, note_loops, personality, replace_uses, text_constant
 from irgrad.engine.ir.text.reader import read
 
 TEXT = """
@@ -81,3 +81,17 @@ define double @f(i1 %c, double %x, double %y) {
     note_choice(module, d, 9, 1)
     assert a.metadata["prof"] == d.metadata["prof"] == "!5" and b.metadata["prof"] == "!6"
     assert '!5 = !{!"branch_weights", i32 9, i32 1}' in to_text(module)
+
+
+def test_constant_strings_are_there_once() -> None:
+    module = read(TEXT)
+    assert text_constant(module, "a.c:1") is text_constant(module, "a.c:1")
+    assert text_constant(module, "a.c:2") is not text_constant(module, "a.c:1")
+    assert 'c"a.c:1\\00"' in to_text(module)
+
+
+def test_personalities() -> None:
+    fn = read(TEXT).functions["f"]
+    assert personality(fn) == ""
+    fn.tail = "#0 personality ptr @__gxx_personality_v0"
+    assert personality(fn) == "personality ptr @__gxx_personality_v0"

@@ -43,3 +43,36 @@ for _ in range(3):
 def test_an_error_and_the_next_call() -> None:
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+THROWS = """
+import jax, numpy as np, pytest
+from jax.numpy import stack
+import irgrad as ig
+jax.config.update("jax_enable_x64", True)
+f = ig.load('''
+#include <stdexcept>
+extern "C" double f(const double *x, long n) {
+    double s = 0;
+    for (long i = 0; i < n; i++) {
+        if (x[i] < 0) throw std::domain_error("negative");
+        s += x[i] * x[i] * x[i];
+    }
+    return s;
+}
+''', language="c++").kernel("f", "f64(f64[n] x, i64 n)")
+good = jax.numpy.array([1.0, 2.0, 3.0])
+modes = (f, jax.jit(f), jax.grad(f), jax.jit(jax.grad(f)), lambda x: jax.vmap(f)(stack([x, x])),
+         lambda x: jax.vmap(jax.grad(f))(stack([x, x])), lambda x: jax.jvp(jax.grad(f), (x,), (x,)))
+for mode in modes:
+    for _ in range(2):
+        with pytest.raises(jax.errors.JaxRuntimeError, match="KernelError: `f` throws `std::domain_error`: neg.*:6:"):
+            jax.block_until_ready(mode(-good))
+        jax.block_until_ready(mode(good))
+np.testing.assert_allclose(jax.grad(f)(good), 3 * good**2)
+"""
+
+
+def test_an_exception_that_nothing_catches() -> None:
+    done = subprocess.run([sys.executable, "-c", THROWS], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

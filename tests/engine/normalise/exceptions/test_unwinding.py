@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 import irgrad as ig
+from irgrad.engine.codegen.prepare import prepare
 from irgrad.engine.ir.printer import to_text
 from irgrad.engine.ir.text.reader import read
+from irgrad.engine.kernel.normal_form import normal_name, normal_text
 from irgrad.engine.normalise.exceptions.unwinding import PANIC, has_exceptions, lower_exceptions
 from irgrad.rules.errors import Unsupported
 
@@ -170,9 +172,9 @@ def test_the_root_gets_a_place_for_what_leaves_it_only_where_something_does() ->
     extern "C" double caught(double x) { try { if (x > 1) throw 5; } catch (...) { return 2 * x; } return x; }
     """, language="c++")
     for name, types, slots in (("thrown", ["_ZTIi"], 1), ("caught", [], 0)):
-        stage = kernels.kernel(name).primal.stage
-        module = read(stage.text, roots=[stage.name])
-        root = module.functions[stage.name]
+        source, normal = kernels.kernel(name).primal.source, normal_name(name)
+        module = read(prepare(source.text + normal_text(name, source.signature), [normal]), roots=[normal])
+        root = module.functions[normal]
         before = len(root.args)
         found = lower_exceptions(module, root, leaving=True)
         assert [info.name for info, _ in found] == types
