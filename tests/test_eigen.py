@@ -29,6 +29,21 @@ extern "C" double fixed(const double *a, const double *b) {
   return (A * B).squaredNorm() + (A.inverse() * B.col(0)).squaredNorm() + A.determinant();
 }
 """
+SINGULAR = r"""
+#include <Eigen/Dense>
+using namespace Eigen;
+extern "C" double singular(const double *a) {
+  Matrix3d A = Map<const Matrix3d>(a);
+  Vector3d s = JacobiSVD<Matrix3d>(A).singularValues();
+  return s[0] + 2 * s[1] * s[1] + 3 * s[2];
+}
+extern "C" double rotation(const double *a) {
+  Matrix3d A = Map<const Matrix3d>(a);
+  JacobiSVD<Matrix3d> svd(A, ComputeFullU | ComputeFullV);
+  Matrix3d R = svd.matrixU() * svd.matrixV().transpose();
+  return R(0, 0) + 2 * R(1, 2);
+}
+"""
 Pair = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
 
 
@@ -218,3 +233,17 @@ def test_products_of_quaternions(level: str | None) -> None:
     want = [turned(x + 1e-20j * e).imag / 1e-20 for e in np.eye(8)]
     np.testing.assert_allclose(ig.grad(kernel)(x), want, rtol=1e-13)
     np.testing.assert_allclose(ig.jvp(kernel, (x,), (x,))[1], np.dot(want, x), rtol=1e-13)
+
+
+@pytest.mark.parametrize("level", ["O0", "O2"])
+@pytest.mark.parametrize("name", ["singular", "rotation"])
+def test_singular_values(name: str, level: str) -> None:
+    kernel = ig.load(SINGULAR, language="c++", include=[header_folder(*EIGEN)], opt=level).kernel(name, "f64(f64[9] a)")
+    rng = np.random.default_rng(0)
+    a, v, h = rng.normal(size=9), rng.normal(size=9), 1e-5
+    gradient = ig.grad(kernel)
+    differences = [(kernel(a + h * e) - kernel(a - h * e)) / (2 * h) for e in np.eye(9)]
+    np.testing.assert_allclose(gradient(a), differences, rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(ig.jvp(kernel, (a,), (v,))[1], gradient(a) @ v, rtol=1e-11)
+    second = (gradient(a + h * v) - gradient(a - h * v)) / (2 * h)
+    np.testing.assert_allclose(ig.hvp(kernel, (a,), v), second, rtol=1e-6, atol=1e-7)

@@ -104,8 +104,8 @@ class Record:
     """Everything seen in one object."""
 
     __slots__ = (
-        "_accessed", "_by_period", "_cache", "_exact", "_listeners", "_lowest", "_seen", "_starts", "_strided",
-        "concluded", "version", "wide",
+        "_accessed", "_by_period", "_cache", "_exact", "_listeners", "_lowest", "_numbers", "_seen", "_starts",
+        "_strided", "concluded", "version", "wide",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -118,6 +118,7 @@ class Record:
         self._starts: dict[tuple[int, Kind, int, int], dict[int, int]] = {}
         self._cache: dict[tuple[Offsets, int], Layout] = {}
         self._listeners: list[Record] = []
+        self._numbers: set[int] = set()
         self.wide: dict[Evidence, int] = {}  # a part of an array of which all is seen: the array's stride
         self.concluded: set[Evidence] = set()
         """Arrays of which nothing but the parts was seen: their strides say nothing of the memory around them."""
@@ -221,18 +222,26 @@ class Record:
             for item in self._accessed
         )
 
+    def name_number(self, places: Offsets, size: int) -> None:
+        """An access calls what is at just one place a member of a struct, which is a number shorter than an address."""
+        if places.exact and size < _WORD:
+            self._numbers.update(range(places.start, places.start + size))
+
     def overrules(self, start: int, size: int, claim: Offsets) -> bool:
         """Whether the bytes are integers or pointers although an index that is not bounded claims them for floats: each
         of them was accessed so at just this place; or they lie before the element at which the index is zero, and some
-        were. Nobody gives an array both names in this way; an index that LLVM no longer bounds claims too much."""
-        if claim.exact or claim.start == start:
+        were; or the source calls some a short member of a struct. Nobody gives an array both names in this way; an
+        index that LLVM no longer bounds claims too much."""
+        slot = set(range(start, start + size))
+        member = bool(slot & self._numbers)
+        if claim.exact or (claim.start == start and not (claim.below and member)):
             return False
         named = {at + b for at in range(start - _LARGEST, start + size) for item in self._exact.get(at, ())
                  if item[3] == ACCESS for b in range(item[2])}  # fmt: skip
         floats = any(isinstance(item[1], ty.FloatType) and at + item[2] > start
                      for at in range(start - _LARGEST, start + size) for item in self._exact.get(at, ()))  # fmt: skip
-        slot = set(range(start, start + size))
-        return not floats and (slot <= named or (start + size <= claim.start and bool(slot & named)))
+        before = start + size <= claim.start and bool(slot & named)
+        return not floats and (slot <= named or before or member)
 
     def reach(self, places: Offsets) -> Offsets:
         """The places without those below a field that is no float: an array that follows a header does not go back

@@ -15,7 +15,7 @@ TYPE_TAG = "irgrad.type"
 _NAMES: dict[str, Kind] = {
     "double": ty.F64, "float": ty.F32, "long double": ty.F80, "_Float16": ty.HALF, "__fp16": ty.HALF, "half": ty.HALF,
     "__bf16": ty.BFLOAT, "any pointer": PTR, "vtable pointer": PTR,
-    "int": INT, "long": INT, "short": INT, "long long": INT, "bool": INT, "__int128": INT, "char8_t": INT,
+    "int": INT, "long": INT, "short": INT, "long long": INT, "bool": INT, "_Bool": INT, "__int128": INT, "char8_t": INT,
     "wchar_t": INT, "char16_t": INT, "char32_t": INT, WORD.text: WORD,
 }  # fmt: skip
 _DEEPEST = 64  # structures in one another

@@ -69,11 +69,10 @@ class MemoryTypes:
         self._filled = 0  # objects that hold more than stores of the module put there, as a mask
         for obj in pointers.objects:
             self._filled |= (obj.kind not in ("alloca", "heap") or pointers.escaped(obj)) << obj.index
+            self._declare(obj)
         self._tagged: dict[int, dict[tuple[Offsets, int], set[str]]] = {}  # object -> (places, bytes) -> type tags
         self.numbers = NamedNumbers(self._tbaa, self.ranges)
         self.carriers = Carriers(pointers)
-        for obj in pointers.objects:
-            self._declare(obj)
         self.described = 0  # objects of structs of which the caller says where their floats lie, as a mask
         self.buffers: dict[int, int] = {}  # objects that hold floats all over, by the signature: their size
         for arg, name in zip(pointers.root.args, buffers, strict=False):
@@ -327,6 +326,8 @@ class MemoryTypes:
                 kind = named
             if kind is INT:
                 self._called_integers.append((instr, pointer, at, size))
+                for bit, places in self.ranges.places(pointer).items() if self._tbaa.floats_beside(tag or "") else ():
+                    self.record(bit).name_number(places.shift(at), size)
             elif self._see(pointer, at, kind, size, ACCESS, instr.align, read=kind is PTR and instr.opcode == "load"):
                 for bit in self.ranges.places(pointer):
                     self._first.setdefault((bit, kind), instr)
@@ -338,9 +339,8 @@ class MemoryTypes:
                 self.numbers.stored(instr)
 
     def _integer(self, instr: Instruction, pointer: Value, at: int, size: int) -> None:
-        """What the source calls an integer and computes with is one, unless it lies in memory that the function was
-        given as it came (uninitialised) and where no integer is ever stored: then it is the bits of a float. What only
-        moves a word, whatever it is called, may move any float that lies there."""
+        """What the source calls an integer and computes with is one, unless it lies in uninitialised memory where no
+        integer is ever stored: then it is the bits of a float. What only moves a word may move any float there."""
         places = self.ranges.places(pointer)
         if self.numbers.moves(instr) and any(isinstance(kind, ty.FloatType) and length <= size
                                              for bit in places for _, kind, length, _ in self.record(bit).evidence):

@@ -129,6 +129,19 @@ def test_what_is_called_an_integer_everywhere_is_none_of_the_floats_of_an_index_
     assert not record.overrules(40, 8, claim)
 
 
+def test_what_is_called_a_short_member_of_a_struct_is_no_part_of_a_float() -> None:
+    record, claim = Record(), Offsets(8, ((8, None),))
+    record.name_number(Offsets(43), 1)
+    assert record.overrules(40, 8, claim) and not record.overrules(48, 8, claim)
+    assert not record.overrules(40, 8, Offsets(40, ((8, None),)))  # the element at which the index is zero
+    assert record.overrules(40, 8, Offsets(40, ((8, None),), True))  # but for one of which nobody knows the sign
+    record.name_number(Offsets(48), 8)  # an address, or the bits of a float, has as many bytes
+    record.name_number(Offsets(56, ((8, None),)), 4)
+    assert not record.overrules(48, 8, claim) and not record.overrules(64, 8, claim)
+    record.add(Offsets(40), ty.F64, 8, ACCESS)
+    assert not record.overrules(40, 8, claim)
+
+
 def test_an_array_of_parts_is_concluded_until_it_is_seen_itself() -> None:
     record = Record()
     for at in (8, 24):
