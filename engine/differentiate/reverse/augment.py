@@ -11,6 +11,7 @@ from irgrad.engine.differentiate.forward.sweep import Sweep
 from irgrad.engine.differentiate.layout import lanes, separate_shadows
 from irgrad.engine.differentiate.layout.leaves import zero_of
 from irgrad.engine.differentiate.primitives.application import application
+from irgrad.engine.differentiate.reverse.early_frees import reads_nothing
 from irgrad.engine.differentiate.shadow import persistent_memory, runtime_activity, tagged_words
 from irgrad.engine.differentiate.shadow.allocations import allocation_alignment, allocation_bytes
 from irgrad.engine.differentiate.shadow.copies import layout_of_copy, only_ends
@@ -136,6 +137,9 @@ class Augment(Sweep):
                 return
             if effect.frees is not None and self.owner.taped is not None:
                 self.copy(instr)  # the reverse sweep reads none of it
+                return
+            if effect.frees is not None and reads_nothing(self.owner, instr.args[effect.frees]):
+                self.copy(instr)
                 return
             if effect.frees is not None:
                 self._forget(instr.args[effect.frees])
