@@ -24,7 +24,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from irgrad.engine.analyses.control.promises import OF_ALL, SECTIONS, SHARED_MEMORY, WORKSHARING
+from irgrad.engine.analyses.control.promises import OF_ALL, OF_ALL_CALL, SECTIONS, SHARED_MEMORY, WORKSHARING
 from irgrad.engine.ir.text.outline import calls_of, function_bodies
 from irgrad.engine.parallel.one_thread import ALONE as _ALONE
 from irgrad.engine.parallel.one_thread import ATOMIC, CRITICAL, PLACE, UPDATES
@@ -59,6 +59,7 @@ _LOOP = re.compile(r"!llvm\.loop (!\d+)")
 _OF_THREADS = re.compile(r"\bthread_local\b|@__kmpc_threadprivate|@llvm\.threadlocal\.")
 _VARIABLE = re.compile(r"^ +(%[-\w$.]+|%\"[^\"\n]+\") = alloca ([^\n,]+)(, i\d+ %)?", re.M)
 _GIVES_ADDRESS = re.compile(r"^ +%[^\n]*(?:call|invoke) (?:\w+ )*?ptr (?:\([^\n]*?\) )?[@%]", re.M)
+_PLAIN_CALL = re.compile(r" = (?:\w+ )*call (?=(?:noalias |noundef |nonnull |align \d+ )*ptr @)")
 _RESERVES = re.compile(r"^ +%[^\n]*(?: = alloca | = (?:\w+ )*call [^\n@]*@([-\w$.]+)\()[^\n]*$", re.M)
 _SCALAR = re.compile(r"(?:i\d+|ptr|double|float|half|bfloat)$")
 _SUMS = "%.omp.reduction.red_list"
@@ -227,7 +228,8 @@ class _Nodes:
             return row[0]
         if OF_ALL not in self.words:
             self.words[OF_ALL] = self._next("!{}")
-        return f"{row[0]}, !{OF_ALL} {self.words[OF_ALL]}"
+        said = _PLAIN_CALL.sub(lambda call: f"{call[0]}{OF_ALL_CALL} ", row[0], count=1)
+        return f"{said}, !{OF_ALL} {self.words[OF_ALL]}"
 
     def alone(self, body: str, inits: Iterable[re.Match[str]], why: str, place: str = "") -> str:
         """A function's body in which calls that set the bounds of loops say why one thread runs these; place: the node

@@ -17,7 +17,13 @@ from dataclasses import dataclass, field
 
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.loops import Loop, Loops
-from irgrad.engine.analyses.control.promises import OF_ALL, WORKSHARING, has_thread_memory, is_worksharing, not_promised
+from irgrad.engine.analyses.control.promises import (
+    WORKSHARING,
+    has_thread_memory,
+    is_of_all,
+    is_worksharing,
+    not_promised,
+)
 from irgrad.engine.analyses.evolution.affine import Affine
 from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.ir import types as ty
@@ -296,7 +302,7 @@ class _Outlined:
     def _reserved(self) -> list[Instruction]:
         """Memory that the function reserves before the loop, but what it is known to be of all threads or only read."""
         last = never_returning(self.fn)
-        found = [i for i in self._behind() if OF_ALL not in i.metadata and i.block not in last]
+        found = [i for i in self._behind() if not is_of_all(i) and i.block not in last]
         return [i for i in found if i not in self.common and (
             i.opcode == "alloca" or (i.is_call and _kind(i) == "allocator"))]  # fmt: skip
 

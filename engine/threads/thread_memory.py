@@ -30,7 +30,7 @@ from typing import TypeAlias
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.dominators import Dominators
 from irgrad.engine.analyses.control.loops import Loop
-from irgrad.engine.analyses.control.promises import OF_ALL, has_thread_memory, is_worksharing
+from irgrad.engine.analyses.control.promises import has_thread_memory, is_of_all, is_worksharing
 from irgrad.engine.analyses.evolution.ahead import Ahead
 from irgrad.engine.analyses.evolution.coverage import Cover, coverage
 from irgrad.engine.analyses.evolution.dependence import Dependence
@@ -76,7 +76,7 @@ def thread_memory(module: Module, fn: Function, loop: Loop, dependence: Dependen
     if not _threads_reserve(module, loop) or loop.preheader is None:
         return []
     uses = uses_of(fn.blocks)
-    rows = [i for i in _reserved(fn, loop) if OF_ALL not in i.metadata]
+    rows = [i for i in _reserved(fn, loop) if not is_of_all(i)]
     found = (_own(fn, loop, dependence.pointers, row, uses) for row in rows)
     return [memory for memory in found if memory is not None]
 

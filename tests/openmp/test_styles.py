@@ -57,7 +57,7 @@ def test_programs(path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: py
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("name", "lines"), [("vectors", (12, 19, 28, 38)), ("particles", (24, 32)), ("swapped", (7,))])
+@pytest.mark.parametrize(("name", "lines"), [("vectors", (12, 19, 28, 38)), ("particles", (24, 32, 38)), ("swapped", (7,))])
 def test_vectors_are_shared(name: str, lines: tuple[int, ...]) -> None:
     """Scratch in vectors, fields of structs and vectors that are swapped keep no loop of a region on one thread, in
     neither sweep."""

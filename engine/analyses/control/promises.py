@@ -19,8 +19,9 @@ from irgrad.engine.parallel.sections import without_fences
 from irgrad.rules.effects import facts
 
 __all__ = [
-    "OF_ALL", "SECTIONS", "SHARED_MEMORY", "SILENT", "WORKSHARING", "has_atomic", "has_sections", "has_thread_memory",
-    "is_worksharing", "not_promised", "promised_accesses", "without_sections", "worksharing_loops",
+    "OF_ALL", "OF_ALL_CALL", "SECTIONS", "SHARED_MEMORY", "SILENT", "WORKSHARING", "has_atomic", "has_sections",
+    "has_thread_memory", "is_of_all", "is_worksharing", "not_promised", "promised_accesses", "without_sections",
+    "worksharing_loops",
 ]  # fmt: skip
 
 WORKSHARING = "irgrad.loop.worksharing"
@@ -32,8 +33,9 @@ SHARED_MEMORY = "irgrad.loop.shared_memory"
 SECTIONS = "irgrad.loop.sections"
 """Of such a loop in which threads may wait for each other: in sections (see `parallel/sections.py`)."""
 
-OF_ALL = "irgrad.shared"
-"""Metadata of what reserves memory outside of all regions: memory of all threads."""
+OF_ALL, OF_ALL_CALL = "irgrad.shared", '"irgrad-shared"'
+"""Metadata of what reserves memory outside of all regions: memory of all threads. Of calls also an attribute of their
+result, since LLVM drops metadata from calls that it moves."""
 
 _NODE = re.compile(r"!\d+")
 _PROMISE = '!{!"llvm.loop.parallel_accesses"'
@@ -67,6 +69,11 @@ def promised_accesses(module: Module, loop: Loop) -> set[Instruction]:
 def is_worksharing(module: Module, loop: Loop) -> bool:
     """Whether OpenMP gives the iterations of a loop to the threads of a team."""
     return _promised(module, loop)[1]
+
+
+def is_of_all(instr: Instruction) -> bool:
+    """Whether what an instruction reserves is memory of all threads."""
+    return OF_ALL in instr.metadata or (instr.call is not None and OF_ALL_CALL in instr.call.ret_attrs)
 
 
 def has_thread_memory(module: Module, loop: Loop) -> bool:
