@@ -16,6 +16,8 @@ from irgrad.rules.errors import OneThread
 PROGRAMS = sorted(path for path in (Path(__file__).parent / "styles").iterdir() if path.suffix in (".c", ".cpp"))
 LEVELS = ("O0", "O1", "O2", "O3")
 SIGNATURE = "f64(f64[n] x, i32 n)"
+SHARED = {"vectors": (12, 19, 28, 38), "particles": (24, 32, 38), "swapped": (7,)}
+"""Lines of worksharing loops that threads share in both sweeps."""
 X = 0.8 + 0.37 * np.sin(2.3 * np.arange(23))
 
 
@@ -57,7 +59,7 @@ def test_programs(path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: py
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("name", "lines"), [("vectors", (12, 19, 28, 38)), ("particles", (24, 32, 38)), ("swapped", (7,))])
+@pytest.mark.parametrize(("name", "lines"), SHARED.items())
 def test_vectors_are_shared(name: str, lines: tuple[int, ...]) -> None:
     """Scratch in vectors, fields of structs and vectors that are swapped keep no loop of a region on one thread, in
     neither sweep."""
