@@ -24,6 +24,7 @@ __all__ = ["Ceiling", "Ceilings", "positive", "whole"]
 
 _MOST = 4  # forms of one count
 _DIVISOR = 1 << 10  # a larger one makes a number that a machine counts to of a difference that has wrapped
+_NATURAL = ("umin", "umax", "zext", "lshr", "udiv", "udiv_ceil")  # numbers without sign
 _NOT = {"slt": "sge", "sle": "sgt", "sgt": "sle", "sge": "slt", "ult": "uge", "ule": "ugt", "ugt": "ule", "uge": "ult",
         "eq": "ne", "ne": "eq"}  # fmt: skip
 _TURNED = {"slt": "sgt", "sle": "sge", "ult": "ugt", "ule": "uge"}
@@ -100,6 +101,8 @@ class Ceilings:
     def _forms(self, loop: Loop, expr: Expr) -> list[Affine]:
         """Forms that an expression never exceeds."""
         form = self.form(expr, loop)
+        if form is None and expr[0] == "sub" and expr[2][0] in _NATURAL:
+            form = self.form(expr[1], loop)
         found: list[Affine] = []
         work = [] if form is None else [form]
         while work and len(found) + len(work) <= _MOST:
@@ -128,6 +131,9 @@ class Ceilings:
         if expr[0] in ("add", "sub"):
             left, right = self.form(expr[1], loop), self.form(expr[2], loop)
             return None if left is None or right is None else left.plus(right, 1 if expr[0] == "add" else -1)
+        if expr[0] == "zext":
+            form = self.form(expr[1], loop)
+            return form if form is not None and form.exact and positive(form) else None
         if expr[0] in ("smax", "umax"):
             for a, b in ((expr[1], expr[2]), (expr[2], expr[1])):
                 high, low = self.form(a, loop), self.form(b, loop)

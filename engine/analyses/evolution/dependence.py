@@ -149,7 +149,7 @@ class Dependence:
         if whole:
             found = self._distances(loop, first, second, a.size, b.size)
         if found.low == -math.inf and found.high == math.inf and found.promise and self._overwrites.rows_apart(
-                a.instr, b.instr, loop):  # fmt: skip
+                a.instr, b.instr, loop, whole=whole):  # fmt: skip
             return Relation(0, 0, "rows do not overlap")
         return found
 

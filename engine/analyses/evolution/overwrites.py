@@ -73,14 +73,15 @@ class Overwrites:
         same = [] if loop.parent is None else list(loop.parent.ancestors())[::-1]
         return _Case(self, one, other, (first, second), same, None).apart(first, second, _bytes(one), _bytes(other))
 
-    def rows_apart(self, one: Instruction, other: Instruction, loop: Loop) -> bool:
+    def rows_apart(self, one: Instruction, other: Instruction, loop: Loop, *, whole: bool = False) -> bool:
         """Whether two accesses in a loop never meet in two of its iterations, those of the loops around it being the
-        same, whichever comes first. False where it is not known."""
+        same, whichever comes first. False where it is not known. whole: their addresses are known not to wrap."""
         (base, first), (rest, second) = (self.induction.address(i.operands[-1]) for i in (one, other))
         if base is not rest or (isinstance(base, Instruction) and loop.contains(base.block)):
             return False
         around = [each for each in self.loops.all if each.contains(one.block) or each.contains(other.block)]
-        if self._left <= 0 or self.loops.irreducible or not all(self.whole(f, around) for f in (first, second)):
+        whole = whole or all(self.whole(form, around) for form in (first, second))
+        if self._left <= 0 or self.loops.irreducible or not whole:
             return False
         self._left -= 1
         common = list(loop.ancestors())[::-1]
@@ -333,7 +334,11 @@ class _Case:
         return total
 
     def _value(self, value: Value, side: str) -> Polynomial:
-        """A value that is the same for both where no loop in which they are apart computes it."""
+        """A value that is the same for both where no loop in which they are apart computes it; a product as one."""
+        if isinstance(value, Instruction) and value.opcode == "mul" and "nsw" in value.flags:
+            left, right = map(self.owner.induction.form, value.operands)
+            if left.exact and right.exact:
+                return multiplied(self._polynomial(left, side), self._polynomial(right, side))
         own = self.owner.loops.of(value.block) if isinstance(value, Instruction) and value.block is not None else None
         shared = own is None or own in self.same
         return variable(self._of((value, "both" if shared else side)))

@@ -90,9 +90,9 @@ def make(op: str, a: Expr, b: Expr | int) -> Expr:
     if a[0] == "const" and (isinstance(b, int) or b[0] == "const"):
         return const(evaluate(expr, _no_values))
     if isinstance(b, tuple):
-        if op in ("add", "sub") and b == ("const", 0):
+        if op in ("add", "sub", "umax") and b == ("const", 0):
             return a
-        if op == "add" and a == ("const", 0):
+        if op in ("add", "umax") and a == ("const", 0):
             return b
         if op in ("mul", "udiv", "udiv_ceil") and b == ("const", 1):
             return a
