@@ -49,14 +49,11 @@ CHUNKS = 16
 OWN_PLACES = '"irgrad-own-places"'
 """Of an argument of an iteration, and of its shadow: no other iteration touches the same place through it."""
 READ_FIRST = '"irgrad-read-first"'
-"""Of an argument of an iteration, and of its shadow: what is read through it no iteration has written before, through
-whatever address."""
+"""Of such arguments: what is read through it no iteration has written before, through whatever address."""
 OWN_FIELDS = '"irgrad-own-fields"="'
-"""Of an argument of an iteration, and of its shadow: one of the two holds for each read through it, by the bytes of a
-struct that it reads (see `threads/own_fields.py`)."""
+"""Of such arguments: one of the two holds for each read, by the bytes of a struct (see `threads/own_fields.py`)."""
 UPDATED = '"irgrad-updated"'
-"""Of such an argument, and of its shadow: several iterations may add to the same place through it, and do nothing else
-there from then on (see `threads/array_updates.py`)."""
+"""Of such arguments: iterations may add to the same place through it, only that (see `threads/array_updates.py`)."""
 THREAD_MEMORY = "irgrad.thread.memory"
 """Names begin so of what stands in an iteration for memory of its chunk (see `threads/thread_memory.py`)."""
 
