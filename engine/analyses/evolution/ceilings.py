@@ -118,7 +118,7 @@ class Ceilings:
 
     def _lesser(self, symbol: Symbol) -> list[Affine]:
         """Those of the numbers of which a symbol is the least that are known not to wrap; none where it is not one."""
-        forms = {sign: [self.induction.form(o) for o in _of_least(symbol, sign)] for sign in "su"}
+        forms = {sign: [self.induction.form(o) for o in self._of_least(symbol, sign)] for sign in "su"}
         return [f for f in forms["s"] if whole(f)] + [f for f in forms["u"] if whole(f) and positive(f)]
 
     def form(self, expr: Expr, loop: Loop) -> Affine | None:
@@ -132,8 +132,8 @@ class Ceilings:
             left, right = self.form(expr[1], loop), self.form(expr[2], loop)
             return None if left is None or right is None else left.plus(right, 1 if expr[0] == "add" else -1)
         if expr[0] == "zext":
-            form = self.form(expr[1], loop)
-            return form if form is not None and form.exact and positive(form) else None
+            inner = self.form(expr[1], loop)
+            return inner if inner is not None and inner.exact and positive(inner) else None
         if expr[0] in ("smax", "umax"):
             for a, b in ((expr[1], expr[2]), (expr[2], expr[1])):
                 high, low = self.form(a, loop), self.form(b, loop)
@@ -146,6 +146,20 @@ class Ceilings:
         count = self.induction.trip_count(loop)
         return self.form(count.expr, loop) if count is not None and count.certain else None
 
+    def _of_least(self, symbol: Symbol | None, sign: str) -> list[Value]:
+        """The numbers, signed or unsigned, of which a symbol is the least; none where it is not one."""
+        if not isinstance(symbol, Instruction):
+            return []
+        if symbol.opcode == "select":
+            asked, *chosen = symbol.operands
+            pred = asked.pred or "" if isinstance(asked, Instruction) and asked.opcode == "icmp" else ""
+            if pred[:1] != sign or not isinstance(asked, Instruction):
+                return []
+            compared = asked.operands if pred[1] == "l" else asked.operands[::-1]
+            forms = [(self.induction.form(a), self.induction.form(b)) for a, b in zip(chosen, compared, strict=True)]
+            return chosen if all(one.bits == other.bits and one.same(other) for one, other in forms) else []
+        return symbol.args if symbol.is_call and (symbol.callee_name or "").startswith(f"llvm.{sign}min.i") else []
+
     # -- what is known in front of a loop ------------------------------------------------------------------------------
 
     def _no_less(self, loop: Loop, high: Affine, low: Affine, *, unsigned: bool) -> bool:
@@ -157,7 +171,7 @@ class Ceilings:
         if any(self._implies(order, high, low) for order in self._known(loop) if order.unsigned is unsigned):
             return True
         symbol = next(iter(high.terms)) if list(high.terms.values()) == [1] and not high.const else None
-        least = [self.induction.form(o) for o in _of_least(symbol, "u" if unsigned else "s")]
+        least = [self.induction.form(o) for o in self._of_least(symbol, "u" if unsigned else "s")]
         return bool(least) and all(self._no_less(loop, form, low, unsigned=unsigned) for form in least)
 
     def _implies(self, order: _Order, high: Affine, low: Affine) -> bool:
@@ -201,13 +215,6 @@ class Ceilings:
 def _given(phi: Value) -> Iterator[tuple[Block, Value]]:
     assert isinstance(phi, Instruction)
     return zip(phi.blocks, phi.operands, strict=True)
-
-
-def _of_least(symbol: Symbol | None, sign: str) -> list[Value]:
-    """The numbers, signed or unsigned, of which a symbol is the least; none where it is not one."""
-    if not isinstance(symbol, Instruction) or not symbol.is_call:
-        return []
-    return symbol.args if (symbol.callee_name or "").startswith(f"llvm.{sign}min.i") else []
 
 
 def _orders(compare: Instruction, outcome: bool) -> list[_Order]:

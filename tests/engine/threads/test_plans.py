@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import irgrad as ig
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.loops import Loops
 from irgrad.engine.ir.printer import to_text
@@ -87,3 +89,58 @@ def test_sections_stay_in_order() -> None:
     assert not plan.why and plan.worksharing and not plan.updates
     assert plan.parts is not None and {"store", "load"} <= {i.opcode for i in plan.parts.ordered}
     assert [value.opcode for value in plan.parts.kept] == ["call"]
+
+
+WRITTEN = {
+    "product": ("""
+double product(const double *restrict a, const double *restrict b, double *restrict c, SIZE n) {
+    for (SIZE i = 0; i < n; i++) {
+        for (SIZE j = 0; j < n; j++) c[i * n + j] = 0;
+        for (SIZE k = 0; k < n; k++)
+            for (SIZE j = 0; j < n; j++) c[i * n + j] += a[i * n + k] * b[k * n + j];
+    }
+    return c[1];
+}""", "f64(f64[n,n] a, f64[n,n] b, out f64[n,n] c, KIND n)", (7, 7), 2),
+    "blocks": ("""
+double blocks(const double *restrict a, const double *restrict b, double *restrict c, SIZE n) {
+    for (SIZE s = 0; s < n; s += 4)
+        for (SIZE i = s; i < (s + 4 < n ? s + 4 : n); i++)
+            for (SIZE j = 0; j < n; j++) c[i * n + j] = a[i * n + j] * b[j * n + i];
+    return c[1];
+}""", "f64(f64[n,n] a, f64[n,n] b, out f64[n,n] c, KIND n)", (7, 7), 2),
+    "triangle": ("""
+double triangle(const double *restrict a, double *restrict c, SIZE n) {
+    for (SIZE i = 0; i < n; i++)
+        for (SIZE j = i + 1; j < n; j++) c[i * n + j] = a[i * n + j] * a[j * n + i];
+    return c[1];
+}""", "f64(f64[n,n] a, inout f64[n,n] c, KIND n)", (7, 7), 1),
+    "cube": ("""
+double cube(const double *restrict a, double *restrict c, SIZE n) {
+    for (SIZE i = 1; i < n - 1; i++)
+        for (SIZE j = 1; j < n - 1; j++)
+            for (SIZE k = 1; k < n - 1; k++)
+                c[(i * n + j) * n + k] = a[((i - 1) * n + j) * n + k] * a[(i * n + j) * n + k + 1];
+    return c[(n + 1) * n + 1];
+}""", "f64(f64[n,n,n] a, inout f64[n,n,n] c, KIND n)", (5, 5, 5), 1),
+}  # fmt: skip
+"""Functions whose outermost loop a team can share, with a signature, the shape of arrays and how many are read."""
+
+
+TYPES = {"long": "i64", "int": "i32", "unsigned long": "u64"}
+WRAP = {"cube", "blocks"}  # without a sign: a product, and a counter that goes by fours
+CASES = [(name, size) for name in WRITTEN for size in TYPES if not (name in WRAP and size == "unsigned long")]
+
+
+@pytest.mark.parametrize(("name", "size"), CASES)
+def test_rows_that_bounds_keep_apart_are_shared_from_the_outermost_loop_on(name: str, size: str) -> None:
+    """Squares, blocks that end at the least of two numbers, triangles, three dimensions with one size."""
+    source, signature, shape, read = WRITTEN[name]
+    library = ig.load(source.replace("SIZE", size))
+    text, values = signature.replace("KIND", TYPES[size]), np.random.default_rng(3).random((4, *shape))
+    kernel = library.kernel(name, text, threads=2)
+    said = [line for line in str(ig.explain(kernel)).splitlines() if "threads:" in line]
+    assert not [line for line in said if "one runs" in line]
+    assert any("shared by a team" in line and "no loop" not in line for line in said)
+    arguments = values[: read + ("inout" in signature)]
+    plain = ig.grad(library.kernel(name, text), of="return")(*arguments)
+    np.testing.assert_array_equal(ig.grad(kernel, of="return")(*arguments), plain)
