@@ -67,12 +67,13 @@ def test_loops_that_are_shared(lib: Any, name: str) -> None:
 
 def test_a_reverse_sweep_on_one_thread_is_told() -> None:
     lib = irgrad.load("""
-    void f(double *u, long n, long m) {
+    void f(double *u, const long *p, const long *q, long n, long m) {
         #pragma omp parallel for
-        for (long i = 1; i < n - 1; i += 2)
-            for (long j = 1; j < m; j++) u[i * m + j] = 0.5 * u[i * m + j - 1] * u[(i - 1) * m + j];
+        for (long i = 0; i < n; i++)
+            for (long j = 1; j < m; j++) u[p[i] * m + j] = 0.5 * u[p[i] * m + j - 1] * u[q[i] * m + j];
     }""", flags=["-fopenmp"])  # fmt: skip
-    report = irgrad.explain(lib.kernel("f", "void(inout f64[n,m] u, i64 n, i64 m)", threads=2), lanes=False)
+    signature = "void(inout f64[n,m] u, i64[n] p, i64[n] q, i64 n, i64 m)"
+    report = irgrad.explain(lib.kernel("f", signature, threads=2), lanes=False)
     assert "threads: shared by a team: <string>:" in str(report) and "uses other places in another way" in str(report)
 
 
