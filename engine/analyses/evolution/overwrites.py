@@ -195,7 +195,7 @@ class Overwrites:
             return False
         room = (up if order[0] == "l" else up.times(-1)).moved(-(order[1] == "t"))  # holds where this is not negative
         last, step = self._last(room, loop), signed(room.coefficient(loop))
-        return last is not None and last.is_const and step < 0 <= last.const - step
+        return last is not None and last.is_const and step < 0 <= signed(last.const) - step
 
     def _last(self, form: Affine, loop: Loop) -> Affine | None:
         """A form in the last iteration of a loop; None where its counter is not in it, or it is no form there."""
