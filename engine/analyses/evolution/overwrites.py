@@ -26,6 +26,7 @@ from irgrad.engine.analyses.evolution.inequalities import Polynomial, System, ad
 from irgrad.engine.analyses.evolution.trips import signed
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Block, Instruction, Value
+from irgrad.engine.ir.opcodes import TRAPS
 
 __all__ = ["Overwrites"]
 
@@ -334,11 +335,18 @@ class _Case:
         return total
 
     def _value(self, value: Value, side: str) -> Polynomial:
-        """A value that is the same for both where no loop in which they are apart computes it; a product as one."""
-        if isinstance(value, Instruction) and value.opcode == "mul" and "nsw" in value.flags:
+        """A value that is the same for both where no loop in which they are apart computes it; a product as one, and a
+        rest as what it is the rest of, less the divisor times the quotient."""
+        divides = isinstance(value, Instruction) and value.opcode in TRAPS
+        if isinstance(value, Instruction) and (divides or (value.opcode == "mul" and "nsw" in value.flags)):
             left, right = map(self.owner.induction.form, value.operands)
-            if left.exact and right.exact:
-                return multiplied(self._polynomial(left, side), self._polynomial(right, side))
+            if left.exact and right.exact and (value.opcode[0] != "u" or positive(left)):
+                one, other = self._polynomial(left, side), self._polynomial(right, side)
+                if not divides:
+                    return multiplied(one, other)
+                key = value.opcode[0], frozenset(one.items()), frozenset(other.items())
+                quotient = variable(self._of((key, "quotient")))
+                return quotient if value.opcode[1:] == "div" else added(one, multiplied(quotient, other), -1)
         own = self.owner.loops.of(value.block) if isinstance(value, Instruction) and value.block is not None else None
         shared = own is None or own in self.same
         return variable(self._of((value, "both" if shared else side)))

@@ -122,12 +122,20 @@ double cube(const double *restrict a, double *restrict c, SIZE n) {
                 c[(i * n + j) * n + k] = a[((i - 1) * n + j) * n + k] * a[(i * n + j) * n + k + 1];
     return c[(n + 1) * n + 1];
 }""", "f64(f64[n,n,n] a, inout f64[n,n,n] c, KIND n)", (5, 5, 5), 1),
+    "flat": ("""
+double flat(const double *restrict a, double *restrict c, SIZE n) {
+    for (SIZE p = 0; p < n * n; p++) {
+        SIZE i = p / n, j = p % n;
+        c[i * n + j] = a[i * n + j] * a[j * n + i];
+    }
+    return c[1];
+}""", "f64(f64[n,n] a, out f64[n,n] c, KIND n)", (7, 7), 1),
 }  # fmt: skip
 """Functions whose outermost loop a team can share, with a signature, the shape of arrays and how many are read."""
 
 
 TYPES = {"long": "i64", "int": "i32", "unsigned long": "u64"}
-WRAP = {"cube", "blocks"}  # without a sign: a product, and a counter that goes by fours
+WRAP = {"cube", "blocks", "flat"}  # without a sign: products, and a counter that goes by fours
 CASES = [(name, size) for name in WRITTEN for size in TYPES if not (name in WRAP and size == "unsigned long")]
 
 
