@@ -141,10 +141,17 @@ class Ceilings:
                     return high
         return None
 
-    def count(self, loop: Loop) -> Affine | None:
-        """The number of iterations behind the first as a form; None where that is none, or less is known."""
+    def count(self, loop: Loop, *, multiple: bool = False) -> Affine | None:
+        """The number of iterations behind the first as a form; None where that is none, or less is known. multiple: or
+        what such a number is the quotient of"""
         count = self.induction.trip_count(loop)
-        return self.form(count.expr, loop) if count is not None and count.certain else None
+        if count is None or not count.certain:
+            return None
+        quotient, _ = self._quotient(count.expr)
+        if quotient is None or not multiple:
+            return self.form(count.expr, loop)
+        by, up = signed(quotient[2][1]), quotient[0] == "udiv_ceil"
+        return self.form(self._above(loop, quotient[1], by - 1) if up else quotient[1], loop)
 
     def _of_least(self, symbol: Symbol | None, sign: str) -> list[Value]:
         """The numbers, signed or unsigned, of which a symbol is the least; none where it is not one."""
@@ -162,17 +169,27 @@ class Ceilings:
 
     # -- what is known in front of a loop ------------------------------------------------------------------------------
 
-    def _no_less(self, loop: Loop, high: Affine, low: Affine, *, unsigned: bool) -> bool:
-        """Whether one form is no less than another one wherever the loop is entered."""
+    def holds(self, compare: Instruction, outcome: bool, loop: Loop) -> bool:
+        """Whether a comparison in a loop has an outcome in all iterations, by what is known in front of the loop and by
+        what iterations go on with; False where that is not known."""
+        orders = _orders(compare, outcome)
+        if len(orders) != 1:
+            return False
+        above, below = self.induction.form(orders[0].high), self.induction.form(orders[0].low).moved(orders[0].more)
+        return self._no_less(loop, above, below, unsigned=orders[0].unsigned, inside=True)
+
+    def _no_less(self, loop: Loop, high: Affine, low: Affine, *, unsigned: bool, inside: bool = False) -> bool:
+        """Whether one form is no less than another one wherever the loop is entered, or in each of its iterations."""
         if whole(high) and whole(low) and (not unsigned or positive(low)):
             gap = high.plus(low, -1)
             if gap.is_const and gap.const >= 0:
                 return True
-        if any(self._implies(order, high, low) for order in self._known(loop) if order.unsigned is unsigned):
+        orders = [*self._known(loop), *(self._kept(loop) if inside else ())]
+        if any(self._implies(order, high, low) for order in orders if order.unsigned is unsigned):
             return True
         symbol = next(iter(high.terms)) if list(high.terms.values()) == [1] and not high.const else None
         least = [self.induction.form(o) for o in self._of_least(symbol, "u" if unsigned else "s")]
-        return bool(least) and all(self._no_less(loop, form, low, unsigned=unsigned) for form in least)
+        return bool(least) and all(self._no_less(loop, f, low, unsigned=unsigned, inside=inside) for f in least)
 
     def _implies(self, order: _Order, high: Affine, low: Affine) -> bool:
         above, below = self.induction.form(order.high), self.induction.form(order.low).moved(order.more)

@@ -133,8 +133,8 @@ class Overwrites:
         return abs(factor) <= _STEP and (isinstance(symbol, Loop) or self._counted(symbol, around))
 
     def _counted(self, value: Value, around: list[Loop]) -> bool:
-        """Whether one of the loops runs as often, but for a constant and counters."""
-        forms = [form for loop in around if (form := self.ceilings.count(loop)) is not None]
+        """Whether one of the loops runs as often, or a small part of it, but for a constant and counters."""
+        forms = [form for loop in around if (form := self.ceilings.count(loop, multiple=True))]
         return any(form.terms.get(value) == 1 and all(isinstance(s, Loop) or s is value for s in form.terms)
                    for form in forms)  # fmt: skip
 
@@ -174,10 +174,18 @@ class Overwrites:
                 return False
             end = above.terminator
             for condition in end.operands:
-                if not all(self._late(v, o, loop) for v, o in parts(condition, end.blocks[0] is block)):
+                asked = parts(condition, end.blocks[0] is block)
+                if not all(self._late(v, o, loop) or self._holds(v, o, above) for v, o in asked):
                     return False
             block, inner = above, self.loops.of(above)
         return False
+
+    def _holds(self, value: Value, outcome: bool, block: Block) -> bool:
+        """Whether a condition has an outcome wherever a block comes to it."""
+        loop = self.loops.of(block)
+        if loop is None or not isinstance(value, Instruction) or value.opcode != "icmp":
+            return False
+        return self.ceilings.holds(value, outcome, loop)
 
     def _late(self, value: Value, outcome: bool, loop: Loop) -> bool:
         """Whether a condition is a comparison that has an outcome in all iterations but the first or the last."""

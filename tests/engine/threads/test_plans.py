@@ -108,6 +108,17 @@ double blocks(const double *restrict a, const double *restrict b, double *restri
             for (SIZE j = 0; j < n; j++) c[i * n + j] = a[i * n + j] * b[j * n + i];
     return c[1];
 }""", "f64(f64[n,n] a, f64[n,n] b, out f64[n,n] c, KIND n)", (7, 7), 2),
+    "both": ("""
+double both(const double *restrict a, const double *restrict b, double *restrict c, SIZE n) {
+    for (SIZE s = 0; s < n; s += 4)
+        for (SIZE t = 0; t < n; t += 4)
+            for (SIZE i = s; i < s + 4 && i < n; i++)
+                for (SIZE j = t; j < t + 4 && j < n; j++) {
+                    c[i * n + j] = 0;
+                    for (SIZE k = 0; k < n; k++) c[i * n + j] += a[i * n + k] * b[k * n + j];
+                }
+    return c[1];
+}""", "f64(f64[n,n] a, f64[n,n] b, out f64[n,n] c, KIND n)", (7, 7), 2),
     "triangle": ("""
 double triangle(const double *restrict a, double *restrict c, SIZE n) {
     for (SIZE i = 0; i < n; i++)
@@ -135,7 +146,7 @@ double flat(const double *restrict a, double *restrict c, SIZE n) {
 
 
 TYPES = {"long": "i64", "int": "i32", "unsigned long": "u64"}
-WRAP = {"cube", "blocks", "flat"}  # without a sign: products, and a counter that goes by fours
+WRAP = {"cube", "blocks", "both", "flat"}  # without a sign: products, and a counter that goes by fours
 CASES = [(name, size) for name in WRITTEN for size in TYPES if not (name in WRAP and size == "unsigned long")]
 
 
