@@ -67,8 +67,7 @@ class Room:
     @property
     def cheap(self) -> bool:
         """Whether the nodes can be computed where nothing is known of the arguments: none traps."""
-        shifts = [self.nodes[node[2]][0] == "const" for node in self.nodes if node[0] in SHIFTS]
-        return all(shifts) and not any(node[0] in TRAPS for node in self.nodes)
+        return not any(node[0] in TRAPS for node in self.nodes)
 
     def decides(self, argument: int, first: int, last: int) -> Sequence[int]:
         """Values of an argument from `first` to `last` that stand for all of them: the two ends, where it is compared
@@ -142,7 +141,10 @@ def _emitted(b: Builder, node: tuple[Any, ...], parts: Sequence[Value]) -> Value
         return b.cast(op, parts[0], ty.int_(node[3]))
     if op in _CHOICES.values():
         return b.select(b.icmp(f"{op[0]}{'gt' if op.endswith('max') else 'lt'}", *parts), *parts)
-    return b.binary(op, parts[0], parts[1], ())
+    amount = parts[1]
+    if op in SHIFTS and not isinstance(amount, ConstInt):  # no poison where nothing is known of it
+        amount = b.binary("and", amount, ConstInt(ty.int_(node[4]), node[4] - 1))
+    return b.binary(op, parts[0], amount, ())
 
 
 def _value(node: tuple[Any, ...], values: Sequence[int | None], scalars: Mapping[int, int]) -> int | None:
