@@ -24,12 +24,11 @@ from irgrad.engine.enzyme.early_values import EarlyValues, UnknownError
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Block, ConstInt, Function, Instruction, Value
+from irgrad.engine.ir.predicates import INVERSE
 
 __all__ = ["Reach"]
 
 _WAYS = 4  # branches behind each other, of which several lead to a block
-_INVERSE = {"eq": "ne", "ne": "eq", "slt": "sge", "sge": "slt", "sgt": "sle", "sle": "sgt", "ult": "uge", "uge": "ult",
-            "ugt": "ule", "ule": "ugt"}  # fmt: skip
 
 
 class Reach:
@@ -158,10 +157,10 @@ class Reach:
     def _condition(
         self, value: Value, outcome: bool, loops: Sequence[Loop], fixed: Mapping[Loop, bool]
     ) -> tuple[str, Expr, Expr]:
-        if not isinstance(value, Instruction) or value.opcode != "icmp" or value.pred not in _INVERSE:
+        if not isinstance(value, Instruction) or value.opcode != "icmp" or value.pred not in INVERSE:
             raise UnknownError
         left, right = (self._side(operand, loops, fixed) for operand in value.operands)
-        return value.pred if outcome else _INVERSE[value.pred], left, right
+        return value.pred if outcome else INVERSE[value.pred], left, right
 
     def _side(self, operand: Value, loops: Sequence[Loop], fixed: Mapping[Loop, bool]) -> Expr:
         """A number or an address that is compared: forms are right modulo 2**64."""

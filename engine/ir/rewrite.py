@@ -9,7 +9,8 @@ from zlib import crc32
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Block, ConstData, Function, GlobalVariable, Instruction, Module, Value
 
-__all__ = ["copied", "copied_blocks", "declare", "note_loops", "personality", "replace_uses", "text_constant"]
+__all__ = ["copied", "copied_blocks", "declare", "internal_function", "note_loops", "personality", "replace_uses",
+           "text_constant"]  # fmt: skip
 
 
 def replace_uses(fn: Function, replaced: dict[Value, Value]) -> None:
@@ -89,6 +90,15 @@ def personality(fn: Function) -> str:
     """What a function says of how exceptions are taken in it, nothing where none is."""
     found = re.search(r"\bpersonality ptr @[\w.$]+", fn.tail)
     return found[0] if found else ""
+
+
+def internal_function(source: Function, module: Module, name: str, ret: ty.Type, params: Sequence[ty.Type]) -> Function:
+    """A new function of the module, without blocks yet, which stays out of line: for a part of `source`, and takes
+    exceptions as that does."""
+    fn = Function(name, ty.function(ret, tuple(params)))
+    fn.head, fn.tail = "internal", f"noinline {personality(source) or 'nounwind'}"
+    module.functions[name] = fn
+    return fn
 
 
 def text_constant(module: Module, text: str) -> GlobalVariable:

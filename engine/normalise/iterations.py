@@ -30,7 +30,7 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.locations import locate
 from irgrad.engine.ir.model import Argument, Block, Constant, ConstInt, Function, Instruction, Module, Value
-from irgrad.engine.ir.rewrite import personality, replace_uses
+from irgrad.engine.ir.rewrite import internal_function, replace_uses
 from irgrad.engine.ir.uses import Uses, uses_of
 from irgrad.engine.normalise.dead_ends import dead_ends, never_returning, way_out
 from irgrad.engine.normalise.reductions import ADDITION, Reduction, adds_to, reduction_of
@@ -388,7 +388,7 @@ class _Outlined:
         """One iteration, of the loop's own blocks."""
         loop = self.loop
         result = _together([s.phi.type for s in self.sums])
-        fn = _function(self.fn, self.module, name, result, [ty.I64, *(v.type for v in inner)])
+        fn = internal_function(self.fn, self.module, name, result, [ty.I64, *(v.type for v in inner)])
         arguments: list[Argument] = fn.args
         replaced: dict[Value, Value] = dict(zip(inner, arguments[1:], strict=True))
         start = Block("iteration")
@@ -418,7 +418,7 @@ class _Outlined:
     def _runner(self, name: str, body: Function, inner: Sequence[Value]) -> Function:
         """The loop that calls the iterations one after the other."""
         kinds = [s.phi.type for s in self.sums]
-        fn = _function(self.fn, self.module, name, _together(kinds), [ty.I64, *(v.type for v in inner), *kinds])
+        fn = internal_function(self.fn, self.module, name, _together(kinds), [ty.I64, *(v.type for v in inner), *kinds])
         entry, turn, done = Block("entry"), Block("turn"), Block("done")
         last, given, starts = fn.args[0], fn.args[1 : 1 + len(inner)], fn.args[1 + len(inner) :]
         Builder(entry).br(turn)
@@ -464,13 +464,6 @@ def _chunk_has_its_own(instr: Instruction) -> bool:
 def _kind(call: Instruction) -> str:
     known = facts(call.callee_name or "")
     return known.kind if known is not None else ""
-
-
-def _function(source: Function, module: Module, name: str, ret: ty.Type, params: Sequence[ty.Type]) -> Function:
-    fn = Function(name, ty.function(ret, tuple(params)))
-    fn.head, fn.tail = "internal", f"noinline {personality(source) or 'nounwind'}"
-    module.functions[name] = fn
-    return fn
 
 
 def _together(kinds: Sequence[ty.Type]) -> ty.Type:

@@ -9,6 +9,7 @@ from irgrad.engine.analyses.evolution.affine import Scaled, constant_value
 from irgrad.engine.analyses.evolution.trips import Expr, signed
 from irgrad.engine.ir.model import Argument, Instruction, Value
 from irgrad.engine.ir.opcodes import having
+from irgrad.engine.ir.predicates import INVERSE
 from irgrad.engine.report.formulas import Formula, Iteration, Symbol, apply, constant, of_atom, sole
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ _DEPTH = 24  # of the values that a count is made of
 _MOVES = having("same_number")
 _CHOICES = {"llvm.smax": "max", "llvm.umax": "max", "llvm.smin": "min", "llvm.umin": "min"}
 _OPS = {"umax": "max", "smax": "max", "umin": "min", "udiv": "//", "udiv_ceil": "ceil"}
-_INVERSE = {"sgt": "sle", "sle": "sgt", "slt": "sge", "sge": "slt", "ugt": "ule", "ule": "ugt", "ult": "uge",
-            "uge": "ult", "eq": "ne", "ne": "eq"}  # fmt: skip
 
 
 class Counts:
@@ -171,7 +170,7 @@ class Counts:
         if not isinstance(compare, Instruction) or compare.opcode != "icmp":
             return []
         pred = compare.pred or ""
-        pred = pred if branch.blocks[0] is target else _INVERSE.get(pred, "")
+        pred = pred if branch.blocks[0] is target else INVERSE.get(pred, "")
         a, b = (self.value(operand) for operand in compare.operands)
         if a is None or b is None:
             return []

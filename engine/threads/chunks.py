@@ -31,7 +31,7 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.locations import locate
 from irgrad.engine.ir.model import Argument, Block, ConstInt, Function, Instruction, Module, Value
-from irgrad.engine.ir.rewrite import declare, note_loops, personality
+from irgrad.engine.ir.rewrite import declare, internal_function, note_loops, personality
 from irgrad.engine.ir.uses import uses_of
 from irgrad.engine.normalise.dead_ends import own_dead_ends
 from irgrad.engine.normalise.iterations import CHUNKS, ITERATION, LOOP, OWN_PLACES, outline_loop, why_not_outlined
@@ -207,8 +207,8 @@ def _chunked(
     count = len(turns.args) - len(hows)
     kinds = [a.type for a in turns.args[count:]]
     given = [ty.I64, *(a.type for a in turns.args[:count])]
-    chunk = _function(fn, module, f"{fn.name}{ITERATION}{number}", turn.ftype.ret, given)
-    runner = _function(fn, module, f"{fn.name}{LOOP}{number}", turns.ftype.ret, [a.type for a in turns.args])
+    chunk = internal_function(fn, module, f"{fn.name}{ITERATION}{number}", turn.ftype.ret, given)
+    runner = internal_function(fn, module, f"{fn.name}{LOOP}{number}", turns.ftype.ret, [a.type for a in turns.args])
     turn.name = f"{fn.name}.turn.{number}"
     turn.tail = f"alwaysinline {personality(fn) or 'nounwind'}"
     numbered = number_chunks(module, turn)
@@ -225,13 +225,6 @@ def _chunked(
         for argument, value in zip(chunk.args[1:], call.args, strict=False):
             if value in said:
                 argument.attrs = said[value]
-
-
-def _function(source: Function, module: Module, name: str, ret: ty.Type, params: Sequence[ty.Type]) -> Function:
-    fn = Function(name, ty.function(ret, tuple(params)))
-    fn.head, fn.tail = "internal", f"noinline {personality(source) or 'nounwind'}"
-    module.functions[name] = fn
-    return fn
 
 
 def _write_chunk(

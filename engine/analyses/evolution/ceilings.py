@@ -19,15 +19,13 @@ from irgrad.engine.analyses.evolution.guards import comparisons, conditions_befo
 from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.analyses.evolution.trips import Expr, signed
 from irgrad.engine.ir.model import Block, ConstInt, Instruction, Value
+from irgrad.engine.ir.predicates import INVERSE, SWAPPED
 
 __all__ = ["Ceiling", "Ceilings", "positive", "whole"]
 
 _MOST = 4  # forms of one count
 _DIVISOR = 1 << 10  # a larger one makes a number that a machine counts to of a difference that has wrapped
 _NATURAL = ("umin", "umax", "zext", "lshr", "udiv", "udiv_ceil")  # numbers without sign
-_NOT = {"slt": "sge", "sle": "sgt", "sgt": "sle", "sge": "slt", "ult": "uge", "ule": "ugt", "ugt": "ule", "uge": "ult",
-        "eq": "ne", "ne": "eq"}  # fmt: skip
-_TURNED = {"slt": "sgt", "sle": "sge", "ult": "ugt", "ule": "uge"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,9 +235,9 @@ def _given(phi: Value) -> Iterator[tuple[Block, Value]]:
 def _orders(compare: Instruction, outcome: bool) -> list[_Order]:
     """What the outcome of a comparison says."""
     a, b = compare.operands
-    pred = (compare.pred or "") if outcome else _NOT.get(compare.pred or "", "")
-    if pred in _TURNED:
-        a, b, pred = b, a, _TURNED[pred]
+    pred = (compare.pred or "") if outcome else INVERSE.get(compare.pred or "", "")
+    if pred[1:] in ("lt", "le"):
+        a, b, pred = b, a, SWAPPED[pred]
     if pred in ("sgt", "sge", "ugt", "uge"):
         return [_Order(a, b, pred[2] == "t", pred[0] == "u")]
     if pred == "ne":  # of numbers without sign nought is the least

@@ -27,16 +27,8 @@ from irgrad.engine.analyses.control.loops import Loop, Loops
 from irgrad.engine.analyses.evolution.affine import Affine, constant_value, width
 from irgrad.engine.analyses.evolution.trips import Expr, TripCount, const, evaluate, from_form, make, signed
 from irgrad.engine.ir.model import Block, ConstUndef, Instruction, Value
+from irgrad.engine.ir.predicates import INVERSE, SWAPPED
 from irgrad.rules.effects import facts
-
-_INVERSE = {
-    "eq": "ne", "ne": "eq", "slt": "sge", "sge": "slt", "sgt": "sle", "sle": "sgt",
-    "ult": "uge", "uge": "ult", "ugt": "ule", "ule": "ugt",
-}  # fmt: skip
-_SWAPPED = {
-    "eq": "eq", "ne": "ne", "slt": "sgt", "sgt": "slt", "sle": "sge", "sge": "sle",
-    "ult": "ugt", "ugt": "ult", "ule": "uge", "uge": "ule",
-}  # fmt: skip
 
 
 class LinearForms(Protocol):
@@ -197,10 +189,10 @@ def _comparison(induction: LinearForms, loop: Loop, cond: Instruction, goes_on: 
     bits = width(cond.operands[0])
     if bits is None or bits > 64:
         return None
-    pred = cond.pred if goes_on else _INVERSE[cond.pred]
+    pred = cond.pred if goes_on else INVERSE[cond.pred]
     a, b = (_Side(induction, loop, value) for value in cond.operands)
     if not a.varies:
-        a, b, pred = b, a, _SWAPPED[pred]
+        a, b, pred = b, a, SWAPPED[pred]
     if not a.varies or not a.usable(loop) or not b.usable(loop):
         return None
     step = a.stride.plus(b.stride, -1)

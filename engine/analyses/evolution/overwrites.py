@@ -27,6 +27,7 @@ from irgrad.engine.analyses.evolution.trips import signed
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Block, Instruction, Value
 from irgrad.engine.ir.opcodes import TRAPS
+from irgrad.engine.ir.predicates import INVERSE
 
 __all__ = ["Overwrites"]
 
@@ -362,8 +363,8 @@ class _Case:
 
 def _ordered(pred: str, outcome: bool) -> str:
     """The order of two numbers that the outcome of their comparison says."""
-    order = pred[1:] if pred[0] in "us" else pred
-    return order if outcome else {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "eq"}[order]
+    pred = pred if outcome else INVERSE[pred]
+    return pred[1:] if pred[0] in "us" else pred
 
 
 def _bytes(access: Instruction) -> int:

@@ -14,13 +14,10 @@ from irgrad.engine.analyses.control.loops import Loops
 from irgrad.engine.analyses.memory.strided_sets import Offsets, make
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Block, ConstInt, Instruction, Value
+from irgrad.engine.ir.predicates import INVERSE
 
 __all__ = ["Counters", "reach"]
 
-_INVERSE = {
-    "ugt": "ule", "sgt": "sle", "uge": "ult", "sge": "slt", "ult": "uge", "slt": "sge", "ule": "ugt", "sle": "sgt",
-    "eq": "ne", "ne": "eq",
-}  # fmt: skip
 _UP = ("ult", "slt", "ule", "sle")
 _DOWN = ("ugt", "sgt", "uge", "sge")
 
@@ -92,7 +89,7 @@ class Counters:
                     continue
                 lead = self.step(test.operands[0], phi)
                 if lead is not None:
-                    pred = test.pred if stays else _INVERSE[test.pred]
+                    pred = test.pred if stays else INVERSE[test.pred]
                     return _Test(phi.operands[1 - i], step, lead, pred, test.operands[1])
         return None
 

@@ -23,6 +23,8 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Block, Function, Instruction, Module, Value
 
 Pair = tuple[Instruction, Instruction]
+Told = Callable[[Overwrites, Instruction, Instruction, Loop], bool]
+Met = Callable[[Module, str, int, Loop], set[Pair]]
 
 
 class Recording(Machine):
@@ -223,11 +225,10 @@ def test_random_nests() -> None:
     assert told > 0.25 * never
 
 
-def meeting(seeds: range) -> tuple[list[str], int, int]:
-    """The same for accesses within one run of a loop."""
-    module, _ = _module(seeds)
-    bad, told, never = [], 0, 0
-    for seed in seeds:
+def _counted(module: Module, sources: dict[int, str], told: Told, met: Met) -> tuple[list[str], int, int]:
+    """Sources in whose loops accesses are told apart and meet; how many are told apart; how many never meet."""
+    bad, apart_in_all, never = [], 0, 0
+    for seed, source in sources.items():
         fn = module.functions.get(f"f{seed}")
         if fn is None or not fn.blocks:
             continue
@@ -236,12 +237,18 @@ def meeting(seeds: range) -> tuple[list[str], int, int]:
         overwrites = Overwrites(Induction(fn, cfg, loops))
         for loop in loops.all:
             inside = [i for b in loop.blocks for i in b.instructions if _float_access(i)]
-            apart = {(a, b) for a in inside for b in inside if overwrites.apart_within(a, b, loop)}
-            met = {pair for n in (0, 1, 2, 3, 5) for pair in met_within(module, f"f{seed}", n, loop)}
-            bad += [_nest(seed) for _ in apart & met]
-            told += len(apart)
-            never += len(inside) ** 2 - len(met)
-    return bad, told, never
+            apart = {(a, b) for a in inside for b in inside if told(overwrites, a, b, loop)}
+            meet = {pair for n in (0, 1, 2, 3, 5) for pair in met(module, f"f{seed}", n, loop)}
+            bad += [source for _ in apart & meet]
+            apart_in_all += len(apart)
+            never += len(inside) ** 2 - len(meet)
+    return bad, apart_in_all, never
+
+
+def meeting(seeds: range) -> tuple[list[str], int, int]:
+    """The same for accesses within one run of a loop."""
+    module, _ = _module(seeds)
+    return _counted(module, {seed: _nest(seed) for seed in seeds}, Overwrites.apart_within, met_within)
 
 
 def _float_access(instr: Instruction) -> bool:
@@ -288,25 +295,11 @@ def _spelled(seed: int) -> str:
 
 def between(seeds: range) -> tuple[list[str], int, int]:
     """Accesses that are told apart in different iterations of a loop and meet there, and how many."""
-    source = "\n".join(_spelled(seed) for seed in seeds)
+    sources = {seed: _spelled(seed) for seed in seeds}
     calls = "".join(f" f{seed}(x, size);" for seed in seeds)
-    module = facts_of_c(f"{source}\nvoid all(double *x, long *size) {{{calls} }}", "all", {0}, "-fno-inline").module
-    bad, told, never = [], 0, 0
-    for seed in seeds:
-        fn = module.functions.get(f"f{seed}")
-        if fn is None or not fn.blocks:
-            continue
-        cfg = Cfg(fn)
-        loops = Loops(cfg, Dominators(cfg))
-        overwrites = Overwrites(Induction(fn, cfg, loops))
-        for loop in loops.all:
-            inside = [i for b in loop.blocks for i in b.instructions if _float_access(i)]
-            apart = {(a, b) for a in inside for b in inside if overwrites.rows_apart(a, b, loop)}
-            met = {pair for n in (0, 1, 2, 3, 5) for pair in met_between(module, f"f{seed}", n, loop)}
-            bad += [_spelled(seed) for _ in apart & met]
-            told += len(apart)
-            never += len(inside) ** 2 - len(met)
-    return bad, told, never
+    text = "\n".join(sources.values()) + f"\nvoid all(double *x, long *size) {{{calls} }}"
+    module = facts_of_c(text, "all", {0}, "-fno-inline").module
+    return _counted(module, sources, Overwrites.rows_apart, met_between)
 
 
 def test_random_spellings_between_iterations_of_loops() -> None:
