@@ -25,13 +25,12 @@ from irgrad.engine.analyses.control.cfg import Cfg
 from irgrad.engine.analyses.control.loops import Loop
 from irgrad.engine.analyses.control.promises import promised_accesses
 from irgrad.engine.analyses.evolution.affine import Affine, Scaled, Symbol
-from irgrad.engine.analyses.evolution.guards import conditions
 from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.analyses.evolution.overwrites import Overwrites
-from irgrad.engine.analyses.evolution.trips import Expr, signed
+from irgrad.engine.analyses.evolution.trips import signed
 from irgrad.engine.analyses.memory.points_to import Pointers
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import Block, ConstInt, Function, Instruction, Value
+from irgrad.engine.ir.model import Block, Function, Instruction, Value
 from irgrad.engine.ir.opcodes import PURE
 from irgrad.rules.effects import facts
 
@@ -265,9 +264,8 @@ class Dependence:
             trips, bound = self.induction.trip_count(symbol), self.induction.max_trip_count(symbol)
             if bound is not None and bound.certain and bound.const is not None:
                 trips = bound  # (as a sum of values only the count itself is known to be a number that loops reach)
-            most = None
-            if trips is not None and trips.certain:
-                most = self._spelled_out(_form_of(_known(trips.expr, self._entered(loop, symbol))))
+            known = trips is not None and trips.certain and self._overwrites.ceilings.form(trips.expr, symbol)
+            most = _form_of(known) if known else None
             if most is None or not _steady(loop, most):
                 return None
             if coefficient > 0:
@@ -275,48 +273,6 @@ class Dependence:
             else:
                 low = _plus(low, most, coefficient)
         return low, high
-
-    def _spelled_out(self, form: _Form | None) -> _Form | None:
-        """A sum with what its values are sums of over the integers: the loop may compute them anew each time."""
-        if form is None:
-            return None
-        total: _Form = {None: form[None]} if None in form else {}
-        for value, coefficient in form.items():
-            if isinstance(value, Instruction):
-                known = self.induction.form(value)
-                if known.exact and known.bits == 64 and all(isinstance(s, Value) for s in known.terms):
-                    part: _Form = {symbol: signed(c) for symbol, c in known.terms.items()}
-                    total = _plus(total, _plus(part, {None: signed(known.const)} if known.const else {}), coefficient)
-                    continue
-            if value is not None:
-                total = _plus(total, {value: coefficient})
-        return total
-
-    def _entered(self, loop: Loop, inner: Loop) -> dict[Value, int]:
-        """The least values where an iteration of the loop comes to the inner one: by the conditions there."""
-        found: dict[Value, int] = {}
-        for compare, holds in conditions(get(Cfg, self.fn), self.induction.loops.dom, loop, inner, _unchanged) or ():
-            a, b = compare.operands
-            pred = (compare.pred or "") if holds else _NOT.get(compare.pred or "", "")
-            if isinstance(a, ConstInt):
-                a, b, pred = b, a, _TURNED.get(pred, "")
-            if isinstance(b, ConstInt) and isinstance(b.type, ty.IntType) and pred in ("sge", "sgt"):
-                least = signed(b.value, b.type.bits) + (pred == "sgt")
-                found[a] = max(found.get(a, least), least)
-        return found
-
-
-_NOT = {"slt": "sge", "sle": "sgt", "sgt": "sle", "sge": "slt"}
-_TURNED = {"slt": "sgt", "sle": "sge", "sgt": "slt", "sge": "sle"}
-
-
-def _known(expr: Expr, least: dict[Value, int]) -> Expr:
-    """A trip count where some values are not less than others."""
-    if expr[0] == "smax" and expr[2][0] == "const" and expr[1][0] == "value" and expr[1][1] in least:
-        return expr[1] if least[expr[1][1]] >= signed(expr[2][1]) else expr
-    if expr[0] in ("add", "sub"):
-        return (expr[0], _known(expr[1], least), _known(expr[2], least))
-    return expr
 
 
 _Form = dict[Symbol | None, int]
@@ -363,18 +319,12 @@ def _unwrapped(loop: Loop, form: Affine) -> bool:
     return form.exact or all((s is None or isinstance(s, Loop)) and abs(c) <= _STEP for s, c in moving)
 
 
-def _form_of(expr: Expr) -> _Form | None:
-    """A trip count as a sum; None where it is something else. The count of a loop that ends is a number that a machine
-    counts to, so that the sum, which is computed modulo 2**64, is the same over the integers."""
-    if expr[0] == "const":
-        number = signed(expr[1])
-        return {None: number} if abs(number) < _FEASIBLE else None
-    if expr[0] == "value":
-        return {expr[1]: 1}
-    if expr[0] in ("add", "sub"):
-        a, b = _form_of(expr[1]), _form_of(expr[2])
-        return None if a is None or b is None else _plus(a, b, 1 if expr[0] == "add" else -1)
-    return None
+def _form_of(count: Affine) -> _Form | None:
+    """A trip count as a sum of values; None where it is something else. The count of a loop that ends is a number that
+    a machine counts to, so that the sum, which is computed modulo 2**64, is the same over the integers."""
+    if not all(isinstance(symbol, Value) for symbol in count.terms) or abs(signed(count.const)) >= _FEASIBLE:
+        return None
+    return _plus({None: signed(count.const)} if count.const else {}, {s: signed(c) for s, c in count.terms.items()})
 
 
 def _plus(a: _Form, b: _Form, factor: int = 1) -> _Form:

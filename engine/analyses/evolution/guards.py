@@ -38,17 +38,13 @@ def _wraps(expr: Expr) -> bool:
     return any(_wraps(e) for e in expr[1:] if isinstance(e, tuple))
 
 
-def conditions(
-    cfg: Cfg, dom: Dominators, top: Loop, loop: Loop, same: Callable[[Loop, Value], bool] | None = None
-) -> list[tuple[Instruction, bool]] | None:
+def conditions(cfg: Cfg, dom: Dominators, top: Loop, loop: Loop) -> list[tuple[Instruction, bool]] | None:
     """The comparisons on the way from an iteration of `top` into `loop` that can be made before `top`, each with the
-    outcome that leads on; None when the way has branches and none of them can. same: whether a value is one, in place
-    of those from outside of the loop"""
+    outcome that leads on; None when the way has branches and none of them can."""
     found: list[tuple[Instruction, bool]] = []
     unknown = False
-    known = same or _outside
     for value, outcome in _decisions(cfg, dom, loop, top.header):
-        if _is_comparison(value) and all(known(top, o) for o in value.operands):
+        if _is_comparison(value) and all(_outside(top, o) for o in value.operands):
             found.append((value, outcome))
         else:
             unknown = True
