@@ -23,6 +23,7 @@ from irgrad.engine.codegen.cache import default_cache, fingerprint
 from irgrad.engine.codegen.elf import ObjectFile, place
 from irgrad.engine.codegen.llvm import identity
 from irgrad.engine.codegen.symbols import MEET
+from irgrad.engine.ir.text.outline import outline
 from irgrad.rules.errors import IRInvalid, LoadError, Unsupported
 
 if TYPE_CHECKING:
@@ -268,7 +269,7 @@ def compile_known(
 
 
 def _defines(text: str, name: str) -> bool:
-    return any(f" @{name}(" in row for row in text.splitlines() if row.startswith("define "))
+    return name in outline(text).defined
 
 
 def link_object(image: bytes, entries: Sequence[str], *, cached: bool = False) -> Compiled:

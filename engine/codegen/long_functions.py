@@ -24,6 +24,7 @@ from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Argument, Block, ConstInt, Function, Instruction, MetadataValue, Module, Value
 from irgrad.engine.ir.opcodes import having
 from irgrad.engine.ir.printer import to_text
+from irgrad.engine.ir.text.outline import function_bodies
 from irgrad.engine.ir.text.reader import read
 from irgrad.engine.support.pause import no_collections
 
@@ -43,7 +44,6 @@ class SlowCompilation(RuntimeWarning):
     """A long function could not be cut into pieces; its machine code is right, and slow to make."""
 
 
-_BODY = re.compile(r"^define\b[^\n]*@(?P<name>[-a-zA-Z$._0-9]+|\"[^\"\n]*\")\([^\n]*\{\n(?P<body>.*?)^\}", re.M | re.S)
 _NAME = ".piece."
 _FIRST = having("leads_block")
 # What belongs to the function it stands in.
@@ -70,14 +70,14 @@ def shorten(text: str, limit: int | None = None) -> str:
     limit = LIMIT if limit is None else limit
     if text.count("\n") <= limit:
         return text
-    twice, names = _returns_twice(text), []
-    for found in _BODY.finditer(text):
-        if text.count("\n", *found.span("body")) > limit:
-            name, bound = found["name"].strip('"'), _BOUND.search(found["body"]) or twice.search(found["body"])
-            if bound is None:
-                names.append(name)
-            else:
-                _tell(name, bound[0])
+    long, names = {name: body for name, body in function_bodies(text).items() if body.count("\n") > limit}, []
+    twice = _returns_twice(text) if long else _BOUND
+    for name, body in long.items():
+        bound = _BOUND.search(body) or twice.search(body)
+        if bound is None:
+            names.append(name)
+        else:
+            _tell(name, bound[0])
     if not names:
         return text
     with no_collections():

@@ -33,7 +33,7 @@ CANCELLED = 1
 
 STATE = "irgrad.stop.state"
 """The address of the words that `interrupts.py` describes."""
-_HEAD = re.compile(r'^define\b[^\n]*?@(?P<name>"[^"\n]*"|[-\w$.]+)\([^\n]*\{\n', re.M)
+_HEAD = re.compile(r'\ndefine\b[^\n]*?@(?P<name>"[^"\n]*"|[-\w$.]+)\([^\n]*\{\n')
 _LABEL = re.compile(r'("[^"\n]*"|[-\w$.]+):')
 _TARGET = re.compile(r'\blabel %("[^"\n]*"|[-\w$.]+)')
 _CALL = re.compile(r"\b(?:call|invoke)\b[^\n]* (?:@(?!\"?llvm\.)|%)")

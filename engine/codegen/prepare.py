@@ -21,6 +21,7 @@ from irgrad.engine.codegen.member_arrays import bound_members, drop_looks
 from irgrad.engine.codegen.passes import Code, Settings, llvm_pass, run_passes, text_pass
 from irgrad.engine.codegen.self_references import hold_self_references
 from irgrad.engine.ir.assembly import plain_assembly
+from irgrad.engine.ir.text.lines import change_lines, lines_of
 from irgrad.engine.ir.text.outline import function_bodies, outline
 from irgrad.engine.normalise.byte_copies import copy_at_once
 from irgrad.engine.normalise.variadic import fixed_arguments
@@ -39,7 +40,6 @@ _TARGET_ATTRIBUTES = re.compile(
     r'|no-trapping-math|probe-stack|zero-call-used-regs|no-jump-tables)"(?:="[^"]*")?'
 )
 _HARDENING = re.compile(r" (?:ssp|sspstrong|sspreq|safestack|sanitize_\w+|optnone)\b")
-_ATTRIBUTES = re.compile(r"^attributes #\d+ = \{[^\n]*\}$", re.M)
 _GROUP_LINE = re.compile(r"^attributes #(\d+) = \{([^\n]*)\}$", re.M)
 _DEFINE_LINE = re.compile(r'^define\b[^\n@]*@(?:"(?P<quoted>[^"\n]*)"|(?P<plain>[-a-zA-Z$._0-9]+))\([^\n]*$', re.M)
 _DEBUG_RECORDS = re.compile(r"^ +#dbg_[^\n]*\n", re.M)
@@ -47,7 +47,7 @@ _PERSONALITY = re.compile(
     r" personality ptr @__gxx_personality_v0|^declare i32 @__gxx_personality_v0\(\.\.\.\)\n", re.M
 )
 _ALIAS = re.compile(r'^@(?P<name>"[^"\n]+"|[\w.$-]+) = (?P<words>(?:[a-z_]+ )*)alias ', re.M)
-_TRIPLE = re.compile(r'^target triple = "[^"\n]*"$', re.M)
+_TRIPLE = "target triple = "
 
 _BYTE_MOVE = re.compile(r"(%\S+) = load i8, [^\n]*\n(?:[^\n]*\n){0,8}?[^\n]* store i8 \1,")
 _LINES = r"(?:[ ;][^\n]*\n)*?  "
@@ -61,7 +61,7 @@ _DECLARED_LIBM = re.compile(
 )
 
 
-_CALLED_LIBM = re.compile(r"(?P<head>\bcall (?:[^@\n]*[^@\n\w])?(?P<type>double|float) )@(?P<name>[a-z]\w*)\(")
+_CALLED_LIBM = re.compile(r"(?P<head> call (?:[^@\n]*[^@\n\w])?(?P<type>double|float) )@(?P<name>[a-z]\w*)\(")
 
 
 def strip_target(text: str) -> str:
@@ -69,16 +69,17 @@ def strip_target(text: str) -> str:
 
     Machine code is made for the host later, with one set of CPU features for every function.
     """
-    def clean(match: re.Match[str]) -> str:
-        line = match[0]
+    def clean(line: str) -> str:
         if " optnone" in line:  # clang -O0 says `noinline optnone`; a user's own `noinline` comes without optnone
             line = line.replace(" noinline", "")
         line = _HARDENING.sub("", _TARGET_ATTRIBUTES.sub("", line))
         return line.replace("{ }", '{ "irgrad" }')  # LLVM refuses an empty group
 
-    text = _DEBUG_RECORDS.sub("", _ATTRIBUTES.sub(clean, text))
+    text = change_lines(text, "attributes #", clean)
+    text = _DEBUG_RECORDS.sub("", text) if " #dbg_" in text else text
     triple = f'target triple = "{binding().get_process_triple()}"'
-    return _TRIPLE.sub(lambda _: triple, text) if _TRIPLE.search(text) else f"{triple}\n{text}"
+    said = any(lines_of(text, _TRIPLE))
+    return change_lines(text, _TRIPLE, lambda _: f"{triple}\n") if said else f"{triple}\n{text}"
 
 
 def out_of_line(text: str, keep: Callable[[str], bool]) -> str:
@@ -275,7 +276,7 @@ def expose(code: Code, settings: Settings) -> None:
     """Roots are external, what has a rule stays out of line, everything else that has a body is internal."""
     code.forget("masked")
     code.note("matrix", code.has_function("llvm.matrix."))
-    code.note("invoke", "invoke" in outline(code.text).opcodes)
+    code.note("invoke", " invoke " in code.text and "invoke" in outline(code.text).opcodes)
     _expose(code.llvm, settings.roots, settings.keep)
 
 
@@ -291,7 +292,8 @@ def copy_bytes(code: Code, settings: Settings) -> None:
     Later they would be unrolled, and what they copy would be taken apart."""
     if not settings.preopt or " load i8, " not in code.text:
         return
-    moving = {name for name, body in function_bodies(code.text).items() if _BYTE_MOVE.search(body)}
+    moving = {name for name, body in function_bodies(code.text).items()
+              if " load i8, " in body and " store i8 " in body and _BYTE_MOVE.search(body)}  # fmt: skip
     if not moving:
         return
     llvm = binding()
@@ -358,7 +360,7 @@ def simplify_loops(code: Code, settings: Settings) -> None:
 
 def drop_personality(code: Code, settings: Settings) -> None:
     """Functions without landing pads have no personality."""
-    if "landingpad" not in outline(code.text).opcodes:
+    if "__gxx_personality_v0" in code.text and "landingpad" not in outline(code.text).opcodes:
         code.text = _PERSONALITY.sub("", code.text)
 
 

@@ -35,10 +35,9 @@ _LIBRARY = "libmvec.so.1"
 _VECTOR = re.compile(rf"@llvm\.({'|'.join(_INTRINSICS)})\.v(\d+)f(32|64)\b")
 _ARGUMENTS = r"\((?:[^()\n]|\([^()\n]*\))*\)"
 _CALL = re.compile(
-    rf"(\bcall [^@\n]*\b(?P<type>double|float) @(?:llvm\.(?P<intrinsic>{'|'.join(_INTRINSICS)})\.f(?:32|64)"
+    rf"( call [^@\n]*\b(?P<type>double|float) @(?:llvm\.(?P<intrinsic>{'|'.join(_INTRINSICS)})\.f(?:32|64)"
     rf"|(?P<call>{'|'.join(_CALLS)})(?P<f>f?)){_ARGUMENTS})"
 )
-_DEFINED = re.compile(r"^define [^@\n]*@([\w.$]+)\(", re.M)
 _USED = re.compile(r"^@llvm\.compiler\.used = appending global \[(\d+) x ptr\] \[(.*?)\](.*)$", re.M)
 _ISA = (("e", 512, "avx512f"), ("d", 256, "avx2"), ("b", 128, "sse2"))
 _APPROXIMATE = re.compile(r"\b(?:afn|fast)\b")
@@ -77,7 +76,7 @@ def annotate(text: str, features: str = "", *, approximate: bool = False) -> str
     if outline(text).has_prefix("_ZGV") or not _CALL.search(text) or not available():
         return text
     declared: dict[str, str] = {}
-    own = {found[1] for found in _DEFINED.finditer(text)}
+    own = outline(text).defined
 
     def mark(found: re.Match[str]) -> str:
         if approximate and not _APPROXIMATE.search(found[0].partition("@")[0]):

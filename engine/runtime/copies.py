@@ -14,11 +14,12 @@ from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import ConstData, ConstInt, GlobalVariable, Module, Value
 from irgrad.engine.ir.rewrite import declare
 from irgrad.engine.ir.text.entities import joined
+from irgrad.engine.ir.text.lines import change_lines
 
 __all__ = ["OWN_MEMORY", "link_copies", "most_bytes", "tell", "told_text"]
 
 _MOST, _TOLD = "irgrad.copies.most", "irgrad.copies.told"
-_DECLARED = re.compile(r"^declare [^\n]*@irgrad\.copies\.\w+\([^\n]*\n", re.M)
+_DECLARED = re.compile(r"declare [^\n]*@irgrad\.copies\.\w+\(")
 OWN_MEMORY = "takes more bytes than IRGRAD_MAX_COPIES allows (1 GiB by default), or there is no memory for it"
 
 
@@ -29,7 +30,8 @@ def _text() -> str:
 
 def link_copies(text: str) -> str:
     """The module with the definitions in place of their declarations; unchanged when it uses none."""
-    return joined(_DECLARED.sub("", text + "\n"), _text()) if _DECLARED.search(text) else text
+    without = change_lines(text, "declare ", lambda line: "" if _DECLARED.match(line) else line)
+    return joined(without, _text()) if without is not text else text
 
 
 def most_bytes(module: Module, at: Builder) -> Value:

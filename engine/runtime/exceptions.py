@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from irgrad.engine.ir.text.entities import joined
+from irgrad.engine.ir.text.lines import change_lines
 from irgrad.engine.ir.text.outline import outline
 
 __all__ = ["CAUGHT", "ENDS", "FORMAT", "NOTE", "TEXT_ITSELF", "THROWS", "WITHOUT_TEXT", "catching", "is_caught",
@@ -24,7 +25,7 @@ NOTE, ENDS, CAUGHT = "irgrad.tape.throwing", "irgrad.tape.ends", "irgrad.tape.ca
 WITHOUT_TEXT, TEXT_ITSELF = -1, -2
 """In place of the offset of the std::exception in the object."""
 _NAMES = (THROWS, FORMAT, NOTE, ENDS, CAUGHT)
-_DECLARED = re.compile(rf"^declare [^\n]*@(?:{'|'.join(map(re.escape, _NAMES))})\([^\n]*\n", re.M)
+_DECLARED = re.compile(rf"declare [^\n]*@(?:{'|'.join(map(re.escape, _NAMES))})\(")
 _PROMISED = re.compile(r"^(define [^\n]*\)[^\n]*?) nounwind\b", re.M)
 _OWN_DECLARED = re.compile(r"^declare [^\n]*@irgrad\.tape\.exception\([^\n]*\n", re.M)
 _NATIVE = re.compile(r"__cxa_(?:re)?throw|_Zn[wa]|_ZSt17rethrow_exception|_Z\w*St")
@@ -69,4 +70,4 @@ def link_exceptions(text: str) -> str:
     if not names.isdisjoint((NOTE, ENDS, CAUGHT)):
         text = catching(text)
         more = joined(more, _OWN_DECLARED.sub("", _file("caught.ll")))
-    return joined(_DECLARED.sub("", text + "\n"), more)
+    return joined(change_lines(text, "declare ", lambda line: "" if _DECLARED.match(line) else line), more)

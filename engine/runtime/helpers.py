@@ -12,6 +12,7 @@ from functools import cache
 
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.text.entities import joined
+from irgrad.engine.ir.text.lines import change_lines
 from irgrad.engine.ir.text.outline import outline
 from irgrad.engine.ir.types import Type
 from irgrad.engine.runtime.arena import arena_text, large_text
@@ -164,10 +165,7 @@ def helper_text(name: str) -> str:
     return SEGMENTS[name] if name in SEGMENTS else _helper(name)
 
 
-_DECLARATION = re.compile(
-    r"^declare [^\n]*@(?:irgrad\.tape\.\w+|malloc|calloc|free|abort|llvm\.umax\.i64|llvm\.memset\.p0\.i64)\([^\n]*\n",
-    re.M,
-)
+_DECLARATION = re.compile(r"declare [^\n]*@irgrad\.tape\.\w+\(")
 
 
 _ARENA = frozenset(
@@ -200,6 +198,6 @@ def link_arena(text: str, *, whole: bool = False) -> str:
         arena = arena.replace("call ptr @irgrad.tape.guard_of()", "inttoptr i64 0 to ptr")
         arena = arena.replace("made:  ; large_tapes.ll looks here\n", _LOOK) + large_text()
     runtime = arena + "declare i64 @llvm.umax.i64(i64, i64)\ndeclare void @llvm.memset.p0.i64(ptr, i8, i64, i1)\n"
-    kept = _DECLARATION.sub(lambda m: "" if "@irgrad.tape." in m.group(0) else m.group(0), text + "\n")
+    kept = change_lines(text, "declare ", lambda line: "" if _DECLARATION.match(line) else line)
     linked = joined(kept, runtime)
     return _ENTRIES.sub(r"define internal \1", linked) if whole else linked

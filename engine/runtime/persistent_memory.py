@@ -40,6 +40,6 @@ def _text() -> str:
 
 def link_kept(text: str) -> str:
     """The module with the definitions of the list in place of their declarations; unchanged when it uses none."""
-    if not _DECLARED.search(text):
+    if f"@{PREFIX}" not in text or not _DECLARED.search(text):
         return text
     return joined(_DECLARED.sub("", text + "\n"), _text() + (_LATER if FREE[1] in outline(text).functions else ""))

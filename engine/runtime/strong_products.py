@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from irgrad.engine.ir.text.lines import change_lines
+
 __all__ = ["STRONG", "link_strong"]
 
 STRONG = ("strong_mul", "strong_mul_both")
@@ -26,7 +28,7 @@ _BOTH = """\
 
 def link_strong(text: str) -> str:
     """The module with bodies in place of the declarations."""
-    return _DECLARED.sub(_defined, text) if "@irgrad.strong_mul" in text else text
+    return change_lines(text, "declare ", lambda line: _DECLARED.sub(_defined, line))
 
 
 def _defined(found: re.Match[str]) -> str:

@@ -16,4 +16,4 @@ def link_idle(text: str) -> str:
         r"define internal i1 @irgrad.idle.\1(\1 %x) alwaysinline nounwind willreturn memory(none) {\n"
         r"  %zero = fcmp oeq \1 %x, 0.000000e+00\n  ret i1 %zero\n}",
         text,
-    )
+    ) if f"@{PREFIX}" in text else text

@@ -13,11 +13,12 @@ from typing import NoReturn
 
 from irgrad.engine.ir.quoting import bare_name
 from irgrad.engine.ir.text.lexer import syntax_error
+from irgrad.engine.ir.text.lines import lines_of
 
 _SYMBOL = re.compile(r'@(?:"[^"]*"|[-\w$.]+)', re.ASCII)
 _NUMBER = re.compile(r"!\d+", re.ASCII)
 _NAME = re.compile(r'@(?:"[^"]*"|[-\w$.]+)|!\d+', re.ASCII)
-_FUNCTION = re.compile(r'^(?:declare|define) [^\n]*?(@(?:"[^"\n]*"|[-\w$.]+))\(', re.M | re.ASCII)
+_FUNCTION = re.compile(r'[^\n]*?(@(?:"[^"\n]*"|[-\w$.]+))\(', re.ASCII)
 _OPEN = frozenset("{[(,=< \t\r")  # a line that may go on ends with one of these
 _BODY_END = re.compile(r"^\}[^\n]*$", re.MULTILINE)
 
@@ -97,7 +98,8 @@ def restrict(text: str, roots: Sequence[str]) -> str:
 
 def joined(text: str, more: str) -> str:
     """The two as one module: of what the first has, declarations in the second are left out, and repeated ones."""
-    known, lines = set(_FUNCTION.findall(text)), []
+    heads = (_FUNCTION.match(line) for word in ("declare ", "define ") for line in lines_of(text, word))
+    known, lines = {found[1] for found in heads if found}, []
     for line in more.splitlines():
         found = _FUNCTION.match(line) if line.startswith("declare ") else None
         if found is None or found[1] not in known:

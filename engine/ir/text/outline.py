@@ -10,23 +10,29 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import cached_property, lru_cache
 
+from irgrad.engine.ir.text.lines import line_spans, lines_of
+
 __all__ = ["Outline", "calls_itself", "calls_of", "every_call_of", "function_bodies", "outline"]
 
-_FUNCTION = re.compile(r'^(define|declare) [^@\n]*@(?:"([^"\n]*)"|([-\w$.]+))\(', re.M)
-_VARIABLE = re.compile(r'^@(?:"([^"\n]*)"|([-\w$.]+)) =', re.M)
-_HEAD = re.compile(r"^(?:define|declare|attributes) [^\n]*", re.M)
+_FUNCTION = re.compile(r'[^@\n]*@(?:"([^"\n]*)"|([-\w$.]+))\(')
+_VARIABLE = re.compile(r'@(?:"([^"\n]*)"|([-\w$.]+)) =')
+_HEADS = ("define ", "declare ", "attributes ")
 _ATTRIBUTE = re.compile(r'"([^"\n]*)"(?:="[^"\n]*")?')
 _OPCODE = re.compile(r"^\s+(?:%[^=\n]+ = )?(?:(?:tail|musttail|notail) )?([a-z_]+)", re.M)
 _METADATA = re.compile(r"^!([A-Za-z_.][\w.$-]*) =", re.M)
 
 
-_BODY = re.compile(r'^define [^@\n]*@(?:"([^"\n]*)"|([-\w$.]+))\([^\n]*\{\n(.*?)^\}', re.M | re.S)
 _CALLED = re.compile(r'(?:call|invoke) [^@\n]*@(?:"([^"\n]*)"|([-\w$.]+))\(')
 
 
 def function_bodies(text: str) -> dict[str, str]:
     """The lines between the braces of each function that has a body."""
-    return {found[1] or found[2]: found[3] for found in _BODY.finditer(text)}
+    bodies: dict[str, str] = {}
+    for begin, end in line_spans(text, "define "):
+        head, close = _FUNCTION.match(text, begin, end), text.find("\n}", end)
+        if head is not None and text[end - 1] == "{" and close >= 0:
+            bodies[head[1] or head[2]] = text[end + 1 : close + 1]
+    return bodies
 
 
 def calls_of(body: str) -> set[str]:
@@ -61,9 +67,9 @@ class Outline:
     @cached_property
     def _functions(self) -> dict[str, bool]:
         found: dict[str, bool] = {}
-        for row in _FUNCTION.finditer(self._text):
-            name = row[2] or row[3]
-            found[name] = found.get(name, False) or row[1] == "define"
+        for word in ("define ", "declare "):
+            for row in filter(None, map(_FUNCTION.match, lines_of(self._text, word))):
+                found.setdefault(row[1] or row[2], word == "define ")
         return found
 
     @cached_property
@@ -84,12 +90,13 @@ class Outline:
     @cached_property
     def variables(self) -> frozenset[str]:
         """Names of global variables and aliases."""
-        return frozenset(row[1] or row[2] for row in _VARIABLE.finditer(self._text))
+        return frozenset(row[1] or row[2] for row in map(_VARIABLE.match, lines_of(self._text, "@")) if row)
 
     @cached_property
     def attributes(self) -> frozenset[str]:
         """Attributes of functions that are strings; of one with a value, its key."""
-        return frozenset(key for head in _HEAD.findall(self._text) for key in _ATTRIBUTE.findall(head))
+        heads = (head for word in _HEADS for head in lines_of(self._text, word))
+        return frozenset(key for head in heads for key in _ATTRIBUTE.findall(head))
 
     @cached_property
     def opcodes(self) -> frozenset[str]:
