@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from irgrad.engine.analyses.memory.objects import BY_VALUE
 from irgrad.engine.differentiate.forward.forward import emit_forward
 from irgrad.engine.differentiate.layout.lanes import LANES
 from irgrad.engine.differentiate.layout.shadow_types import shadow_type
@@ -31,6 +32,9 @@ def derive_whole(unit: Unit, abi: Abi) -> Derived:
     shadow = shadow_type(ty.PTR, unit.width)
     params = [kind for s in abi.shadow for kind in ((ty.PTR, shadow) if s else (ty.PTR,))]
     target = root_function(unit.module, request.name(abi.shadow), params)
+    for i, arg in enumerate(root.args):
+        if BY_VALUE in arg.attrs:
+            target.args[i + sum(abi.shadow[:i])].attrs += f" {BY_VALUE}"
     if unit.mode == "forward":
         emit_forward(unit, root, target, abi)
     else:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from irgrad.engine.analyses.memory.objects import NUMBER, OPEN, OVERLAPS, RESTRICT
+from irgrad.engine.analyses.memory.objects import BY_VALUE, NUMBER, OPEN, OVERLAPS, RESTRICT
 from irgrad.engine.differentiate.forward.replay import TANGENT
 from irgrad.engine.differentiate.split import REVERSE
 from irgrad.engine.enzyme.calls import DerivativeCall, Parameter, argument_name, used
@@ -58,7 +58,8 @@ def root_text(call: DerivativeCall, name: str) -> str:
             args.append(f"ptr {passing(formal.attrs)}{known}")
         else:
             added = said.activity == "dup" and not call.forward  # the gradient, to memory of the program
-            params.append(f"ptr {OVERLAPS if added else 'noalias'} %a{i}")
+            given_memory = "noalias" + f" {BY_VALUE}" * (said.activity == "const" and type_.is_int)
+            params.append(f"ptr {OVERLAPS if added else given_memory} %a{i}")
             loads.append(f"  %v{i} = load {type_}, ptr %a{i}, align {1 if added else ty.align_of(type_)}")
             args.append(f"{type_} {passing(formal.attrs)}%v{i}")
     ret, result = call.function.ftype.ret, call.result

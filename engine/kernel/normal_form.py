@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from irgrad.engine.analyses.memory.objects import BY_VALUE, FLOAT, NUMBER
 from irgrad.engine.kernel.options import Options
 from irgrad.engine.signature.prototype import quoted
 from irgrad.engine.signature.signature import Signature
@@ -92,7 +93,7 @@ def normal_text(
     params, loads, args = [], [], []
     for index, p in enumerate(signature.parameters):
         align = p.dtype.size
-        said = ' "irgrad-float"' if p.dtype.kind == "f" else "" if p.is_array else ' "irgrad-number"'  # no addresses
+        said = f" {FLOAT}" if p.dtype.kind == "f" else "" if p.is_array else f" {NUMBER} {BY_VALUE}"
         params.append(f"ptr noalias noundef nonnull align {align}{said} %a{index}")
         if p.is_array:
             args.append(f"ptr noundef %{'c' if index in copied else 'a'}{index}")

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.memory.byte_kinds import ACCESS, CONFLICT, PTR
+from irgrad.engine.analyses.memory.objects import reads_bits_of_address
 from irgrad.engine.differentiate.shadow.tagged_words import Either, refuse_word
 from irgrad.engine.differentiate.shared.refuse import refuse, refuse_bits
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import ConstExpr, Function, GlobalVariable, Instruction, Value
-from irgrad.engine.ir.opcodes import COMPARED_OR_ROUNDED, having, of_kind
+from irgrad.engine.ir.opcodes import CHOICES, COMPARED_OR_ROUNDED, having, of_kind
 from irgrad.engine.ir.types import may_hold_pointer
 from irgrad.engine.ir.uses import Uses, uses_of
 from irgrad.engine.normalise.reinterpret.mixed import lanes_read
@@ -33,7 +34,8 @@ def refuse_undecidable(unit: Unit) -> None:
         for instr in fn.instructions():
             if instr.opcode == "inttoptr" and unit.pointers.of(instr) & 1 and _of_float_bits(instr.operands[0]):
                 raise refuse_word(unit, instr)
-            if instr.opcode == "bitcast" and instr.type.is_fp and unit.activity.useful(instr) and _of_address(instr):
+            useful = instr.opcode == "bitcast" and instr.type.is_fp and unit.activity.useful(instr)
+            if useful and _of_address(instr) and not _bits_of_address(unit, instr):
                 raise refuse_word(unit, instr)
         if unit.activity.function(fn):
             _refuse_in(unit, fn, vectors)
@@ -103,10 +105,35 @@ def _pointer_as_float(unit: Unit, cast: Instruction, users: Uses) -> bool:
     source = cast.operands[0]
     if not (cast.type.is_fp and may_hold_pointer(source.type) and unit.pointers.of(source)):
         return False
+    if reads_bits_of_address(cast, unit.pointers):
+        return not _bits_of_address(unit, cast)
     if cast.type is not ty.F64 or not all(map(_computes, users.get(cast, ()))):
         return True
     decided = source in unit.get(Either).values if unit.mode == "reverse" else unit.width == 1
     return unit.activity.value(cast) and not decided
+
+
+def _bits_of_address(unit: Unit, cast: Instruction) -> bool:
+    """Whether a float of the bits of an address is a number for everyone: computed with, or kept where nothing but
+    floats is, so that no pointer comes of it again."""
+    fn = cast.block.function if cast.block is not None else None
+    if fn is None or not reads_bits_of_address(cast, unit.pointers):
+        return False
+    users = uses_of(fn.blocks)
+    seen, work = {cast}, [cast]
+    while work:
+        value = work.pop()
+        for user in users.get(value, ()):
+            if user.opcode == "store" and user.operands[0] is value:
+                held = unit.types.access(user.operands[1], ty.store_size(value.type))
+                if any(not isinstance(kind, ty.FloatType) for _, kind in held):
+                    return False
+            elif user.opcode in CHOICES:
+                work += [] if user in seen else [user]
+                seen.add(user)
+            elif not _computes(user):
+                return False
+    return True
 
 
 def _computes(user: Instruction) -> bool:

@@ -42,6 +42,9 @@ NUMBER = '"irgrad-number"'
 FLOAT = '"irgrad-float"'
 """Attribute of a root's argument whose memory is a number of the user's, or numbers: no address comes in there."""
 
+BY_VALUE = '"irgrad-by-value"'
+"""Attribute of a root's argument whose memory is an integer that is handed over by value."""
+
 COMPUTES_BITS = BITWISE | SHIFTS | having("resizes")
 
 COPIES = having("carries_pointers")
@@ -212,6 +215,15 @@ def alignment(obj: Object) -> int:
     return 8 if obj.kind == "heap" else 1
 
 
+def said_alignment(call: Instruction, argument: Value) -> int:
+    """What a call says of the address of its argument."""
+    said = call.call.arg_attrs if call.call is not None else ()
+    for arg, attrs in zip(call.args, said, strict=False):
+        if arg is argument and (found := re.search(r"\balign (\d+)", attrs)):
+            return int(found[1])
+    return 1
+
+
 def resolve(value: Value) -> Value:
     """The function or global behind aliases and casts of a constant callee; else the value itself."""
     while True:
@@ -241,6 +253,16 @@ def is_address(value: Value) -> bool:
             seen.update(fresh)
             work += fresh
     return True
+
+
+def reads_bits_of_address(cast: Instruction, points: PointsTo) -> bool:
+    """A float that is all the bits of an address of memory that is made here: what a variant is read as where it holds
+    another, on a way that only the optimiser sees. A number that depends on no other."""
+    number = cast.operands[0]
+    if not (isinstance(number, Instruction | ConstExpr) and number.opcode == "ptrtoint" and cast.type.is_fp):
+        return False
+    obj = points.object_of.get(resolve(start_of(number.operands[0])))
+    return obj is not None and obj.kind in ("alloca", "heap", "global", "function")
 
 
 def same_object(a: Value, b: Value) -> bool:

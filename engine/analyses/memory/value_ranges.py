@@ -88,6 +88,11 @@ class Ranges:
         """The set for an integer, or for a pointer in any object; everything when nothing is known."""
         return self._get(value) or TOP
 
+    def outside(self, bit: int, places: Offsets, size: int) -> bool:
+        """A place that an object of known size does not have: the pointer leads to another object there."""
+        known = self.pointers.objects[bit].size
+        return known is not None and places.exact and not 0 <= places.start <= known - size
+
     def places(self, pointer: Value) -> Spots:
         """The objects that a pointer may point to, and its offsets in each."""
         found = self._places.get(pointer)

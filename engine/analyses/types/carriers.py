@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from irgrad.engine.analyses.memory.byte_kinds import CONFLICT, INT, Kind, Layout, kind_size, leaves
+from irgrad.engine.analyses.memory.objects import reads_bits_of_address
 from irgrad.engine.analyses.memory.points_to import Pointers
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import moved_lanes
@@ -307,7 +308,7 @@ class Carriers:
         source = instr.operands[0]
         if source.type.is_fp:
             self.learn_if(instr, tuple((at, kind) for at, kind, _ in leaves(source.type)))
-        elif instr.type.is_fp:
+        elif instr.type.is_fp and not reads_bits_of_address(instr, self._pointers):
             read = self._read_lanes(instr)
             found = enumerate(leaves(instr.type))
             self.learn_if(source, tuple((at, kind) for i, (at, kind, _) in found if read is None or i in read))

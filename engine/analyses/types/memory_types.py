@@ -28,7 +28,7 @@ from irgrad.engine.analyses.memory.byte_kinds import (
     told_floats,
 )
 from irgrad.engine.analyses.memory.call_effects import Effect
-from irgrad.engine.analyses.memory.objects import Object
+from irgrad.engine.analyses.memory.objects import Object, said_alignment
 from irgrad.engine.analyses.memory.points_to import Pointers
 from irgrad.engine.analyses.memory.spots import Spots
 from irgrad.engine.analyses.memory.strided_sets import Offsets, add, meets, off_end, touches
@@ -134,6 +134,11 @@ class MemoryTypes:
             return spots
         return {bit: self.record(bit).reach(places) for bit, places in spots.items()}
 
+    def _aligned(self, pointer: Value, align: int) -> Spots:
+        """The same, of a pointer that is said to have an alignment where it is used."""
+        held, spots = self.ranges.spots.held, self._places(pointer)
+        return {bit: fit for bit, places in spots.items() if (fit := held.aligned(bit, places, align)) is not None}
+
     def nothing_but_integers(self, pointer: Value, type_: Type) -> bool:
         """Whether an access of floats finds, wherever in its objects it may be, that others say there are integers."""
         spots = self.ranges.places(pointer)
@@ -155,9 +160,9 @@ class MemoryTypes:
         rows = (Offsets(k, ((period, None),)) for first in behind for k in range(first, first + period, places.stride))
         return all(record.layout(row, size)[:1] == ((0, INT),) for row in rows)
 
-    def region(self, pointer: Value, *, text: bool = False) -> Pattern:
-        """The repeating layout of memory that begins at `pointer` and whose length is not known. text: of characters"""
-        return self._region(self.texts(pointer) if text else self._places(pointer))
+    def region(self, pointer: Value, *, text: bool = False, align: int = 1) -> Pattern:
+        """The repeating layout of memory of unknown length at `pointer`. text: of characters; align: of the address"""
+        return self._region(self.texts(pointer) if text else self._aligned(pointer, align))
 
     def texts(self, pointer: Value) -> Spots:
         """Where a pointer to characters leads to, but for objects that have nothing else than members beside them."""
@@ -369,14 +374,9 @@ class MemoryTypes:
         changed, spots = False, self.ranges.places(pointer)
         for bit, anywhere in (keeping_pointers(self.pointers, spots) if read else spots).items():
             places = self.ranges.spots.held.aligned(bit, anywhere, align)
-            if places is not None and not self._outside(bit, places.shift(at), size):
+            if places is not None and not self.ranges.outside(bit, places.shift(at), size):
                 changed |= self.record(bit).add(places.shift(at), kind, size, strength)
         return changed
-
-    def _outside(self, bit: int, places: Offsets, size: int) -> bool:
-        """A place that an object of known size does not have: the pointer leads to another object there."""
-        known = self.pointers.objects[bit].size
-        return known is not None and places.exact and not 0 <= places.start <= known - size
 
     def _call(self, call: Instruction) -> None:
         effect = self.pointers.effect(call)
@@ -489,7 +489,7 @@ class MemoryTypes:
     def _transfer(self, copy: Copy, backwards: bool) -> bool:
         """What is known of the source of a copy is known of its target."""
         source, target = (copy.target, copy.source) if backwards else (copy.source, copy.target)
-        origins, goals = self._places(source), self._places(target)
+        origins, goals = (self._aligned(end, said_alignment(copy.call, end)) for end in (source, target))
         known = copy.as_before(backwards, (origins, goals, self._records.versions(origins)))
         return not known and copy.transfer(backwards, origins, goals, self._records)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from irgrad.engine.analyses.memory.byte_kinds import INT
+from irgrad.engine.analyses.memory.objects import BY_VALUE
 from irgrad.engine.analyses.memory.strided_sets import NATURAL, Offsets, add, touches
 from irgrad.engine.analyses.memory.tbaa import Tbaa, type_tag
 from irgrad.engine.analyses.memory.value_ranges import Ranges
@@ -59,6 +60,8 @@ class NamedNumbers:
     def unnamed(self, pointer: Value, size: int | None) -> None:
         """A write of so many bytes, or of an unknown number, that may be of any type."""
         for bit, places in self._ranges.places(pointer).items():
+            if size is not None and self._ranges.outside(bit, places, size):
+                continue
             everywhere = (add(places, NATURAL), 1) if size is None else (places, size)
             self._written.setdefault(bit, set()).add(everywhere)
             if size is None:
@@ -105,7 +108,7 @@ class NamedNumbers:
         """Whether an integer is a constant, or what arithmetic makes of such and of lengths."""
         for source in _sources(value):
             if isinstance(source, Instruction) and source.opcode == "load":
-                if source is value or not self._counts(source, assumed):
+                if not _by_value(source) and (source is value or not self._counts(source, assumed)):
                     return False
             elif not (isinstance(source, ConstInt) or (
                 isinstance(source, Instruction) and source.opcode in _COMPUTES and source.type.is_int)):  # fmt: skip
@@ -156,6 +159,12 @@ class NamedNumbers:
     def _named(self, access: Instruction) -> bool:
         tag = access.metadata.get("tbaa")
         return bool(tag) and self._tbaa.kind(tag or "") is INT
+
+
+def _by_value(load: Instruction) -> bool:
+    """An integer that is handed to the root by value."""
+    address = load.operands[0]
+    return load.type.is_int and isinstance(address, Argument) and BY_VALUE in address.attrs
 
 
 def _made_of(value: Value) -> Iterable[Value]:

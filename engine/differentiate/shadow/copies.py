@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.memory.byte_kinds import CONFLICT, INT, Kind, Layout
-from irgrad.engine.analyses.memory.objects import bits_of
+from irgrad.engine.analyses.memory.objects import bits_of, said_alignment
 from irgrad.engine.analyses.memory.tbaa import floats_said
 from irgrad.engine.analyses.memory.text_copies import copies_text
 from irgrad.engine.analyses.types.records import shortest
@@ -34,7 +34,7 @@ def layout_of_copy(unit: Unit, instr: Instruction, where: tuple[int, int, int]) 
         period, fields = _listed(unit, instr, ends, size.value)
         return (period, fields) if fields else _said(unit, ends) or (period, fields)
     text = instr.is_call and copies_text(unit.module, instr, where[2])
-    patterns = [unit.types.region(p, text=text) for p in ends]
+    patterns = [unit.types.region(p, text=text, align=said_alignment(instr, p)) for p in ends]
     known = [p for p in patterns if p.period and p.fields]
     if not known:
         if isinstance(size, ConstInt) and size.value <= LISTED:

@@ -16,13 +16,12 @@ order.
 
 from __future__ import annotations
 
-import re
 from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.memory.byte_kinds import CONFLICT, INT, WORD, Kind, kind_size, leaves
-from irgrad.engine.analyses.memory.objects import Object, alignment, describes_types
+from irgrad.engine.analyses.memory.objects import Object, alignment, describes_types, said_alignment
 from irgrad.engine.analyses.memory.strided_sets import multiples
 from irgrad.engine.analyses.memory.tbaa import TYPE_TAG
 from irgrad.engine.differentiate.layout import lanes
@@ -170,7 +169,7 @@ class Either:
         for end in (call.args[where[0]], call.args[where[1]]):
             self.objects |= unit.pointers.of(end)
             kinds |= unit.types.floats_at(end, size.value if isinstance(size, ConstInt) else 1 << 20)
-            if _alignment(call, end) < _WORD and not self._in_words(end):
+            if said_alignment(call, end) < _WORD and not self._in_words(end):
                 return False
         self.copies.add(call)
         return kinds <= {ty.F64}
@@ -282,15 +281,6 @@ def _constant(obj: Object) -> bool:
     """A variable that no float is stored in, the tables of the C++ runtime among them."""
     site = obj.site
     return isinstance(site, GlobalVariable) and (site.constant or describes_types(site))
-
-
-def _alignment(call: Instruction, argument: Value) -> int:
-    """What a call says of the address of its argument."""
-    assert call.call is not None
-    for arg, attrs in zip(call.args, call.call.arg_attrs, strict=False):
-        if arg is argument and (found := re.search(r"\balign (\d+)", attrs)):
-            return int(found[1])
-    return 1
 
 
 def check_reused(unit: Unit, store: Instruction) -> None:

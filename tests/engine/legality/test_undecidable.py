@@ -162,6 +162,56 @@ def test_pointers_made_of_the_bits_of_a_float(mode: str) -> None:
         derive(module, asked("f", mode, ["dup", "const", "dup"]))
 
 
+ADDRESS = """
+declare noalias ptr @malloc(i64)
+declare void @free(ptr)
+define void @f(ptr noalias %x, ptr noalias %k, ptr noalias %o) {
+  %box = call noalias ptr @malloc(i64 16)
+  %address = ptrtoint ptr %box to i64
+  %bits = bitcast i64 %address to double
+  %a = load double, ptr %x, align 8
+  %n = load i32, ptr %k, align 4
+  %odd = trunc i32 %n to i1
+  br i1 %odd, label %left, label %right
+left:
+  br label %join
+right:
+  %square = fmul double %a, %a
+  br label %join
+join:
+  %v = phi double [ %bits, %left ], [ %square, %right ]
+  store double %v, ptr %box, align 8
+  %kept = load double, ptr %box, align 8
+  %z = fmul double %kept, %a
+  store double %z, ptr %o, align 8
+  LAST
+  call void @free(ptr %box)
+  ret void
+}
+"""
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_the_bits_of_an_address_are_a_number(mode: str) -> None:
+    """A variant that is read as what it does not hold, where the optimiser saw what it holds."""
+    made = make(ADDRESS.replace("LAST", ""), "f", mode, ["dup", "const", "dup"])
+    x, dx, o, do = np.array([3.0]), np.array([1.0 if mode == "forward" else 0.0]), np.zeros(1), np.array([1.0])
+    made(x, dx, np.array([0], np.int32), o, do)
+    assert (do if mode == "forward" else dx).tolist() == [27.0]
+    dx[:], do[:] = (1.0, 0.0) if mode == "forward" else (0.0, 1.0)
+    made(x, dx, np.array([1], np.int32), o, do)
+    assert abs((do if mode == "forward" else dx)[0] - o[0] / 3) <= 1e-15 * abs(o[0])
+
+
+@pytest.mark.parametrize("last", ["%p = load ptr, ptr %box, align 8\n store ptr %p, ptr %o, align 8",
+                                  "%w = bitcast double %v to i64\n %p = inttoptr i64 %w to ptr\n"
+                                  "store double %a, ptr %p, align 8"])  # fmt: skip
+def test_the_bits_of_an_address_that_become_one_again(last: str) -> None:
+    module = read(ADDRESS.replace("LAST", last), roots=["f"])
+    with pytest.raises(irgrad.Unsupported, match=r"are used as"):
+        derive(module, asked("f", "reverse", ["dup", "const", "dup"]))
+
+
 TAGGED = """
 #include <math.h>
 #include <stdlib.h>

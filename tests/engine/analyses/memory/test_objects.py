@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from analysed import facts_of
 
-from irgrad.engine.analyses.memory.objects import alignment, bits_of, has_pointer, pointer_places
+from irgrad.engine.analyses.memory.objects import (
+    alignment,
+    bits_of,
+    has_pointer,
+    pointer_places,
+    reads_bits_of_address,
+    said_alignment,
+)
 from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.text.reader import read
 from irgrad.engine.ir.types import may_hold_pointer
 
 
@@ -62,3 +70,43 @@ def test_alignments() -> None:
     assert {str(o): alignment(o) for o in objects} == {
         "unknown": 1, "argument %x": 1, "alloca %a in @f": 4, "alloca %b in @f": 4, "heap %h in @f": 8,
         "global @wide": 16, "global @plain": 1}  # fmt: skip
+
+
+READ_AS_FLOATS = """
+@g = global i32 0
+declare ptr @malloc(i64)
+define void @f(ptr noalias %x) {
+entry:
+  %a = alloca [3 x i32]
+  %h = call ptr @malloc(i64 16)
+  %inner = getelementptr i8, ptr %h, i64 8
+  %l = load ptr, ptr %x
+  %i0 = ptrtoint ptr %a to i64
+  %i1 = ptrtoint ptr %inner to i64
+  %i2 = ptrtoint ptr @g to i64
+  %i3 = ptrtoint ptr %l to i64
+  %i4 = ptrtoint ptr %x to i64
+  %i5 = add i64 %i0, 1
+  %f0 = bitcast i64 %i0 to double
+  %f1 = bitcast i64 %i1 to double
+  %f2 = bitcast i64 %i2 to double
+  %f3 = bitcast i64 %i3 to double
+  %f4 = bitcast i64 %i4 to double
+  %f5 = bitcast i64 %i5 to double
+  ret void
+}
+"""
+
+
+def test_bits_of_addresses() -> None:
+    """Of what is made here alone: a pointer that comes from elsewhere may be the bits of a float."""
+    points = facts_of(READ_AS_FLOATS, "f", {0}).pointers
+    casts = [i for i in points.root.instructions() if i.opcode == "bitcast"]
+    assert [reads_bits_of_address(cast, points) for cast in casts] == [True, True, True, False, False, False]
+
+
+def test_alignments_of_arguments() -> None:
+    text = "define void @f(ptr %x, ptr %y) {\n  call void @g(ptr nonnull align 16 %x, ptr %y)\n  ret void\n}\n"
+    module = read(text + "declare void @g(ptr, ptr)\n", roots=["f"])
+    call = next(i for i in module.functions["f"].instructions() if i.is_call)
+    assert [said_alignment(call, arg) for arg in call.args] == [16, 1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from analysed import facts_of, facts_of_c, named
 
 from irgrad.engine.analyses.memory.byte_kinds import CONFLICT, INT, PTR
@@ -344,3 +345,25 @@ def test_a_copy_within_its_memory_hands_on_to_every_distance() -> None:
     facts = facts_of(QUEUE, "f", {0, 1})
     assert facts.types.carries(named(facts.root, "bits")) is F64
     assert facts.types.access(facts.root.args[1], 8) == ((0, F64),)
+
+
+AT_BYTES = """
+declare ptr @malloc(i64)
+declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
+define void @f(ptr noalias %x, i64 %k, i64 %n) {
+  %h = call ptr @malloc(i64 %n)
+  %a = load double, ptr %x, align 8
+  %at = getelementptr double, ptr %h, i64 %k
+  store double %a, ptr %at, align 8
+  %p = getelementptr i8, ptr %h, i64 %k
+  call void @llvm.memmove.p0.p0.i64(ptr SAID %h, ptr SAID %p, i64 %n, i1 false)
+  ret void
+}
+"""
+
+
+@pytest.mark.parametrize(("said", "whole"), [("align 8", True), ("", False)])
+def test_copies_are_where_they_are_said_to_be_aligned(said: str, whole: bool) -> None:
+    facts = facts_of(AT_BYTES.replace("SAID", said), "f", {0})
+    pointer = next(i for i in facts.root.instructions() if i.name == "p")
+    assert (facts.types.region(pointer, align=8 if whole else 1).fields == ((0, F64),)) is whole

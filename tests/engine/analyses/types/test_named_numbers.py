@@ -7,6 +7,7 @@ import pytest
 
 import irgrad
 from irgrad import engine
+from irgrad.engine.analyses.memory.objects import BY_VALUE
 from irgrad.engine.analyses.memory.points_to import Pointers
 from irgrad.engine.analyses.types.memory_types import MemoryTypes
 from irgrad.engine.ir.text.reader import read
@@ -98,6 +99,84 @@ extern "C" double loss(const double *x, long n) {
 def test_the_length_of_a_list_is_no_float() -> None:
     """It lies where a node has its number, and a pointer to nodes may be one to the list."""
     loss = irgrad.load(LIST, language="c++", flags=["-O2"]).kernel("loss", "f64(f64[n] x, i64 n)")
+    x, h = np.array([0.5, 0.3, 1.2, 0.7, 0.9]), 1e-6
+    want = [(loss(x + h * e) - loss(x - h * e)) / (2 * h) for e in np.eye(5)]
+    np.testing.assert_allclose(engine.grad(loss)(x), want, rtol=1e-7)
+    np.testing.assert_allclose(engine.jvp(loss, (x,), (x,))[1], np.dot(want, x), rtol=1e-7)
+
+
+MEMBER = """
+declare ptr @malloc(i64)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+define void @f(ptr noalias SAID %n, ptr noalias %x) {
+  %list = alloca [ROOM x i8], align 8
+  %node = call ptr @malloc(i64 56)
+  %k = load i64, ptr %n
+  %odd = trunc i64 %k to i1
+  %end = select i1 %odd, ptr %list, ptr %node
+  %inside = getelementptr i8, ptr %end, i64 16
+  call void @llvm.memcpy.p0.p0.i64(ptr align 8 %inside, ptr align 8 %x, i64 40, i1 false)
+  %at = getelementptr i8, ptr %list, i64 16
+  store i64 0, ptr %at, !tbaa !0
+  store i64 %k, ptr %at, !tbaa !0
+  %v = load i64, ptr %at, !tbaa !0
+  %w = add i64 %v, -1
+  store i64 %w, ptr %at, !tbaa !0
+  ret void
+}
+!0 = !{!1, !2, i64 16}
+!1 = !{!"list", !4, i64 0, !4, i64 8, !2, i64 16}
+!2 = !{!"long", !3, i64 0}
+!3 = !{!"omnipotent char", !5, i64 0}
+!4 = !{!"any pointer", !3, i64 0}
+!5 = !{!"C"}
+"""
+
+
+@pytest.mark.parametrize(("said", "room", "wanted"), [(BY_VALUE, 24, True), ("", 24, False), (BY_VALUE, 56, False)])
+def test_members_that_are_given_a_number_of_the_callers(said: str, room: int, wanted: bool) -> None:
+    """A copy of forty bytes is none to memory of twenty-four, wherever its address may lead to."""
+    module = read(MEMBER.replace("SAID", said).replace("ROOM", str(room)), roots=["f"])
+    types = MemoryTypes(Pointers(module, module.functions["f"]))
+    load = next(i for i in module.functions["f"].instructions() if i.name == "v")
+    assert types.numbers.are(load) is wanted
+
+
+NODES = """
+#include <cmath>
+#include <list>
+#include <variant>
+struct pair { double a, b; };
+using item = std::variant<double, int, pair>;
+extern "C" double loss(const double *x, long n) {
+  std::list<pair> first;
+  for (long i = 0; i < n; i++) first.push_back({std::sin(x[i]), x[i] * x[0]});
+  for (long i = 0; i < n; i++) {
+    if (x[i] > 0.6) continue;
+    std::list<pair> other;
+    for (long k = 0; k < n; k++) other.push_back({x[k] * x[2], first.back().b});
+    first = std::move(other);
+  }
+  if (first.size() > 2) first.erase(first.begin());
+  (*std::next(first.begin(), 1 % first.size())).a = x[3] * x[1];
+  std::list<item> items(2, x[1]), more;
+  for (long i = 0; i < n; i++) {
+    if (i % 2) more.push_back(x[i] * x[i]); else more.push_back(pair{x[i], x[0]});
+    if (i == 2) items = more;
+  }
+  double s = 0;
+  for (auto &p : first) s = 0.9 * s + p.a * p.b * first.size();
+  for (auto &v : items)
+    if (auto *d = std::get_if<double>(&v)) s += std::exp(*d);
+    else if (auto *p = std::get_if<pair>(&v)) s += p->a * p->b * items.size();
+  return s;
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["O0", "O2"])
+def test_lengths_of_lists_that_are_assigned(level: str) -> None:
+    loss = irgrad.load(NODES, language="c++", opt=level).kernel("loss", "f64(f64[n] x, i64 n)")
     x, h = np.array([0.5, 0.3, 1.2, 0.7, 0.9]), 1e-6
     want = [(loss(x + h * e) - loss(x - h * e)) / (2 * h) for e in np.eye(5)]
     np.testing.assert_allclose(engine.grad(loss)(x), want, rtol=1e-7)
