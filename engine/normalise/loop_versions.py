@@ -3,9 +3,9 @@
     loop: ...         ->      if c:  the same loop, with what `c` tells
                               else:  the loop as it is
 
-What `c` may tell: that subscripts without a sign do not wrap (`whole_subscripts.py`), that rows lie without gaps
-(`stride_versions.py`). Where a derivative adds to memory at such subscripts it has to know which iterations meet; in
-the version it does. The question is asked once, as far outside as what it hangs on is known.
+What `c` may tell: that subscripts do not wrap, with remainders of less than twice the divisor (`whole_subscripts.py`),
+that rows lie without gaps (`stride_versions.py`). Where a derivative adds to memory at such subscripts it has to know
+which iterations meet; in the version it does. The question is asked once, as far outside as what it hangs on is known.
 
 Done for the outermost loops that may be cut and are not too long; the version is a loop that the next kind may have a
 version of.

@@ -66,7 +66,8 @@ def _next(fn: Function, left: dict[Block, int], asked: set[Block]) -> tuple[Loop
         users = uses_of(fn.blocks) if users is None else users
         if room <= 0 or loop.children or not may_be_cut(loop, loops, users, _LONGEST):
             continue
-        conditions = list(_conditions(loop))
+        ends = loop.latch.terminator.operands[0] if loop.latch is not None else None
+        conditions = [c for c in _conditions(loop) if c is not ends or len(users[c]) > 1]
         if not conditions or not _has_floats(loop):
             continue
         forms = forms or Induction(fn, loops=loops)
@@ -75,7 +76,8 @@ def _next(fn: Function, left: dict[Block, int], asked: set[Block]) -> tuple[Loop
             continue
         trip = TripCount(opened(trip.expr, forms))
         changes = [change for c in conditions if (change := change_of(c, loop, forms)) is not None]
-        rows = sorted(((_extra(c, trip), n, c) for n, c in enumerate(changes)))
+        rows = sorted((_extra(c, trip), n, c) for n, c in enumerate(changes)
+                      if c.condition is not ends or at_end(c.at, trip) is False)  # fmt: skip
         if rows and rows[0][0] <= room:
             return loop, rows[0][2], trip
     return None
@@ -91,8 +93,7 @@ def _has_floats(loop: Loop) -> bool:
 
 
 def _conditions(loop: Loop) -> Iterator[Instruction]:
-    """The comparisons that branches and choices of the loop hang on, but for that which ends it."""
-    assert loop.latch is not None
+    """The comparisons that branches and choices of the loop hang on; that which ends it where it is one of them."""
     seen: set[Value] = set()
     for block in loop.blocks:
         last = block.terminator
@@ -104,8 +105,7 @@ def _conditions(loop: Loop) -> Iterator[Instruction]:
                 continue
             seen.add(item)
             if item.opcode == "icmp" and loop.contains(item.block):
-                if item is not loop.latch.terminator.operands[0]:
-                    yield item
+                yield item
             elif (item.opcode in BITWISE or item.opcode == "select") and loop.contains(item.block):
                 work += item.operands
             elif not loop.contains(item.block):
@@ -127,9 +127,10 @@ def _split(fn: Function, loop: Loop, change: Change, trip: TripCount) -> list[Bl
         return choose(fn, loop, at.insert(Instruction("freeze", ty.I1, [number.value])), first, other)
     last = trip.emit(at)
     count = at.add(last, one, ())
-    end = at_end(number, trip) if change.point else None
+    end = at_end(number, trip)
     if end is True:
-        return cut(fn, loop, [Part(zero, one, other, once=True, runs=True), Part(one, count, first)])
+        alone, rest = (other, first) if change.point else (first, other)
+        return cut(fn, loop, [Part(zero, one, alone, once=True, runs=True), Part(one, count, rest)])
     if end is False:
         return cut(fn, loop, [Part(zero, last, first), Part(last, count, other, once=True, runs=True)])
     where = _emit(number, at, count)

@@ -1,11 +1,14 @@
-"""Subscripts of unsigned numbers shorter than an address, in a version of their loop in which they do not wrap.
+"""Subscripts that may wrap, and remainders in them, in a version of their loop in which they are linear.
 
     p[i * s + j] of `unsigned` numbers:  zext (i * s + j modulo 2**32)   ->   zext i * zext s + zext j
+    p[(i + n - 1) % n] of numbers of any kind, i + n - 1 < 2 * n:        ->   i + n - 1 < n ? i + n - 1 : i + n - 1 - n
 
 What C says of unsigned numbers is that they wrap, so that the subscripts of a loop are no linear forms of its counters,
-however small they are. Before the loop, bounds of all that a subscript is computed from are known: of counters by where
-they begin and what ends their loop, of everything else by what it is computed from. Where none of these bounds leaves
-the numbers that there are, nothing wraps, and the subscript is computed in 64 bits.
+however small they are. Of `int` numbers LLVM no longer knows that they do not, where it has summed them in another
+order. Before the loop, bounds of all that a subscript is computed from are known: of counters by where they begin and
+what ends their loop, of everything else by what it is computed from. Where none of these bounds leaves the numbers from
+0 to 2**31, nothing wraps, and the subscript is computed in 64 bits. A remainder of less than twice the divisor, as
+neighbours on a periodic grid have it, is a choice then, which `split_ranges.py` takes out of the loop.
 """
 
 from __future__ import annotations
@@ -24,22 +27,29 @@ __all__ = ["whole_subscripts"]
 
 _MOST = 64  # operations behind the subscripts of a loop
 _TRUE = ConstInt(ty.I1, 1)
+_BITS = 31  # of what is not negative in `int`, `unsigned` and wider numbers
+_SAME = RESIZES | {"freeze", "and"}
+_REMAINDERS = frozenset(("urem", "srem"))
 
 Bounds = tuple[Value, Value]
 """The least and the greatest number that a value is, in 64 bits."""
 
 
 def whole_subscripts(loop: Loop, forms: Induction) -> Version | None:
-    """The version of a loop in which subscripts do not wrap that may do so, None where there is none, or one of them is
-    computed in another way."""
-    found = _Subscripts(loop)
+    """The version of a loop in which subscripts do not wrap that may do so; None where there is none.
+
+    Where none has a remainder, they are extended without a sign, of sums and products alone: of others, versions win
+    nothing."""
+    found = _Subscripts(loop, forms)
     if not any(isinstance(i.type, ty.FloatType) and i.opcode == "load" for b in loop.blocks for i in b.instructions):
         return None
     for block in loop.blocks:
         for instr in block.instructions:
-            if instr.opcode == "zext" and instr.type is ty.I64 and instr in forms.form(instr).terms:
+            if _whole(instr) and any(found.inside(v) for v in forms.form(instr).values()):
                 found.take(instr)
-    return Version(list(found.outside), found.write) if found.subscripts else None
+    if not any(_remainders(seen, loop) for seen in found.subscripts.values()):
+        found.subscripts = {s: seen for s, seen in found.subscripts.items() if not _of_more(s, seen, loop)}
+    return Version(found.outside(), found.write) if found.subscripts else None
 
 
 @dataclass(slots=True)
@@ -58,8 +68,8 @@ class _Subscripts:
     """The subscripts of a loop, and what they are computed from."""
 
     loop: Loop
-    subscripts: dict[Instruction, None] = field(default_factory=dict)
-    outside: dict[Value, None] = field(default_factory=dict)
+    forms: Induction
+    subscripts: dict[Instruction, dict[Value, None]] = field(default_factory=dict)
     counters: dict[Value, _Counter | None] = field(default_factory=dict)
     bounds: dict[Value, Bounds] = field(default_factory=dict)
     wide: dict[Value, Value] = field(default_factory=dict)
@@ -68,11 +78,29 @@ class _Subscripts:
     def take(self, subscript: Instruction) -> None:
         """Take a subscript among them where bounds of it are known."""
         seen: dict[Value, None] = {}
-        if self._known(subscript.operands[0], seen) and any(_may_wrap(v, self.loop) for v in seen):
-            self.subscripts[subscript] = None
-            self.outside.update(dict.fromkeys(v for v in seen if not self._inside(v)))
+        number = _number(subscript)
+        if self._known(number, seen) and any(_may_wrap(v, self.loop) for v in seen) and self._divisible(seen):
+            self.subscripts[subscript] = seen
 
-    def _inside(self, value: Value) -> bool:
+    def outside(self) -> list[Value]:
+        """What the subscripts are computed from that the loop does not compute."""
+        return list({v: None for seen in self.subscripts.values() for v in seen if not self.inside(v)})
+
+    def _divisible(self, seen: dict[Value, None]) -> bool:
+        """Whether remainders are by what else is in the subscript or its counters, so that bounds may tell of them."""
+        for by in (row.operands[1] for row in _remainders(seen, self.loop)):
+            own = self.forms.form(by).values()
+            rest = {s for v in seen if v is not by and not self.inside(v) for s in self.forms.form(v).values()}
+            limits = {s for c in self.counters.values() if c is not None for s in self.forms.form(c.limit).values()}
+            if own and not (rest | limits).intersection(own):
+                return False
+        return True
+
+    def _divides(self, by: Value) -> bool:
+        return by.value > 0 if isinstance(by, ConstInt) else not self.inside(by)
+
+    def inside(self, value: Value) -> bool:
+        """Whether the loop computes a value."""
         return isinstance(value, Instruction) and self.loop.contains(value.block)
 
     def _known(self, value: Value, seen: dict[Value, None]) -> bool:
@@ -85,7 +113,7 @@ class _Subscripts:
             seen[item] = None
             if not isinstance(item.type, ty.IntType) or item.type.bits > 64 or len(seen) > _MOST:
                 return False
-            if not self._inside(item):
+            if not self.inside(item):
                 continue
             assert isinstance(item, Instruction)
             if item.opcode == "phi":
@@ -93,7 +121,9 @@ class _Subscripts:
                 if counter is None:
                     return False
                 work += [counter.start, counter.limit]
-            elif _plain(item):
+            elif _chooses(item):
+                work += item.operands[1:]
+            elif _plain(item) or (item.opcode in _REMAINDERS and self._divides(item.operands[1])):
                 work += item.operands
             else:
                 return False
@@ -109,8 +139,8 @@ class _Subscripts:
     def write(self, at: Builder) -> tuple[Value, dict[Value, Value]]:
         """The question whether nothing wraps, and the subscripts in 64 bits."""
         for subscript in self.subscripts:
-            self._bounds(subscript.operands[0], at)
-        known: dict[Value, Value] = {s: self._wide(s.operands[0], at) for s in self.subscripts}
+            self._bounds(_number(subscript), at)
+        known: dict[Value, Value] = {s: self._wide(_number(s), at) for s in self.subscripts}
         return self.holds, known
 
     def _bounds(self, value: Value, at: Builder) -> Bounds:
@@ -122,11 +152,11 @@ class _Subscripts:
             found = (ConstInt(ty.I64, _unsigned(value)), ConstInt(ty.I64, _unsigned(value)))
             return found
         assert isinstance(value.type, ty.IntType)
-        if not self._inside(value):
+        if not self.inside(value):
             number = value if value.type is ty.I64 else at.cast("zext", value, ty.I64)
             found = self.bounds[value] = (number, number)
-            if value.type.bits > 32:
-                self._ask(at, found, 32)
+            if value.type.bits > _BITS:
+                self._ask(at, found, _BITS)
             return found
         assert isinstance(value, Instruction)
         if value.opcode == "phi":
@@ -138,14 +168,21 @@ class _Subscripts:
         else:
             found = self._computed(value, at)
         self.bounds[value] = found
-        self._ask(at, found, min(value.type.bits, 32))
+        self._ask(at, found, min(value.type.bits, _BITS))
         return found
 
     def _computed(self, value: Instruction, at: Builder) -> Bounds:
-        if value.opcode in RESIZES or value.opcode == "freeze":
+        if value.opcode in _SAME:
             return self._bounds(value.operands[0], at)
+        if value.opcode == "select":
+            (low, high), (least, most) = (self._bounds(v, at) for v in value.operands[1:])
+            return _chosen(at, "ult", low, least), _chosen(at, "ugt", high, most)
         op, (x, y) = _operation(value)
         (low, high), (least, most) = self._bounds(x, at), self._bounds(y, at)
+        if op in _REMAINDERS:
+            less = at.icmp("ult", high, at.binary("shl", least, ConstInt(ty.I64, 1)))
+            self.holds = less if self.holds is _TRUE else at.binary("and", self.holds, less)
+            return ConstInt(ty.I64, 0), at.sub(most, ConstInt(ty.I64, 1), ())
         if op == "sub":
             return at.sub(low, most, ()), at.sub(high, least, ())
         return at.binary(op, low, least), at.binary(op, high, most)
@@ -164,30 +201,110 @@ class _Subscripts:
             return ConstInt(ty.I64, _unsigned(value))
         if value in self.wide:
             return self.wide[value]
-        if not self._inside(value):
-            self.wide[value] = value if value.type is ty.I64 else at.cast("zext", value, ty.I64)
+        if not self.inside(value):
+            self.wide[value] = value if value.type is ty.I64 else self._outside(value, at)
             return self.wide[value]
         assert isinstance(value, Instruction) and value.block is not None
-        if value.opcode in RESIZES or value.opcode == "freeze":
+        if value.opcode in _SAME:
             return self._wide(value.operands[0], at)
         if value.opcode == "phi":
             return self._wide_counter(value, at)
+        if value.opcode == "select":
+            self.wide[value] = made = Instruction("select", ty.I64, [value.operands[0], *(
+                self._wide(v, at) for v in value.operands[1:])], metadata=dict(value.metadata))  # fmt: skip
+            _behind(value, made)
+            return made
         op, (x, y) = _operation(value)
+        if op in _REMAINDERS:
+            self.wide[value] = made = self._remainder(value, self._wide(x, at), self._wide(y, at))
+            return made
         made = Instruction(op, ty.I64, [self._wide(x, at), self._wide(y, at)], flags=("nuw", "nsw"),
                            metadata=dict(value.metadata))  # fmt: skip
+        if _whole_already(value) and made.operands == value.operands:
+            self.wide[value] = value
+            return value
         _behind(value, made)
         self.wide[value] = made
+        return made
+
+    def _outside(self, value: Value, at: Builder) -> Value:
+        """A number from before the loop; that it is not negative is among what was asked."""
+        assert isinstance(value.type, ty.IntType)
+        flags = ("nneg",) if value.type.bits > _BITS else ()
+        return at.insert(Instruction("zext", ty.I64, [value], flags=flags))
+
+    def _remainder(self, value: Instruction, x: Value, by: Value) -> Instruction:
+        """A remainder of less than twice the divisor."""
+        less = Instruction("icmp", ty.I1, [x, by], pred="slt", metadata=dict(value.metadata))
+        rest = Instruction("sub", ty.I64, [x, by], flags=("nsw",), metadata=dict(value.metadata))
+        made = Instruction("select", ty.I64, [less, x, rest], metadata=dict(value.metadata))
+        for row in (made, rest, less):
+            _behind(value, row)
         return made
 
     def _wide_counter(self, phi: Instruction, at: Builder) -> Value:
         counter = self._counter(phi)
         assert counter is not None
+        if _whole_already(counter.next):
+            self.wide[phi] = phi
+            return phi
         made = Instruction("phi", ty.I64, [], blocks=list(phi.blocks))
         self.wide[phi] = made
         for value in phi.operands:
             made.operands.append(self._wide(value, at))
         _behind(phi, made)
         return made
+
+
+def _whole(value: Instruction) -> bool:
+    """Whether a value is a subscript of 64 bits that may be made of shorter numbers."""
+    if value.type is not ty.I64:
+        return False
+    if value.opcode in RESIZES:
+        return value.opcode == "zext" or _bits(value.operands[0]) > _BITS
+    return value.opcode in _REMAINDERS or _masks(value)
+
+
+def _remainders(seen: dict[Value, None], loop: Loop) -> list[Instruction]:
+    return [v for v in seen if isinstance(v, Instruction) and v.opcode in _REMAINDERS and loop.contains(v.block)]
+
+
+def _of_more(subscript: Instruction, seen: dict[Value, None], loop: Loop) -> bool:
+    """Whether a subscript is more than an extension, without a sign, of sums and products."""
+    rows = [v for v in seen if isinstance(v, Instruction) and loop.contains(v.block)]
+    cut = any(v.opcode in ("select", "and", "sext") or (v.opcode == "trunc" and "nuw" not in v.flags) for v in rows)
+    return cut or subscript.opcode != "zext"
+
+
+def _number(subscript: Instruction) -> Value:
+    """What is computed in 64 bits for a subscript."""
+    return subscript.operands[0] if subscript.opcode in RESIZES else subscript
+
+
+def _masks(value: Instruction) -> bool:
+    """Whether a value is the lower part of a number, of at least 31 bits."""
+    by = value.operands[1] if value.opcode == "and" else None
+    return isinstance(by, ConstInt) and by.value >= (1 << _BITS) - 1 and by.value & (by.value + 1) == 0
+
+
+def _whole_already(value: Instruction) -> bool:
+    """Whether a sum or product is of 64 bits and does not wrap, whatever the bounds."""
+    return value.type is ty.I64 and {"nuw", "nsw"} <= set(value.flags)
+
+
+def _chooses(value: Instruction) -> bool:
+    """Whether a value is one of two by a comparison of numbers, as a loop that is cut knows it."""
+    condition = value.operands[0] if value.opcode == "select" else None
+    return isinstance(condition, Instruction) and condition.opcode == "icmp"
+
+
+def _chosen(at: Builder, pred: str, x: Value, y: Value) -> Value:
+    return x if x is y else at.select(at.icmp(pred, x, y), x, y)
+
+
+def _bits(value: Value) -> int:
+    assert isinstance(value.type, ty.IntType)
+    return value.type.bits
 
 
 def _behind(value: Instruction, made: Instruction) -> None:
@@ -215,12 +332,16 @@ def _plain(value: Instruction) -> bool:
     if value.opcode in POLYNOMIAL:
         return (value.opcode != "or" or "disjoint" in value.flags) and (
             value.opcode != "shl" or (isinstance(value.operands[1], ConstInt) and 0 <= value.operands[1].value < 32))
-    return value.opcode in ("zext", "freeze") or (value.opcode == "trunc" and "nuw" in value.flags)
+    if value.opcode in ("trunc", "sext"):
+        return min(_bits(value), _bits(value.operands[0])) > _BITS or (value.opcode == "trunc" and "nuw" in value.flags)
+    return value.opcode in ("zext", "freeze") or _masks(value)
 
 
 def _may_wrap(value: Value, loop: Loop) -> bool:
     inside = isinstance(value, Instruction) and loop.contains(value.block)
-    return inside and value.opcode in POLYNOMIAL and not {"nuw", "disjoint"} & set(value.flags)  # type: ignore[attr-defined]
+    if not inside or value.opcode not in POLYNOMIAL | _REMAINDERS | {"and"}:  # type: ignore[attr-defined]
+        return False
+    return not {"nuw", "disjoint"} & set(value.flags)  # type: ignore[attr-defined]
 
 
 def _counter_of(phi: Instruction, outer: Loop) -> _Counter | None:

@@ -110,13 +110,18 @@ def _never_negative(form: Affine, forms: Induction) -> bool:
 
 
 def at_end(number: Number, trip: TripCount) -> bool | None:
-    """Whether an iteration is the first one (True) or the last one (False); None where neither is known."""
-    if number.kind != "equal":
+    """Whether the iteration in which a condition is another is the first one (True) or the last one (False), be it a
+    point or all that is on this side of a change of order; None where neither is known."""
+    up, one = number.step > 0, ("const", 1)
+    gap = make("sub", *((number.bound, number.start) if up else (number.start, number.bound)))
+    if number.kind == "equal":
+        if gap == ("const", 0) or _same(number.bound, number.start):
+            return True
+        return False if _same(gap, make("mul", trip.expr, ("const", abs(number.step)))) else None
+    if number.kind != "order" or abs(number.step) != 1:
         return None
-    gap = make("sub", number.bound, number.start)
-    if gap == ("const", 0) or _same(number.bound, number.start):
-        return True
-    return False if _same(gap, make("mul", trip.expr, ("const", number.step % (1 << 64)))) else None
+    before = make("add", gap, one) if number.closed else gap
+    return True if _same(before, one) else False if _same(before, trip.expr) else None
 
 
 def _same(one: Expr, other: Expr) -> bool:

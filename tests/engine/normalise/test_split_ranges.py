@@ -23,6 +23,9 @@ CUT = {  # body of the loop, loops that there are then
     "a triangle": ("if (i < a) s += x[i] * x[i]; else s -= x[i];", 2),
     "a window": ("if (i >= a && i < b) s += x[i] * x[i]; else s -= sin(x[i]);", 3),
     "around the end": ("long r = i == n - 1 ? 0 : i + 1, l = i == 0 ? n - 1 : i - 1; s += x[l] * x[r];", 1),
+    "a remainder": ("s += x[(i + 1) % n] * x[i];", 1),
+    "the first by order": ("if (i + n - 1 < n) s += x[i]; else s += x[i - 1] * x[i];", 1),
+    "the last by order": ("if (i + 1 < n) s += x[i + 1] * x[i]; else s += x[i];", 1),
     "an invariant": ("if (a > 3) s += x[i] * x[i]; else s += sin(x[i]);", 2),
     "unsigned": ("if ((unsigned long)i > (unsigned long)a) s += x[i] * x[i];", 2),
 }

@@ -1,6 +1,12 @@
-"""Unsigned subscripts: derivatives where they wrap and where they do not; which loops have a version."""
+"""Subscripts that may wrap, and remainders: derivatives where they wrap and where they do not; which loops have a
+version."""
 
 from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -67,6 +73,7 @@ OTHERS = {
                                        " for (unsigned i = 0; i < n; i++) { k = k * k + 1; e += p[k * s]; }",
     "a counter without an end that is known": "for (unsigned i = 0; e < 3; i++) e += p[i * s];",
     "a choice": "for (unsigned i = 0; i < n; i++) e += p[(e > 1 ? i : s) * s];",
+    "a remainder of what has nothing to do with it": "for (unsigned long i = 0; i < n; i++) e += p[(i + 7) % s];",
     "no numbers": "unsigned *q = (unsigned *)p; for (unsigned i = 0; i < n; i++) q[i * s] = i;",
 }
 
@@ -77,5 +84,94 @@ def test_loops_without(body: str) -> None:
 
 
 def test_loops_with() -> None:
+    assert _versions("for (int i = 0; i < (int)n; i++) e += p[(i + (int)n - 1) % (int)n];") == 1
+    assert _versions("for (unsigned long i = 0; i < n; i++) e += p[(i + n - 1) % n] * p[(i + 1) % n];") == 1
     assert _versions("for (unsigned i = 0; i < n; i++) e += p[i * s];") == 1
     assert _versions("for (unsigned i = 1; i < n; i++) e += p[i * s - 1] * p[(i - 1) * n + s];") == 1
+
+
+KINDS = {"int": "i32", "long": "i64", "unsigned": "u32", "unsigned long": "u64"}
+SIZES = [(9, 4, 30), (1, 1, 2), (2, 9, 7), (12, 3, 3), (5, 5, 61), (0, 4, 3)]
+
+
+class Remainders:
+    """Sums of products at subscripts with remainders, at random: as C, and as Python over the integers."""
+
+    def __init__(self, seed: int) -> None:
+        self.r = r = random.Random(seed)
+        self.kind = r.choice(list(KINDS))
+        self.heads = [r.choice([("0", "n"), ("0", "n"), ("1", "n"), ("0", "m"), ("1", "n - 1")]) for _ in range(2)]
+        self.nest = r.random() < 0.5
+        self.rows = [(self._subscript(), self._subscript()) for _ in range(r.randint(1, 3))]
+        loops = [f"for ({self.kind} {c} = {a}; {c} < {b}; {c}++)" for c, (a, b) in self._loops()]
+        sums = " ".join(f"e += p[{a}] * p[{b}];" for a, b in self.rows)
+        self.c = (f"double f{seed}(const double *p, {self.kind} n, {self.kind} m, {self.kind} k)"
+                  f"{{ double e = 0; if (n > 0) {' '.join(loops)} {{ {sums} }} return e; }}")  # fmt: skip
+
+    def _loops(self) -> list[tuple[str, tuple[str, str]]]:
+        return list(zip("ij", self.heads, strict=True)) if self.nest else [("i", self.heads[0])]
+
+    def _remainder(self) -> str:
+        r, counter = self.r, self.r.choice("ij") if self.nest else "i"
+        by = r.choice(["n", "n", "n", "m", "(n + 1)", "5"])
+        over = r.choice([f"{counter} + {by} - 1", f"{counter} + 1", f"{counter} + k", f"k - 1 + {counter}",
+                         f"2 * {counter}", f"{counter} + {by} + m", counter, f"{by} - 1 + {counter}", "k"])  # fmt: skip
+        return f"(({over}) % {by})"
+
+    def _subscript(self) -> str:
+        plain = self.r.choice("ij") if self.nest else "i"
+        return self.r.choice([self._remainder(), self._remainder(), f"{plain} * n + {self._remainder()}", plain,
+                              f"{self._remainder()} * n + {self._remainder()}"])  # fmt: skip
+
+    def told(self, p: Any, n: int, m: int, k: int) -> tuple[float, Any]:
+        value, gradient = 0.0, np.zeros_like(p)
+        (a, b), (c, d) = (tuple(eval(end, {"n": n, "m": m}) for end in head) for head in self.heads)
+        for i in range(a, b) if n > 0 else ():
+            for j in range(c, d) if self.nest else (0,):
+                for one, other in self.rows:
+                    s, t = (eval(text, {"n": n, "m": m, "k": k, "i": i, "j": j}) for text in (one, other))
+                    value += p[s] * p[t]
+                    gradient[s] += p[t]
+                    gradient[t] += p[s]
+        return value, gradient
+
+
+def wrong(seeds: range) -> list[str]:
+    """What is wrong with the kernels of some seeds, a line each."""
+    kernels = {seed: Remainders(seed) for seed in seeds}
+    library, rng = irgrad.load("\n".join(one.c for one in kernels.values()), language="c"), np.random.default_rng(3)
+    found = []
+    for seed, one in kernels.items():
+        kind = KINDS[one.kind]
+        kernel = library.kernel(f"f{seed}", f"f64(f64[l] p, {kind} n, {kind} m, {kind} k)")
+        run: Callable[..., Any] = irgrad.value_and_grad(kernel, wrt="p")
+        for sizes in SIZES:
+            p = rng.uniform(0.5, 2.0, 400)
+            for name, got, right in zip(("value", "gradient"), run(p, *sizes), one.told(p, *sizes), strict=True):
+                if not np.allclose(got, right, rtol=1e-10):
+                    found.append(f"{seed} {sizes} {name}: {one.c}")
+    return found
+
+
+@pytest.mark.parametrize("first", range(0, min(int(os.environ.get("IRGRAD_FUZZ", "20")), 100), 10))
+def test_random_remainders(first: int) -> None:
+    assert not wrong(range(first, first + 10))
+
+
+def test_remainders_near_the_largest_numbers() -> None:
+    """Where n + n - 1 is no `int`, unsigned numbers wrap as C says; where it is one, the version holds."""
+    source = """double f(const double *p, unsigned low, unsigned n, unsigned a) {
+        double e = 0;
+        for (unsigned i = low; i < n; i++) e += p[(i + n - 1) % n % a] * p[(i + 1) % n % a];
+        return e; }"""
+    kernel = irgrad.load(source).kernel("f", "f64(f64[l] p, u32 low, u32 n, u32 a)")
+    p = np.random.default_rng(0).uniform(0.5, 2.0, 64)
+    for n in (2**30, 2**30 + 1, 2**31 - 1, 2**31, 2**31 + 1, 2**32 - 1):
+        want, value = np.zeros(64), 0.0
+        for i in range(n - 3, n):
+            s, t = (i + n - 1) % 2**32 % n % 64, (i + 1) % 2**32 % n % 64
+            value += p[s] * p[t]
+            want[s] += p[t]
+            want[t] += p[s]
+        got, gradient = irgrad.value_and_grad(kernel, wrt="p")(p, n - 3, n, 64)
+        assert np.isclose(got, value) and np.allclose(gradient, want), n

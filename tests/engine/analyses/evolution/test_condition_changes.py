@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -9,9 +10,9 @@ from handwritten.made import module_of
 
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.loops import Loops
-from irgrad.engine.analyses.evolution.condition_changes import Change, at_end, change_of
+from irgrad.engine.analyses.evolution.condition_changes import Change, Number, at_end, change_of
 from irgrad.engine.analyses.evolution.induction import Induction
-from irgrad.engine.analyses.evolution.trips import evaluate, signed
+from irgrad.engine.analyses.evolution.trips import TripCount, const, evaluate, signed
 from irgrad.engine.ir.model import Argument
 
 CONDITIONS = {  # with the head of their loop
@@ -67,6 +68,19 @@ def test_where_they_change(condition: str, head: str) -> None:
 def test_the_first_and_the_last(condition: str, end: bool | None) -> None:
     change, trip, _ = _changes(condition, "i = 0; i < n; i++")
     assert at_end(change.at, trip) is end
+
+
+@pytest.mark.parametrize("closed", [False, True])
+@pytest.mark.parametrize("step", [1, -1])
+def test_the_first_and_the_last_of_an_order(step: int, closed: bool) -> None:
+    told = set()
+    for start, bound, last in itertools.product(range(-3, 4), range(-3, 4), range(5)):
+        number = Number("order", const(start), const(bound), step, closed)
+        end = at_end(number, TripCount(const(last)))
+        before = [(bound - start - step * k) * step >= (0 if closed else 1) for k in range(last + 1)]
+        assert end is None or sum(before) == (1 if end else last), (start, bound, last)
+        told.add(end)
+    assert told == {True, False, None}
 
 
 @pytest.mark.parametrize("condition", ["x[i] > 0", "i * a < n", "i % 3 == a", "i == (long)x[i]", "i + (long)x[i] < a"])
