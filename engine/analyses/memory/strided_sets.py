@@ -230,6 +230,10 @@ def join(a: Offsets, b: Offsets, widen: bool = False) -> Offsets:
     top_a, top_b = highest(a), highest(b)
     if top_a is not None and top_b is not None and not widen:
         low = min(a.start, b.start)
+        if a.terms and a.terms == b.terms:  # the same, elsewhere: the elements of an array, of structs in an array
+            both = make(low, [*a.terms, (abs(a.start - b.start), 1)], False)
+            if highest(both) is not None:
+                return both
         return make(low, [(stride, (max(top_a, top_b) - low) // stride)], False)
     below = a.below or b.below or (widen and b.start < a.start)
     return make(min(a.start, b.start), [(stride, None)], below)

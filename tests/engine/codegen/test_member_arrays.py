@@ -182,3 +182,36 @@ def test_the_first_error_stays() -> None:
     with pytest.raises(Unsupported, match="refused 1"):
         perhaps_bounded(ask, str)
     assert asked == [""]
+
+
+ARRAYS_IN_ARRAYS = """
+#include <math.h>
+#include <stdlib.h>
+struct inner { long a, b; double *w; double d[2]; char live[2]; };
+struct outer { double *x; struct inner in[3]; double f[3]; };
+double loss(const double *x, long n) {
+  long *k = malloc(8 * sizeof *k);
+  double *w = malloc(3 * sizeof *w), s = 0;
+  for (long i = 0; i < 8; i++) k[i] = (i * 5 + n) % 3;
+  struct outer o;
+  o.x = w;
+  for (int i = 0; i < 3; i++) {
+    o.in[i].a = i; o.in[i].b = n; o.in[i].w = w + i; o.in[i].live[0] = 1; o.in[i].live[1] = 2;
+    o.in[i].d[0] = w[i] = x[i] * x[0]; o.in[i].d[1] = sin(x[i]); o.f[i] = x[i] * x[1];
+  }
+  for (int i = 0; i < 4; i++) o.in[k[3]].live[k[i] / 2] ^= 1 << i;
+  for (int i = 0; i < 3; i++)
+    s += *o.in[i].w * o.in[i].d[0] * o.in[i].d[1] * (o.in[i].live[0] + o.in[i].live[1]) + o.f[i];
+  free(w); free(k);
+  return s;
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["O0", "O2"])
+def test_bytes_of_structs_in_an_array(level: str) -> None:
+    """Two indices without bounds: which struct, and which of its bytes. LLVM makes a choice of two of the latter."""
+    loss = ig.load(ARRAYS_IN_ARRAYS, opt=level).kernel("loss", SIGNATURE)
+    h, found = 1e-6, grad(loss)(X)
+    np.testing.assert_allclose(found, [(loss(X + h * e) - loss(X - h * e)) / (2 * h) for e in np.eye(3)], rtol=1e-7)
+    np.testing.assert_allclose(jvp(loss, (X,), (X,))[1], found @ X, rtol=1e-12)

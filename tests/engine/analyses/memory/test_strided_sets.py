@@ -30,6 +30,9 @@ def test_offsets_of_nested_loops_stay_inside_their_struct() -> None:
     assert contains(outer, Offsets(64))
     assert not contains(outer, Offsets(8))
     assert join(Offsets(0), Offsets(24)) == Offsets(0, ((24, 1),))
+    rows = ((112, 2),)
+    assert join(Offsets(49, rows), Offsets(48, rows)) == Offsets(48, ((112, 2), (1, 1)))
+    assert join(Offsets(48, rows), Offsets(160, rows)) == Offsets(48, ((112, 3),))
     assert scale(TOP, 8).stride == 8
 
 
