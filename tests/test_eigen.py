@@ -139,6 +139,7 @@ F(eigenvalues_dynamic, MatrixXd m = v * v.transpose() + MatrixXd(w.asDiagonal())
 SPARSE = r"""
 #include <Eigen/Sparse>
 #include <Eigen/Eigenvalues>
+#include <Eigen/SparseLU>
 #include <vector>
 using namespace Eigen;
 typedef SparseMatrix<double> Thin;
@@ -157,6 +158,7 @@ static Thin chain(double x, int n) {
 F(sparse_product, return (m * v).squaredNorm();)
 F(sparse_cholesky, m = Thin(m.transpose()) + m; SimplicialLDLT<Thin> s(m); VectorXd r = s.solve(v);
   return r.squaredNorm();)
+F(sparse_lu, SparseLU<Thin> s; s.analyzePattern(m); s.factorize(m); VectorXd r = s.solve(v); return r.squaredNorm();)
 F(conjugate_gradients, m = Thin(m.transpose()) + m; ConjugateGradient<Thin, Lower | Upper> s; s.setTolerance(1e-14);
   s.compute(m); VectorXd r = s.solve(v); return r.squaredNorm();)
 F(eigenvalues_general, MatrixXd d = MatrixXd(m).topLeftCorner(3, 3); EigenSolver<MatrixXd> s(d);
@@ -165,7 +167,8 @@ F(eigenvalues_general, MatrixXd d = MatrixXd(m).topLeftCorner(3, 3); EigenSolver
 PARTS = "spaced absolute extremes selected functions outer reflected eigenvalues".split()
 
 
-LONG = "eigenvalues_dynamic", "sparse_product", "sparse_cholesky", "eigenvalues_general", "conjugate_gradients"
+LONG = ("eigenvalues_dynamic", "sparse_product", "sparse_cholesky", "sparse_lu", "eigenvalues_general",
+        "conjugate_gradients")  # fmt: skip
 
 
 def check_piece(name: str, level: str) -> None:

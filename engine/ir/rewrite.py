@@ -10,7 +10,7 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Block, ConstData, Function, GlobalVariable, Instruction, Module, Value
 
 __all__ = ["copied", "copied_blocks", "declare", "internal_function", "note_loops", "personality", "replace_uses",
-           "text_constant"]  # fmt: skip
+           "scalar_tag", "text_constant"]  # fmt: skip
 
 
 def replace_uses(fn: Function, replaced: dict[Value, Value]) -> None:
@@ -84,6 +84,15 @@ def note_choice(module: Module, choice: Instruction, first: int, second: int) ->
         node = f"!{1 + max((int(name[1:]) for name in module.metadata if name[1:].isdecimal()), default=-1)}"
         module.metadata[node] = text
     choice.metadata["prof"] = node
+
+
+def scalar_tag(module: Module, root: str, name: str) -> str:
+    """The node of `!tbaa` of accesses to numbers of a type, by its name and that of the root of types (made anew)."""
+    first = 1 + max((int(node[1:]) for node in module.metadata if node[1:].isdecimal()), default=-1)
+    module.metadata[f"!{first}"] = f'!{{!"{root}"}}'
+    module.metadata[f"!{first + 1}"] = f'!{{!"{name}", !{first}, i64 0}}'
+    module.metadata[f"!{first + 2}"] = f"!{{!{first + 1}, !{first + 1}, i64 0}}"
+    return f"!{first + 2}"
 
 
 def personality(fn: Function) -> str:

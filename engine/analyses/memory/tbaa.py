@@ -171,7 +171,10 @@ class AccessTypes:
         kind = self._kind(store)
         if kind is not None:
             return kind is INT
-        return not has_pointer(store.operands[0].type) or not self._names(function_of(store))
+        value = store.operands[0]
+        if isinstance(value, Instruction) and value.opcode == "load" and ty.store_size(value.type) > 8:
+            return self._kind(value) is INT  # copied as memcpy does it: it stays what it was
+        return not has_pointer(value.type) or not self._names(function_of(store))
 
     def _kind(self, access: Instruction) -> Kind | None:
         tag = access.metadata.get("tbaa")

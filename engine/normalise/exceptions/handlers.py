@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 from irgrad.engine.analyses.memory.objects import resolve
+from irgrad.engine.analyses.memory.tbaa import MEMBERS
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import (
@@ -23,7 +25,7 @@ from irgrad.engine.ir.model import (
     Module,
     Value,
 )
-from irgrad.engine.ir.rewrite import declare, text_constant
+from irgrad.engine.ir.rewrite import declare, scalar_tag, text_constant
 from irgrad.engine.normalise.exceptions import kept
 from irgrad.engine.normalise.exceptions.typeinfo import base_offset, is_pointer, symbol, types_thrown
 from irgrad.engine.normalise.exceptions.uncaught import fail, place_of, text_offset, type_name
@@ -119,7 +121,7 @@ class Handlers:
         """The number of the clause that takes the exception, 0 when none does."""
         result: Value = ConstInt(ty.I32, 0)
         adjust: Value = ConstInt(ty.I64, 0)
-        number = b.load(ty.I64, b.gep(ty.I8, thing, TYPE), align=8)
+        number = self._word(b, thing, TYPE)
         for kind, info in enumerate(self.thrown):
             taken, offset = self._taken(info, pad)
             if taken == 0 and offset == 0:
@@ -130,7 +132,7 @@ class Handlers:
                 self._moves = True
                 adjust = b.select(this, ConstInt(ty.I64, offset), adjust)
         if self._moves:
-            b.store(adjust, b.gep(ty.I8, thing, _ADJUST), align=8)
+            self._set_word(b, thing, _ADJUST, adjust)
         return result
 
     def _taken(self, info: Value, pad: Pad) -> tuple[int, int]:
@@ -157,7 +159,7 @@ class Handlers:
             thing = self._dependent(b, b.load(ty.PTR, call.args[0], align=8))
         elif name == "__cxa_rethrow":
             thing = b.load(ty.PTR, b.gep(ty.I8, state, 8), align=8)
-            b.store(ConstInt(ty.I64, 1), b.gep(ty.I8, thing, _AGAIN), align=8)
+            self._set_word(b, thing, _AGAIN, ConstInt(ty.I64, 1))
         else:
             if name in self.throwers:
                 thing, info = self._standard(b, call, self.throwers[name])
@@ -170,18 +172,18 @@ class Handlers:
 
     def _begun(self, b: Builder, thing: Value, number: Value, count: int, thing_of: Value | None = None) -> None:
         """The header of an exception that nobody handles yet; `thing_of`: where its object is, if not in it."""
-        b.store(number, b.gep(ty.I8, thing, TYPE), align=8)
+        self._set_word(b, thing, TYPE, number)
         for at in (_RUNNING, _AGAIN):
-            b.store(ConstInt(ty.I64, 0), b.gep(ty.I8, thing, at), align=8)
+            self._set_word(b, thing, at, ConstInt(ty.I64, 0))
         if self.keeps:
-            b.store(ConstInt(ty.I64, count), b.gep(ty.I8, thing, kept.COUNT), align=8)
+            self._set_word(b, thing, kept.COUNT, ConstInt(ty.I64, count))
             b.store(thing_of or thing, b.gep(ty.I8, thing, kept.OBJECT), align=8)
 
     def _dependent(self, b: Builder, thing: Value) -> Value:
         """Another exception with the object of one that is kept."""
         b.call(self.module.functions[kept.HOLD], [thing])
         other = self._allocate(b, ConstInt(ty.I64, kept.SIZE))
-        self._begun(b, other, b.load(ty.I64, b.gep(ty.I8, thing, TYPE), align=8), 0, thing)
+        self._begun(b, other, self._word(b, thing, TYPE), 0, thing)
         return other
 
     def _standard(self, b: Builder, call: Instruction, cls: str) -> tuple[Value, Value]:
@@ -229,13 +231,13 @@ class Handlers:
         b.call(declare(self.module, "free", ty.VOID, (ty.PTR,)), [b.gep(ty.I8, thing, -HEADER)])
 
     def _begin(self, b: Builder, thing: Value, state: Value) -> Value:
-        last, running, after = (b.gep(ty.I8, p, at) for p, at in ((state, 8), (thing, _RUNNING), (thing, _NEXT)))
+        last, after = b.gep(ty.I8, state, 8), b.gep(ty.I8, thing, _NEXT)
         top = b.load(ty.PTR, last, align=8)
         again = b.icmp("eq", top, thing)
-        b.store(b.add(b.load(ty.I64, running, align=8), ConstInt(ty.I64, 1)), running, align=8)
+        self._set_word(b, thing, _RUNNING, b.add(self._word(b, thing, _RUNNING), ConstInt(ty.I64, 1)))
         b.store(b.select(again, b.load(ty.PTR, after, align=8), top), after, align=8)
         b.store(thing, last, align=8)
-        b.store(ConstInt(ty.I64, 0), b.gep(ty.I8, thing, _AGAIN), align=8)
+        self._set_word(b, thing, _AGAIN, ConstInt(ty.I64, 0))
         return self._adjusted(b, thing)
 
     def _adjusted(self, b: Builder, thing: Value) -> Value:
@@ -243,10 +245,10 @@ class Handlers:
         object_ = b.load(ty.PTR, b.gep(ty.I8, thing, kept.OBJECT), align=8) if self.keeps else thing
         result = object_
         if self._moves:
-            result = b.gep(ty.I8, object_, b.load(ty.I64, b.gep(ty.I8, thing, _ADJUST), align=8))
+            result = b.gep(ty.I8, object_, self._word(b, thing, _ADJUST))
         pointers = [kind for kind, info in enumerate(self.thrown) if is_pointer(info)]
         if pointers:
-            number = b.load(ty.I64, b.gep(ty.I8, thing, TYPE), align=8)
+            number = self._word(b, thing, TYPE)
             inner = b.load(ty.PTR, object_, align=8)
             for kind in pointers:
                 result = b.select(b.icmp("eq", number, ConstInt(ty.I64, kind)), inner, result)
@@ -254,7 +256,7 @@ class Handlers:
 
     def fail(self, b: Builder, thing: Value) -> None:
         """End the call with an exception."""
-        number = b.load(ty.I64, b.gep(ty.I8, thing, TYPE), align=8)
+        number = self._word(b, thing, TYPE)
         none: Value = ConstZero(ty.PTR)
         object_, release = thing, none
         if self.keeps:
@@ -296,10 +298,10 @@ class Handlers:
         thing = b.load(ty.PTR, place, align=8)
         b.cond_br(b.icmp("eq", thing, ConstZero(ty.PTR)), blocks["out"], blocks["some"])
         b = Builder(blocks["some"])
-        _less(b, b.gep(ty.I8, thing, _RUNNING), blocks["last"], blocks["out"])
+        self._less(b, thing, _RUNNING, blocks["last"], blocks["out"])
         b = Builder(blocks["last"])
         b.store(b.load(ty.PTR, b.gep(ty.I8, thing, _NEXT), align=8), place, align=8)
-        again = b.load(ty.I64, b.gep(ty.I8, thing, _AGAIN), align=8)
+        again = self._word(b, thing, _AGAIN)
         b.cond_br(b.icmp("eq", again, ConstInt(ty.I64, 0)), blocks["gone"], blocks["out"])
         if self.keeps:
             b = Builder(blocks["gone"])
@@ -324,8 +326,25 @@ class Handlers:
         thing, state = fn.args
         b.cond_br(b.icmp("eq", thing, ConstZero(ty.PTR)), blocks["out"], blocks["some"])
         b = Builder(blocks["some"])
-        _less(b, b.gep(ty.I8, thing, kept.COUNT), blocks["gone"], blocks["out"])
+        self._less(b, thing, kept.COUNT, blocks["gone"], blocks["out"])
         self._destroyed(fn, blocks, thing, state, throwing)
+
+    def _less(self, b: Builder, thing: Value, at: int, none: Block, some: Block) -> None:
+        """Count down in the header."""
+        left = b.sub(self._word(b, thing, at), ConstInt(ty.I64, 1))
+        self._set_word(b, thing, at, left)
+        b.cond_br(b.icmp("eq", left, ConstInt(ty.I64, 0)), none, some)
+
+    def _word(self, b: Builder, thing: Value, at: int) -> Value:
+        """A number in the header. It is named as one: no pointer beside it is read so."""
+        return b.load(ty.I64, b.gep(ty.I8, thing, at), align=8, tags=self._number_tag)
+
+    def _set_word(self, b: Builder, thing: Value, at: int, number: Value) -> None:
+        b.store(number, b.gep(ty.I8, thing, at), align=8, tags=self._number_tag)
+
+    @cached_property
+    def _number_tag(self) -> dict[str, str]:
+        return {"tbaa": scalar_tag(self.module, f"{MEMBERS} of exceptions", "long")}
 
     def _destroyed(
         self, fn: Function, blocks: dict[str, Block], thing: Value, state: Value, throwing: set[Function]
@@ -343,7 +362,7 @@ class Handlers:
             b.br(blocks["freed"])
             cases.append((ConstInt(ty.I64, kind), block))
         b = Builder(blocks["gone"])
-        number = b.load(ty.I64, b.gep(ty.I8, thing, TYPE), align=8)
+        number = self._word(b, thing, TYPE)
         b.switch(number, blocks["freed"], cases)
         b = Builder(blocks["freed"])
         self._free(b, thing)
@@ -359,10 +378,3 @@ def _started(fn: Function, names: Sequence[str]) -> tuple[dict[str, Block], Buil
         fn.blocks.append(block)
     Builder(blocks["out"]).ret()
     return blocks, Builder(fn.blocks[0])
-
-
-def _less(b: Builder, count: Value, none: Block, some: Block) -> None:
-    """Count down in memory."""
-    left = b.sub(b.load(ty.I64, count, align=8), ConstInt(ty.I64, 1))
-    b.store(left, count, align=8)
-    b.cond_br(b.icmp("eq", left, ConstInt(ty.I64, 0)), none, some)

@@ -37,12 +37,13 @@ if TYPE_CHECKING:
 def loosen(facts: Facts) -> bool:
     """Accesses that the source calls integers, but that only move what else is a float or a pointer (words that are
     sorted, or swapped), keep the names of their types where LLVM concludes nothing from them: it would move them across
-    the accesses of those floats. True when anything changed."""
+    the accesses of those floats. Not members of a language's own. True when anything changed."""
     types, changed = facts.types, False
     counts: _Counts | None = None
+    tbaa = Tbaa(facts.module)
     for value, _, access in types.carriers.accesses:
         tag = access.metadata.get("tbaa") if access is not None else None
-        if access is None or tag is None or not types.numbers.moves(access):
+        if access is None or tag is None or not types.numbers.moves(access) or tbaa.is_member(tag):
             continue
         kinds = {kind for _, kind in types.carriers.layout(value) if kind is not INT}
         if not kinds:

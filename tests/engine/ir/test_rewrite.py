@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.printer import instruction_to_text, to_text
-from irgrad.engine.ir.rewrite import copied, declare, note_choice, note_loops, personality, replace_uses, text_constant
+from irgrad.engine.ir.rewrite import (
+    copied,
+    declare,
+    note_choice,
+    note_loops,
+    personality,
+    replace_uses,
+    scalar_tag,
+    text_constant,
+)
 from irgrad.engine.ir.text.reader import read
 
 TEXT = """
@@ -95,3 +104,10 @@ def test_personalities() -> None:
     assert personality(fn) == ""
     fn.tail = "#0 personality ptr @__gxx_personality_v0"
     assert personality(fn) == "personality ptr @__gxx_personality_v0"
+
+
+def test_types_of_numbers_are_added_behind_other_metadata() -> None:
+    module = read(TEXT + '!0 = !{!"other"}\n')
+    assert scalar_tag(module, "root", "long") == "!3"
+    assert [module.metadata[node] for node in ("!1", "!2", "!3")] == [
+        '!{!"root"}', '!{!"long", !1, i64 0}', "!{!2, !2, i64 0}"]  # fmt: skip

@@ -117,3 +117,30 @@ entry:
     types, rows = AccessTypes(module), module.functions["f"].entry.instructions
     found = [[types.apart(load, store) for store in rows[2:5]] for load in rows[:2]]
     assert found == [[True, False, False], [False, False, False]]
+
+
+def test_what_is_copied_by_more_than_a_word_stays_what_it_was() -> None:
+    """As by memcpy; a word may be copied into a variable of another type, and what is computed is no copy."""
+    text = """
+define void @f(ptr noalias %x, ptr noalias %y) {
+entry:
+  %two = load <2 x i64>, ptr %x, !tbaa !0
+  store <2 x i64> %two, ptr %y, !tbaa !0
+  %one = load i64, ptr %x, !tbaa !0
+  store i64 %one, ptr %y, !tbaa !0
+  %sum = add <2 x i64> %two, %two
+  store <2 x i64> %sum, ptr %y, !tbaa !0
+  %long = load <2 x i64>, ptr %x, !tbaa !3
+  store <2 x i64> %long, ptr %y, !tbaa !0
+  ret void
+}
+!0 = !{!1, !1, i64 0}
+!1 = !{!"omnipotent char", !2, i64 0}
+!2 = !{!"Simple C++ TBAA"}
+!3 = !{!4, !4, i64 0}
+!4 = !{!"long", !1, i64 0}
+"""
+    module = read(text)
+    said = AccessTypes(module)
+    stores = [i for i in module.functions["f"].instructions() if i.opcode == "store"]
+    assert [said.keeps_number(store) for store in stores] == [False, True, True, True]

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from irgrad.engine.analyses.memory.tbaa import Tbaa
 from irgrad.engine.codegen.jit import compile_module
+from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.printer import to_text
 from irgrad.engine.ir.text.reader import read
 from irgrad.engine.ir.verify import verify_module
@@ -136,3 +138,14 @@ def test_a_type_that_is_not_known_is_refused() -> None:
     module = read(text, roots=["f"])
     with pytest.raises(Unsupported, match="the type of an exception is not known"):
         lower_exceptions(module, module.functions["f"])
+
+
+def test_numbers_in_the_header_are_named_so() -> None:
+    """What is counted there lies beside pointers, and is none of them."""
+    module = read(PROGRAM, roots=["f"])
+    lower_exceptions(module, module.functions["f"])
+    again = read(to_text(module))
+    tbaa = Tbaa(again)
+    words = [i for fn in again.functions.values() for i in fn.instructions()
+             if (i.opcode == "load" and i.type is ty.I64) or (i.opcode == "store" and i.operands[0].type is ty.I64)]
+    assert len(words) > 4 and all(tbaa.is_member(i.metadata["tbaa"]) for i in words)
