@@ -155,7 +155,7 @@ class _Lines:
         kept = [value for value in self.kept.get(key, []) if value.what == "value"]
         if kept:
             yield _chip("kept", f"kept {sum(value.bytes for value in kept)} B")
-        for how in ("reloaded", "recomputed"):
+        for how in ("reloaded", "recomputed", "stepped back"):
             found = sum(value.how == how for value in self.again.get(key, []))
             if found:
                 yield _chip("again", f"{how} {found}")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["function_facts"]
 
 _KINDS = {"shadow": "shadow", "tape": "rule", "array": "address", "count": "count", "dim": "count", "from": "path",
-          "record": "link", "mask": "count", "cells": "value"}  # fmt: skip
+          "record": "link", "mask": "count", "cells": "value", "end": "value"}  # fmt: skip
 
 
 def function_facts(planned: Planned, words: Words, *, root: bool) -> FunctionFacts:
@@ -226,7 +226,8 @@ class _Reader:
         found = []
         for value in plan.demands.computed:
             if self.reverse.level(value) is level:
-                how = "reloaded" if value.opcode == "load" else "recomputed"
+                again = "stepped back" if value in plan.rules.reversals else "recomputed"
+                how = "reloaded" if value.opcode == "load" else again
                 found.append(RecalledValue(how, value.name or "", self.words.opcode(value), str(value.type),
                                            self.words.value_place(value, level), self._asked(plan, value)))  # fmt: skip
         return tuple(found)

@@ -163,8 +163,8 @@ def _rows(kept: Iterable[KeptValue], recalled: Iterable[RecalledValue]) -> Itera
         yield f"kept        {kept_text(value)}; {reader_text(value)}"
     others = 0
     for again in recalled:
-        if is_number(again):
-            yield f"{again.how:<12}{_named(again)}; {reader_text(again)}"
+        if is_number(again) or again.how == "stepped back":
+            yield f"{again.how:<11} {_named(again)}; {reader_text(again)}"
         else:
             others += 1
     if others:

@@ -31,7 +31,7 @@ def planned(source: str, active: str, **options: Any) -> TapePlan:
 
 def rules_of(facts: ReverseFacts) -> Recomputation:
     """What is computed again, before anything is chosen."""
-    return Recomputation(facts, find_cells(facts))
+    return Recomputation(facts, find_cells(facts), {})
 
 
 def find(facts: ReverseFacts, opcode: str, index: int = 0) -> Instruction:

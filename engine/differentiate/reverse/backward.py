@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.control.loops import Loop
@@ -136,16 +137,34 @@ class Backward:
             if up:
                 owner.b.store(ConstInt(ty.I64, 0), owner.iteration_slot(loop))
             self._hook(loop, entering=True)
+            self._last_numbers(loop)
         if here is not None and here.header is block and here.contains(pred):
             step = owner.b.add if owner.plan.schedule.counts_up(here) else owner.b.sub
             owner.b.store(step(owner.iteration(here), ConstInt(ty.I64, 1), ("nuw", "nsw")), owner.iteration_slot(here))
             self._hook(here, entering=False)
+            self._step_back(here)
         for phi, amount in phis:
             for value, source in zip(phi.operands, phi.blocks, strict=True):
                 if source is pred:
                     self._give_over_edge(value, amount)
                     break
         owner.b.br(self.blocks[before])
+
+    def _last_numbers(self, loop: Loop) -> None:
+        """The integers that are stepped back begin with what the last iteration began with."""
+        owner = self.owner
+        exits: list[tuple[str, object]] = [("start", owner.sweep.blocks[e]) for e in loop.exits]
+        for reversal in owner.plan.stepped(loop):
+            phi, key = reversal.phi, ("end", reversal.phi)
+            owner.storage.save(key, phi.type, loop.parent, partial(owner.sweep.value, phi), exits)
+            owner.b.store(owner.recall.load(key), owner.stepped_slot(phi))
+
+    def _step_back(self, loop: Loop) -> None:
+        owner, reversals = self.owner, self.owner.plan.stepped(loop)
+        now = {r.after: owner.b.load(r.after.type, owner.stepped_slot(r.after)) for r in reversals}
+        for reversal in reversals:
+            before = reversal.undo(owner.b, now[reversal.after], owner.recall.value)
+            owner.b.store(before, owner.stepped_slot(reversal.phi))
 
     def _jump_over(self, loop: Loop, phis: list[tuple[Instruction, Value]]) -> None:
         """Go on behind the reverse loop (at what preceded the loop) when the adjoints that enter it are all zero."""

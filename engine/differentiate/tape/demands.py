@@ -43,7 +43,7 @@ class Demands:
     """The closure of what is read. Keys of what is saved: an instruction; ("shadow", i) and ("tape", i) of one;
     ("cells", i), the array of a group; ("count", loop), ("dim", top, loop), ("record", loop), ("from", block);
     ("array", key), the address of an array, ("values", key) where the values of an iteration lie side by side in it;
-    ("mask", key) of rows."""
+    ("mask", key) of rows; ("end", i), what an integer was in the last iteration."""
 
     def __init__(self, rules: Recomputation, schedule: LoopSchedule, varying: Varying) -> None:
         self.facts = rules.facts
@@ -92,6 +92,10 @@ class Demands:
         elif self.rules.computes(value):
             self.computed[value] = why
             self._work += [("value", part, value) for part in self.rules.parts(value)]
+            if value in self.rules.reversals:
+                loop = self.facts.level(value)
+                assert loop is not None
+                self._save(("end", value), value.type, loop.parent, value)
         else:
             self.values[value] = None
             self._save(value, value.type, self.facts.level(value), why)

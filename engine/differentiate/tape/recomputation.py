@@ -1,9 +1,9 @@
 """Which values of the primal sweep the reverse sweep computes again, from what, and at what cost.
 
-Four ways to have a value, cheapest first: it is still there (arguments, constants, straight-line code of a combined
-derivative); it is an induction variable and follows from the iteration number; its memory still holds it
-(`clobber.py`); it is cheap to compute again from such values. Otherwise it is saved. Shadows of pointers are had in the
-same four ways.
+Five ways to have a value, cheapest first: it is still there (arguments, constants, straight-line code of a combined
+derivative); it is an induction variable and follows from the iteration number; it is an integer whose steps are undone
+(`reversible.py`); its memory still holds it (`clobber.py`); it is cheap to compute again from such values. Otherwise it
+is saved. Shadows of pointers are had in the same ways, but for the third.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from irgrad.engine.differentiate.primitives.rows import libm_cost, operation_cost, pure_call
+from irgrad.engine.differentiate.tape.reversible import Reversal, hangs_on
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Argument, Constant, Instruction, Value
 from irgrad.engine.ir.opcodes import PURE
@@ -27,13 +28,17 @@ _OPERATION = 2  # units of a call that is one instruction
 
 class Recomputation:
     """The answers for one function. `cells`: values that share an array with their neighbours when they are saved;
-    `again`: values that are computed again although others have to be saved for it."""
+    `again`: values that are computed again although others have to be saved for it; `reversals`: integers that
+    are stepped back."""
 
-    def __init__(self, facts: ReverseFacts, cells: Mapping[Instruction, Cells]) -> None:
+    def __init__(
+        self, facts: ReverseFacts, cells: Mapping[Instruction, Cells], reversals: Mapping[Instruction, Reversal]
+    ) -> None:
         self.facts = facts
         self.costs = facts.unit.request.costs
         self.limit = self.costs.tape
         self.cells = cells
+        self.reversals = reversals
         self.again: frozenset[Instruction] = frozenset()
         self._costs: dict[Value, int] = {}
         self._made: dict[Value, dict[Value, int]] = {}  # what is made for a value, itself as well, each with its units
@@ -43,7 +48,7 @@ class Recomputation:
     def with_choice(self, cells: Mapping[Instruction, Cells], again: frozenset[Instruction]) -> Recomputation:
         """The same with what was chosen: `again`, and values that are saved anyway in arrays together. No cost changes
         by that."""
-        chosen = Recomputation(self.facts, cells)
+        chosen = Recomputation(self.facts, cells, self.reversals)
         chosen.again, chosen._costs, chosen._made, chosen._shifts = again, self._costs, self._made, self._shifts
         return chosen
 
@@ -114,6 +119,8 @@ class Recomputation:
         if opcode == "phi":
             if self.facts.alternates(value):
                 return 3, [self.facts.entering(value)]
+            if value in self.reversals:
+                return 2, []
             if value in self.cells:
                 return NEVER, []
             found = self.facts.recurrence(value)
@@ -153,6 +160,8 @@ class Recomputation:
         if value.opcode == "phi":
             if self.facts.alternates(value):
                 return [self.facts.entering(value)]
+            if value in self.reversals:
+                return [self.reversals[value].after, *self.reversals[value].operands()]
             found = self.facts.recurrence(value)
             latest = None if found is not None else self.shift(value)
             return list(found) if found is not None else [self.facts.entering(value), latest]  # type: ignore[list-item]
@@ -250,7 +259,8 @@ class Recomputation:
             return latest if latest.block is loop.header and self.shift(latest) is not None else None
         if latest.opcode != "load" or not facts.dom.dominates(latest.block, loop.latch):
             return None
-        return latest if self.cost(latest.operands[0]) < NEVER else None
+        address = latest.operands[0]  # read again an iteration earlier than what is stepped back stands
+        return latest if self.cost(address) < NEVER and not hangs_on(address, self.reversals, loop) else None
 
     # -- shadows of pointers ---------------------------------------------------------------------------------
 

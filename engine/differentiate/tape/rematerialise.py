@@ -54,6 +54,8 @@ class Recall:
         if value.opcode == "phi":
             if self.owner.alternates(value):
                 return self._alternate(value)
+            if value in self.rules.reversals:
+                return b.load(value.type, self.owner.stepped_slot(value))
             return self._iterate(value, self.value) if self.owner.recurrence(value) else self._previous(value)
         operands = [self.value(o) for o in (value.args if value.opcode == "call" else value.operands)]
         if value.opcode == "call":

@@ -141,6 +141,7 @@ class ReverseState(ReverseFacts):
         self.accumulators: dict[Value, Instruction] = {}
         self.iterations: dict[Loop, Instruction] = {}
         self.limits: dict[Loop, Instruction] = {}
+        self.stepped: dict[Instruction, Instruction] = {}
         self.reverse_values: dict[Value, Value] = {}
         self.reverse_shadows: dict[Value, Value] = {}
 
@@ -264,6 +265,12 @@ class ReverseState(ReverseFacts):
         if loop not in self.limits:
             self.limits[loop] = self.stack(ty.I64, forward=False)
         return self.limits[loop]
+
+    def stepped_slot(self, phi: Instruction) -> Instruction:
+        """What an integer that is stepped back was in the iteration that the reverse sweep is in."""
+        if phi not in self.stepped:
+            self.stepped[phi] = self.stack(phi.type, forward=False)
+        return self.stepped[phi]
 
     def iteration(self, loop: Loop) -> Value:
         """Number of the iteration that the reverse sweep is in."""

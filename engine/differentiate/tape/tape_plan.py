@@ -18,6 +18,7 @@ from irgrad.engine.differentiate.tape.liveness import at_one_level, computed_any
 from irgrad.engine.differentiate.tape.min_cut import LOOP_WEIGHT, choose
 from irgrad.engine.differentiate.tape.reads import Reads
 from irgrad.engine.differentiate.tape.recomputation import NEVER, Recomputation
+from irgrad.engine.differentiate.tape.reversible import Reversal, reversals_of
 from irgrad.engine.differentiate.tape.side_by_side import side_by_side
 from irgrad.engine.differentiate.tape.varying import Varying
 from irgrad.engine.ir import types as ty
@@ -43,7 +44,7 @@ class TapePlan:
         self.combined = CombinedCalls(facts, lambda callee: TapePlan(callee).bytes_outside_of_loops)
         self.reads = Reads(facts, self.schedule, self.combined)
         cells = self.schedule.cells
-        rules = Recomputation(facts, cells)
+        rules = Recomputation(facts, cells, self._reversals())
         varying = Varying(facts)
         demands = self._close(Demands(rules, self.schedule, varying))
         again = _cut(demands)
@@ -56,6 +57,15 @@ class TapePlan:
         self.rules = demands.rules
         self.cells = demands.cells
         self.saved = demands.saved
+
+    def _reversals(self) -> dict[Instruction, Reversal]:
+        down = (loop for loop in self.facts.loops.all if not self.schedule.counts_up(loop))
+        return {phi: reversal for loop in down for phi, reversal in reversals_of(self.facts, loop).items()}
+
+    def stepped(self, loop: Loop) -> list[Reversal]:
+        """The integers of a loop that the reverse sweep steps back, in this order."""
+        wanted = self.demands.computed
+        return [r for phi, r in self.rules.reversals.items() if phi.block is loop.header and phi in wanted]
 
     def _close(self, demands: Demands) -> Demands:
         for read, why in self.reads.items.items():
@@ -128,7 +138,8 @@ class TapePlan:
             for key, saved in kept:
                 yield f"  kept        {self.name(key)}: {saved.type}, {self._place(saved)}; for {self._asked(key)}"
             for value in computed:
-                word = "reloaded   " if value.opcode == "load" else "recomputed "
+                word = "stepped    " if value in self.rules.reversals else "recomputed "
+                word = "reloaded   " if value.opcode == "load" else word
                 yield f"  {word} {self.name(value)}; for {self._asked(value)}"
 
     def __str__(self) -> str:
