@@ -105,7 +105,7 @@ class KeptValue:
 @dataclass(frozen=True, slots=True)
 class RecalledValue:
     """Something that the reverse sweep has again without the tape. how: "reloaded" (its memory still holds it),
-    "recomputed" or "stepped back" (an integer whose steps are undone); name, opcode, type, place,
+    "recomputed" or "stepped back" (an integer or a pointer whose steps are undone); name, opcode, type, place,
     reader: as in `KeptValue`."""
 
     how: str

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from irgrad.engine.analyses.control.loops import Loop
 from irgrad.engine.analyses.memory.receivers import name_record
 from irgrad.engine.differentiate.layout.leaves import has_float, zero_of
+from irgrad.engine.differentiate.layout.shadow_memory import PRIMAL
 from irgrad.engine.differentiate.reverse import adjoints
 from irgrad.engine.differentiate.shadow.zero_adjoint_skip import Idle, ask
 from irgrad.engine.differentiate.tape.state import FilledAgain, ReverseState
@@ -137,12 +138,13 @@ class Backward:
             if up:
                 owner.b.store(ConstInt(ty.I64, 0), owner.iteration_slot(loop))
             self._hook(loop, entering=True)
-            self._last_numbers(loop)
+            self._start_from_last(loop)
         if here is not None and here.header is block and here.contains(pred):
             step = owner.b.add if owner.plan.schedule.counts_up(here) else owner.b.sub
             owner.b.store(step(owner.iteration(here), ConstInt(ty.I64, 1), ("nuw", "nsw")), owner.iteration_slot(here))
             self._hook(here, entering=False)
-            self._step_back(here)
+            self._step_back(here, shadows=False)
+            self._step_back(here, shadows=True)
         for phi, amount in phis:
             for value, source in zip(phi.operands, phi.blocks, strict=True):
                 if source is pred:
@@ -150,21 +152,25 @@ class Backward:
                     break
         owner.b.br(self.blocks[before])
 
-    def _last_numbers(self, loop: Loop) -> None:
-        """The integers that are stepped back begin with what the last iteration began with."""
+    def _start_from_last(self, loop: Loop) -> None:
+        """What is stepped back (`reversible.py`) begins with what the last iteration began with."""
         owner = self.owner
         exits: list[tuple[str, object]] = [("start", owner.sweep.blocks[e]) for e in loop.exits]
-        for reversal in owner.plan.stepped(loop):
-            phi, key = reversal.phi, ("end", reversal.phi)
-            owner.storage.save(key, phi.type, loop.parent, partial(owner.sweep.value, phi), exits)
-            owner.b.store(owner.recall.load(key), owner.stepped_slot(phi))
+        for shadow, find in ((False, owner.sweep.value), (True, owner.sweep.shadow)):
+            for reversal in owner.plan.stepped(loop, shadows=shadow):
+                phi = reversal.phi
+                key, slot = ("end", ("shadow", phi) if shadow else phi), owner.stepped_slot(phi, shadow=shadow)
+                owner.storage.save(key, slot.elem, loop.parent, partial(find, phi), exits)  # type: ignore[arg-type]
+                owner.b.store(owner.recall.load(key), slot)
 
-    def _step_back(self, loop: Loop) -> None:
-        owner, reversals = self.owner, self.owner.plan.stepped(loop)
-        now = {r.after: owner.b.load(r.after.type, owner.stepped_slot(r.after)) for r in reversals}
+    def _step_back(self, loop: Loop, *, shadows: bool) -> None:
+        owner, reversals = self.owner, self.owner.plan.stepped(loop, shadows=shadows)
+        slots = {r.phi: owner.stepped_slot(r.phi, shadow=shadows) for r in reversals}
+        now = {phi: owner.b.load(slot.elem, slot) for phi, slot in slots.items()}  # type: ignore[arg-type]
         for reversal in reversals:
-            before = reversal.undo(owner.b, now[reversal.after], owner.recall.value)
-            owner.b.store(before, owner.stepped_slot(reversal.phi))
+            memory = owner.unit.memory if shadows else PRIMAL
+            before = reversal.undo(owner.b, now[reversal.after], owner.recall.value, memory)
+            owner.b.store(before, slots[reversal.phi])
 
     def _jump_over(self, loop: Loop, phis: list[tuple[Instruction, Value]]) -> None:
         """Go on behind the reverse loop (at what preceded the loop) when the adjoints that enter it are all zero."""

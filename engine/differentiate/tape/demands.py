@@ -43,7 +43,8 @@ class Demands:
     """The closure of what is read. Keys of what is saved: an instruction; ("shadow", i) and ("tape", i) of one;
     ("cells", i), the array of a group; ("count", loop), ("dim", top, loop), ("record", loop), ("from", block);
     ("array", key), the address of an array, ("values", key) where the values of an iteration lie side by side in it;
-    ("mask", key) of rows; ("end", i), what an integer was in the last iteration."""
+    ("mask", key) of rows; ("end", i) and ("end", ("shadow", i)), what something
+    that is stepped back was in the last iteration."""
 
     def __init__(self, rules: Recomputation, schedule: LoopSchedule, varying: Varying) -> None:
         self.facts = rules.facts
@@ -92,10 +93,7 @@ class Demands:
         elif self.rules.computes(value):
             self.computed[value] = why
             self._work += [("value", part, value) for part in self.rules.parts(value)]
-            if value in self.rules.reversals:
-                loop = self.facts.level(value)
-                assert loop is not None
-                self._save(("end", value), value.type, loop.parent, value)
+            self._last(value, value, value.type)
         else:
             self.values[value] = None
             self._save(value, value.type, self.facts.level(value), why)
@@ -117,6 +115,14 @@ class Demands:
         shadows, values = parts
         self._work += [("value", part, key) for part in values]
         self._work += [("shadow", part, key) for part in shadows]
+        self._last(value, key, facts.unit.wide(value.type))
+
+    def _last(self, value: Instruction, key: Hashable, type_: Type) -> None:
+        """What is stepped back begins with what the last iteration began with."""
+        if value in self.rules.reversals:
+            loop = self.facts.level(value)
+            assert loop is not None
+            self._save(("end", key), type_, loop.parent, key)
 
     # -- saving ----------------------------------------------------------------------------------------------
 

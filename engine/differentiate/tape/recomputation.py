@@ -1,9 +1,9 @@
 """Which values of the primal sweep the reverse sweep computes again, from what, and at what cost.
 
 Five ways to have a value, cheapest first: it is still there (arguments, constants, straight-line code of a combined
-derivative); it is an induction variable and follows from the iteration number; it is an integer whose steps are undone
+derivative); it is an induction variable and follows from the iteration number; it is a number whose steps are undone
 (`reversible.py`); its memory still holds it (`clobber.py`); it is cheap to compute again from such values. Otherwise it
-is saved. Shadows of pointers are had in the same ways, but for the third.
+is saved. Shadows of pointers are had in the same ways.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _OPERATION = 2  # units of a call that is one instruction
 
 class Recomputation:
     """The answers for one function. `cells`: values that share an array with their neighbours when they are saved;
-    `again`: values that are computed again although others have to be saved for it; `reversals`: integers that
-    are stepped back."""
+    `again`: values that are computed again although others have to be saved for it; `reversals`: numbers
+    and pointers that are stepped back."""
 
     def __init__(
         self, facts: ReverseFacts, cells: Mapping[Instruction, Cells], reversals: Mapping[Instruction, Reversal]
@@ -275,6 +275,8 @@ class Recomputation:
             if numbers or not missing or (missing == 1 and self._at_hand(operands[0])):
                 return operands[:1], operands[1:]
         if value.opcode == "phi" and value.type.is_ptr and self.cost(value) < NEVER:
+            if value in self.reversals:
+                return [self.reversals[value].after], self.reversals[value].operands()
             found = self.facts.recurrence(value)
             assert found is not None
             return [found[0]], [found[1]]

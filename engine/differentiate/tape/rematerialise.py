@@ -201,6 +201,8 @@ class Recall:
         if value.opcode == "getelementptr":
             operands = [self.shadow(value.operands[0]), *(self.value(o) for o in value.operands[1:])]
             return memory.address(b, value, operands)
+        if value in self.rules.reversals:
+            return b.load(self.owner.unit.wide(value.type), self.owner.stepped_slot(value, shadow=True))
         if value.opcode == "phi":
             return self._iterate(value, self.shadow, memory)
         if value.opcode == "select":

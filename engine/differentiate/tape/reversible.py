@@ -1,13 +1,13 @@
-"""Integers that a loop hands on by steps that have an inverse: the reverse sweep undoes them.
+"""Integers and pointers that a loop hands on by steps that have an inverse: the reverse sweep undoes them.
 
     primal    k++ where x[i] > 0 ; state = state * a + c        reverse    k-- where x[i] > 0 ; state = (state - c) / a
 
 in place of an array of what they were in each iteration. What the last iteration began with is saved, once for each run
 of the loop, and each iteration of the reverse loop undoes one step. A step is made of sums, differences and exclusive
-ors with what can be had again, products with odd constants, rotations, exclusive ors with a shifted value of its own,
-and choices among these by a condition, as long as undoing it costs no more than a number on the tape. Several numbers
-may change places (the words of a random state): they are solved for one after the other. Integers wrap around, so all
-this is exact; sums of floats have no exact inverse.
+ors with what can be had again, steps of a pointer, products with odd constants, rotations, exclusive ors with a shifted
+value of its own, and choices among these by a condition, as long as undoing it costs no more than a number on the tape.
+Several numbers may change places (the words of a random state): they are solved for one after the other. Integers wrap
+around, so all this is exact; sums of floats have no exact inverse.
 
 Source of the method: reversible loops, as in "Evaluating Derivatives" (Griewank and Walther 2008), chapter 12.
 """
@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from irgrad.engine.differentiate.layout.shadow_memory import PRIMAL, ShadowMemory
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Argument, Block, Constant, ConstInt, Instruction, Value
@@ -35,11 +36,13 @@ MOST = 24
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One operation: `before` is the step whose result it takes, None where that is the number itself."""
+    """One operation: `before` is the step whose result it takes, None where that is the number itself. bytes: of an
+    element, where a pointer steps by `other` of them."""
 
     op: str
     other: Value
     before: _Step | _Choice | None
+    bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +83,23 @@ class Reversal:
         """Units of undoing a step, one after the other."""
         return _cost(self.chain)
 
-    def undo(self, b: Builder, value: Value, recall: Callable[[Value], Value]) -> Value:
-        """What the phi was, from the next value of `after`."""
-        return _undo(b, self.chain, value, recall)
+    def undo(self, b: Builder, value: Value, recall: Callable[[Value], Value], memory: ShadowMemory = PRIMAL) -> Value:
+        """What the phi was, from the next value of `after`; a pointer in the memory of the primal or of shadows."""
+        return _undo(b, self.chain, value, recall, memory)
 
 
-def _undo(b: Builder, chain: _Chain, value: Value, recall: Callable[[Value], Value]) -> Value:
+def _undo(b: Builder, chain: _Chain, value: Value, recall: Callable[[Value], Value], memory: ShadowMemory) -> Value:
     while isinstance(chain, _Step):
-        value = _UNDO[chain.op](b, value, recall(chain.other))
+        other = recall(chain.other)
+        if chain.bytes:
+            far = b.mul(b.to_i64(other), ConstInt(ty.I64, -chain.bytes), ())
+            value = memory.advanced(b, value, far)
+        else:
+            value = _UNDO[chain.op](b, value, other)
         chain = chain.before
     if chain is None:
         return value
-    sides = [_undo(b, side, value, recall) for side in (chain.true, chain.false)]
+    sides = [_undo(b, side, value, recall, memory) for side in (chain.true, chain.false)]
     return b.select(recall(chain.condition), *sides)
 
 
@@ -157,7 +165,9 @@ def reversals_of(facts: ReverseFacts, loop: Loop) -> dict[Instruction, Reversal]
     latch = loop.latch
     if latch is None or loop.preheader is None:
         return {}
-    phis = [p for p in loop.header.phis if p.type.is_int and p.type is not ty.I1 and facts.recurrence(p) is None]
+    numbers = [p for p in loop.header.phis if p.type.is_int and p.type is not ty.I1]
+    pointers = [p for p in loop.header.phis if p.type.is_ptr and not facts.caller_tape]  # which keeps no addresses
+    phis = [p for p in (*numbers, *pointers) if facts.recurrence(p) is None]
     solver = _Solver(facts, loop, latch, phis)
     return solver.solve() if phis else {}
 
@@ -209,7 +219,8 @@ class _Solver:
         if step is None:
             return None
         before = self._follow(step[1], room - 1)
-        return None if before is None else (before[0], _Step(step[0], step[2], before[1]))
+        size = ty.size_of(value.elem) if value.opcode == "getelementptr" else 0  # type: ignore[arg-type]
+        return None if before is None else (before[0], _Step(step[0], step[2], before[1], size))
 
     def _step(self, value: Instruction) -> tuple[str, Value, Value] | None:
         """(operation, the operand that is followed, the other one)."""
@@ -225,6 +236,8 @@ class _Solver:
         if op == "mul":
             factor = operands[1]
             return ("mul", operands[0], factor) if isinstance(factor, ConstInt) and factor.value % 2 else None
+        if op == "getelementptr" and len(operands) == 2 and ty.size_of(value.elem):  # type: ignore[arg-type]
+            return (op, *operands) if operands[1].type.is_int and self._known(operands[1]) else None
         if op not in ("add", "sub", "xor"):
             return None
         first, second = operands

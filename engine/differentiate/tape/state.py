@@ -141,7 +141,7 @@ class ReverseState(ReverseFacts):
         self.accumulators: dict[Value, Instruction] = {}
         self.iterations: dict[Loop, Instruction] = {}
         self.limits: dict[Loop, Instruction] = {}
-        self.stepped: dict[Instruction, Instruction] = {}
+        self.stepped: dict[tuple[Instruction, bool], Instruction] = {}
         self.reverse_values: dict[Value, Value] = {}
         self.reverse_shadows: dict[Value, Value] = {}
 
@@ -266,11 +266,12 @@ class ReverseState(ReverseFacts):
             self.limits[loop] = self.stack(ty.I64, forward=False)
         return self.limits[loop]
 
-    def stepped_slot(self, phi: Instruction) -> Instruction:
-        """What an integer that is stepped back was in the iteration that the reverse sweep is in."""
-        if phi not in self.stepped:
-            self.stepped[phi] = self.stack(phi.type, forward=False)
-        return self.stepped[phi]
+    def stepped_slot(self, phi: Instruction, *, shadow: bool = False) -> Instruction:
+        """What a phi that is stepped back, or its shadow, was in the iteration that the reverse sweep is in."""
+        if (phi, shadow) not in self.stepped:
+            kind = self.unit.wide(phi.type) if shadow else phi.type
+            self.stepped[phi, shadow] = self.stack(kind, forward=False)
+        return self.stepped[phi, shadow]
 
     def iteration(self, loop: Loop) -> Value:
         """Number of the iteration that the reverse sweep is in."""

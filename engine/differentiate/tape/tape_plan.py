@@ -62,9 +62,9 @@ class TapePlan:
         down = (loop for loop in self.facts.loops.all if not self.schedule.counts_up(loop))
         return {phi: reversal for loop in down for phi, reversal in reversals_of(self.facts, loop).items()}
 
-    def stepped(self, loop: Loop) -> list[Reversal]:
-        """The integers of a loop that the reverse sweep steps back, in this order."""
-        wanted = self.demands.computed
+    def stepped(self, loop: Loop, *, shadows: bool) -> list[Reversal]:
+        """The numbers and pointers of a loop that the reverse sweep steps back, or the shadows, in this order."""
+        wanted = self.demands.shadows if shadows else self.demands.computed
         return [r for phi, r in self.rules.reversals.items() if phi.block is loop.header and phi in wanted]
 
     def _close(self, demands: Demands) -> Demands:

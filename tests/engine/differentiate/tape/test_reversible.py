@@ -140,6 +140,29 @@ double until(const double *x, const int *len, long n) {
     }
     return s;
 }
+double pointers(const double *x, const int *len, long n) {
+    const double *p = x; const int *q = len; double s = 0;
+    for (long i = 0; i < n; i++) {
+        double r = 0;
+        for (int j = 0; j < *q; j++) r += p[j] * p[j] * (j + 1);
+        s += sin(r) * r;
+        p += *q;
+        if (x[i] > 0) q++; else q += 2 - i % 2;
+        if (q >= len + n) q = len + n - 1;
+    }
+    return s;
+}
+double both_ways(const double *x, const int *len, long n) {
+    double y[64] = {0}, z[64] = {0}, s = 0, *p = y, *q = z;
+    for (long i = 0; i < n; i++) {
+        double *r = p;
+        if (x[i] > 0) { *p += sin(x[i]) * x[i + 1]; p++; } else { *q += x[i] * x[i + 2]; q += 2; }
+        if (len[i] % 2) { p = p + 1; }
+        *r += 0.1 * x[i];
+    }
+    for (int i = 0; i < 64; i++) s += y[i] * y[i] * (i + 1) + z[i] * y[i] + z[i] * z[63 - i];
+    return s;
+}
 double passed_on(const double *x, const int *len, long n) {
     double s = 0; u64 k = 99;
     for (long i = 0; i < n; i++) {
@@ -155,7 +178,7 @@ double passed_on(const double *x, const int *len, long n) {
 """
 
 
-@pytest.mark.parametrize("name", ["rows", "kept", "until", "passed_on"])
+@pytest.mark.parametrize("name", ["rows", "kept", "until", "pointers", "both_ways", "passed_on"])
 @pytest.mark.parametrize("opt", ["O1", "O2"])
 def test_loops_of_every_kind(name: str, opt: str) -> None:
     """Inner loops, numbers handed through nests, loops of unknown length and with several exits."""
@@ -179,6 +202,25 @@ def test_the_tape_is_shorter() -> None:
     text = str(irgrad.explain(kernel, derivative="vjp", lanes=False))
     assert "stepped back phi %k" in text
     assert "tape of a call: 0" in text
+
+
+def test_pointers_are_stepped_back_with_their_shadows() -> None:
+    source = """
+    double f(const double *x, const int *len, long n) {
+        const double *p = x; double s = 0;
+        for (long i = 0; i < n; i++) {
+            double r = 0;
+            for (int j = 0; j < len[i]; j++) r += p[j] * p[j];
+            s += r; p += len[i];
+        }
+        return s;
+    }"""
+    kernel = load(source, language="c").kernel("f", "f64(f64[m] x, i32[n] len, i64 n)")
+    text = str(irgrad.explain(kernel, derivative="grad", wrt="x", lanes=False))
+    assert "tape of a call: 0" in text and "stepped back phi %p" in text
+    x, length = np.linspace(0.2, 2, 12), np.array([3, 0, 5, 4], dtype=np.int32)
+    np.testing.assert_allclose(engine.grad(kernel, wrt="x")(x, length), 2 * x, rtol=1e-15)
+    np.testing.assert_allclose(engine.jacrev(kernel, wrt="x")(x, length), 2 * x, rtol=1e-15)
 
 
 # -- random steps ------------------------------------------------------------------------------------------------------
