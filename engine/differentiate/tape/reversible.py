@@ -137,8 +137,8 @@ def _rotated(b: Builder, value: Value, count: Value, right: bool) -> Value:
 def _unmixed(b: Builder, value: Value, count: Value, shift: str) -> Value:
     """x of x ^ (x << k), the same of right shifts: the shifted value again and again, twice as far each time."""
     assert isinstance(count, ConstInt) and isinstance(value.type, ty.IntType)
-    far = count.value
-    while far < value.type.bits:
+    far, bits = count.value, value.type.bits
+    while far < bits:
         value = b.binary("xor", value, b.binary(shift, value, ConstInt(value.type, far)))
         far *= 2
     return value
@@ -237,7 +237,8 @@ class _Solver:
             factor = operands[1]
             return ("mul", operands[0], factor) if isinstance(factor, ConstInt) and factor.value % 2 else None
         if op == "getelementptr" and len(operands) == 2 and ty.size_of(value.elem):  # type: ignore[arg-type]
-            return (op, *operands) if operands[1].type.is_int and self._known(operands[1]) else None
+            base, distance = operands
+            return (op, base, distance) if distance.type.is_int and self._known(distance) else None
         if op not in ("add", "sub", "xor"):
             return None
         first, second = operands
