@@ -406,8 +406,9 @@ def _differentiated(
     )  # fmt: skip
     module, derived = made.module, made.derived
     said.called_by(made.book, module)
-    if derived.scratch and not loose(call):
-        formal = formals_of(call)[derived.scratch[0]]
+    undeclared = [formals_of(call)[i] for i in derived.scratch if i < len(formals_of(call))]
+    if undeclared and not loose(call):
+        formal = undeclared[0]
         raise Unsupported(
             f"active values go through parameter {formal.index + 1} of `{call.function.name}`",
             which=f"`{formal.name}`" if formal.name else "",

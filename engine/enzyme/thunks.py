@@ -135,9 +135,13 @@ class Thunk:
             self.slots.append(f"ptr %a{self.call.through}")
 
     def in_flight(self) -> None:
-        """Adds the place for an exception that leaves the function."""
+        """Adds the place for an exception that leaves the function, the last parameter, and its shadows where what is
+        thrown has a derivative."""
         if self.call.thrower:
-            self.slots.append(f"ptr {self.slot('in.flight', ty.array(2, ty.PTR), 'zeroinitializer')}")
+            place = ty.array(2, ty.PTR)
+            self.slots.append(f"ptr {self.slot('in.flight', place, 'zeroinitializer')}")
+            if any(i >= len(self.call.parameters) for i in self.call.scratch):
+                self.lanes([self.slot(f"in.flight.{i}", place, "zeroinitializer") for i in range(self.call.width)])
 
     def throw(self) -> None:
         """Throws the exception that left the function."""

@@ -42,6 +42,9 @@ NUMBER = '"irgrad-number"'
 FLOAT = '"irgrad-float"'
 """Attribute of a root's argument whose memory is a number of the user's, or numbers: no address comes in there."""
 
+EXCEPTION_HEADER = 64
+"""Bytes of the header of an exception, in front of it, that `normalise/exceptions` uses."""
+
 BY_VALUE = '"irgrad-by-value"'
 """Attribute of a root's argument whose memory is an integer that is handed over by value."""
 
@@ -297,7 +300,9 @@ def alloca_size(instr: Instruction) -> int | None:
 
 
 def heap_size(call: Instruction, effect: Effect) -> int | None:
-    """Bytes that an allocating call returns, when its arguments are constants."""
+    """Bytes that an allocating call returns, when its arguments are constants and nothing of it lies before."""
+    if header_size(call):
+        return None
     size = 1
     for i in effect.sizes:
         arg = call.args[i] if i < len(call.args) else None
@@ -305,6 +310,11 @@ def heap_size(call: Instruction, effect: Effect) -> int | None:
             return None
         size *= arg.value
     return size if effect.sizes and size >= 0 else None
+
+
+def header_size(call: Instruction) -> int:
+    """Bytes in front of what an allocating call returns that belong to it."""
+    return EXCEPTION_HEADER if call.callee_name == "__cxa_allocate_exception" else 0
 
 
 def describes_types(var: GlobalVariable) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.memory.call_effects import effect_of
-from irgrad.engine.analyses.memory.objects import resolve
+from irgrad.engine.analyses.memory.objects import header_size, resolve
 from irgrad.engine.differentiate.custom_rules.ruled import reverse_pair, ruled_site
 from irgrad.engine.differentiate.forward.sweep import Sweep
 from irgrad.engine.differentiate.layout import lanes, separate_shadows
@@ -197,7 +197,9 @@ class Augment(Sweep):
         if persistent_memory.outlives(self.unit, instr):
             self.shadows[instr] = persistent_memory.new(self, instr, self.unit.memory.scaled(self.b, size), align)
         else:
-            self.shadows[instr] = self._zeroed(size, align)
+            before = ConstInt(ty.I64, header_size(instr))
+            whole = self._zeroed(self.b.add(size, before), align)
+            self.shadows[instr] = self.unit.memory.advanced(self.b, whole, before) if before.value else whole
 
     def _forget(self, memory: Value) -> None:
         if persistent_memory.outlives(self.unit, memory) and self.activity.pointer(memory):

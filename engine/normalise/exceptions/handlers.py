@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
-from irgrad.engine.analyses.memory.objects import resolve
+from irgrad.engine.analyses.memory.objects import EXCEPTION_HEADER, resolve
 from irgrad.engine.analyses.memory.tbaa import MEMBERS
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
@@ -31,7 +31,7 @@ from irgrad.engine.normalise.exceptions.typeinfo import base_offset, is_pointer,
 from irgrad.engine.normalise.exceptions.uncaught import fail, place_of, text_offset, type_name
 from irgrad.rules.errors import Unsupported
 
-HEADER = 64
+HEADER = EXCEPTION_HEADER
 """Bytes before an exception. In memory of the C++ runtime they are the last ones of its own header, which it only reads
 once an exception was thrown with it; it expects zeros there."""
 TYPE, _RUNNING, _NEXT, _AGAIN, _ADJUST, _PLACE = range(-48, 0, 8)  # and before them the words of `kept.py`

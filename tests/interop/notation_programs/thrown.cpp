@@ -1,6 +1,7 @@
 // Exceptions that leave a differentiated function: the caller catches them, nothing leaks, and what follows is right.
 #include <cmath>
 #include <cstdio>
+#include <exception>
 #include <malloc.h>
 #include <memory>
 #include <stdexcept>
@@ -53,6 +54,18 @@ void partly(double *a, double *out, int n) {  // what was reached before the exc
     *out += kept[i] * a[i];
     if (a[i] > 10) throw std::out_of_range("a");
   }
+}
+
+struct Product { double value; };
+double kept(const double *x, int n) {  // exceptions that hold active values wait in pointers to them
+  std::exception_ptr waiting[4];
+  double s = 0;
+  for (int i = 0; i < n; i++)
+    if (x[i] < 1) waiting[i] = std::make_exception_ptr(Product{x[i] * x[0]}); else s += x[i];
+  for (int i = 0; i < n; i++)
+    if (waiting[i])
+      try { std::rethrow_exception(waiting[i]); } catch (const Product &p) { s += p.value * p.value * x[1]; }
+  return s;
 }
 
 struct Carries { double value; int code; };
@@ -133,6 +146,15 @@ int main() {
   check(alive == 0, "destructors ran as often as constructors");
   check(near(__enzyme_autodiff<double>((void *)note, 3.0), 6), "the gradient after notes");
   check(near(__enzyme_autodiff<double>((void *)inside, 3.0), 54), "the gradient where one is caught inside");
+
+  double x[3] = {0.5, 3, 0.25}, dx[3] = {}, v[3] = {1, 0.5, -2}, u[3] = {0, 1, 0};
+  __enzyme_autodiff<void>((void *)kept, x, dx, enzyme_const, 3);
+  check(near(dx[0], 4 * 0.125 * 3 + 2 * 0.5 * 0.0625 * 3) && near(dx[1], 1 + 0.0625 + 0.015625)
+        && near(dx[2], 2 * 0.25 * 0.25 * 3), "exceptions that are kept");
+  const double along = dx[0] + 0.5 * dx[1] - 2 * dx[2];
+  check(near(__enzyme_fwddiff<double>((void *)kept, x, v, enzyme_const, 3), along), "kept, forward");
+  both = __enzyme_fwddiff<Pair>((void *)kept, enzyme_width, 2, x, v, u, enzyme_const, 3);
+  check(near(both.a, along) && near(both.b, dx[1]), "kept, in lanes");
 
   double a[4] = {1, 2, 11, 5}, da[4] = {}, out = 0, dout = 1;
   auto sweep = [&] { __enzyme_autodiff<void>((void *)partly, a, da, &out, &dout, enzyme_const, 4); };
