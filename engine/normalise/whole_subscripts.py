@@ -87,12 +87,14 @@ class _Subscripts:
         return list({v: None for seen in self.subscripts.values() for v in seen if not self.inside(v)})
 
     def _divisible(self, seen: dict[Value, None]) -> bool:
-        """Whether remainders are by what else is in the subscript or its counters, so that bounds may tell of them."""
+        """Whether remainders are by what else is in the subscript or its counters, so that bounds may tell of them: by
+        a constant, where all that is a constant."""
         for by in (row.operands[1] for row in _remainders(seen, self.loop)):
             own = self.forms.form(by).values()
             rest = {s for v in seen if v is not by and not self.inside(v) for s in self.forms.form(v).values()}
             limits = {s for c in self.counters.values() if c is not None for s in self.forms.form(c.limit).values()}
-            if own and not (rest | limits).intersection(own):
+            told = rest | limits
+            if not told.intersection(own) if own else told:
                 return False
         return True
 

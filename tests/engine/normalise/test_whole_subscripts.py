@@ -74,6 +74,7 @@ OTHERS = {
     "a counter without an end that is known": "for (unsigned i = 0; e < 3; i++) e += p[i * s];",
     "a choice": "for (unsigned i = 0; i < n; i++) e += p[(e > 1 ? i : s) * s];",
     "a remainder of what has nothing to do with it": "for (unsigned long i = 0; i < n; i++) e += p[(i + 7) % s];",
+    "a remainder by a constant of what is not": "for (unsigned long i = 0; i < n; i++) e += p[(i * 5 + s) % 3];",
     "no numbers": "unsigned *q = (unsigned *)p; for (unsigned i = 0; i < n; i++) q[i * s] = i;",
 }
 
