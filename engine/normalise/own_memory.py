@@ -16,7 +16,7 @@ from __future__ import annotations
 from irgrad.engine.analyses.memory.objects import resolve
 from irgrad.engine.ir.model import Function, Instruction, Module, Value
 from irgrad.engine.ir.opcodes import having
-from irgrad.engine.parallel.copies import copied_blocks
+from irgrad.engine.parallel.copies import copied_function
 from irgrad.rules.effects import facts
 
 __all__ = ["CALLS", "CallGraph", "room_in", "separate_calls", "size_of"]
@@ -132,16 +132,7 @@ class CallGraph:
     def copied(self, module: Module, fn: Function) -> Function:
         """A copy of a function, whose calls are calls like others."""
         number = next(n for n in range(1, len(module.functions) + 2) if f"{fn.name}.own{n}" not in module.functions)
-        copy = Function(f"{fn.name}.own{number}", fn.ftype, [arg.name for arg in fn.args])
-        copy.head, copy.ret_attrs = fn.head, fn.ret_attrs
-        copy.tail = fn.tail.replace(" comdat", "")
-        copy.metadata = {kind: text for kind, text in fn.metadata.items() if kind != "dbg"}
-        for new, old in zip(copy.args, fn.args, strict=True):
-            new.attrs = old.attrs
-        copy.blocks = copied_blocks(fn.blocks, dict(zip(fn.args, copy.args, strict=True)))
-        for block, before in zip(copy.blocks, fn.blocks, strict=True):
-            block.function, block.name = copy, before.name
-        module.functions[copy.name or ""] = copy
+        copy = copied_function(module, fn, f"{fn.name}.own{number}")
         for instr in copy.instructions():
             if instr.opcode == "call" and isinstance(callee := instr.callee, Function) and callee in self.sites:
                 self.sites[callee].append(instr)

@@ -7,28 +7,52 @@ every argument there:
     f(2, x, y)                                 area = {x, y} ; f(2, &area)
     double f(int n, ...) { va_start(l); ...    double f(int n, void *area) { l = {48, 176, area, null}; ...
 
-What `va_arg` reads is then memory like any other, and LLVM may inline the function. One whose address is taken is left
-as it is: who calls it through a pointer passes registers.
+What `va_arg` reads is then memory like any other, and LLVM may inline the function. One whose address is taken stays as
+it is, since who calls it through a pointer may pass registers, and has a copy: a call through a pointer asks which of
+these functions it leads to, and calls the copy.
+
+    p(2, x, y)      ->      p == f ? copy of f (2, x, y)  :  p == g ? copy of g (2, x, y)  :  p(2, x, y)
+
+The last of these calls is one of nothing where analysis shows that no other function is behind the pointer
+(`drop_other_targets`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
+from irgrad.engine.analyses.memory.objects import resolve
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
-from irgrad.engine.ir.model import Argument, ConstInt, ConstZero, Function, Instruction, Module, Value
+from irgrad.engine.ir.model import (
+    Argument,
+    Block,
+    ConstInt,
+    ConstUndef,
+    ConstZero,
+    Function,
+    Instruction,
+    Module,
+    Value,
+)
 from irgrad.engine.ir.quoting import quoted_name
 from irgrad.engine.ir.rewrite import declare
 from irgrad.engine.normalise.desugar import BYVAL
+from irgrad.engine.parallel.copies import copied_function
 
-__all__ = ["fixed_arguments"]
+if TYPE_CHECKING:
+    from irgrad.engine.analyses.activity.facts import Facts
+
+__all__ = ["drop_other_targets", "fixed_arguments"]
 
 _USED_UP = (48, 176)  # bytes of the integer registers, and of these and the vector registers
 _LIST_BYTES = 24
 _INSTRUCTION = re.compile(r"^ .*= va_arg ptr ", re.M)  # LLVM holds that it reads the list, and no memory behind it
 _ALIGN = re.compile(r"\balign (\d+)")
+_INDIRECT = re.compile(r"\.\.\.\) %")  # a call through a pointer
+_OTHER = "irgrad.other."  # a function that calls what the functions in its name are not
 
 
 def fixed_arguments(text: str) -> str:
@@ -43,7 +67,7 @@ def fixed_arguments(text: str) -> str:
     symbols = {fn: re.compile(re.escape(f"@{quoted_name(fn.name or '')}") + r"(?![\w.$-])") for fn in lists}
     for fn in list(module.functions.values()):
         body = fn.lazy or ""
-        if "@llvm.va_" in body or any(symbol.search(body) for symbol in symbols.values()):
+        if "@llvm.va_" in body or _INDIRECT.search(body) or any(symbol.search(body) for symbol in symbols.values()):
             materialise(fn, module)
     calls: dict[Function, int] = dict.fromkeys(lists, 1)  # and its definition
     for instr in _instructions(module):
@@ -51,12 +75,100 @@ def fixed_arguments(text: str) -> str:
         if ours and isinstance(instr.callee, Function) and instr.callee in lists:
             calls[instr.callee] += 1
     chosen = {fn for fn in lists if len(symbols[fn].findall(text)) == calls[fn]}
+    chosen |= _ask_which(module, [fn for fn in lists if fn not in chosen])
     if not chosen:
         return text
     areas = {fn: _signed(fn) for fn in chosen}
     for fn in [fn for fn in module.functions.values() if fn.blocks]:
         _rewrite(module, fn, areas)
     return to_text(module)
+
+
+def drop_other_targets(facts: Facts) -> bool:
+    """Calls through pointers that lead to no function but those that were asked for are calls of nothing. True where
+    there are any."""
+    changed = False
+    for fn in facts.pointers.functions:
+        asked = (fn.name or "").removeprefix(_OTHER).split(",")
+        call = next((i for i in fn.instructions() if i.is_call), None) if len(asked) > 1 else None
+        targets = facts.pointers.callees(call) if call is not None else None
+        if call is not None and targets is not None and {target.name for target in targets} <= set(asked[1:]):
+            end = call.block.terminator if call.block is not None else None
+            assert end is not None and call.block is not None
+            end.operands = [ConstUndef(value.type) for value in end.operands]
+            call.block.instructions = [end]
+            changed = True
+    return changed
+
+
+def _ask_which(module: Module, taken: list[Function]) -> set[Function]:
+    """Calls of `taken` functions become calls of their copies, which are returned, and calls through pointers those of
+    functions that ask which of them it is."""
+    copies: dict[Function, Function] = {}
+    for caller in [fn for fn in module.functions.values() if fn.blocks and not (fn.name or "").startswith(_OTHER)]:
+        for instr in list(caller.instructions()):
+            info = instr.call
+            if info is None or not info.fn_type.vararg or info.tail == "musttail":
+                continue
+            direct = resolve(instr.callee)
+            candidates = [fn for fn in taken if fn is direct or (fn.ftype is info.fn_type and _indirect(instr))]
+            for fn in candidates:
+                if fn not in copies:
+                    copies[fn] = copied_function(module, fn, _free(module, f"irgrad.copy.{fn.name}"))
+                    copies[fn].head = "internal"
+            if isinstance(direct, Function):
+                instr.operands[-1] = copies.get(direct, instr.callee)
+            elif candidates:
+                asking = _asking(module, instr, {fn: copies[fn] for fn in candidates})
+                instr.operands = [instr.callee, *instr.args, asking]
+                info.fn_type, info.arg_attrs, info.tail = asking.ftype, [], ""
+    return set(copies.values())
+
+
+def _indirect(call: Instruction) -> bool:
+    """Whether a call through a pointer may become another one: its arguments are values."""
+    info = call.call
+    assert info is not None
+    plain = call.opcode == "call" and not info.bundles and not info.cc
+    return plain and not isinstance(resolve(call.callee), Function) and not BYVAL.search(" ".join(info.arg_attrs))
+
+
+def _asking(module: Module, call: Instruction, copies: dict[Function, Function]) -> Function:
+    """The function that calls the copy of what a pointer leads to."""
+    types, info = [ty.PTR, *(arg.type for arg in call.args)], call.call
+    assert info is not None
+    ftype = ty.function(info.fn_type.ret, tuple(types))
+    asking = Function(_free(module, "irgrad.asking"), ftype)
+    other = Function(",".join([f"{_OTHER}{len(module.functions)}", *(str(fn.name) for fn in copies)]), ftype)
+    asking.head = other.head = "internal"
+    asking.tail, other.tail = "alwaysinline", "noinline"
+    for fn in (asking, other):
+        module.functions[fn.name or ""] = fn
+    at = Builder(_block(asking))
+    for fn, copy in copies.items():
+        then, on = _block(asking), _block(asking)
+        at.cond_br(at.icmp("eq", asking.args[0], fn), then, on)
+        _call_and_return(Builder(then), copy, asking.args[1:], info.fn_type)
+        at = Builder(on)
+    _call_and_return(at, other, asking.args, other.ftype)
+    _call_and_return(Builder(_block(other)), other.args[0], other.args[1:], info.fn_type)
+    return asking
+
+
+def _free(module: Module, name: str) -> str:
+    return next(f"{name}.{n}" for n in range(len(module.functions) + 1) if f"{name}.{n}" not in module.functions)
+
+
+def _block(fn: Function) -> Block:
+    block = Block(f"b{len(fn.blocks)}")
+    block.function = fn
+    fn.blocks.append(block)
+    return block
+
+
+def _call_and_return(b: Builder, callee: Value, args: Sequence[Value], ftype: ty.FunctionType) -> None:
+    made = b.call(callee, args, ftype)
+    b.ret() if ftype.ret is ty.VOID else b.ret(made)
 
 
 def _instructions(module: Module) -> Iterator[Instruction]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy as shallow
 
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
-from irgrad.engine.ir.model import Block, ConstUndef, Function, Instruction, MetadataValue, Value
+from irgrad.engine.ir.model import Block, ConstUndef, Function, Instruction, MetadataValue, Module, Value
 
-__all__ = ["copied_blocks", "cut_block", "inline"]
+__all__ = ["copied_blocks", "copied_function", "cut_block", "inline"]
 
 
 def copied_blocks(blocks: Sequence[Block], known: dict[Value, Value]) -> list[Block]:
@@ -32,6 +33,23 @@ def copied_blocks(blocks: Sequence[Block], known: dict[Value, Value]) -> list[Bl
         targets = [known.get(b, b) for b in instr.blocks]
         other.blocks = [b for b in targets if isinstance(b, Block)]
     return found
+
+
+def copied_function(module: Module, fn: Function, name: str) -> Function:
+    """A copy of a function of the module, under a name that is free; its calls may be changed."""
+    made = Function(name, fn.ftype, [arg.name for arg in fn.args])
+    made.head, made.ret_attrs = fn.head, fn.ret_attrs
+    made.tail = fn.tail.replace(" comdat", "")
+    made.metadata = {kind: text for kind, text in fn.metadata.items() if kind != "dbg"}
+    for new, old in zip(made.args, fn.args, strict=True):
+        new.attrs = old.attrs
+    made.blocks = copied_blocks(fn.blocks, dict(zip(fn.args, made.args, strict=True)))
+    for block, before in zip(made.blocks, fn.blocks, strict=True):
+        block.function, block.name = made, before.name
+        for instr in block.instructions:
+            instr.call = shallow(instr.call)
+    module.functions[name] = made
+    return made
 
 
 def _known(value: Value, known: dict[Value, Value]) -> Value:

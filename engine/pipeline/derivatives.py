@@ -33,6 +33,7 @@ from irgrad.engine.normalise.exceptions.unwinding import THROWS, has_exceptions,
 from irgrad.engine.normalise.iteration_scopes import without_scopes
 from irgrad.engine.normalise.reinterpret.retype import loosen, retype
 from irgrad.engine.normalise.segments import Choice, Segments, outline_segments
+from irgrad.engine.normalise.variadic import drop_other_targets
 from irgrad.engine.pipeline import stages
 from irgrad.engine.runtime.helpers import link_arena
 
@@ -135,6 +136,8 @@ def analysed(
     dup = set(request.active)
     while True:
         facts = Facts(module, root, dup, request.elements)
+        if drop_other_targets(facts):
+            facts = Facts(module, root, dup, request.elements)
         if loosen(facts):
             facts = Facts(module, root, dup, request.elements)
         if retype(facts):
