@@ -23,7 +23,6 @@ from irgrad.engine.codegen.cache import default_cache, fingerprint
 from irgrad.engine.codegen.elf import ObjectFile, place
 from irgrad.engine.codegen.llvm import identity
 from irgrad.engine.codegen.symbols import MEET
-from irgrad.engine.ir.text.outline import outline
 from irgrad.rules.errors import IRInvalid, LoadError, Unsupported
 
 if TYPE_CHECKING:
@@ -269,7 +268,9 @@ def compile_known(
 
 
 def _defines(text: str, name: str) -> bool:
-    return name in outline(text).defined
+    from irgrad.engine.support.lines import lines_of  # what is cached is not asked
+
+    return any(f" @{name}(" in row for row in lines_of(text, "define "))
 
 
 def link_object(image: bytes, entries: Sequence[str], *, cached: bool = False) -> Compiled:

@@ -21,11 +21,11 @@ from irgrad.engine.codegen.member_arrays import bound_members, drop_looks
 from irgrad.engine.codegen.passes import Code, Settings, llvm_pass, run_passes, text_pass
 from irgrad.engine.codegen.self_references import hold_self_references
 from irgrad.engine.ir.assembly import plain_assembly
-from irgrad.engine.ir.text.lines import change_lines, lines_of
 from irgrad.engine.ir.text.outline import function_bodies, outline
 from irgrad.engine.normalise.byte_copies import copy_at_once
 from irgrad.engine.normalise.variadic import fixed_arguments
 from irgrad.engine.normalise.x86.lower import PREFIX, lower_vector_intrinsics
+from irgrad.engine.support.lines import change_lines, lines_of
 from irgrad.rules.errors import LoadError
 from irgrad.rules.lookup import float_intrinsics
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterator
 
-from irgrad.engine.ir.text.lines import lines_of
+from irgrad.engine.support.lines import lines_of
 
 __all__ = ["hold_self_references"]
 

@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from irgrad.engine.analyses.memory.objects import BY_VALUE, FLOAT, NUMBER
 from irgrad.engine.kernel.options import Options
 from irgrad.engine.signature.prototype import quoted
 from irgrad.engine.signature.signature import Signature
@@ -90,6 +89,8 @@ def normal_text(
 
     copied: array arguments of which the function gets a copy; `module` tells what is declared already.
     """
+    from irgrad.engine.analyses.memory.objects import BY_VALUE, FLOAT, NUMBER  # a cached kernel needs no analysis
+
     params, loads, args = [], [], []
     for index, p in enumerate(signature.parameters):
         align = p.dtype.size

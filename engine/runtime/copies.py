@@ -14,7 +14,7 @@ from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import ConstData, ConstInt, GlobalVariable, Module, Value
 from irgrad.engine.ir.rewrite import declare
 from irgrad.engine.ir.text.entities import joined
-from irgrad.engine.ir.text.lines import change_lines
+from irgrad.engine.support.lines import change_lines
 
 __all__ = ["OWN_MEMORY", "link_copies", "most_bytes", "tell", "told_text"]
 

@@ -14,8 +14,8 @@ from functools import cache
 from pathlib import Path
 
 from irgrad.engine.ir.text.entities import joined
-from irgrad.engine.ir.text.lines import change_lines
 from irgrad.engine.ir.text.outline import outline
+from irgrad.engine.support.lines import change_lines
 
 __all__ = ["CAUGHT", "ENDS", "FORMAT", "NOTE", "TEXT_ITSELF", "THROWS", "WITHOUT_TEXT", "catching", "is_caught",
            "link_exceptions", "unpromised"]  # fmt: skip

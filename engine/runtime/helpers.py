@@ -12,11 +12,11 @@ from functools import cache
 
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.text.entities import joined
-from irgrad.engine.ir.text.lines import change_lines
 from irgrad.engine.ir.text.outline import outline
 from irgrad.engine.ir.types import Type
 from irgrad.engine.runtime.arena import arena_text, large_text
 from irgrad.engine.runtime.segments import SEGMENTS
+from irgrad.engine.support.lines import change_lines
 
 P, N, V = ty.PTR, ty.I64, ty.VOID
 TAPE_TYPES: dict[str, tuple[Type, tuple[Type, ...]]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from irgrad.engine.ir.text.lines import change_lines
+from irgrad.engine.support.lines import change_lines
 
 __all__ = ["STRONG", "link_strong"]
 

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from irgrad.engine.ir.quoting import bare_name
 from irgrad.engine.ir.text.lexer import syntax_error
-from irgrad.engine.ir.text.lines import lines_of
+from irgrad.engine.support.lines import lines_of
 
 _SYMBOL = re.compile(r'@(?:"[^"]*"|[-\w$.]+)', re.ASCII)
 _NUMBER = re.compile(r"!\d+", re.ASCII)

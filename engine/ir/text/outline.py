@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import cached_property, lru_cache
 
-from irgrad.engine.ir.text.lines import line_spans, lines_of
+from irgrad.engine.support.lines import line_spans, lines_of
 
 __all__ = ["Outline", "calls_itself", "calls_of", "every_call_of", "function_bodies", "outline"]
 

@@ -50,8 +50,9 @@ def _decayed(w: np.ndarray, x: np.ndarray) -> float:
 
 
 def _shifted(w: np.ndarray, x: np.ndarray) -> float:
-    """b[(i + j) % D]: the place changes with j."""
-    return float(sum(np.tanh(line @ np.roll(row, -j)) for row in np.sin(x) for j, line in enumerate(w)))
+    """b[(i ^ j) % D]: the place changes with j, in a way that no version of the loop tells."""
+    places = np.array([[(i ^ j) % D for i in range(D)] for j in range(M)])
+    return float(sum(np.tanh(line @ row[at]) for row in np.sin(x) for at, line in zip(places, w, strict=True)))
 
 
 def _running(w: np.ndarray, x: np.ndarray) -> float:
@@ -70,7 +71,7 @@ PROGRAMS: dict[str, tuple[str, Callable[[np.ndarray, np.ndarray], float], tuple[
         _program("for (long i = 0; i < *d; i++) { a += w[j * *d + i] * b[i]; b[i] *= 0.9; }"), _decayed,
         (N * M * D, N * M)),
     "another place": (
-        _program("for (long i = 0; i < *d; i++) a += w[j * *d + i] * b[(i + j) % *d];"), _shifted, (N * M * D, N * M)),
+        _program("for (long i = 0; i < *d; i++) a += w[j * *d + i] * b[(i ^ j) % *d];"), _shifted, (N * M * D, N * M)),
     "a prefix": (
         _program("double p = 0; for (long i = 0; i < *d; i++) { p += b[i] * b[i]; a += w[j * *d + i] * p; }"), _running,
         (N * D, N * D, N * M)),

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from irgrad.engine.ir.text.lines import change_lines, lines_of
+from irgrad.engine.support.lines import change_lines, lines_of
 
 WORDS = ("declare a", "declare ab", " declare c", "define x", "", "xdeclare d", "declare")
 
