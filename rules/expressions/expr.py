@@ -379,7 +379,7 @@ def needs(*roots: Expr) -> frozenset[Arg | Result]:
 
 
 def cost(*roots: Expr) -> int:
-    """Work of evaluating the expressions together, in units of one addition (division 4, a library function 20)."""
+    """Work of evaluating the expressions together, in units of one addition (`OPERATIONS`; 20 for what it lacks)."""
     total = 0
     for node in nodes(*roots):
         if isinstance(node, Op):

@@ -44,8 +44,11 @@ class TapePlan:
         self.combined = CombinedCalls(facts, lambda callee: TapePlan(callee).bytes_outside_of_loops)
         self.reads = Reads(facts, self.schedule, self.combined)
         cells = self.schedule.cells
-        rules = Recomputation(facts, cells, self._reversals())
         varying = Varying(facts)
+        asked = {read.subject for read in self.reads.items if read.what == "value"}
+        rules = Recomputation(
+            facts, cells, self._reversals(), lambda load: load not in asked and varying.streamed(load)
+        )
         demands = self._close(Demands(rules, self.schedule, varying))
         again = _cut(demands)
         together = self.schedule.handed_on([v for v in demands.values if v not in again])

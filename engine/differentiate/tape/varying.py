@@ -38,6 +38,31 @@ class Varying:
         chain = self.facts.chain(level)
         return [loop for loop in chain if not self.same(value, loop)] or chain[:1]
 
+    def streamed(self, load: Instruction) -> bool:
+        """Whether a load in an innermost loop reads another address, which only counters decide, in each iteration of
+        each of the loops around it: memory that is passed through once, as no table is that data leads into."""
+        loop = level = self.facts.level(load)
+        if level is None or level.children:
+            return False
+        while loop is not None and not self.same(load, loop):
+            loop = loop.parent
+        return loop is None and self._counted(load.operands[0])
+
+    def _counted(self, address: Value) -> bool:
+        seen = {address}
+        work = [address]
+        while work:
+            here = work.pop()
+            if not isinstance(here, Instruction) or self.facts.level(here) is None:
+                continue
+            if here.opcode == "phi" and self.facts.recurrence(here) is not None:
+                continue
+            if here.opcode not in PURE or len(seen) > MANY:
+                return False
+            work += [part for part in here.operands if part not in seen]
+            seen.update(here.operands)
+        return True
+
     def same(self, value: Instruction, loop: Loop) -> bool:
         """Whether a value has, in each iteration of a loop around it, what it had in the first: for each iteration of
         the loops between."""

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from handwritten.planned import facts_of, find, rules_of
+from handwritten.planned import facts_of, find, planned, rules_of
 
 from irgrad import engine
 from irgrad.engine.differentiate.tape.recomputation import NEVER
@@ -185,3 +185,26 @@ def test_a_sign_that_alternates_follows_from_the_number_of_the_iteration() -> No
                     moved[n][k] += h
                     ends.append(kernel(*moved))
                 assert np.isclose((ends[0] - ends[1]) / 2e-5, gradient[k], rtol=1e-7)
+
+
+NEST = """
+void f(double *restrict x, double *restrict w, long *n, long *restrict at, double *o) {
+    double s = 0;
+    for (long i = 0; i < *n; i++) %s
+    *o = s;
+}"""
+
+
+@pytest.mark.parametrize(("body", "kept"), [
+    ("s += exp(x[i] - w[0]);", True),  # 8 bytes read again for 8 bytes that are not kept
+    ("s += exp(x[i] * x[i]);", False),  # read anyway, for the adjoint of the product
+    ("for (long j = 0; j < *n; j++) s += exp(x[j] - w[0]);", False),  # a row that the cache holds
+    ("for (long j = 0; j < *n; j++) s += exp(x[i] + j);", False),  # read once for an inner loop
+    ("for (long j = 0; j < *n; j++) s += exp(x[i * *n + j] - w[0]);", True),
+    ("s += exp(x[at[i]] - w[0]);", False),  # a table
+])  # fmt: skip
+def test_a_function_of_what_would_only_be_read_for_it_is_kept(body: str, kept: bool) -> None:
+    """A function costs less than a number on the tape, but not with reading memory that no cache holds."""
+    found = planned(NEST % body, "dcccd")
+    value = find(found.facts, "llvm.exp")
+    assert (value in found.saved) == kept
