@@ -2,6 +2,9 @@
 
 While the loop runs, nobody writes that memory, so what iteration i reads as u[i+1] is what iteration i+2 reads as
 u[i-1]. Saved one by one, each load would have a tape array of its own; as a group they share one array of cells.
+
+Without this, `benchmarks.run burgers-swap` takes 1.85 of the time with 6.5 times the tape, `burgers-copy` keeps twice
+as much; without `handed_on` no benchmark takes longer, but `benchmarks.dense adi` keeps 1.1 times as much.
 """
 
 from __future__ import annotations

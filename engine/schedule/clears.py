@@ -6,6 +6,8 @@ An array that is large enough for every case is mostly used at its beginning, bu
 W times as much memory as the array itself: of a small network's derivative that was a sixth (measured). So where all
 loads from a shadow are at offsets that are linear in counters of counted loops, their ends are computed at the end of
 the entry block, and no more than the largest of them is cleared.
+
+Without this, `benchmarks.batch mlp` (vjp) takes 1.01, 1.03, 1.06 and 1.13 of the time with 2, 4, 8 and 16 cotangents.
 """
 
 from __future__ import annotations

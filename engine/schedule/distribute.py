@@ -17,6 +17,8 @@ processor, which has some hundred instructions in flight, computes the next scal
 map's reverse sweep: 23 us with 8 elements, 25, 29 and 30 with 16, 32 and 64; with 4 lanes 64 are best). Only for
 derivatives whose shadows are floats and pointers, each a value of its own (the attribute `irgrad-lanes` says so): there
 a scalar access is always one of the primal's.
+
+Without this, `benchmarks.batch expsin` takes 3.2 and 2.3 times as long with 4 and 16 directions, `nbody` 1.9 and 1.5.
 """
 
 from __future__ import annotations

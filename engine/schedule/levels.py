@@ -14,6 +14,8 @@ Nothing else in the loop may touch the buffers, and the steps must all have the 
 Where the rows are more than a cache holds, and a step computes nothing but sums and products of the row before, only
 every fourth row is kept. The others share three rows, which the reverse sweep fills again, four steps at a time:
 running three steps of four twice costs less than to write a tape to memory and to read it (measured: half, on 8 MB).
+
+Without this, `benchmarks.run burgers-swap` takes 1.35 of the time, with 3.3 times the tape.
 """
 
 from __future__ import annotations

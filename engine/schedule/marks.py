@@ -3,6 +3,8 @@
     preheader:  marks = calloc(count + 1) ; for (i ...) marks[number of i] = 1      where there are fewer than count
     header:     if (!marks[iteration]) goto latch ; ...
     latch:      the counters' next values, the question whether to go on
+
+Part of `demand.py`, and worth what that is.
 """
 
 from __future__ import annotations

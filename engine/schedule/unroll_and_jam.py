@@ -10,6 +10,8 @@ loop run side by side (unroll and jam). It may be done where each access goes to
 that nothing else points to, an allocation), and that of different outer iterations, other than sums in one place of the
 inner iteration, keeps out of each other's way: what the inner loop writes nobody else of the nest touches, nor does the
 inner loop touch what the rest writes.
+
+Without this, `benchmarks.batch mlp` takes 1.1 and 1.35 of the time with 4 and 16 cotangents, 1.5 with 4 tangents.
 """
 
 from __future__ import annotations

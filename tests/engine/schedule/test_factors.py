@@ -105,12 +105,12 @@ def test_a_layer_in_reverse() -> None:
 
 
 def test_nothing_to_keep() -> None:
-    """No product changes but for its flag."""
+    """Products that nothing is taken out of stay as they are: LLVM may join them (pair forces, 1.08 of the time)."""
     program = _kernel("map").primal.pullback((0, 2), 4)
     module = read(prepare(program.stage.text, [program.stage.name]))
     before = to_text(module)
-    assert keep_factors(module) > 0
-    assert to_text(module) == re.sub(r"(fmul )reassoc (.*<4 x double>)", r"\1\2", before)
+    assert keep_factors(module) == 0
+    assert to_text(module) == before and re.search(r"fmul reassoc .*<4 x double>", before)
 
 
 @pytest.mark.parametrize("flags", ["reassoc", "reassoc nsz contract", ""])
