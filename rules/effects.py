@@ -202,7 +202,7 @@ _GROUPS: tuple[tuple[CallFacts, str], ...] = (
     (_SILENT, "irgrad.kept.clear irgrad_found_begin irgrad_found_bytes irgrad_found_index irgrad_found_before"),
     (_SILENT, "irgrad_found_shadow irgrad_found_nothing"),
     (CallFacts("inactive", writes=(0,), inactive=True), "irgrad.tape.at irgrad.tape.need"),
-    (CallFacts("inactive", inactive=True), "irgrad.tape.peak irgrad.tape.differs irgrad.tape.leaves "
+    (CallFacts("inactive", inactive=True), "irgrad.tape.peak irgrad.tape.differs irgrad.tape.leaves irgrad.tape.lost "
                                               "irgrad.tape.throwing"),
     (_SILENT, "irgrad.copies.most"),
     (_inspects(0), "irgrad.copies.told"),

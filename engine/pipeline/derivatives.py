@@ -31,6 +31,7 @@ from irgrad.engine.legality.relocations import Relocations
 from irgrad.engine.normalise.constant_arguments import separate_constants
 from irgrad.engine.normalise.exceptions.unwinding import THROWS, has_exceptions, lower_exceptions
 from irgrad.engine.normalise.iteration_scopes import without_scopes
+from irgrad.engine.normalise.lost_pointers import watch_lost
 from irgrad.engine.normalise.reinterpret.retype import loosen, retype
 from irgrad.engine.normalise.segments import Choice, Segments, outline_segments
 from irgrad.engine.normalise.variadic import drop_other_targets
@@ -143,6 +144,8 @@ def analysed(
         if retype(facts):
             facts = Facts(module, root, dup, request.elements)
         while not segments and separate_constants(facts):
+            facts = Facts(module, root, dup, request.elements)
+        if watch_lost(facts):
             facts = Facts(module, root, dup, request.elements)
         unit = Unit(module, root, facts, request, segments, left)
         while not unit.facts.checked.issuperset(unit.get(Relocations).checked):

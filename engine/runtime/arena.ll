@@ -31,6 +31,7 @@
 @irgrad.tape.told = private unnamed_addr constant [82 x i8] c"irgrad: no memory for the tape: %lld bytes besides the %lld that it holds, in %s\0A\00"
 @irgrad.tape.far = private unnamed_addr constant [80 x i8] c"irgrad: a pointer moves by the distance of two allocations, computed at %.400s\0A\00"
 @irgrad.tape.outside = private unnamed_addr constant [77 x i8] c"irgrad: an index leaves the array that is a member of its struct, at %.400s\0A\00"
+@irgrad.tape.lostway = private unnamed_addr constant [75 x i8] c"irgrad: a pointer leads where no analysis has seen that it may, at %.400s\0A\00"
 @irgrad.tape.threw = private unnamed_addr constant [52 x i8] c"irgrad: nothing catches what is thrown, %.200s: %s\0A\00"
 @irgrad.tape.nowhere = private unnamed_addr constant [13 x i8] c"its own code\00"
 declare noalias ptr @malloc(i64)
@@ -265,12 +266,15 @@ die:
   %apart = icmp eq i64 %count, -4
   %outside = icmp eq i64 %count, -5
   %threw = icmp eq i64 %count, -6
+  %lost = icmp eq i64 %count, -7
   %moved = or i1 %apart, %outside
-  %wrong = or i1 %moved, %threw
+  %other = or i1 %threw, %lost
+  %wrong = or i1 %moved, %other
   br i1 %wrong, label %far, label %full
 far:
   %strayed = select i1 %apart, ptr @irgrad.tape.far, ptr @irgrad.tape.outside
-  %form = select i1 %threw, ptr @irgrad.tape.threw, ptr %strayed
+  %led = select i1 %lost, ptr @irgrad.tape.lostway, ptr %strayed
+  %form = select i1 %threw, ptr @irgrad.tape.threw, ptr %led
   %thrown = inttoptr i64 %bytes to ptr
   %words = call i32 (ptr, i64, ptr, ...) @snprintf(ptr %text, i64 512, ptr %form, ptr %place, ptr %thrown)
   br label %tell
@@ -679,6 +683,17 @@ entry:
   br i1 %wrong, label %die, label %out
 die:
   call void @irgrad.tape.fail(i64 0, i64 0, i64 -5, ptr %where)
+  unreachable
+out:
+  ret void
+}
+
+; an access through a pointer that leads nowhere for the analysis, at %where
+define internal void @irgrad.tape.lost(i1 %wrong, ptr %where) alwaysinline nounwind {
+entry:
+  br i1 %wrong, label %die, label %out
+die:
+  call void @irgrad.tape.fail(i64 0, i64 0, i64 -7, ptr %where)
   unreachable
 out:
   ret void

@@ -33,6 +33,7 @@ TAPE_TYPES: dict[str, tuple[Type, tuple[Type, ...]]] = {
     "irgrad.tape.differs": (V, (ty.I1, P)),
     "irgrad.tape.apart": (V, (ty.I1, P)),
     "irgrad.tape.leaves": (V, (ty.I1, P)),
+    "irgrad.tape.lost": (V, (ty.I1, P)),
 }
 TAPE_ATTRIBUTES = "nounwind willreturn"
 ALLOC_ATTRIBUTES = "nounwind willreturn memory(argmem: readwrite, inaccessiblemem: readwrite)"
@@ -170,7 +171,7 @@ _DECLARATION = re.compile(r"declare [^\n]*@irgrad\.tape\.\w+\(")
 
 _ARENA = frozenset(
     f"irgrad.tape.{word}"
-    for word in "acquire apart carve finish leaves throws throws_format throwing ends caught".split()
+    for word in "acquire apart carve finish leaves lost throws throws_format throwing ends caught".split()
 )
 _ENTRIES = re.compile(r"^define (\w+ @irgrad_tape_(?:drain|bytes|trim|stop)\()", re.M)
 

@@ -7,7 +7,7 @@ import ctypes
 from irgrad.engine.ir.demangled import plain_name
 from irgrad.rules.errors import IRGradError, KernelError, TapeMemoryError
 
-__all__ = ["ANOTHER_WAY", "APART", "INTERRUPTED", "OUTSIDE", "THROWN", "PassedLimit", "free_record",
+__all__ = ["ANOTHER_WAY", "APART", "INTERRUPTED", "LOST", "OUTSIDE", "THROWN", "PassedLimit", "free_record",
            "out_of_tape"]  # fmt: skip
 
 ANOTHER_WAY = -2
@@ -20,6 +20,8 @@ OUTSIDE = -5
 """Likewise, of an index that is not one of its array, a member of a struct."""
 THROWN = -6
 """Likewise, of an exception that nothing catches; in place of the bytes stands the address of its text."""
+LOST = -7
+"""Likewise, of an access through a pointer that leads nowhere for the analysis."""
 _WORDS = 5  # of the record: bytes that were asked for, bytes held before, iterations, place of the loop, to be freed
 
 
@@ -29,8 +31,8 @@ class PassedLimit(TapeMemoryError):
 
 def out_of_tape(name: str, record: int, limit: int = 0) -> IRGradError:
     """The error for the record at an address (`arena.ll`), which is freed: a TapeMemoryError, or a KernelError where
-    a loop ended in another way, a pointer moved by the distance of two allocations, an index left its array, or nothing
-    caught an exception. name: the function; limit: bytes of tape that it could have, 0 for none"""
+    a loop ended in another way, a pointer moved by the distance of two allocations or led nowhere, an index left its
+    array, or nothing caught an exception. name: the function; limit: bytes of tape that it could have, 0 for none"""
     wanted, held, count, place, owned = (ctypes.c_int64 * _WORDS).from_address(record)
     where = ctypes.string_at(place).decode("utf-8", "replace") if place else ""
     if owned:
@@ -52,6 +54,11 @@ def out_of_tape(name: str, record: int, limit: int = 0) -> IRGradError:
             f"an index of `{name}` leaves the array that is a member of its struct", where=where,
             because="its derivative takes the members of the struct for memory apart",
             fix="keep the index in the array, or walk through the struct by a pointer to it")  # fmt: skip
+    if count == LOST:
+        return KernelError(
+            f"a pointer of `{name}` leads where no analysis has seen that it may", where=where,
+            because="numbers in that memory would have a derivative of zero",
+            fix="keep the pointer as a pointer, in a variable or a member of its own")  # fmt: skip
     which = f"{wanted:,} bytes"
     if where and count >= 0:
         which += f" for {count:,} iterations of the loop at {where}"

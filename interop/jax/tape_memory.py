@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from irgrad.engine.codegen.polls import CANCELLED
 from irgrad.engine.runtime.ir_writer import Writer, constant_text
-from irgrad.engine.runtime.tape_memory import ANOTHER_WAY, APART, INTERRUPTED, OUTSIDE, THROWN
+from irgrad.engine.runtime.tape_memory import ANOTHER_WAY, APART, INTERRUPTED, LOST, OUTSIDE, THROWN
 
 __all__ = ["LOOK", "report_text"]
 
@@ -34,6 +34,7 @@ _TEXTS = {
     "another": "irgrad.KernelError: a loop of `%s` ended in another way when its iterations ran again, at %s",
     "apart": "irgrad.KernelError: a pointer of `%s` moves by the distance of two allocations, computed at %s",
     "outside": "irgrad.KernelError: an index of `%s` leaves the array that is a member of its struct, at %s",
+    "lost": "irgrad.KernelError: a pointer of `%s` leads where no analysis has seen that it may, at %s",
     "thrown": "irgrad.KernelError: `%s` throws %s, at %s",
     "stopped": "KeyboardInterrupt: a call of `%s` was stopped by a signal",
     "nowhere": "a place that is not known",
@@ -62,7 +63,7 @@ def report_text(function: str) -> str:
         say("uncounted", f"ptr {where}")
     with w.when(w.emit(f"and i1 {known}, {finite}")):
         say("counted", f"i64 {count}", f"ptr {where}")
-    for code, form in ((ANOTHER_WAY, "another"), (APART, "apart"), (OUTSIDE, "outside")):
+    for code, form in ((ANOTHER_WAY, "another"), (APART, "apart"), (OUTSIDE, "outside"), (LOST, "lost")):
         with w.when(w.compare("eq", count, str(code))):
             w.emit(f"call i32 (ptr, i64, ptr, ...) @snprintf(ptr {buffer}, i64 {room}, ptr @irgrad.tape.say.{form}, "
                    f"ptr @irgrad.tape.function, ptr {where})")  # fmt: skip
