@@ -14,10 +14,14 @@ from typing import Literal
 from irgrad.rules.expressions.costs import LIBRARY_CALL, SHIPPED, Costs
 from irgrad.rules.lookup import find, reduction
 
-__all__ = ["STREAMS", "CallFacts", "Kind", "cost", "facts", "lanewise", "prints"]
+__all__ = ["EXCEPTION_HEADER", "STREAMS", "CallFacts", "Kind", "cost", "facts", "lanewise", "prints"]
 
 STREAMS = frozenset(["stdin", "stdout", "stderr", "__stdinp", "__stdoutp", "__stderrp"])
 """Variables of the C library that lead to its own memory, and from there to none of a program."""
+
+EXCEPTION_HEADER = 64
+"""Bytes before an exception of C++ that are used for what is known of it. In memory of the C++ runtime they are the last
+ones of its own header, which it only reads once an exception was thrown with it; it expects zeros there."""
 
 Kind = Literal["pure", "inactive", "allocator", "allocator_out", "deallocator", "reallocator", "copy", "fill"]
 
@@ -30,6 +34,7 @@ class CallFacts:
               returns fresh memory; allocator_out: stores a pointer to fresh memory through `pointer`; deallocator;
               reallocator; copy: `size` bytes from `source` to `pointer`; fill: `size` bytes at `pointer` with `value`
     sizes     arguments whose product is the number of bytes allocated
+    header    bytes in front of what an allocator returns, or a deallocator takes, that belong to it
     reads     pointer arguments that are read through; None: any memory the callee can reach
     writes    the same for writing
     captures  pointer arguments that may be kept (one that is merely returned is in `returns`)
@@ -47,6 +52,7 @@ class CallFacts:
     size: int = -1
     value: int = -1
     sizes: tuple[int, ...] = ()
+    header: int = 0
     zeroed: bool = False
     returns: int | None = None
     keeps: tuple[int, int] | None = None
@@ -175,13 +181,15 @@ _GROUPS: tuple[tuple[CallFacts, str], ...] = (
     (CallFacts("allocator", sizes=(0, 1), zeroed=True, writes_errno=True), "calloc"),
     (CallFacts("allocator", sizes=(1,), writes_errno=True), "aligned_alloc memalign"),
     (CallFacts("allocator_out", writes=(0,), pointer=0, sizes=(2,)), "posix_memalign"),
+    (CallFacts("allocator", sizes=(0,), header=EXCEPTION_HEADER), "__cxa_allocate_exception"),
     (CallFacts("allocator", sizes=(0,)),
-     "__cxa_allocate_exception __rust_alloc __rdl_alloc __rg_alloc NRT_Allocate NRT_Allocate_External "
+     "__rust_alloc __rdl_alloc __rg_alloc NRT_Allocate NRT_Allocate_External "
      + " ".join(f"_Zn{form}{size}{tail}" for form in "wa" for size in "mj"
                 for tail in ("", "RKSt9nothrow_t", "St11align_val_t", "St11align_val_tRKSt9nothrow_t"))),
     (CallFacts("allocator", sizes=(0,), zeroed=True), "__rust_alloc_zeroed __rdl_alloc_zeroed __rg_alloc_zeroed"),
+    (CallFacts("deallocator", pointer=0, header=EXCEPTION_HEADER), "__cxa_free_exception"),
     (CallFacts("deallocator", pointer=0),
-     "__cxa_free_exception free cfree __rust_dealloc __rdl_dealloc __rg_dealloc NRT_Free "
+     "free cfree __rust_dealloc __rdl_dealloc __rg_dealloc NRT_Free "
      + " ".join(f"_Zd{form}Pv{tail}" for form in "la"
                 for tail in ("", "m", "j", "RKSt9nothrow_t", "St11align_val_t", "mSt11align_val_t", "jSt11align_val_t",
                              "St11align_val_tRKSt9nothrow_t"))),

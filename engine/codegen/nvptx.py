@@ -299,13 +299,13 @@ def call_fmod(module: Module) -> None:
                 instr.opcode, instr.operands, instr.call, instr.flags = "call", call.operands, call.call, ()
 
 
-_FAILURES = frozenset(("abort", "__assert_fail"))
-"""Functions that end a program whose assertion has failed. (`irgrad.load` leaves assertions out, as zig does where it
-optimises; `flags=["-UNDEBUG"]` keeps them.)"""
+_FAILURES = frozenset(("abort", "__assert_fail", "irgrad.tape.lost"))
+"""Functions that end a program whose assertion has failed, or a derivative that follows a pointer which leads nowhere.
+(`irgrad.load` leaves assertions out, as zig does where it optimises; `flags=["-UNDEBUG"]` keeps them.)"""
 
 
 def trap_failures(module: Module) -> None:
-    """A failed assertion and `abort` stop the launch, which is an error of CUDA; their texts are lost."""
+    """What ends a program stops the launch, which is an error of CUDA; the texts are lost."""
     trap = None
     for fn in list(module.functions.values()):
         for instr in fn.instructions():

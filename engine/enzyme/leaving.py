@@ -17,7 +17,8 @@ from irgrad.engine.ir.model import ConstZero, Function, GlobalVariable, Module, 
 from irgrad.engine.ir.quoting import bare_name, quoted_name
 from irgrad.engine.ir.rewrite import declare
 from irgrad.engine.ir.text.entities import Entity, cut, reachable
-from irgrad.engine.normalise.exceptions.handlers import HEADER, TYPE
+from irgrad.engine.normalise.exceptions.handlers import TYPE
+from irgrad.rules.effects import EXCEPTION_HEADER
 from irgrad.rules.errors import IRGradError, Unsupported
 
 __all__ = ["EndsProgram", "Thrown", "as_written", "ends", "may_leave", "named", "thrower_text", "without_limits"]
@@ -140,9 +141,9 @@ def thrower_text(module: Module, name: str, thrown: Thrown) -> str:
         throws.append(f"type.{number}:\n  call void @__cxa_throw(ptr %thing, ptr @{quoted_name(info)}, ptr {end})\n"
                       "  unreachable\n")  # fmt: skip
     return (f"define void @{name}(ptr %thing) noinline noreturn {{\n"
-            f"  %header = getelementptr i8, ptr %thing, i64 -{HEADER}\n"
+            f"  %header = getelementptr i8, ptr %thing, i64 -{EXCEPTION_HEADER}\n"
             f"  %type = getelementptr i8, ptr %thing, i64 {TYPE}\n"
             "  %number = load i64, ptr %type, align 8\n"
-            f"  store [{HEADER} x i8] zeroinitializer, ptr %header, align 8\n"
+            f"  store [{EXCEPTION_HEADER} x i8] zeroinitializer, ptr %header, align 8\n"
             f"  switch i64 %number, label %none [ {' '.join(cases)} ]\n"
             f"none:\n  unreachable\n{''.join(throws)}}}\n")  # fmt: skip

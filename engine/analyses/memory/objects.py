@@ -23,6 +23,7 @@ from irgrad.engine.ir.model import (
 )
 from irgrad.engine.ir.opcodes import BITWISE, CHOICES, SHIFTS, having
 from irgrad.engine.ir.types import may_hold_pointer
+from irgrad.rules.effects import facts
 
 OVERLAPS = '"irgrad-overlaps"'
 """Attribute of a root's argument whose memory may be that of another argument, or of a variable."""
@@ -41,9 +42,6 @@ in it may lead anywhere, or have been asked for too (a table)."""
 NUMBER = '"irgrad-number"'
 FLOAT = '"irgrad-float"'
 """Attribute of a root's argument whose memory is a number of the user's, or numbers: no address comes in there."""
-
-EXCEPTION_HEADER = 64
-"""Bytes of the header of an exception, in front of it, that `normalise/exceptions` uses."""
 
 BY_VALUE = '"irgrad-by-value"'
 """Attribute of a root's argument whose memory is an integer that is handed over by value."""
@@ -313,8 +311,9 @@ def heap_size(call: Instruction, effect: Effect) -> int | None:
 
 
 def header_size(call: Instruction) -> int:
-    """Bytes in front of what an allocating call returns that belong to it."""
-    return EXCEPTION_HEADER if call.callee_name == "__cxa_allocate_exception" else 0
+    """Bytes in front of what a call returns or frees that belong to it."""
+    known = facts(call.callee_name or "")
+    return known.header if known is not None else 0
 
 
 def describes_types(var: GlobalVariable) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.cfg import Cfg
 from irgrad.engine.analyses.memory.call_effects import Effect, effect_of
-from irgrad.engine.analyses.memory.objects import EXCEPTION_HEADER, header_size, resolve
+from irgrad.engine.analyses.memory.objects import header_size, resolve
 from irgrad.engine.differentiate.custom_rules.ruled import ruled_site
 from irgrad.engine.differentiate.forward.sweep import Sweep, bind_arguments
 from irgrad.engine.differentiate.layout import lanes, separate_shadows
@@ -169,8 +169,8 @@ class Forward(Sweep):
             persistent_memory.forget(self, pointer, args[0] if target else None)
             return
         args[target] = self.shadow(pointer)
-        if instr.callee_name == "__cxa_free_exception" and self.unit.memory.scale > 1:
-            args[target] = self.b.gep(ty.I8, args[target], -EXCEPTION_HEADER * (self.unit.memory.scale - 1))
+        if before := header_size(instr) * (self.unit.memory.scale - 1):
+            args[target] = self.b.gep(ty.I8, args[target], -before)
         if effect.copy is not None:
             source = instr.args[effect.copy[1]]
             if not self.activity.pointer(source):

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
-from irgrad.engine.analyses.memory.objects import EXCEPTION_HEADER, resolve
+from irgrad.engine.analyses.memory.objects import resolve
 from irgrad.engine.analyses.memory.tbaa import MEMBERS
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
@@ -29,11 +29,9 @@ from irgrad.engine.ir.rewrite import declare, scalar_tag, text_constant
 from irgrad.engine.normalise.exceptions import kept
 from irgrad.engine.normalise.exceptions.typeinfo import base_offset, is_pointer, symbol, types_thrown
 from irgrad.engine.normalise.exceptions.uncaught import fail, place_of, text_offset, type_name
+from irgrad.rules.effects import EXCEPTION_HEADER
 from irgrad.rules.errors import Unsupported
 
-HEADER = EXCEPTION_HEADER
-"""Bytes before an exception. In memory of the C++ runtime they are the last ones of its own header, which it only reads
-once an exception was thrown with it; it expects zeros there."""
 TYPE, _RUNNING, _NEXT, _AGAIN, _ADJUST, _PLACE = range(-48, 0, 8)  # and before them the words of `kept.py`
 _CLAUSE = re.compile(r'catch ptr (?:(null)|@"?([\w.$]+)"?)')
 _END, _RELEASE = "irgrad.exception.end", "irgrad.exception.release"
@@ -221,14 +219,15 @@ class Handlers:
     def _allocate(self, b: Builder, size: Value) -> Value:
         if self.leaving:
             return b.call(declare(self.module, "__cxa_allocate_exception", ty.PTR, (ty.I64,)), [size])
-        memory = b.call(declare(self.module, "malloc", ty.PTR, (ty.I64,)), [b.add(size, ConstInt(ty.I64, HEADER))])
-        return b.gep(ty.I8, memory, HEADER)
+        whole = b.add(size, ConstInt(ty.I64, EXCEPTION_HEADER))
+        memory = b.call(declare(self.module, "malloc", ty.PTR, (ty.I64,)), [whole])
+        return b.gep(ty.I8, memory, EXCEPTION_HEADER)
 
     def _free(self, b: Builder, thing: Value) -> None:
         if self.leaving:
             b.call(declare(self.module, "__cxa_free_exception", ty.VOID, (ty.PTR,)), [thing])
             return
-        b.call(declare(self.module, "free", ty.VOID, (ty.PTR,)), [b.gep(ty.I8, thing, -HEADER)])
+        b.call(declare(self.module, "free", ty.VOID, (ty.PTR,)), [b.gep(ty.I8, thing, -EXCEPTION_HEADER)])
 
     def _begin(self, b: Builder, thing: Value, state: Value) -> Value:
         last, after = b.gep(ty.I8, state, 8), b.gep(ty.I8, thing, _NEXT)
