@@ -20,8 +20,8 @@ STREAMS = frozenset(["stdin", "stdout", "stderr", "__stdinp", "__stdoutp", "__st
 """Variables of the C library that lead to its own memory, and from there to none of a program."""
 
 EXCEPTION_HEADER = 64
-"""Bytes before an exception of C++ that are used for what is known of it. In memory of the C++ runtime they are the last
-ones of its own header, which it only reads once an exception was thrown with it; it expects zeros there."""
+"""Bytes before an exception of C++ that are used for what is known of it. In memory of the C++ runtime they are the
+last ones of its own header, which it only reads once an exception was thrown with it; it expects zeros there."""
 
 Kind = Literal["pure", "inactive", "allocator", "allocator_out", "deallocator", "reallocator", "copy", "fill"]
 

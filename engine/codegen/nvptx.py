@@ -28,6 +28,7 @@ from irgrad.engine.ir.model import Block, ConstExpr, Function, InlineAsm, Instru
 from irgrad.engine.ir.rewrite import declare
 from irgrad.engine.ir.text.entities import joined
 from irgrad.engine.ir.text.outline import outline
+from irgrad.engine.runtime.arena import LOST_ON_DEVICE
 from irgrad.engine.support.scratch import scratch_folder
 from irgrad.rules.effects import facts
 from irgrad.rules.errors import CompileError, LoadError, Unsupported
@@ -264,14 +265,16 @@ define internal WORD @NAME(T %x) alwaysinline nounwind {
 }
 declare T @llvm.KIND.SUFFIX(T)
 """,
+    "lost": LOST_ON_DEVICE,
 }
 _WRITTEN = {
+    "irgrad.tape.lost": ("lost", "", "", ""),
     **{f"llvm.{stem}.{suffix}{'.i32' if stem == 'frexp' else ''}": (stem, suffix, "", "")
        for stem in ("sincos", "modf", "frexp") for suffix in ("f64", "f32")},
     **{f"llvm.{long}{kind}.{word}.{suffix}": ("round", suffix, word, kind)
        for long in ("l", "ll") for kind in ("round", "rint") for word in ("i32", "i64") for suffix in ("f64", "f32")},
 }  # fmt: skip
-"""Intrinsics that libdevice has not in this form, by others: the body, the float, the integer, the rounding."""
+"""What libdevice has not in this form, by intrinsics: the body, the float, the integer, the rounding."""
 
 
 def write_intrinsics(text: str) -> str:
@@ -299,13 +302,13 @@ def call_fmod(module: Module) -> None:
                 instr.opcode, instr.operands, instr.call, instr.flags = "call", call.operands, call.call, ()
 
 
-_FAILURES = frozenset(("abort", "__assert_fail", "irgrad.tape.lost"))
-"""Functions that end a program whose assertion has failed, or a derivative that follows a pointer which leads nowhere.
-(`irgrad.load` leaves assertions out, as zig does where it optimises; `flags=["-UNDEBUG"]` keeps them.)"""
+_FAILURES = frozenset(("abort", "__assert_fail"))
+"""Functions that end a program whose assertion has failed. (`irgrad.load` leaves assertions out, as zig does where it
+optimises; `flags=["-UNDEBUG"]` keeps them.)"""
 
 
 def trap_failures(module: Module) -> None:
-    """What ends a program stops the launch, which is an error of CUDA; the texts are lost."""
+    """A failed assertion and `abort` stop the launch, which is an error of CUDA; their texts are lost."""
     trap = None
     for fn in list(module.functions.values()):
         for instr in fn.instructions():

@@ -1,8 +1,12 @@
-"""Accesses through pointers of which no memory is known: they run nowhere, or an analysis has lost what they lead to.
+"""Accesses and calls through pointers of which nothing is known: they run nowhere, or an analysis has lost what they
+lead to.
 
-A pointer that only ever is null leads nowhere, and nothing is read through it. That is what an empty points-to set says.
-If it is wrong, numbers come out of that memory with a derivative of zero, and nobody is told. So a derivative looks when
-it runs: a call that gets to such an access ends with an error that names the place.
+A pointer that only ever is null leads nowhere, and nothing is read through it. That is what an empty points-to set
+says. If it is wrong, numbers come out of that memory with a derivative of zero, and nobody is told. So a derivative
+looks when it runs: a call that gets to such an access ends with an error that names the place.
+
+A call through a pointer leads to the functions behind it that have the types of the call. Processors also run others,
+where an `int` is taken for a `long` or an argument is one too many; a derivative looks whether it is one of those.
 """
 
 from __future__ import annotations
@@ -10,11 +14,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.memory.byte_kinds import leaves
-from irgrad.engine.analyses.memory.objects import bits_of, has_pointer, resolve
+from irgrad.engine.analyses.memory.objects import bits_of, fits, has_pointer, resolve
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.locations import locate
-from irgrad.engine.ir.model import Argument, Function, Instruction, Value
+from irgrad.engine.ir.model import Argument, ConstInt, Function, Instruction, Value
 from irgrad.engine.ir.rewrite import declare, text_constant
 
 if TYPE_CHECKING:
@@ -23,28 +27,40 @@ if TYPE_CHECKING:
 __all__ = ["LOST", "watch_lost"]
 
 LOST = "irgrad.tape.lost"
-"""Ends a call: (where)."""
+"""Ends a call: (whether to, where)."""
 _LOOKS = "nounwind willreturn memory(inaccessiblemem: readwrite)"
 
 
 def watch_lost(facts: Facts) -> bool:
-    """Put a look in front of each access through a pointer that leads nowhere. True where there are any."""
-    found = [
-        instr for fn in facts.pointers.functions for instr in fn.instructions()
-        if any(_leads_nowhere(facts, address) for address in _addresses(facts, instr)) and not _watched(instr)
-    ]  # fmt: skip
-    for instr in found:
-        assert instr.block is not None
-        b = Builder(instr.block, instr.block.instructions.index(instr))
-        b.metadata = {"dbg": instr.metadata["dbg"]} if "dbg" in instr.metadata else {}
-        look = declare(facts.module, LOST, ty.VOID, (ty.PTR,), _LOOKS)
-        b.call(look, [text_constant(facts.module, locate(facts.module, instr) or "its own code")])
-    return bool(found)
+    """Put a look in front of each access and call through a pointer that leads nowhere, or to functions of other types.
+    True where there are any."""
+    changed = False
+    for fn in facts.pointers.functions:
+        for instr in list(fn.instructions()):
+            others = _of_other_types(facts, instr)
+            if (others or any(_leads_nowhere(facts, address) for address in _addresses(facts, instr))) and (
+                not _watched(instr)
+            ):
+                _look(facts, instr, others)
+                changed = True
+    return changed
+
+
+def _look(facts: Facts, instr: Instruction, others: list[Function]) -> None:
+    """others: functions of which none is to be called; none where the instruction is not to run at all."""
+    assert instr.block is not None
+    b = Builder(instr.block, instr.block.instructions.index(instr))
+    b.metadata = {"dbg": instr.metadata["dbg"]} if "dbg" in instr.metadata else {}
+    wrong: Value = ConstInt(ty.I1, int(not others))
+    for fn in others:
+        wrong = b.binary("or", wrong, b.icmp("eq", instr.callee, fn))
+    where = text_constant(facts.module, locate(facts.module, instr) or "its own code")
+    b.call(declare(facts.module, LOST, ty.VOID, (ty.I1, ty.PTR), _LOOKS), [wrong, where])
 
 
 def _addresses(facts: Facts, instr: Instruction) -> list[Value]:
-    """The pointers through which an instruction moves floats, stores pointers, or calls a function of floats. Memory of
-    the C library, which functions like `__ctype_b_loc` lead to, has no object; none of these is done there."""
+    """The pointers through which an instruction moves floats, stores pointers, or calls a function. Memory of the C
+    library, which functions like `__ctype_b_loc` lead to, has no object; none of these is done there."""
     if instr.traits.address >= 0:
         moved = instr.operands[0] if instr.opcode == "store" else instr
         kept = instr.opcode == "store" and has_pointer(moved.type)
@@ -55,8 +71,38 @@ def _addresses(facts: Facts, instr: Instruction) -> list[Value]:
     if effect is not None and effect.copy is not None:
         target, source = (instr.args[i] for i in effect.copy[:2])
         return [one for one, other in ((target, source), (source, target)) if _floats_behind(facts, other)]
-    computes = any(_has_floats(facts, value) for value in (instr, *instr.args))
-    return [instr.callee] if computes and not isinstance(resolve(instr.callee), Function) else []
+    return [instr.callee] if _computes(facts, instr) else []
+
+
+def _computes(facts: Facts, call: Instruction) -> bool:
+    """A call through a pointer, of a function that is handed floats or pointers, or returns some."""
+    values = (call, *call.args)
+    return not isinstance(resolve(call.callee), Function) and any(
+        has_pointer(value.type) or _has_floats(facts, value) for value in values
+    )
+
+
+def _of_other_types(facts: Facts, call: Instruction) -> list[Function]:
+    """The functions behind a pointer that a processor would call with these arguments, though they have others."""
+    if not call.is_call or not _computes(facts, call):
+        return []
+    found = [facts.pointers.objects[bit].site for bit in bits_of(facts.pointers.of(call.callee))]
+    known = [fn for fn in found if isinstance(fn, Function) and fits(call, fn)]
+    return [fn for fn in found if isinstance(fn, Function) and not fits(call, fn) and _near(call, fn, bool(known))]
+
+
+def _near(call: Instruction, fn: Function, exact: bool) -> bool:
+    """The same floats in the same places, and as many arguments where it is to be `exact`: tables hold functions of
+    other numbers of arguments for other calls."""
+    given, wanted = [_register(v.type) for v in call.args], [_register(p.type) for p in fn.args]
+    result = call.type is ty.VOID or _register(call.type) == _register(fn.ftype.ret)
+    least = min(len(given), len(wanted))
+    return result and given[:least] == wanted[:least] and (not exact or len(given) == len(wanted))
+
+
+def _register(type_: ty.Type) -> str:
+    """How a value is handed over: integers and addresses alike."""
+    return "integer" if type_.is_int or type_.is_ptr else str(type_)
 
 
 def _has_floats(facts: Facts, value: Value) -> bool:
@@ -78,4 +124,5 @@ def _leads_nowhere(facts: Facts, address: Value) -> bool:
 def _watched(instr: Instruction) -> bool:
     assert instr.block is not None
     at = instr.block.instructions.index(instr)
-    return any(before.is_call and before.callee_name == LOST for before in instr.block.instructions[max(at - 1, 0) : at])
+    before = instr.block.instructions[max(at - 1, 0) : at]
+    return any(other.is_call and other.callee_name == LOST for other in before)

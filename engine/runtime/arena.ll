@@ -689,9 +689,14 @@ out:
 }
 
 ; an access through a pointer that leads nowhere for the analysis, at %where
-define internal void @irgrad.tape.lost(ptr %where) alwaysinline nounwind {
+define internal void @irgrad.tape.lost(i1 %wrong, ptr %where) alwaysinline nounwind {
+entry:
+  br i1 %wrong, label %die, label %out
+die:
   call void @irgrad.tape.fail(i64 0, i64 0, i64 -7, ptr %where)
   unreachable
+out:
+  ret void
 }
 
 ; the largest tape so far, which is another number from now on

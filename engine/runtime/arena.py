@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 
 __all__ = [
-    "CONSTANT_SHADOW", "DRAIN", "LIMIT", "PEAK", "PEAK_TEXT", "RESET", "STOP", "TRIM", "WANTED", "arena_text",
-    "guarded_text", "large_text", "run_name",
+    "CONSTANT_SHADOW", "DRAIN", "LIMIT", "LOST_ON_DEVICE", "PEAK", "PEAK_TEXT", "RESET", "STOP", "TRIM", "WANTED",
+    "arena_text", "guarded_text", "large_text", "run_name",
 ]  # fmt: skip
 
 _GUARD_BYTES = 576  # see `arena.ll`
@@ -36,6 +36,18 @@ define void @{LIMIT}(i64 %bytes) {{
 """Tells how much tape memory was in use at most since the last `RESET`; it is at least `least` from now on."""
 RESET = "irgrad_tape_bytes"
 """Tells the same, and begins anew."""
+LOST_ON_DEVICE = """
+define internal void @irgrad.tape.lost(i1 %wrong, ptr %where) alwaysinline nounwind {
+  br i1 %wrong, label %stop, label %go
+stop:
+  call void @llvm.trap()
+  unreachable
+go:
+  ret void
+}
+declare void @llvm.trap()
+"""
+"""In place of a message a launch fails."""
 STOP = "irgrad_tape_stop"
 """Ends a call of this thread, as one that found no memory."""
 WANTED = (PEAK, LIMIT, RESET, DRAIN, TRIM, STOP)

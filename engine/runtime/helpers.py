@@ -33,7 +33,7 @@ TAPE_TYPES: dict[str, tuple[Type, tuple[Type, ...]]] = {
     "irgrad.tape.differs": (V, (ty.I1, P)),
     "irgrad.tape.apart": (V, (ty.I1, P)),
     "irgrad.tape.leaves": (V, (ty.I1, P)),
-    "irgrad.tape.lost": (V, (P,)),
+    "irgrad.tape.lost": (V, (ty.I1, P)),
 }
 TAPE_ATTRIBUTES = "nounwind willreturn"
 ALLOC_ATTRIBUTES = "nounwind willreturn memory(argmem: readwrite, inaccessiblemem: readwrite)"

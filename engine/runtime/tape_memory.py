@@ -58,7 +58,8 @@ def out_of_tape(name: str, record: int, limit: int = 0) -> IRGradError:
         return KernelError(
             f"a pointer of `{name}` leads where no analysis has seen that it may", where=where,
             because="numbers in that memory would have a derivative of zero",
-            fix="keep the pointer as a pointer, in a variable or a member of its own")  # fmt: skip
+            fix="keep the pointer as a pointer, in a variable or a member of its own; call a function with the types "
+            "that it has")  # fmt: skip
     which = f"{wanted:,} bytes"
     if where and count >= 0:
         which += f" for {count:,} iterations of the loop at {where}"

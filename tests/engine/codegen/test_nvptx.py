@@ -216,7 +216,8 @@ define void @f() !dbg !3 {
     assert caught.value.where == "a.c:7:3"
 
 
-@pytest.mark.parametrize("call", ["@abort()", '@__assert_fail(ptr @text, ptr @text, i32 7, ptr @text)'])
+@pytest.mark.parametrize("call", ["@abort()", "@__assert_fail(ptr @text, ptr @text, i32 7, ptr @text)",
+                                  "@irgrad.tape.lost(i1 true, ptr @text)"])  # fmt: skip
 def test_a_failed_assertion_stops_the_launch(call: str) -> None:
     """What ends a program is a trap of the device, which fails the launch; another function of the host is refused."""
     text = f"""
@@ -224,6 +225,7 @@ def test_a_failed_assertion_stops_the_launch(call: str) -> None:
 declare void @abort()
 declare void @exit(i32)
 declare void @__assert_fail(ptr, ptr, i32, ptr)
+declare void @irgrad.tape.lost(i1, ptr)
 define ptx_kernel void @f(ptr %x) {{
   %v = load double, ptr %x
   %bad = fcmp olt double %v, 0.0
@@ -236,7 +238,7 @@ good:
   ret void
 }}"""
     code = nvptx.ptx(text, ["f"], "sm_80")
-    assert "trap;" in code and "abort" not in code and "assert" not in code
+    assert "trap;" in code and "abort" not in code and "assert" not in code and "lost" not in code
     with pytest.raises(Unsupported, match="a GPU cannot run this: a call of `exit`"):
         nvptx.ptx(text.replace(f"call void {call}", "call void @exit(i32 3)"), ["f"], "sm_80")
 

@@ -45,6 +45,19 @@ FOLLOWS = {
     "load": "boxes[i]->inside[0] * boxes[i]->inside[0]",
     "copy": "({ double copied[1]; memcpy(copied, boxes[i]->inside, sizeof copied * (1 + (n > 99))); copied[0]; })",
 }
+CAST = """
+typedef double (*function)(double, long);
+static double square(double v, KIND k) { return v * v * k; }
+static double cube(double v, KIND k) { return v * v * v * k; }
+static double line(double v, long k) { return v * k; }
+__attribute__((noinline)) static double call(function f, double v) { return f(v, 2); }
+double f(const double *x, long n, const int *which) {
+  function all[3] = {(function)square, (function)cube, line};
+  double s = 0;
+  for (long i = 0; i < n; i++) s += call(all[which[i] % COUNT], x[i]);
+  return s;
+}
+"""
 MAIN = """
 #include <stdio.h>
 double __enzyme_autodiff(void *, ...);
@@ -101,3 +114,22 @@ def test_what_an_analysis_loses(how: str, level: str, monkeypatch: pytest.Monkey
     for derivative in (lambda: grad(lost)(X), lambda: jvp(lost, (X,), (X,))):
         with pytest.raises(KernelError, match=WORDS):
             derivative()
+
+
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("kind", ["long", "int"])
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+def test_functions_of_other_types(level: str, kind: str, count: int) -> None:
+    f = ig.load(CAST, language="c", flags=[level, f"-DKIND={kind}", f"-DCOUNT={count}"]).kernel(
+        "f", "f64(f64[n] x, i64 n, i32[n] which)"
+    )
+    which = np.arange(3, dtype=np.int32)
+    if kind == "int":
+        for derivative in (lambda: grad(f)(X, which), lambda: jvp(f, (X, which), (X, which * 0.0))):
+            with pytest.raises(KernelError, match=WORDS):
+                derivative()
+    else:
+        want = [(f(X + d, which) - f(X - d, which)) / 2e-5 for d in 1e-5 * np.eye(3)]
+        np.testing.assert_allclose(grad(f)(X, which), want, rtol=1e-8)
+    if count == 3:
+        np.testing.assert_allclose(grad(f)(X, which * 0 + 2), [2, 2, 2])
