@@ -37,10 +37,8 @@ def watch_lost(facts: Facts) -> bool:
     changed = False
     for fn in facts.pointers.functions:
         for instr in list(fn.instructions()):
-            others = _of_other_types(facts, instr)
-            if (others or any(_leads_nowhere(facts, address) for address in _addresses(facts, instr))) and (
-                not _watched(instr)
-            ):
+            others = _of_other_types(facts, instr) if instr.is_call else []
+            if (others or _leads_nowhere(facts, instr)) and not _watched(instr):
                 _look(facts, instr, others)
                 changed = True
     return changed
@@ -58,37 +56,38 @@ def _look(facts: Facts, instr: Instruction, others: list[Function]) -> None:
     b.call(declare(facts.module, LOST, ty.VOID, (ty.I1, ty.PTR), _LOOKS), [wrong, where])
 
 
-def _addresses(facts: Facts, instr: Instruction) -> list[Value]:
-    """The pointers through which an instruction moves floats, stores pointers, or calls a function. Memory of the C
-    library, which functions like `__ctype_b_loc` lead to, has no object; none of these is done there."""
+def _leads_nowhere(facts: Facts, instr: Instruction) -> bool:
+    """Whether an instruction moves floats, stores pointers, or calls a function through a pointer without an object.
+    Memory of the C library, which functions like `__ctype_b_loc` lead to, has none; nothing of this is done there."""
     if instr.traits.address >= 0:
+        if not _nowhere(facts, instr.operands[instr.traits.address]):
+            return False
         moved = instr.operands[0] if instr.opcode == "store" else instr
-        kept = instr.opcode == "store" and has_pointer(moved.type)
-        return [instr.operands[instr.traits.address]] if kept or _has_floats(facts, moved) else []
+        return (instr.opcode == "store" and has_pointer(moved.type)) or _has_floats(facts, moved)
     if not instr.is_call:
-        return []
+        return False
     effect = facts.pointers.effect(instr)
     if effect is not None and effect.copy is not None:
         target, source = (instr.args[i] for i in effect.copy[:2])
-        return [one for one, other in ((target, source), (source, target)) if _floats_behind(facts, other)]
-    return [instr.callee] if _computes(facts, instr) else []
+        return any(_nowhere(facts, one) and _floats_behind(facts, other)
+                   for one, other in ((target, source), (source, target)))  # fmt: skip
+    return _nowhere(facts, instr.callee) and _computes(facts, instr)
 
 
 def _computes(facts: Facts, call: Instruction) -> bool:
-    """A call through a pointer, of a function that is handed floats or pointers, or returns some."""
-    values = (call, *call.args)
-    return not isinstance(resolve(call.callee), Function) and any(
-        has_pointer(value.type) or _has_floats(facts, value) for value in values
-    )
+    """The call of a function that is handed floats or pointers, or returns some."""
+    return any(has_pointer(value.type) or _has_floats(facts, value) for value in (call, *call.args))
 
 
 def _of_other_types(facts: Facts, call: Instruction) -> list[Function]:
     """The functions behind a pointer that a processor would call with these arguments, though they have others."""
-    if not call.is_call or not _computes(facts, call):
+    if isinstance(resolve(call.callee), Function):
         return []
-    found = [facts.pointers.objects[bit].site for bit in bits_of(facts.pointers.of(call.callee))]
-    known = [fn for fn in found if isinstance(fn, Function) and fits(call, fn)]
-    return [fn for fn in found if isinstance(fn, Function) and not fits(call, fn) and _near(call, fn, bool(known))]
+    sites = [facts.pointers.objects[bit].site for bit in bits_of(facts.pointers.of(call.callee))]
+    found = [site for site in sites if isinstance(site, Function)]
+    others = [fn for fn in found if not fits(call, fn)]
+    exact = len(others) < len(found)
+    return [fn for fn in others if _near(call, fn, exact)] if others and _computes(facts, call) else []
 
 
 def _near(call: Instruction, fn: Function, exact: bool) -> bool:
@@ -117,7 +116,7 @@ def _floats_behind(facts: Facts, pointer: Value) -> bool:
     return any(isinstance(kind, ty.FloatType) for kind in kinds)
 
 
-def _leads_nowhere(facts: Facts, address: Value) -> bool:
+def _nowhere(facts: Facts, address: Value) -> bool:
     return isinstance(address, Instruction | Argument) and not facts.pointers.of(address)
 
 
