@@ -12,6 +12,7 @@ from irgrad.engine.analyses.memory.objects import Object, holds_address
 from irgrad.engine.analyses.memory.strided_sets import Offsets, meets
 from irgrad.engine.differentiate.forward.forward import forward_function
 from irgrad.engine.differentiate.layout.leaves import floats_of, has_pointer
+from irgrad.engine.differentiate.reverse.fused import emit_fused
 from irgrad.engine.differentiate.reverse.reverse import Reverse
 from irgrad.engine.differentiate.reverse.segments import emit_segments
 from irgrad.engine.differentiate.shadow import persistent_memory
@@ -60,7 +61,8 @@ def emit_reverse(unit: Unit, fn: Function, abi: Abi, primal: Function, reverse: 
     """Fill the reverse derivative of `fn`: both sweeps in one function where the two are one, else one in each."""
     made = unit.segments.get(fn)
     if made is not None:
-        emit_segments(unit, made, abi, primal, reverse)
+        emit = emit_fused if made.choice.fused else emit_segments
+        emit(unit, made, abi, primal, reverse)
         return
     sweeps = Reverse(unit, fn, abi, primal, reverse)
     sweeps.generate()

@@ -22,7 +22,7 @@ __all__ = ["LongTape", "bytes_of", "checkpoints", "choices", "chosen", "keeping_
 
 _MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*([kMG]?)i?B?$")
 _UNITS = {"": 1, "k": 2**10, "M": 2**20, "G": 2**30}
-_WORDS = re.compile(r"recompute$|binomial:(\d+)$|memory:(.+)$")
+_WORDS = re.compile(r"recompute$|fused$|binomial:(\d+)$|memory:(.+)$")
 
 
 class LongTape(RuntimeWarning):
@@ -89,7 +89,7 @@ def checkpoints(said: Mapping[Any, Any] | None, tape_memory: object = None) -> t
         if not number and not (isinstance(choice, str) and _WORDS.match(words)):
             raise IRGradError(
                 f"checkpoint={{{place!r}: {choice!r}}} is no choice",
-                because='the choices are "recompute", a number of iterations, "binomial:STATES" and "memory:BYTES"',
+                because='there are "recompute", "fused", a number of iterations, "binomial:STATES" and "memory:BYTES"',
                 fix='checkpoint={"solve.c:41": 32}, or tape_memory="512MB" for all loops',
             )  # fmt: skip
         _choice(words)
@@ -118,7 +118,7 @@ def _choice(words: str) -> Choice:
         return Choice(bytes=memory(words.removeprefix("memory:")))
     if words.startswith("binomial:"):
         return Choice(states=max(int(words.removeprefix("binomial:")), 1))
-    return Choice()
+    return Choice(fused=words == "fused")
 
 
 def bytes_of(slots: Sequence[Slot]) -> tuple[Bytes | None, ...]:

@@ -30,10 +30,15 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Argument, Block, ConstInt, Function, GlobalVariable, Instruction, Module, Value
 from irgrad.engine.ir.rewrite import replace_uses
+from irgrad.engine.normalise.known_cotangents import Sums
 from irgrad.engine.normalise.repeatable import Bytes, Memory, Repeatable, marks_lifetime
+from irgrad.engine.normalise.run_again import called_by
 from irgrad.rules.errors import Unsupported
 
-__all__ = ["ENDLESS", "EVERY", "ROW", "Choice", "Segments", "outline_segments", "what_states_hold"]
+__all__ = [
+    "ENDLESS", "EVERY", "ROW", "Choice", "Outlined", "Segments", "begins_at", "no_loop", "outline_segments",
+    "what_states_hold",
+]  # fmt: skip
 
 ENDLESS = 2**63 - 1
 """The number of iterations of a loop of which it is not known before it."""
@@ -48,12 +53,14 @@ class Choice:
     """How a loop runs backwards.
 
     unit: iterations of which the tape is held at once; states: how many states are held at once, 0: one a unit; bytes:
-    memory for both, in place of the two, 0: as these say
+    memory for both, in place of the two, 0: as these say; fused: no states, the primal sweep runs both sweeps of each
+    segment (see `known_cotangents.py`)
     """
 
     unit: int = 1
     states: int = 0
     bytes: int = 0
+    fused: bool = False
 
 
 @dataclass(slots=True)
@@ -66,7 +73,8 @@ class Segments:
     (place of the address, place of the bytes), they may lead; ends: the field that is not 0 when
     the loop is through, None where the number of iterations tells (the next field is how many the last segment ran);
     place: of the loop in the source; rows: where among the arguments stand those of `irgrad.segments.note`, for what a
-    segment changes behind addresses in tables
+    segment changes behind addresses in tables; sums: of a fused loop, by fields of the state: what takes a sum behind
+    the loop, and its ways into memory, each told by the place among the arguments of base, address and factor
     """
 
     loop: Function
@@ -78,34 +86,36 @@ class Segments:
     pointers: dict[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     ends: int | None = None
     rows: tuple[int, ...] = ()
+    sums: dict[int, dict[int, list[int]]] = field(default_factory=dict)
 
 
 def outline_segments(
-    module: Module, root: Function, choices: Mapping[str, Choice], bytes_of: Sequence[Bytes | None]
-) -> tuple[dict[Function, Segments], dict[tuple[Function, str], str]]:
+    module: Module, root: Function, choices: Mapping[str, Choice], bytes_of: Sequence[Bytes | None],
+    fused: Mapping[Function, Segments] | None = None,
+) -> tuple[dict[Function, Segments], dict[tuple[Function, str], str]]:  # fmt: skip
     """Outline the loops at the places `file.c:12` of the source (or `12`), or at all (`EVERY`). The functions
     `f.segments`, with what their derivatives need to know; why loops, by function and header, were left as they are.
 
     A function that a loop in segments calls is no place for outermost loops: each of its calls would have the memory
     of the whole.
 
-    bytes_of: of each argument of the root, the bytes of its memory
+    bytes_of: of each argument of the root, the bytes of its memory; fused: what was outlined before, returned too
     Raises Unsupported for a place without a loop, and for a loop that cannot run again, with the reason and the line.
     """
+    found: dict[Function, Segments] = dict(fused or {})
     if not choices:
-        return {}, {}
+        return found, {}
     pointers = points_to(module, root)
-    found: dict[Function, Segments] = {}
     left: dict[tuple[Function, str], str] = {}
     met: set[str] = set()
-    called: set[Function] = set()  # by loops in segments
+    called = called_by(pointers, [i for made in found for i in made.instructions()])  # by loops in segments
     for fn in _callers_first(pointers, root):
         named = {wanted: choice for wanted, choice in choices.items() if wanted != EVERY or fn not in called}
         for loop, wanted in _chosen(module, fn, named):
             met.add(wanted)
-            if found:
+            if len(found) > len(fused or {}):
                 pointers = points_to(module, root)  # of the module as it is
-            candidate = _Outlined(module, Repeatable(pointers, fn, loop, bytes_of), choices[wanted])
+            candidate = Outlined(module, Repeatable(pointers, fn, loop, bytes_of), choices[wanted])
             if candidate.refusal and wanted == EVERY:
                 place = next(iter(loop_places(module, loop)), "").split(" ")[0] or f"`{loop.header.name}`"
                 said = f"the loop at {place} keeps a tape of all its iterations: {candidate.refusal}"
@@ -121,7 +131,7 @@ def outline_segments(
             found[made.loop] = made
     missing = [wanted for wanted in choices if wanted not in met and wanted != EVERY]
     if missing:
-        raise _no_loop(module, pointers, missing[0])
+        raise no_loop(module, pointers, missing[0])
     return found, left
 
 
@@ -131,7 +141,7 @@ def what_states_hold(
     """Of a loop that could run in segments, what a state of it holds: bytes of numbers and addresses that go from one
     iteration to the next or leave the loop, pieces of memory, and how many accesses reach more through addresses in
     tables; of another, why it cannot. Nothing is changed."""
-    candidate = _Outlined(module, Repeatable(pointers, fn, loop, bytes_of), Choice())
+    candidate = Outlined(module, Repeatable(pointers, fn, loop, bytes_of), Choice())
     if candidate.refusal:
         return candidate.refusal
     return ty.size_of(candidate.state()), candidate.again.saved, len(candidate.again.rows)
@@ -166,14 +176,14 @@ def _chosen(module: Module, fn: Function, choices: Mapping[str, Choice]) -> Iter
     rows: list[tuple[Block, str]] = []
     for loop in sorted(get(Loops, fn).all, key=lambda loop: -loop.depth):
         every = EVERY if EVERY in choices and loop.depth == 1 else ""
-        wanted = next((w for w in choices if _at(module, loop, w)), every)
+        wanted = next((w for w in choices if begins_at(module, loop, w)), every)
         if wanted:
             rows.append((loop.header, wanted))
     for header, wanted in rows:  # the function changes on the way
         yield next(loop for loop in get(Loops, fn).all if loop.header is header), wanted
 
 
-def _at(module: Module, loop: Loop, wanted: str) -> bool:
+def begins_at(module: Module, loop: Loop, wanted: str) -> bool:
     """Whether a loop begins at `file.c:12`, or at line `12`; paths may be cut in front."""
     place = next(iter(loop_places(module, loop)), "").split(" ")[0].rpartition(":")[0]
     path, _, line = place.rpartition(":")
@@ -181,7 +191,8 @@ def _at(module: Module, loop: Loop, wanted: str) -> bool:
     return bool(place) and line == number and (not file or path == file or path.endswith("/" + file))
 
 
-def _no_loop(module: Module, pointers: Pointers, wanted: str) -> Unsupported:
+def no_loop(module: Module, pointers: Pointers, wanted: str) -> Unsupported:
+    """The error for a place at which no loop begins."""
     places = {place.rpartition(":")[0].rpartition("/")[2] for fn in pointers.functions
               for loop in get(Loops, fn).all for place in loop_places(module, loop)[:1]}  # fmt: skip
     there = ", ".join(f"`{place}`" for place in sorted(places))
@@ -192,11 +203,11 @@ def _no_loop(module: Module, pointers: Pointers, wanted: str) -> Unsupported:
     )
 
 
-class _Outlined:
+class Outlined:
     """A loop on its way out of its function."""
 
-    def __init__(self, module: Module, again: Repeatable, choice: Choice) -> None:
-        self.module, self.again, self.choice = module, again, choice
+    def __init__(self, module: Module, again: Repeatable, choice: Choice, sums: Sums | None = None) -> None:
+        self.module, self.again, self.choice, self.sums = module, again, choice, sums or Sums({})
         self.pointers, self.fn, self.loop = again.pointers, again.fn, again.loop
         self.known: list[Memory] = list(again.saved)
         self.leads: dict[Value, list[Memory]] = {}
@@ -290,18 +301,27 @@ class _Outlined:
         rows = tuple(first + len(extra) + ROW * n for n in range(len(self.again.rows)))
         for row in self.again.rows:
             extra += row(at, total)
+        sums: dict[int, dict[int, list[int]]] = {}
+        memo: dict[Value, Value] = {value: value for value in self.sums.moved}
+        for phi, taken in self.sums.leaving.items():
+            for taker, ways in taken.items():
+                here, place_of = first + len(extra), len(carried) + leaving.index(taker)
+                sums.setdefault(carried.index(phi), {})[place_of] = list(range(here, here + 3 * len(ways), 3))
+                extra += [value for way in ways for value in way.emit(at, memo)]
         _live_throughout(fn, outer)
         alone = [self._alone(value, outer) for value in outer]
-        step = self._segment(f"{fn.name}.segment.{number}", state, outer, counted=total is not None)
+        name = f"{fn.name}{'.fused' * self.choice.fused}"
+        step = self._segment(f"{name}.segment.{number}", state, outer, counted=total is not None)
         for arg, value in zip(step.args[2:], alone, strict=True):
             arg.attrs = "noalias" if value else ""
-        whole = self._whole(f"{fn.name}.segments.{number}", step, [*(v.type for v in outer), *(v.type for v in extra)])
+        whole = self._whole(f"{name}.segments.{number}", step, [*(v.type for v in outer), *(v.type for v in extra)])
         at.call(whole, [block, total if total is not None else ConstInt(ty.I64, ENDLESS), *outer, *extra])
-        self._go_on(at, state, block, len(carried), None if total is not None else ends)
+        last = None if total is not None else ends
+        self._go_on(at, state, block, len(carried), last)
         leads = {n: tuple(places[m][:2] for m in self.leads[phi])
                  for n, phi in enumerate([*carried, *leaving]) if phi in self.leads}  # fmt: skip
         saved = tuple(places[m] for m in self.again.saved)
-        return Segments(whole, step, state, self.choice, place, saved, leads, None if total is not None else ends, rows)
+        return Segments(whole, step, state, self.choice, place, saved, leads, last, rows, sums)
 
     def _outer(self) -> list[Value]:
         """Values from outside that the loop uses, without constants and its own variables."""

@@ -30,10 +30,12 @@ from irgrad.engine.legality.library_code import refuse_libraries
 from irgrad.engine.legality.relocations import Relocations
 from irgrad.engine.normalise.constant_arguments import separate_constants
 from irgrad.engine.normalise.exceptions.unwinding import THROWS, has_exceptions, lower_exceptions
+from irgrad.engine.normalise.fused import fused_loops, not_fused, outline_fused
 from irgrad.engine.normalise.iteration_scopes import without_scopes
+from irgrad.engine.normalise.known_cotangents import Activity
 from irgrad.engine.normalise.lost_pointers import watch_lost
 from irgrad.engine.normalise.reinterpret.retype import loosen, retype
-from irgrad.engine.normalise.segments import Choice, Segments, outline_segments
+from irgrad.engine.normalise.segments import EVERY, Choice, Segments, outline_segments
 from irgrad.engine.normalise.variadic import drop_other_targets
 from irgrad.engine.pipeline import stages
 from irgrad.engine.runtime.helpers import link_arena
@@ -117,8 +119,28 @@ def examined(module: Module, request: Request, rules: Rulebook | None = None) ->
         rules.hide()
     run_passes(stages.NORMALISE, Code(model=module), Settings((request.function,)))
     root = module.functions[request.function]
-    segments, left = outline_segments(module, root, dict(segmented(request)), request.bytes_of)
+    choices = dict(segmented(request))
+    if not choices:
+        return analysed(module, root, request)
+    fused: dict[Function, Segments] = {}
+    if any(choice.fused or place == EVERY for place, choice in choices.items()):
+        fused = _fused(analysed(module, root, request), choices)
+    segments, left = outline_segments(module, root, choices, request.bytes_of, fused)
     return analysed(module, root, request, segments, left)
+
+
+def _fused(unit: Unit, choices: dict[str, Choice]) -> dict[Function, Segments]:
+    """The loops of a root whose primal sweep runs the reverse one as well; their places are taken out of `choices`."""
+    module, request = unit.module, unit.request
+    if request.runtime_activity:
+        for place in [place for place, choice in choices.items() if choice.fused]:
+            raise not_fused(unit.pointers, place, "`runtime_activity` asks when it runs what has a derivative")
+        return {}
+    active = Activity(unit.activity.value, unit.activity.object)
+    loops = fused_loops(module, unit.pointers, choices, request.bytes_of, active)
+    for place in [place for place, choice in choices.items() if choice.fused]:
+        del choices[place]
+    return outline_fused(module, unit.root, loops, Choice(), request.bytes_of)
 
 
 def segmented(request: Request) -> tuple[tuple[str, Choice], ...]:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from irgrad.engine.ir.model import Argument, Function
 from irgrad.engine.kernel.checkpoints import bytes_of
+from irgrad.engine.normalise.known_cotangents import Activity, Unknown, known_cotangents
+from irgrad.engine.normalise.repeatable import Repeatable
 from irgrad.engine.normalise.segments import what_states_hold
 from irgrad.engine.report.formulas import Formula, Symbol, apply, constant, of_atom
 from irgrad.engine.report.sizes import Size, total_of
@@ -39,13 +41,16 @@ def choices_of(
     done = "as many additions as is not known before it runs" if work is None else f"{_additions(work)} additions"
     beside = " and what functions that it calls do" if calls else ""
     known = bytes_of(words.kernel.primal.slots)
+    name = f'"{place.file.rpartition("/")[2]}:{place.line}"' if place else '"*"'
     found = what_states_hold(unit.module, unit.pointers, fn, loop, known)
+    again = Repeatable(unit.pointers, fn, loop, known)
+    if not again.refusal:
+        rows.append(_fused(unit, again, name))
     if isinstance(found, str):
         return (*rows, f"no states: {found}")
     held, memory, rows_of = found
     state = _state(held, memory, known, words)
     state += " and what lies behind addresses in tables" if rows_of else ""
-    name = f'"{place.file.rpartition("/")[2]}:{place.line}"' if place else '"*"'
     few, some = comb(_STATES + 1, 1), comb(_STATES + 2, 2)
     return (
         *rows,
@@ -55,6 +60,14 @@ def choices_of(
         f"once more up to {few} iterations, twice up to {some}",
         'tape_memory="512MB": as many states as fit in half of it, and tapes of as many iterations as fit in the other',
     )
+
+
+def _fused(unit: Unit, again: Repeatable, name: str) -> str:
+    try:
+        known_cotangents(again, Activity(unit.activity.value, unit.activity.object))
+    except Unknown as reason:
+        return f"not fused: {reason}"
+    return f'checkpoint={{{name}: "fused"}}: the tape of some iterations, whose sweeps run at once; nothing runs again'
 
 
 def _additions(work: Sequence[Size]) -> str:

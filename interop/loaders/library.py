@@ -176,7 +176,8 @@ class Library:
 
         checkpoint: loops whose reverse sweep saves states and runs iterations again, in place of a tape of all that
                 they computed: `{"solve.c:41": 32}` for the loop that begins there: a state each 32 iterations, and a
-                tape of 32; "recompute" is 1; "binomial:16" at most 16 states; "memory:64MB" as much as fits
+                tape of 32; "recompute" is 1; "binomial:16" at most 16 states; "memory:64MB" as much as fits; "fused" no
+                states, where the cotangents of what leaves the loop are known before it
         threads: that share the loops of one call whose iterations are independent, as `#pragma omp parallel for` says
                 or as is found; "auto": as many as `OMP_NUM_THREADS` says or as there are cores; None: none is shared.
                 Loops of little work stay with one thread. Results have the same bits on any number of threads

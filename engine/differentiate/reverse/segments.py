@@ -26,7 +26,7 @@ from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Block, ConstInt, Function, Instruction, Value
 from irgrad.engine.normalise.segments import ENDLESS, ROW, Segments
 
-__all__ = ["emit_segments"]
+__all__ = ["Half", "emit_segments"]
 
 _BOX = ty.struct((ty.PTR, ty.I64, ty.PTR, ty.I64, ty.I64, ty.I64, ty.I64, ty.PTR))
 """What the tape of a loop is: the last state, iterations, states to use again, how many more there may be, iterations
@@ -51,8 +51,8 @@ def _number(value: int) -> ConstInt:
     return ConstInt(ty.I64, value)
 
 
-class _Half:
-    """What both halves have in common: arguments, states, running segments."""
+class Half:
+    """What halves of such derivatives have in common: arguments, states, running segments."""
 
     def __init__(self, unit: Unit, made: Segments, abi: Abi, target: Function) -> None:
         self.unit, self.made, self.abi, self.target = unit, made, abi, target
@@ -66,6 +66,7 @@ class _Half:
         self.last: Value = next(new)  # the arena, or the tape
         self.b = Builder(self.block("entry"))
         self.held: Instruction | None = None  # bytes of all states
+        self.sums: list[Instruction | None] = []  # adjoints of the arguments
         self.node = ty.struct((ty.PTR, ty.I64, *([ty.PTR] * (1 + len(made.saved) + bool(made.rows)))))
         self.list: Value | None = None
         state = self.args[0], _number(ty.size_of(made.state))
@@ -219,6 +220,34 @@ class _Half:
         step = self.made.step
         return self.b.call(step, [self.args[0], iterations, *self.args[2 : len(step.args)]])
 
+    def both_sweeps(self, count: Value) -> None:
+        """Run so many iterations, and their reverse sweep."""
+        unit, made = self.unit, self.made
+        abi, step = unit.abis[made.step], made.step
+        args: list[Value] = []
+        for i, value in enumerate([self.args[0], count, *self.args[2 : len(step.args)]]):
+            args.append(value)
+            if abi.shadow[i]:
+                args.append(self.shadows[i])
+        result = self.b.call(combined_function(unit, step), args)
+        for n, i in enumerate(i for i, active in enumerate(abi.adjoint) if active):
+            total, amount = self.sums[i], self.b.extractvalue(result, n)
+            assert total is not None
+            self.b.store(add(unit, self.b, made.loop.args[i], self.read(total), amount), total)
+
+    def begin_sums(self) -> None:
+        """Variables for the adjoints of the arguments."""
+        self.sums = [self.variable(zero_of(self.unit.wide(arg.type))) if self.abi.adjoint[i] else None
+                     for i, arg in enumerate(self.made.loop.args)]  # fmt: skip
+
+    def summed(self) -> list[Value]:
+        """The adjoints of the arguments."""
+        return [self.read(total) for total in self.sums if total is not None]
+
+    def return_all(self, results: Sequence[Value]) -> None:
+        """The end of the function, which returns these."""
+        self.b.ret(self.b.aggregate(self.target.ftype.ret, results) if results else None)
+
     def follow(self) -> None:
         """The shadows of the addresses in the state: those of the memory that they lead to."""
         state = self.shadows.get(0)
@@ -248,7 +277,7 @@ class _Half:
         return result
 
 
-class _Augmented(_Half):
+class _Augmented(Half):
     """The primal sweep of the loop."""
 
     def write(self) -> None:
@@ -347,11 +376,11 @@ class _Augmented(_Half):
         return self.b.icmp("eq", self._field(ends), _number(0))
 
 
-class _Reversed(_Half):
+class _Reversed(Half):
     """The reverse sweep of the loop."""
 
     def write(self) -> None:
-        made, unit = self.made, self.unit
+        made = self.made
         b, box = self.b, self.last
         arena = self.runtime("irgrad.tape.acquire")
         if made.rows:
@@ -365,8 +394,7 @@ class _Reversed(_Half):
         self.held = self.variable(b.load(ty.I64, b.field(_BOX, box, _HELD)))
         self.total_ran = self.read(high)
         self.exit = b.load(ty.I64, b.field(_BOX, box, _EXIT)) if made.ends is not None else None
-        self.sums = [self.variable(zero_of(unit.wide(arg.type))) if self.abi.adjoint[i] else None
-                     for i, arg in enumerate(made.loop.args)]  # fmt: skip
+        self.begin_sums()
         final = self.save_all(arena)
         head, last = self.block("head"), self.block("last")
         self.b.br(head)
@@ -385,9 +413,7 @@ class _Reversed(_Half):
         self.enter(last)
         self.restore(final, self.whole)
         self.runtime("irgrad.tape.finish", arena)
-        results = [self.read(s) for s in self.sums if s is not None]
-        b = self.b
-        b.ret(b.aggregate(self.target.ftype.ret, results) if results else None)
+        self.return_all(self.summed())
 
     def _advance(
         self, arena: Value, start: Value, end: Value, low: Instruction, length: Instruction, top: Instruction,
@@ -416,31 +442,17 @@ class _Reversed(_Half):
     def _segment(self, low: Instruction, end: Value, length: Instruction) -> None:
         """Both sweeps of a segment. Its tape counts with the states that are there meanwhile."""
         assert self.held is not None
-        unit, made = self.unit, self.made
-        abi, step = unit.abis[made.step], made.step
         peak = self.runtime("irgrad.tape.peak", _number(0))
         count = self.b.sub(end, self.read(low))
-        values = [self.args[0], count, *self.args[2 : len(step.args)]]
-        args: list[Value] = []
-        for i, value in enumerate(values):
-            args.append(value)
-            if abi.shadow[i]:
-                args.append(self.shadows[i])
-        result = self.b.call(combined_function(unit, step), args)
+        self.both_sweeps(count)
         self._same_way(count, end)
-        places = [i for i, active in enumerate(abi.adjoint) if active]
-        for n, i in enumerate(places):
-            total = self.sums[i]
-            assert total is not None
-            amount = self.b.extractvalue(result, n)
-            self.b.store(add(unit, self.b, made.loop.args[i], self.read(total), amount), total)
         used = self.runtime("irgrad.tape.peak", _number(0))
         both = self.b.add(used, self.read(self.held))
         self.runtime("irgrad.tape.peak", self.b.select(self.b.icmp("ugt", peak, both), peak, both))
-        if not made.choice.bytes:
+        if not self.made.choice.bytes:
             return
         each = self.b.add(self.b.binary("udiv", used, count), _number(1))
-        half = made.choice.bytes // 2
+        half = self.made.choice.bytes // 2
         large = self.b.icmp("ugt", self.state_bytes(), _number(_CACHE))
         fits = self.b.binary("udiv", self.b.select(large, _number(half), _number(min(half, _CACHE))), each)
         self.b.store(self.b.select(self.b.icmp("eq", fits, _number(0)), _number(1), fits), length)
@@ -471,7 +483,7 @@ class _Reversed(_Half):
         self.enter(go_on)
 
 
-def iterations_ahead(half: _Half, done: Value, end: Value, unit: Value, free: Value) -> Value:
+def iterations_ahead(half: Half, done: Value, end: Value, unit: Value, free: Value) -> Value:
     """How many iterations to run before the next state, where so many more states may be kept up to `end`."""
     b = half.b
     rest = b.sub(end, done)

@@ -28,7 +28,8 @@ def _choices(source: str, signature: str) -> list[tuple[str, ...]]:
 def test_bytes_and_work_of_each() -> None:
     outer, inner = _choices(STEPS, SIGNATURE)
     assert inner == ()
-    tape, again, each, some, memory = outer
+    tape, fused, again, each, some, memory = outer
+    assert fused.startswith("not fused: ")
     assert re.fullmatch(r"to run all iterations once more: about [-+ *0-9a-z]*steps[-+ *0-9a-z]* additions, "
                         r"where 8 bytes of tape cost 28", again)  # fmt: skip
     assert tape.startswith("a tape of all iterations: ") and "*n*steps" in tape and "nothing runs again" in tape
@@ -36,7 +37,19 @@ def test_bytes_and_work_of_each() -> None:
     assert "16 such states" in some and "once more up to 17 iterations, twice up to 153" in some
     assert memory.startswith('tape_memory="512MB"')
     text = str(ig.explain(ig.load(STEPS).kernel("f", SIGNATURE), lanes=False))
-    assert text.count("    choice      ") == 5
+    assert text.count("    choice      ") == 6
+
+
+def test_both_sweeps_at_once() -> None:
+    source = """#include <math.h>
+    double f(const double *x, long n, long steps) {
+        double s = 0;
+        for (long i = 0; i < n; i++) s += sqrt(1 + sin(x[i]) * x[i]);
+        return s * steps;
+    }"""
+    ((_, fused, *_),) = _choices(source, "f64(f64[n] x, i64 n, i64 steps)")
+    assert fused == (
+        'checkpoint={"<string>:4": "fused"}: the tape of some iterations, whose sweeps run at once; nothing runs again')
 
 
 def test_why_there_are_no_states() -> None:
