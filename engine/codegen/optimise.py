@@ -9,6 +9,7 @@ from typing import Any
 from irgrad.engine.codegen import vector_math
 from irgrad.engine.codegen.large_modules import is_large
 from irgrad.engine.codegen.llvm import binding
+from irgrad.engine.codegen.ordered_sums import split_products
 from irgrad.engine.codegen.passes import Code, Settings, llvm_pass, run_passes, text_pass
 from irgrad.engine.codegen.polls import with_polls
 from irgrad.engine.codegen.prepare import strip_target
@@ -98,6 +99,15 @@ def annotate_math(code: Code, settings: Settings) -> None:
         code.text = vector_math.annotate(code.text)
 
 
+def split_sums(code: Code, settings: Settings) -> None:
+    """Sums of products that loops carry are told as products and sums, where loops are vectorised."""
+    if settings.level >= 2:
+        text = code.text
+        split = split_products(text)
+        if split is not text:
+            code.text = split
+
+
 def internalise(code: Code, settings: Settings) -> None:
     """Only entries stay visible."""
     if settings.roots:
@@ -141,6 +151,7 @@ LOWER = (
     text_pass("hold-self-references", hold_self_references),
     llvm_pass("note-adjoint", note_adjoint),
     llvm_pass("annotate-math", annotate_math),
+    llvm_pass("split-sums", split_sums),
     llvm_pass("internalise", internalise),
     llvm_pass("optimise-for-machine", optimise_for_machine),
     llvm_pass("poll-loops", poll_loops),

@@ -1,0 +1,83 @@
+"""Sums of products that a loop carries, as products and sums.
+
+LLVM keeps the order of a sum in vector lanes where `-force-ordered-reductions` is set (see `optimise.py`). LLVM 22 ends
+the process over some loops then: its two cost models differ over `llvm.fmuladd(a, b, sum)` with factors that the loop
+does not change (LoopVectorize.cpp, computeBestVF). Such a loop comes to be within LLVM's passes, so there is no telling
+which it is. What `llvm.fmuladd` means is also said by a product and a sum that may be contracted, and of these the
+product leaves the loop. Code generation makes one instruction of the two where the processor has it.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["split_products"]
+
+_TYPE = r"<\d+ x (?:double|float)>|double|float"
+_NAME = r'%(?:"[^"]*"|[-\w.$]+)'
+_PHI = re.compile(rf"  ({_NAME}) = phi (?:{_TYPE}) (.*)")
+_CHOICE = re.compile(rf"  ({_NAME}) = select (?:[a-z]+ )*i1 [^,]+, (?:{_TYPE}) ([^,]+), (?:{_TYPE}) ([^,]+)")
+_SUM = re.compile(rf"  ({_NAME}) = f(?:add|sub) (?:[a-z]+ )*(?:{_TYPE}) ([^,]+), ([^,]+)")
+_PRODUCT = re.compile(
+    rf"  (?P<name>{_NAME}) = (?:tail |notail )?call (?P<flags>(?:[a-z]+ )*)(?P<type>{_TYPE}) @llvm\.fmuladd\.\w+\("
+    rf"(?:{_TYPE}) (?P<a>[^,<]+), (?:{_TYPE}) (?P<b>[^,<]+), (?:{_TYPE}) (?P<sum>{_NAME})\)(?: #\d+)?(?P<rest>.*)"
+)
+_NAMES = re.compile(_NAME)
+_CALL = "@llvm.fmuladd."
+
+
+def split_products(text: str) -> str:
+    """The module with `fmul` and `fadd` in place of `llvm.fmuladd` where the addend is a sum that a loop carries, or
+    goes on with one; the same string where there is none. Vectors of constants are left as they are."""
+    if _CALL not in text:
+        return text
+    pieces: list[str] = []
+    done = 0
+    begin = text.find("\ndefine ")
+    while begin >= 0:
+        end = text.find("\n}", begin)
+        if text.find(_CALL, begin, end) >= 0:
+            changed = _split(text[begin:end])
+            pieces += [text[done:begin], changed]
+            done = end
+        begin = text.find("\ndefine ", end)
+    return "".join([*pieces, text[done:]]) if pieces else text
+
+
+def _split(function: str) -> str:
+    lines = function.split("\n")
+    users: dict[str, list[str]] = {}
+    products: list[tuple[int, re.Match[str]]] = []
+    carried: list[str] = []
+    for number, line in enumerate(lines):
+        if _CALL in line:
+            found = _PRODUCT.fullmatch(line)
+            if found is not None:
+                products.append((number, found))
+                users.setdefault(found["sum"], []).append(found["name"])
+        elif " = phi " in line:
+            found = _PHI.match(line)
+            if found is not None:
+                carried.append(found[1])
+        elif " = fadd " in line or " = fsub " in line or " = select " in line:
+            found = _SUM.match(line) or _CHOICE.match(line)
+            for name in _NAMES.findall(f"{found[2]} {found[3]}") if found is not None else ():
+                users.setdefault(name, []).append(found[1])  # type: ignore[index]
+    seen = set(carried)
+    for name in carried:  # grows
+        new = [user for user in users.get(name, ()) if user not in seen]
+        seen.update(new)
+        carried += new
+    for number, found in products:
+        if found["sum"] in seen:
+            lines[number] = _two(found)
+    return "\n".join(lines)
+
+
+def _two(found: re.Match[str]) -> str:
+    name, flags, kind = found["name"], found["flags"], found["type"]
+    if "contract" not in flags and "fast" not in flags:
+        flags += "contract "
+    product = f'{name[:-1]}.product"' if name.endswith('"') else f'%"{name[1:]}.product"'
+    return (f"  {product} = fmul {flags}{kind} {found['a']}, {found['b']}{found['rest']}\n"
+            f"  {name} = fadd {flags}{kind} {product}, {found['sum']}{found['rest']}")  # fmt: skip
