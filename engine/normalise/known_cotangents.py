@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import TypeAlias
 
 from irgrad.engine.analyses.control.cache import get
@@ -36,6 +37,7 @@ from irgrad.engine.ir.rewrite import copied
 from irgrad.engine.ir.uses import uses_of
 from irgrad.engine.normalise.reductions import reduction_of
 from irgrad.engine.normalise.repeatable import Repeatable, marks_lifetime
+from irgrad.engine.normalise.run_again import called_by
 from irgrad.rules.effects import facts
 
 __all__ = ["Activity", "Sums", "Unknown", "known_cotangents"]
@@ -127,7 +129,8 @@ class _Loop:
     def sums(self) -> dict[Instruction, dict[Instruction, list[Path]]]:
         if self.again.refusal:
             raise Unknown(self.again.refusal)
-        if self.fn is not self.pointers.root or self.loop.depth > 1 or len(self.loop.exits) != 1:
+        called = self.fn is not self.pointers.root or self.fn in called_by(self.pointers, self.fn.instructions())
+        if called or self.loop.depth > 1 or len(self.loop.exits) != 1:
             raise Unknown("it is in another loop, in a function that others call, or ends in several places")
         found: dict[Instruction, dict[Instruction, list[Path]]] = {}
         for phi in filter(self.active.value, self.loop.header.phis):
@@ -138,7 +141,8 @@ class _Loop:
         for phi in filter(self.active.value, self.loop.exits[0].phis):
             if not any(phi in rows for rows in found.values()):
                 raise Unknown(f"`{phi.name or '?'}`, which leaves it, is no sum of its iterations")
-        self._memory({path.store for rows in found.values() for row in rows.values() for path in row})
+        stores = [path.store for rows in found.values() for row in rows.values() for path in row]
+        self._memory(list(dict.fromkeys(stores)))
         return found
 
     def _leaving(self, loop: Loop, phi: Instruction) -> list[Instruction] | None:
@@ -266,11 +270,15 @@ class _Loop:
 
     # -- memory --------------------------------------------------------------------------------------------------------
 
-    def _memory(self, stores: set[Instruction]) -> None:
+    def _memory(self, stores: Sequence[Instruction]) -> None:
         """What the loop and what is behind it do to memory."""
         again, pointers = self.again, self.pointers
         behind = [i for i in self._behind if i not in stores]
         ends = 0
+        for one, other in combinations(stores, 2):
+            rows = [(store.operands[1], ty.store_size(store.operands[0].type)) for store in (one, other)]
+            if again.again.may_meet(*rows[0], *rows[1]):
+                raise Unknown(f"what leaves it may go into the same memory twice ({self._at(one)}, {self._at(other)})")
         for store in stores:
             ends |= pointers.expand(pointers.of(store.operands[1]))
         inside = sum(1 << obj.index for obj in pointers.objects if any(obj is m.object for m in again.saved))

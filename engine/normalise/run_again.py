@@ -84,11 +84,15 @@ class Again:
             if instr.opcode != "store":
                 return True
             target, length = instr.operands[1], ty.store_size(instr.operands[0].type)
-            if self._unlike(at) or self._unlike(target):
-                return True
-            if _may_meet(self.ranges.places(at), self.ranges.places(target), 1 - length, size):
+            if self.may_meet(at, size, target, length):
                 return True
         return False
+
+    def may_meet(self, at: Value, size: int, target: Value, length: int) -> bool:
+        """Whether so many bytes behind the two pointers may have some in common."""
+        if self._unlike(at) or self._unlike(target):
+            return True
+        return _may_meet(self.ranges.places(at), self.ranges.places(target), 1 - length, size)
 
     def _unlike(self, pointer: Value) -> bool:
         """Whether a pointer may lead to memory that other objects lie in as well, at other offsets."""

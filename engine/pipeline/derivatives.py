@@ -132,9 +132,12 @@ def examined(module: Module, request: Request, rules: Rulebook | None = None) ->
 def _fused(unit: Unit, choices: dict[str, Choice]) -> dict[Function, Segments]:
     """The loops of a root whose primal sweep runs the reverse one as well; their places are taken out of `choices`."""
     module, request = unit.module, unit.request
-    if request.runtime_activity:
+    why = "`runtime_activity` asks when it runs what has a derivative" if request.runtime_activity else ""
+    if request.strong_zero or request.zero_slopes:
+        why = "`strong_zero` looks for zeros in each product, and here factors are multiplied before the loop"
+    if why:
         for place in [place for place, choice in choices.items() if choice.fused]:
-            raise not_fused(unit.pointers, place, "`runtime_activity` asks when it runs what has a derivative")
+            raise not_fused(unit.pointers, place, why)
         return {}
     active = Activity(unit.activity.value, unit.activity.object)
     loops = fused_loops(module, unit.pointers, choices, request.bytes_of, active)

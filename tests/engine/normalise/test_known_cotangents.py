@@ -37,6 +37,7 @@ FUSED = {
     "a sum that may go on": {"/* behind */": "if (n > 3) s += w[1] * w[1];"},
     "a choice between equals": {"result = s;": "result = s > 1 ? s + w[0] : s + w[1];"},
     "into two places": {"/* end */": "w[m - 1] = 2 * s;"},
+    "into two places of an array": {"/* end */": "w[0] = 2 * s; w[1] = 1 - s;"},
     "numbers that are handed on": {"/* more */": "ran = ran * 5 + 1; if (ran % 3) s += v;"},
     "an early end": {"/* more */": "if (ran++ > 20) break;"},
     "a constant that is handed on": {"/* more */": "c *= 0.9; s += c * v;"},
@@ -56,6 +57,7 @@ NOT_FUSED = {
     "memory that the sum goes to and the loop reads": ({"s += v * v": "s += v * w[i % m]", "/* end */": "w[0] = s;"}, "it reaches the memory"),
     "memory that the sum goes to and that is read": ({"/* end */": "w[0] = s; result += w[1];"}, "is reached behind it"),
     "a power": ({"result = s;": "result = sqrt(1 + s);"}, "is not known before it"),
+    "one place twice, perhaps": ({"/* end */": "w[m - 1] = s; w[n & 1] = 2 * s;"}, "into the same memory twice"),
     "a store on a condition": ({"/* end */": "if (n > 3) w[0] = s;"}, "is not known before it"),
 }
 LINE = 7
