@@ -403,7 +403,7 @@ def test_another_way_is_no_gradient(monkeypatch: pytest.MonkeyPatch, tmp_path: A
     from irgrad.engine.differentiate.reverse import segments as emitted
 
     monkeypatch.setenv("IRGRAD_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(emitted._Half, "restore", lambda self, *args: None)
+    monkeypatch.setattr(emitted.Half, "restore", lambda self, *args: None)
     kernel = made("convergence", checkpoint={"*": 2})
     with pytest.raises(ig.KernelError, match="ended in another way when its iterations ran again"):
         ig.grad(kernel)(X, STEPS)
