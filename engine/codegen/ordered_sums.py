@@ -19,16 +19,20 @@ _PHI = re.compile(rf"  ({_NAME}) = phi (?:{_TYPE}) (.*)")
 _CHOICE = re.compile(rf"  ({_NAME}) = select (?:[a-z]+ )*i1 [^,]+, (?:{_TYPE}) ([^,]+), (?:{_TYPE}) ([^,]+)")
 _SUM = re.compile(rf"  ({_NAME}) = f(?:add|sub) (?:[a-z]+ )*(?:{_TYPE}) ([^,]+), ([^,]+)")
 _PRODUCT = re.compile(
-    rf"  (?P<name>{_NAME}) = (?:tail |notail )?call (?P<flags>(?:[a-z]+ )*)(?P<type>{_TYPE}) @llvm\.fmuladd\.\w+\("
-    rf"(?:{_TYPE}) (?P<a>[^,<]+), (?:{_TYPE}) (?P<b>[^,<]+), (?:{_TYPE}) (?P<sum>{_NAME})\)(?: #\d+)?(?P<rest>.*)"
+    rf"  (?P<name>{_NAME}) = (?:tail |notail )?call (?P<flags>(?:[a-z]+(?:\([^)]*\))? )*)(?P<type>{_TYPE}) "
+    rf"@llvm\.fmuladd\.\w+\((?:{_TYPE}) (?P<a>{_NAME}|[^,<\s]+), (?:{_TYPE}) (?P<b>{_NAME}|[^,<\s]+), "
+    rf"(?:{_TYPE}) (?P<sum>{_NAME})\)(?: #\d+)?(?P<rest>(?:, !(?:dbg|fpmath) !\d+)*)"
 )
 _NAMES = re.compile(_NAME)
+_FLAGS = frozenset("reassoc nnan ninf nsz arcp afn fast".split())
+"""What else stands before the type of a call says something of its result, as `noundef` does."""
 _CALL = "@llvm.fmuladd."
 
 
 def split_products(text: str) -> str:
     """The module with `fmul` and `fadd` in place of `llvm.fmuladd` where the addend is a sum that a loop carries, or
-    goes on with one; the same string where there is none. Vectors of constants are left as they are."""
+    goes on with one; the same string where there is none. Vectors of constants are left as they are, and calls that say
+    more of their operands."""
     if _CALL not in text:
         return text
     pieces: list[str] = []
@@ -75,9 +79,8 @@ def _split(function: str) -> str:
 
 
 def _two(found: re.Match[str]) -> str:
-    name, flags, kind = found["name"], found["flags"], found["type"]
-    if "contract" not in flags and "fast" not in flags:
-        flags += "contract "
+    name, kind = found["name"], found["type"]
+    flags = " ".join([*(word for word in found["flags"].split() if word in _FLAGS), "contract"])
     product = f'{name[:-1]}.product"' if name.endswith('"') else f'%"{name[1:]}.product"'
-    return (f"  {product} = fmul {flags}{kind} {found['a']}, {found['b']}{found['rest']}\n"
-            f"  {name} = fadd {flags}{kind} {product}, {found['sum']}{found['rest']}")  # fmt: skip
+    return (f"  {product} = fmul {flags} {kind} {found['a']}, {found['b']}{found['rest']}\n"
+            f"  {name} = fadd {flags} {kind} {product}, {found['sum']}{found['rest']}")  # fmt: skip
