@@ -5,6 +5,8 @@ the process over some loops then: its two cost models differ over `llvm.fmuladd(
 does not change (LoopVectorize.cpp, computeBestVF). Such a loop comes to be within LLVM's passes, so there is no telling
 which it is. What `llvm.fmuladd` means is also said by a product and a sum that may be contracted, and of these the
 product leaves the loop. Code generation makes one instruction of the two where the processor has it.
+
+Not seen here are sums in memory that LLVM keeps in registers itself, and those that only its inlining makes a loop's.
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@ loops in segments do (see `segments.py`), without states. `known_cotangents.py` 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from irgrad.engine.analyses.activity.facts import points_to
 from irgrad.engine.analyses.control.cache import get
@@ -60,7 +59,7 @@ def not_fused(pointers: Pointers, wanted: str, because: str) -> Unsupported:
 
 
 def outline_fused(
-    module: Module, root: Function, loops: Mapping[Block, Sums], choice: Choice, bytes_of: Sequence[Bytes | None]
+    module: Module, root: Function, loops: Mapping[Block, Sums], bytes_of: Sequence[Bytes | None]
 ) -> dict[Function, Segments]:
     """Outline these loops of the root; the functions `f.segments`, with what their derivatives need to know."""
     found: dict[Function, Segments] = {}
@@ -68,6 +67,6 @@ def outline_fused(
         pointers = points_to(module, root)  # of the module as it is
         loop = next(loop for loop in get(Loops, root).top if loop.header is header)
         again = Repeatable(pointers, root, loop, bytes_of)
-        made = Outlined(module, again, replace(choice, fused=True), sums).move(len(found))
+        made = Outlined(module, again, Choice(fused=True), sums).move(len(found))
         found[made.loop] = made
     return found

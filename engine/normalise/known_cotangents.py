@@ -35,16 +35,15 @@ from irgrad.engine.ir.model import Argument, Block, Instruction, Value, const_fl
 from irgrad.engine.ir.opcodes import having
 from irgrad.engine.ir.rewrite import copied
 from irgrad.engine.ir.uses import uses_of
-from irgrad.engine.normalise.reductions import reduction_of
+from irgrad.engine.normalise.reductions import ADDITIVE, reduction_of
 from irgrad.engine.normalise.repeatable import Repeatable, marks_lifetime
 from irgrad.engine.normalise.run_again import called_by
 from irgrad.rules.effects import facts
 
-__all__ = ["Activity", "Sums", "Unknown", "known_cotangents"]
+__all__ = ["Activity", "Sums", "Unknown", "in_precision", "known_cotangents"]
 
 _MOST_FACTORS = 64
-_ADDS = {"fadd": (0, 1), "fsub": (0,), "llvm.fmuladd": (2,), "llvm.fma": (2,)}
-"""Where an operand goes into a result as it is."""
+"""Factors of one value behind the loop, as a sum of products: a bound of the work, since sums of sums double them."""
 _STOPS = having("stops_derivatives") | having("redirectable")
 _MOVES = having("pure") - having("may_trap") - having("leads_block")
 
@@ -203,7 +202,7 @@ class _Loop:
                 factor: Factors = ()
             elif instr.type is not operand.type:
                 raise self._not_linear(instr)
-            elif place in _ADDS.get(name, ()):
+            elif place in ADDITIVE.get(name, ()):
                 factor = ()
             elif name == "fneg" or (name == "fsub" and place == 1):
                 factor = (("fneg", None),)
@@ -221,8 +220,10 @@ class _Loop:
         base = address = store.operands[1]
         while isinstance(base, Instruction) and base.opcode == "getelementptr":
             base = base.operands[0]
-        if not isinstance(base, Argument) or not self._once(store.block) or not self._before(address):
+        plain = isinstance(base, Argument) and not store.volatile and not store.ordering
+        if not plain or not self._once(store.block) or not self._before(address):
             raise self._not_linear(store)
+        assert isinstance(base, Argument)
         return [Path(store, base, factors) for factors in parts]
 
     def _once(self, block: Block) -> bool:
@@ -264,40 +265,37 @@ class _Loop:
     def _behind(self) -> list[Instruction]:
         return [instr for instr in self.again.again.behind() if not marks_lifetime(instr)]
 
-    @cached_property
-    def _uses(self) -> dict[Value, list[Instruction]]:
-        return uses_of(self.fn.blocks)
-
     # -- memory --------------------------------------------------------------------------------------------------------
 
     def _memory(self, stores: Sequence[Instruction]) -> None:
         """What the loop and what is behind it do to memory."""
         again, pointers = self.again, self.pointers
-        behind = [i for i in self._behind if i not in stores]
-        ends = 0
         for one, other in combinations(stores, 2):
             rows = [(store.operands[1], ty.store_size(store.operands[0].type)) for store in (one, other)]
             if again.again.may_meet(*rows[0], *rows[1]):
                 raise Unknown(f"what leaves it may go into the same memory twice ({self._at(one)}, {self._at(other)})")
+        ends = inside = 0
         for store in stores:
             ends |= pointers.expand(pointers.of(store.operands[1]))
-        inside = sum(1 << obj.index for obj in pointers.objects if any(obj is m.object for m in again.saved))
-        if again.rows or any(memory.object is None for memory in again.saved):
-            raise Unknown("the bytes are not known of memory that it writes, or reads and something behind it writes")
         for instr in again.body:
             if (instr_reads(pointers, instr) | instr_writes(pointers, instr)) & ends or ends & 1:
                 raise Unknown(f"it reaches the memory into which its sums go ({self._at(instr)})")
         for memory in again.saved:
             obj = memory.object
-            if obj is None or not self.active.object(obj):
-                inside &= ~(1 << obj.index) if obj is not None else -1
-            elif memory.cover is None or obj.kind == "argument":
-                raise Unknown(f"{obj} is no memory of an iteration alone, or is written behind it")
-        for instr in behind:
+            if obj is None:
+                raise Unknown("the bytes are not known of memory that it writes, or that is written behind it")
+            if self.active.object(obj):
+                if memory.cover is None or obj.kind == "argument":
+                    raise Unknown(f"{obj} is no memory of an iteration alone, or is written behind it")
+                inside |= 1 << obj.index
+        if again.rows:
+            raise Unknown("it writes memory behind addresses in tables, or reads some that something behind it writes")
+        for instr in self._behind:
             effect = pointers.effect(instr) if instr.is_call else None
             freed = effect is not None and effect.frees is not None
             touched = 0 if freed else instr_reads(pointers, instr) & inside
-            touched |= (instr_reads(pointers, instr) | instr_writes(pointers, instr)) & ends
+            if instr not in stores:
+                touched |= (instr_reads(pointers, instr) | instr_writes(pointers, instr)) & ends
             if touched:
                 raise Unknown(f"memory that it writes is reached behind it ({self._at(instr)})")
 

@@ -26,9 +26,9 @@ from irgrad.engine.ir.model import (
 from irgrad.engine.ir.opcodes import having
 from irgrad.engine.ir.uses import Uses
 
-__all__ = ["ADDITION", "Reduction", "adds_to", "reduction_of"]
+__all__ = ["ADDITION", "ADDITIVE", "Reduction", "adds_to", "reduction_of"]
 
-_ADDITIVE = {"fadd": (0, 1), "fsub": (0,), "llvm.fmuladd": (2,), "llvm.fma": (2,)}
+ADDITIVE = {"fadd": (0, 1), "fsub": (0,), "llvm.fmuladd": (2,), "llvm.fma": (2,)}
 """Where a sum so far may stand in what adds to it."""
 _PLACES = {"fadd": (0, 1), "fsub": (0,), "fmul": (0, 1), "add": (0, 1), "sub": (0,), "mul": (0, 1),
            "and": (0, 1), "or": (0, 1), "xor": (0, 1), "llvm.fmuladd": (2,), "llvm.fma": (2,)}  # fmt: skip
@@ -262,5 +262,5 @@ def adds_to(user: Instruction, value: Value) -> bool:
     if user.opcode == "select":
         return user.operands[0] is not value
     name = user.callee_name or "" if user.is_call else user.opcode
-    places = _ADDITIVE.get(name.rpartition(".")[0] if user.is_call else name, ())
+    places = ADDITIVE.get(name.rpartition(".")[0] if user.is_call else name, ())
     return [n for n, o in enumerate(user.operands) if o is value] in [[n] for n in places]

@@ -143,7 +143,7 @@ def _fused(unit: Unit, choices: dict[str, Choice]) -> dict[Function, Segments]:
     loops = fused_loops(module, unit.pointers, choices, request.bytes_of, active)
     for place in [place for place, choice in choices.items() if choice.fused]:
         del choices[place]
-    return outline_fused(module, unit.root, loops, Choice(), request.bytes_of)
+    return outline_fused(module, unit.root, loops, request.bytes_of)
 
 
 def segmented(request: Request) -> tuple[tuple[str, Choice], ...]:

@@ -35,8 +35,7 @@ _MOST = 1 << 12
 def emit_fused(unit: Unit, made: Segments, abi: Abi, augmented: Function, reverse: Function) -> None:
     """Fill the two halves of the derivative of `f.segments`."""
     _Augmented(unit, made, abi, augmented).write()
-    last = _Last(unit, made, abi, reverse)
-    last.write()
+    _Last(unit, made, abi, reverse).write()
 
 
 def _number(value: int) -> ConstInt:
@@ -99,10 +98,8 @@ class _Augmented(_Fused):
             count = self.least(count, self.b.sub(self.total, before))
         self._hand_in(known, self.b.icmp("eq", self.b.add(before, count, ()), self.total))
         self.follow()
-        self._segment(count, length)
-        ran = count if made.ends is None else self._field(made.ends + 1)
-        self.b.store(self.b.add(before, ran), done)
-        self.b.cond_br(self._more(done), turn, out)
+        self.b.store(self.b.add(before, self._segment(count, length)), done)
+        self.b.cond_br(self.more(done), turn, out)
         self.enter(out)
         for n in [*made.sums, *(taken for leaving in made.sums.values() for taken in leaving)]:
             self.put(n, None)
@@ -146,21 +143,16 @@ class _Augmented(_Fused):
             return cotangent
         return self.b.select(condition, cotangent, zero_of(cotangent.type))
 
-    def _segment(self, count: Value, length: Instruction) -> None:
-        """Both sweeps of a segment, and how long the next one is."""
+    def _segment(self, count: Value, length: Instruction) -> Value:
+        """Both sweeps of a segment, and how long the next one is; the iterations that ran."""
         peak = self.runtime("irgrad.tape.peak", _number(0))
         self.both_sweeps(count)
         used = self.runtime("irgrad.tape.peak", _number(0))
         self.runtime("irgrad.tape.peak", self.b.select(self.b.icmp("ugt", peak, used), peak, used))
-        ran = count if self.made.ends is None else self._field(self.made.ends + 1)
+        ran = count if self.made.ends is None else self.field(self.made.ends + 1)
         each = self.b.add(self.b.binary("udiv", used, ran), _number(1))
         fits = self.least(self.b.binary("udiv", _number(_CACHE), each), _number(_MOST))
         fits = self.b.select(self.b.icmp("eq", fits, _number(0)), _number(1), fits)
         endless = self.b.icmp("eq", self.read(length), _number(ENDLESS))
         self.b.store(self.b.select(endless, _number(ENDLESS), fits), length)
-
-    def _more(self, done: Instruction) -> Value:
-        ends = self.made.ends
-        if ends is None:
-            return self.b.icmp("ult", self.read(done), self.total)
-        return self.b.icmp("eq", self._field(ends), _number(0))
+        return ran

@@ -209,7 +209,7 @@ class Half:
         """How many iterations were done when a state was saved."""
         return self.b.load(ty.I64, self.b.field(self.node, node, 1))
 
-    def _field(self, number: int) -> Value:
+    def field(self, number: int) -> Value:
         """A number in the state."""
         return self.b.load(ty.I64, self.b.field(self.made.state, self.args[0], number))
 
@@ -219,6 +219,13 @@ class Half:
         """Run at most so many iterations; how many it were."""
         step = self.made.step
         return self.b.call(step, [self.args[0], iterations, *self.args[2 : len(step.args)]])
+
+    def more(self, done: Instruction) -> Value:
+        """Whether the loop goes on after so many iterations."""
+        ends = self.made.ends
+        if ends is None:
+            return self.b.icmp("ult", self.read(done), self.total)
+        return self.b.icmp("eq", self.field(ends), _number(0))
 
     def both_sweeps(self, count: Value) -> None:
         """Run so many iterations, and their reverse sweep."""
@@ -297,13 +304,13 @@ class _Augmented(Half):
         ahead = self._ahead(free, unit, done, top, spare)
         ran = self.run(ahead)
         self.b.store(self.b.add(self.read(done), ran), done)
-        self.b.cond_br(self._more(done), turn, out)
+        self.b.cond_br(self.more(done), turn, out)
         self.enter(out)
         for n, variable in ((_TOP, top), (_RAN, done), (_SPARE, spare), (_FREE, free), (_UNIT, unit),
                             (_HELD, self.held)):  # fmt: skip
             self.b.store(self.read(variable), self.b.field(_BOX, box, n))
         if self.made.ends is not None:
-            self.b.store(self._field(self.made.ends), self.b.field(_BOX, box, _EXIT))
+            self.b.store(self.field(self.made.ends), self.b.field(_BOX, box, _EXIT))
         if self.list is not None:
             self.b.store(self.list, self.b.field(_BOX, box, _LIST))
         self.follow()
@@ -368,13 +375,6 @@ class _Augmented(Half):
             self.enter(go_on)
         # The next state is a whole number of units from the start, whichever were dropped.
         return self.b.sub(self.read(unit), self.b.binary("urem", self.read(done), self.read(unit)))
-
-    def _more(self, done: Instruction) -> Value:
-        ends = self.made.ends
-        if ends is None:
-            return self.b.icmp("ult", self.read(done), self.total)
-        return self.b.icmp("eq", self._field(ends), _number(0))
-
 
 class _Reversed(Half):
     """The reverse sweep of the loop."""
@@ -464,8 +464,8 @@ class _Reversed(Half):
             return
         b = self.b
         wanted = b.select(b.icmp("eq", end, self.total_ran), self.exit, _number(0))
-        other = b.icmp("ne", self._field(ends), wanted)
-        fewer = b.icmp("ne", self._field(ends + 1), count)
+        other = b.icmp("ne", self.field(ends), wanted)
+        fewer = b.icmp("ne", self.field(ends + 1), count)
         text = self.unit.text_constant(self.made.place)
         self.runtime("irgrad.tape.differs", b.binary("or", other, fewer), text)
 

@@ -96,6 +96,6 @@ def test_products_are_still_contracted(kind: str) -> None:
     head = f"{kind} f(const {kind} *x, const {kind} *y, long n) {{ {kind} s = -x[0] * y[0]; "
     source = head + "s += x[0] * y[0]; return s; }"
     loop = source.replace("s += x[0] * y[0];", "for (long i = 0; i < n; i++) s += x[i] * y[i];")
-    x = np.array([1 + 3e-5], dtype=kind.replace("double", "float64").replace("float", "float32").replace("3264", "64"))
+    x = np.array([1 + 3e-5], dtype=np.float64 if kind == "double" else np.float32)
     kernels = [ig.load(text).kernel("f", f"{short}({short}[n] x, {short}[n] y, i64 n)") for text in (source, loop)]
     assert kernels[0](x, x) == kernels[1](x, x)
