@@ -209,7 +209,7 @@ _GROUPS: tuple[tuple[CallFacts, str], ...] = (
     (CallFacts("allocator", sizes=(1,)), "irgrad_found_memory irgrad_found_table"),
     (_SILENT, "irgrad.kept.clear irgrad_found_begin irgrad_found_bytes irgrad_found_index irgrad_found_before"),
     (_SILENT, "irgrad_found_shadow irgrad_found_nothing"),
-    (CallFacts("inactive", writes=(0,), inactive=True), "irgrad.tape.at irgrad.tape.need"),
+    (CallFacts("inactive", writes=(0,), inactive=True), "irgrad.tape.at irgrad.tape.need irgrad.tape.reuse"),
     (CallFacts("inactive", inactive=True), "irgrad.tape.peak irgrad.tape.differs irgrad.tape.leaves irgrad.tape.lost "
                                               "irgrad.tape.throwing"),
     (_SILENT, "irgrad.copies.most"),

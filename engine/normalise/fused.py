@@ -1,4 +1,4 @@
-"""Loops whose primal sweep runs the reverse sweep as well, some iterations at a time: they become functions as other
+"""Loops whose primal sweep runs the reverse sweep as well, one iteration at a time: they become functions as other
 loops in segments do (see `segments.py`), without states. `known_cotangents.py` says which loops these are."""
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     for i in 0..n:  s += g(x, i)          what leaves the loop is a sum, so that every iteration's part has the same
     *out = a * s + b                      cotangent: a times that of *out, which is known before the loop
 
-No iteration then waits for the end of the program: some iterations at a time run forward and backward at once, and
-their tape is used again for the next ones. This is the "fused" schedule. What it takes:
+No iteration then waits for the end of the program: one at a time runs forward and backward at once, and its tape is
+used again for the next one. This is the "fused" schedule. What it takes:
 
     sums        of active values, iterations hand on sums alone, to which nothing but more is added
     linear      behind the loop these go, by additions and by factors that are known before it, into memory that

@@ -14,7 +14,7 @@ iteration, and of all memory that it writes the place and the bytes are known be
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import gcd
 
@@ -31,6 +31,7 @@ from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Argument, Block, ConstInt, Function, GlobalVariable, Instruction, Module, Value
 from irgrad.engine.ir.rewrite import replace_uses
 from irgrad.engine.normalise.known_cotangents import Sums
+from irgrad.engine.normalise.one_iteration import internal, one_iteration, write_loop
 from irgrad.engine.normalise.repeatable import Bytes, Memory, Repeatable, marks_lifetime
 from irgrad.engine.normalise.run_again import called_by
 from irgrad.rules.errors import Unsupported
@@ -54,7 +55,7 @@ class Choice:
 
     unit: iterations of which the tape is held at once; states: how many states are held at once, 0: one a unit; bytes:
     memory for both, in place of the two, 0: as these say; fused: no states, the primal sweep runs both sweeps of each
-    segment (see `known_cotangents.py`)
+    iteration (see `known_cotangents.py`)
     """
 
     unit: int = 1
@@ -74,7 +75,9 @@ class Segments:
     the loop is through, None where the number of iterations tells (the next field is how many the last segment ran);
     place: of the loop in the source; rows: where among the arguments stand those of `irgrad.segments.note`, for what a
     segment changes behind addresses in tables; sums: of a fused loop, by fields of the state: what takes a sum behind
-    the loop, and its ways into memory, each told by the place among the arguments of base, address and factor
+    the loop, and its ways into memory, each told by the place among the arguments of base, address and factor; one: of
+    a fused loop, the function of one iteration, with the arguments of `step` and an arena for its derivative; `step`
+    is that as well where iterations never read what others wrote; goes_on: whether its sums leave it as they go on
     """
 
     loop: Function
@@ -87,6 +90,8 @@ class Segments:
     ends: int | None = None
     rows: tuple[int, ...] = ()
     sums: dict[int, dict[int, list[int]]] = field(default_factory=dict)
+    one: Function | None = None
+    goes_on: bool = False
 
 
 def outline_segments(
@@ -302,6 +307,7 @@ class Outlined:
         for row in self.again.rows:
             extra += row(at, total)
         sums: dict[int, dict[int, list[int]]] = {}
+        goes_on = total is not None and all(_goes_on(loop, phi, taken) for phi, taken in self.sums.leaving.items())
         memo: dict[Value, Value] = {value: value for value in self.sums.moved}
         for phi, taken in self.sums.leaving.items():
             for taker, ways in taken.items():
@@ -314,14 +320,21 @@ class Outlined:
         step = self._segment(f"{name}.segment.{number}", state, outer, counted=total is not None)
         for arg, value in zip(step.args[2:], alone, strict=True):
             arg.attrs = "noalias" if value else ""
-        whole = self._whole(f"{name}.segments.{number}", step, [*(v.type for v in outer), *(v.type for v in extra)])
-        at.call(whole, [block, total if total is not None else ConstInt(ty.I64, ENDLESS), *outer, *extra])
         last = None if total is not None else ends
+        one = one_iteration(self.module, step, f"{name}.one.{number}") if self.choice.fused else None
+        carried_on = [places[m][2] for m in self.again.saved if m.cover is not None]
+        if one is not None and not carried_on:
+            del self.module.functions[str(step.name)]
+            step = one
+        types = [*(v.type for v in outer), *(v.type for v in extra)]
+        whole = internal(self.module, f"{name}.segments.{number}", ty.VOID, [ty.PTR, ty.I64, *types])
+        write_loop(whole, step, one, state, last, carried_on)
+        at.call(whole, [block, total if total is not None else ConstInt(ty.I64, ENDLESS), *outer, *extra])
         self._go_on(at, state, block, len(carried), last)
         leads = {n: tuple(places[m][:2] for m in self.leads[phi])
                  for n, phi in enumerate([*carried, *leaving]) if phi in self.leads}  # fmt: skip
         saved = tuple(places[m] for m in self.again.saved)
-        return Segments(whole, step, state, self.choice, place, saved, leads, last, rows, sums)
+        return Segments(whole, step, state, self.choice, place, saved, leads, last, rows, sums, one, goes_on)
 
     def _outer(self) -> list[Value]:
         """Values from outside that the loop uses, without constants and its own variables."""
@@ -354,7 +367,7 @@ class Outlined:
         loop, before = self.loop, self.loop.preheader
         latch, header = loop.latches[0], loop.header
         carried, limit = header.phis, 1
-        fn = _function(self.module, name, ty.I64, [ty.PTR, ty.I64, *(v.type for v in outer)])
+        fn = internal(self.module, name, ty.I64, [ty.PTR, ty.I64, *(v.type for v in outer)])
         first, back, pause, done = Block("segment"), Block("back"), Block("pause"), Block("done")
         at = Builder(first)
         for variable in self.fn.entry.instructions:
@@ -438,16 +451,6 @@ class Outlined:
                 block.terminator.blocks = [out if b is target else b for b in block.terminator.blocks]
         return found
 
-    def _whole(self, name: str, step: Function, others: Sequence[ty.Type]) -> Function:
-        """The function of the loop: all segments at once, which its derivative does otherwise."""
-        fn = _function(self.module, name, ty.VOID, [ty.PTR, ty.I64, *others])
-        fn.blocks = [Block("whole")]
-        fn.blocks[0].function = fn
-        at = Builder(fn.blocks[0])
-        at.call(step, fn.args[: len(step.args)])
-        at.ret()
-        return fn
-
     def _go_on(self, at: Builder, state: ty.StructType, block: Value, first: int, ends: int | None) -> None:
         """Behind the loop, what leaves it is loaded."""
         fn, loop = self.fn, self.loop
@@ -477,11 +480,11 @@ class Outlined:
                 i.is_call and any(o in self.again.private for o in i.operands))]  # fmt: skip
 
 
-def _function(module: Module, name: str, ret: ty.Type, params: Sequence[ty.Type]) -> Function:
-    fn = Function(name, ty.function(ret, tuple(params)))
-    fn.head, fn.tail = "internal", "noinline nounwind"
-    module.functions[name] = fn
-    return fn
+def _goes_on(loop: Loop, phi: Instruction, takers: Iterable[Instruction]) -> bool:
+    """Whether what these phis behind a loop take of a sum is what an iteration hands on."""
+    following = phi.operands[phi.blocks.index(loop.latches[0])]
+    return all(v is following for taker in takers for v, b in zip(taker.operands, taker.blocks, strict=True)
+               if loop.contains(b))  # fmt: skip
 
 
 def _variable(fn: Function, kind: ty.Type) -> Instruction:

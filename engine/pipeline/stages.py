@@ -43,6 +43,7 @@ from irgrad.engine.normalise.reinterpret.unions import move_unions
 from irgrad.engine.normalise.scratch import reuse_scratch
 from irgrad.engine.normalise.short_branches import select_branches
 from irgrad.engine.normalise.split_ranges import split_ranges
+from irgrad.engine.normalise.steady_phis import drop_steady
 from irgrad.engine.normalise.unify_returns import unify_returns
 from irgrad.engine.normalise.workspace import cut_workspaces
 from irgrad.engine.runtime.approximations import link_approximations
@@ -111,6 +112,7 @@ NORMALISE = (
     function_pass("unify-returns", _alone(unify_returns)),
     function_pass("make-reducible", _alone(make_reducible)),
     function_pass("canonical-loops", _alone(canonicalise)),
+    function_pass("drop-steady", _alone(drop_steady)),
     function_pass("version-loops", _alone(version_loops)),
     function_pass("split-ranges", _alone(split_ranges)),
     function_pass("select-branches", _alone(select_branches)),

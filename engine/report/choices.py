@@ -67,7 +67,7 @@ def _fused(unit: Unit, again: Repeatable, name: str) -> str:
         known_cotangents(again, Activity(unit.activity.value, unit.activity.object))
     except Unknown as reason:
         return f"not fused: {reason}"
-    return f'checkpoint={{{name}: "fused"}}: the tape of some iterations, whose sweeps run at once; nothing runs again'
+    return f'checkpoint={{{name}: "fused"}}: the tape of one iteration, both of whose sweeps run; nothing runs again'
 
 
 def _additions(work: Sequence[Size]) -> str:

@@ -42,7 +42,7 @@ def _segments(made: Segments) -> str:
     """How a loop keeps states, in words."""
     choice, arrays = made.choice, len(made.saved)
     if choice.fused:
-        return "fused: both sweeps of some iterations at a time, while the function runs; the tape is that of these"
+        return "fused: both sweeps of one iteration at a time, while the function runs; the tape is that of one"
     often = f"each {choice.unit:,} iterations" if choice.unit > 1 else "each iteration"
     if choice.bytes:
         often = f"as many as fit {choice.bytes // 2:,} bytes, and a tape of {choice.bytes // 2:,}"

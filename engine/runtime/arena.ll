@@ -473,7 +473,8 @@ define internal void @irgrad.tape.later(ptr %t, ptr %p, i64 %kind) noinline noun
   ret void
 }
 
-define internal void @irgrad.tape.finish(ptr %t) noinline nounwind {
+; what is in it goes, with what waits for that; it stays with its holder
+define internal void @irgrad.tape.reuse(ptr %t) nounwind {
 entry:
   %pendingp = getelementptr i8, ptr %t, i64 24
   %first = load ptr, ptr %pendingp, align 8
@@ -507,8 +508,6 @@ count:
   store ptr null, ptr %pendingp, align 8
   %childrenp = getelementptr i8, ptr %t, i64 80
   store ptr null, ptr %childrenp, align 8
-  %guardp = getelementptr i8, ptr %t, i64 64
-  store atomic ptr null, ptr %guardp monotonic, align 8
   call void @irgrad.tape.at(ptr %t, i64 -1, ptr null)
   %totalp = getelementptr i8, ptr %t, i64 32
   %total = load i64, ptr %totalp, align 8
@@ -519,11 +518,17 @@ count:
   %topi = ptrtoint ptr %top to i64
   %left = sub i64 %endi, %topi
   %used = sub i64 %total, %left
-  %peak = atomicrmw umax ptr @irgrad_tape_peak, i64 %used monotonic, align 8
+  %peak = load atomic i64, ptr @irgrad_tape_peak monotonic, align 8
+  %higher = icmp ugt i64 %used, %peak
+  br i1 %higher, label %tell, label %told
+tell:
+  %was = atomicrmw umax ptr @irgrad_tape_peak, i64 %used monotonic, align 8
+  br label %told
+told:
   %chunkp = getelementptr i8, ptr %t, i64 16
   %chunk = load ptr, ptr %chunkp, align 8
   %none = icmp eq ptr %chunk, null
-  br i1 %none, label %give, label %some
+  br i1 %none, label %out, label %some
 some:
   %second = load ptr, ptr %chunk, align 8
   %single = icmp eq ptr %second, null
@@ -531,16 +536,24 @@ some:
 rewind:
   %data = getelementptr i8, ptr %chunk, i64 64
   store ptr %data, ptr %t, align 8
-  br label %give
+  br label %out
 merge:
   call void @irgrad.tape.drop(ptr %t)
   %hintp = getelementptr i8, ptr %t, i64 40
   store i64 %total, ptr %hintp, align 8
-  br label %give
-give:
+  br label %out
+out:
+  ret void
+}
+
+define internal void @irgrad.tape.finish(ptr %t) noinline nounwind {
+entry:
+  call void @irgrad.tape.reuse(ptr %t)
+  %guardp = getelementptr i8, ptr %t, i64 64
+  store atomic ptr null, ptr %guardp monotonic, align 8
   br label %scan
 scan:
-  %i = phi i64 [ 0, %give ], [ %inext, %taken ]
+  %i = phi i64 [ 0, %entry ], [ %inext, %taken ]
   %cell = getelementptr [64 x ptr], ptr @irgrad.tape.pool, i64 0, i64 %i
   %seen = load atomic ptr, ptr %cell monotonic, align 8
   %vacant = icmp eq ptr %seen, null

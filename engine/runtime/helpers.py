@@ -27,6 +27,7 @@ TAPE_TYPES: dict[str, tuple[Type, tuple[Type, ...]]] = {
     "irgrad.tape.finish_later": (V, (P, P)),
     "irgrad.tape.release_later": (V, (P, P, P)),
     "irgrad.tape.finish": (V, (P,)),
+    "irgrad.tape.reuse": (V, (P,)),
     "irgrad.tape.at": (V, (P, N, P)),
     "irgrad.tape.need": (V, (P, ty.I1, N)),
     "irgrad.tape.peak": (N, (N,)),

@@ -47,7 +47,7 @@ ANY, BORROW = "irgrad.any", "irgrad.borrow"
 MEMORY = ("llvm.memcpy.", "llvm.memmove.", "llvm.memset.")
 IGNORED = ("llvm.lifetime.", "llvm.assume", "llvm.experimental.noalias.scope.decl", "llvm.dbg.", "llvm.donothing")
 _FREE = ("irgrad.tape.acquire", "irgrad.tape.finish", "irgrad.tape.free_later", "irgrad.tape.at",
-         "irgrad.tape.need", "irgrad.tape.peak", "irgrad.tape.differs", "free")
+         "irgrad.tape.need", "irgrad.tape.reuse", "irgrad.tape.peak", "irgrad.tape.differs", "free")
 _ELEMENTWISE = having("lanewise") | {"bitcast"}
 _STACK = 1 << 14  # bytes of one local array of one sample
 

@@ -5,7 +5,7 @@
 Each is a C function with a loop over samples: scratch of an iteration (written whole or not), tables that stay or
 change, several sums (also conditional ones, and such that go on in a later loop), states that iterations hand on, ends
 by what is computed; behind it an expression of the sums that is linear or not, that reads or writes the loop's memory
-or not. The gradient with both sweeps of some iterations at a time, where the engine finds that it may, has to be that
+or not. The gradient with both sweeps of one iteration at a time, where the engine finds that it may, has to be that
 of forward mode, whose values are the same bits.
 """
 

@@ -75,6 +75,8 @@ class Augment(Sweep):
                 self.shadows[old] = next(new)
         if self.owner.split:
             self.owner.take_arena(next(new))
+        elif self.owner.lent:
+            self.owner.take_arena(self.values[self.fn.args[-1]])
         self.make_blocks(order)
         self.run(order)
 
@@ -130,6 +132,8 @@ class Augment(Sweep):
         name = callee.name if isinstance(callee, Function) else None
         if name is not None and name.startswith(("llvm.lifetime.", "llvm.stackrestore", "llvm.dbg.")):
             return
+        if name == "irgrad.tape.reuse":
+            return  # the reverse sweep reads what is in it; the arena is given back when that is through
         if isinstance(callee, Function) and callee.is_declaration:
             effect = effect_of(self.unit.module, instr, callee)
             if effect.allocates:

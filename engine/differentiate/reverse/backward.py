@@ -274,9 +274,9 @@ class Backward:
 
     def _return(self, arena: Value | None) -> None:
         """Give the arena back, and return the adjoints."""
-        b, result = self.last, self.owner.target.ftype.ret
-        if arena is not None:
-            b.call(self.owner.unit.runtime("irgrad.tape.finish"), [arena])
+        b, result, lent = self.last, self.owner.target.ftype.ret, self.owner.lent
+        if arena is not None and (self.owner.needs_arena or not lent):
+            b.call(self.owner.unit.runtime(f"irgrad.tape.{'reuse' if lent else 'finish'}"), [arena])
         if result is ty.VOID:
             b.ret()
         else:
@@ -398,7 +398,7 @@ class Backward:
             return
         for cell in owner.zeroed:
             top.store(zero_of(cell.elem), cell)  # type: ignore[arg-type]
-        if owner.arena is not None:
+        if owner.arena is not None and not owner.lent:
             assert isinstance(owner.arena, Instruction)
             top.insert(owner.arena)
 

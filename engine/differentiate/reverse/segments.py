@@ -229,10 +229,15 @@ class Half:
 
     def both_sweeps(self, count: Value) -> None:
         """Run so many iterations, and their reverse sweep."""
+        step = self.made.step
+        self.both_sweeps_of(step, [self.args[0], count, *self.args[2 : len(step.args)]])
+
+    def both_sweeps_of(self, step: Function, values: Sequence[Value]) -> Instruction:
+        """Call such a function, and its reverse sweep."""
         unit, made = self.unit, self.made
-        abi, step = unit.abis[made.step], made.step
+        abi = unit.abis[step]
         args: list[Value] = []
-        for i, value in enumerate([self.args[0], count, *self.args[2 : len(step.args)]]):
+        for i, value in enumerate(values):
             args.append(value)
             if abi.shadow[i]:
                 args.append(self.shadows[i])
@@ -241,6 +246,7 @@ class Half:
             total, amount = self.sums[i], self.b.extractvalue(result, n)
             assert total is not None
             self.b.store(add(unit, self.b, made.loop.args[i], self.read(total), amount), total)
+        return result
 
     def begin_sums(self) -> None:
         """Variables for the adjoints of the arguments."""

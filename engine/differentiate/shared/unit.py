@@ -79,6 +79,7 @@ class Unit:
         self.rules: Rulebook | None = module.rules
         self.request = request
         self.segments = segments or {}
+        self.lent = frozenset(made.one for made in self.segments.values() if made.one is not None)
         self.left = left or {}
         self.mode = request.mode
         self.width = request.width  # tangents or cotangents at once, see lanes.py

@@ -134,6 +134,7 @@ class ReverseState(ReverseFacts):
         self.target = target  # function of the reverse sweep
         self.needs_arena = False
         self.arena: Value | None = None
+        self.lent = fn in unit.lent and not split  # the caller's, which is emptied in place of given back
         self.b = Builder(Block())  # insertion point of the reverse sweep
         self.stacks: dict[bool, list[Instruction]] = {True: [], False: []}
         self.zeroed: list[Instruction] = []

@@ -32,15 +32,16 @@ def _text(**options: object) -> str:
 
 def test_a_loop_becomes_two_functions() -> None:
     made = _text(checkpoint={7: "fused"})
-    assert "define internal i64 @f.normal.fused.segment.0(ptr " in made
+    assert "define internal i64 @f.normal.fused.one.0(ptr " in made
     assert "define internal void @f.normal.fused.segments.0(ptr " in made
-    assert ".segment." not in _text()
+    assert ".segment." not in made, "no iteration reads what another one wrote"
+    assert ".one." not in _text()
 
 
 def test_with_a_bound_of_memory_as_many_as_may_be() -> None:
     made = _text(tape_memory="64kB")
-    assert "@f.normal.fused.segment.1(" in made
-    assert "@f.normal.fused.segment.2(" not in made
+    assert "@f.normal.fused.one.1(" in made
+    assert "@f.normal.fused.one.2(" not in made
     assert "@f.normal.segment.2(" in made
     wanted = ig.grad(ig.load(SOURCE).kernel("f", SIGNATURE))(X)
     for options in ({"tape_memory": "2kB"}, {"checkpoint": {5: "fused", 6: 3, 7: "fused"}}):

@@ -49,7 +49,7 @@ def test_both_sweeps_at_once() -> None:
     }"""
     (_, fused, *_), _ = _choices(source, "f64(f64[n] x, i64 n, i64 steps)")
     assert fused == (
-        'checkpoint={"<string>:4": "fused"}: the tape of some iterations, whose sweeps run at once; nothing runs again')
+        'checkpoint={"<string>:4": "fused"}: the tape of one iteration, both of whose sweeps run; nothing runs again')
 
 
 def test_why_there_are_no_states() -> None:

@@ -1,4 +1,4 @@
-"""Both sweeps of some iterations at a time: the same gradients, by every way, from a tape that does not grow."""
+"""Both sweeps of one iteration at a time: the same gradients, by every way, from a tape that does not grow."""
 
 from __future__ import annotations
 
