@@ -23,6 +23,7 @@ from irgrad.engine.codegen.cache import default_cache, fingerprint
 from irgrad.engine.codegen.elf import ObjectFile, place
 from irgrad.engine.codegen.llvm import identity
 from irgrad.engine.codegen.symbols import MEET
+from irgrad.engine.support.limits import limit
 from irgrad.rules.errors import IRInvalid, LoadError, Unsupported
 
 if TYPE_CHECKING:
@@ -182,8 +183,8 @@ def compile_object(
 
         text = run_at_start(text)
     made_for = "host" if target is None else target.name
-    key = fingerprint("object-5", made_for, text, "\0".join(entries), f"{strict_fp} {level} {stoppable}",
-                      *_machine_identity())
+    key = fingerprint("object-6", made_for, text, "\0".join(entries), f"{strict_fp} {level} {stoppable}",
+                      str(limit("OPTIMISED")), *_machine_identity())
     store = default_cache()
     if cache:
         image = store.get("object", key)
@@ -252,7 +253,8 @@ def compile_known(
     key: a digest of everything that determines the text, and the CPU; optional: entries where the module defines them;
     cpu: a key of `target.CPUS`.
     """
-    key = fingerprint("known-1", key, "\0".join(entries), "\0".join(optional), str(strict_fp), *_machine_identity())
+    key = fingerprint("known-2", key, "\0".join(entries), "\0".join(optional), str(strict_fp),
+                      str(limit("OPTIMISED")), *_machine_identity())  # fmt: skip
     store = default_cache()
     image = store.get("object", key)
     cached = image is not None
@@ -350,7 +352,7 @@ def _machine_identity() -> tuple[str, ...]:
     """What machine code depends on besides its IR: this code, LLVM, the CPU, the vector library."""
     folder = Path(__file__).parent
     files = ("optimise.py", "target.py", "vector_math.py", "prepare.py", "masked.py", "large_modules.py",
-             "long_functions.py", "polls.py")
+             "long_functions.py", "polls.py", "hot_functions.py")
     code = fingerprint(*((folder / name).read_bytes() for name in files))
     libmvec = symbols.open_library("libmvec.so.1")
     return (code, f"libmvec={libmvec}", *identity())

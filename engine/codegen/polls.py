@@ -16,9 +16,10 @@ XLA's, and the scratch memory of that call is lost.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from irgrad.engine.codegen.symbols import MEET
+from irgrad.engine.ir.text.flow import blocks_of, loops_of
 from irgrad.engine.ir.text.outline import calls_of, function_bodies
 
 __all__ = ["ASKS", "CANCELLED", "HANDLER", "STATE", "WANTED", "asking_text", "with_polls"]
@@ -34,8 +35,6 @@ CANCELLED = 1
 STATE = "irgrad.stop.state"
 """The address of the words that `interrupts.py` describes."""
 _HEAD = re.compile(r'\ndefine\b[^\n]*?@(?P<name>"[^"\n]*"|[-\w$.]+)\([^\n]*\{\n')
-_LABEL = re.compile(r'("[^"\n]*"|[-\w$.]+):')
-_TARGET = re.compile(r'\blabel %("[^"\n]*"|[-\w$.]+)')
 _CALL = re.compile(r"\b(?:call|invoke)\b[^\n]* (?:@(?!\"?llvm\.)|%)")
 _CARRIED = re.compile(r"  \S+ = phi (?:\w+ )*?(?:double|float) ")
 _CAME = re.compile(r', %("[^"\n]*"|[-\w$.]+) \]')
@@ -267,7 +266,7 @@ def _guarded(text: str, entry: str, kind: str) -> str:
 
 def _polled(body: str, number: int, places: _Places) -> tuple[str, int]:
     """The body of a function with its polls, numbered from `number`, and how many they are."""
-    blocks = _blocks(body)
+    blocks = blocks_of(body)
     heads = [head for head in _long_loops(blocks) if not any(" landingpad " in line for line in blocks[head])]
     if not heads:
         return body, 0
@@ -303,27 +302,9 @@ def _phis(lines: list[str]) -> range:
     return range(1, end)
 
 
-def _blocks(body: str) -> dict[str, list[str]]:
-    """The lines of each block by label; those of the first are under "" where it has no label."""
-    blocks: dict[str, list[str]] = {"": []}
-    lines = blocks[""]
-    for line in body.splitlines(keepends=True):
-        label = _LABEL.match(line) if line[0] not in " \n" else None
-        if label:
-            lines = blocks[label[1]] = []
-        lines.append(line)
-    if not any(map(str.strip, blocks[""])):
-        del blocks[""]
-    return blocks
-
-
 def _long_loops(blocks: dict[str, list[str]]) -> list[str]:
     """The heads of loops that are asked."""
-    after: dict[str, list[str]] = {}
-    for label, lines in blocks.items():
-        targets = (target for line in lines if "label %" in line for target in _TARGET.findall(line))
-        after[label] = [target for target in dict.fromkeys(targets) if target in blocks]
-    loops = _loops(after)
+    loops = loops_of(blocks)
     nested = {head: loops.keys() & inside - {head} for head, inside in loops.items()}
     within = {head for heads in nested.values() for head in heads}
     return [
@@ -337,41 +318,6 @@ def _slow(head: list[str], inside: Iterable[list[str]]) -> bool:
     return any(map(_CARRIED.match, head)) or any(
         ("call " in line or "invoke " in line) and _CALL.search(line) for lines in inside for line in lines
     )
-
-
-def _loops(after: dict[str, list[str]]) -> dict[str, set[str]]:
-    """The blocks of each loop by its head: the target of an edge that goes back in a walk from the first block."""
-    before: dict[str, list[str]] = {label: [] for label in after}
-    for label, targets in after.items():
-        for target in targets:
-            before[target].append(label)
-    loops: dict[str, set[str]] = {}
-    for tail, head in _back_edges(after):
-        inside, work = loops.setdefault(head, {head}), [tail]
-        while work:
-            label = work.pop()
-            if label not in inside:
-                inside.add(label)
-                work += before[label]
-    return loops
-
-
-def _back_edges(after: dict[str, list[str]]) -> Iterator[tuple[str, str]]:
-    first = next(iter(after))
-    seen, path = {first}, {first}
-    work = [(first, iter(after[first]))]
-    while work:
-        label, rest = work[-1]
-        target = next(rest, None)
-        if target is None:
-            work.pop()
-            path.discard(label)
-        elif target in path:
-            yield label, target
-        elif target not in seen:
-            seen.add(target)
-            path.add(target)
-            work.append((target, iter(after[target])))
 
 
 class _Places:

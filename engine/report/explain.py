@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from irgrad.engine.codegen.hot_functions import optimised_lines
 from irgrad.engine.codegen.member_arrays import places_of_looks
 from irgrad.engine.grids.threads_of_loops import for_device
 from irgrad.engine.ir.text.entities import restrict
@@ -176,6 +177,7 @@ def explain(
     try:
         parts["lanes"] = lane_facts(asked) if lanes else ()
         parts["passes"] = passes_of(asked) if passes else ()
+        parts["optimised"] = optimised_lines(asked.program.ir) if lanes else None
         parts["device"] = device_facts(asked, target) if target else None
     except IRGradError as error:  # after all that is known of it: told with it
         parts["refusal"] = error.render()

@@ -14,6 +14,7 @@ from irgrad.engine.report.text import (
     lanes_text,
     loop_text,
     memory_text,
+    passes_text,
     recalled_text,
     threads_text,
 )
@@ -64,6 +65,7 @@ def _head(report: Report) -> str:
     if report.one_thread:
         rows.append(("OpenMP", threads_text(report)))
     rows += [("pointers", f"a cheaper analysis, {row}") for row in report.pointers]
+    rows += [("passes", passes_text(report.optimised))] if report.optimised else []
     rows += [("indices", f"compared with their arrays in structs: {', '.join(report.looks)}")] if report.looks else []
     facts = "".join(f"<dt>{escape(name)}</dt><dd><code>{escape(text)}</code></dd>" for name, text in rows)
     notice = "" if report.debug else (

@@ -16,8 +16,8 @@ from irgrad.engine.report.facts import (
 )
 
 __all__ = [
-    "is_number", "kept_text", "lanes_text", "loop_text", "memory_text", "reader_text", "recalled_text", "threads_text",
-    "to_text",
+    "is_number", "kept_text", "lanes_text", "loop_text", "memory_text", "passes_text", "reader_text", "recalled_text",
+    "threads_text", "to_text",
 ]  # fmt: skip
 
 _WIDTH = 78  # of quoted source lines
@@ -49,6 +49,8 @@ def _head(report: Report) -> Iterator[str]:
     yield from (f"  pointers: a cheaper analysis, {row}" for row in report.pointers)
     if report.looks:
         yield f"  indices: compared with their arrays in structs: {', '.join(report.looks)}"
+    if report.optimised:
+        yield f"  passes: {passes_text(report.optimised)}"
     if report.refusal:
         yield from (f"  {row}" for row in f"refused: {report.refusal}".splitlines())
     if not report.debug:
@@ -59,6 +61,12 @@ def threads_text(report: Report) -> str:
     """On how many threads parallel regions run, in words."""
     lines = ", ".join(str(line) for line in report.one_thread if line)
     return f"one thread runs the parallel regions{f' at lines {lines}' if lines else ''}"
+
+
+def passes_text(optimised: tuple[int, int]) -> str:
+    """Of how many lines LLVM optimises all that it can, in words."""
+    lines, most = optimised
+    return f"all of LLVM's for {most:,} of {lines:,} lines of IR, of what runs most often (IRGRAD_MAX_OPTIMISED)"
 
 
 def memory_text(report: Report) -> str:

@@ -2,6 +2,7 @@
 
     IRGRAD_MAX_TEXT           characters of IR that are read (default 2^28)
     IRGRAD_MAX_INSTRUCTIONS   instructions of a module, as loaded and as differentiated (default 5,000,000)
+    IRGRAD_MAX_OPTIMISED      lines of a module of more than 50,000 that get all of LLVM's passes (default 20,000)
     IRGRAD_MAX_COPIES         bytes of what a loop on threads copies or keeps, in native code (default 1 GiB)
     IRGRAD_MAX_SECONDS        seconds that one derivation, or one run of the C compiler, may take (default 900)
 
@@ -25,7 +26,7 @@ __all__ = ["DEFAULTS", "check_count", "check_length", "limit", "within_time"]
 
 Result = TypeVar("Result")
 
-DEFAULTS = {"TEXT": 1 << 28, "INSTRUCTIONS": 5_000_000, "COPIES": 1 << 30, "SECONDS": 900}
+DEFAULTS = {"TEXT": 1 << 28, "INSTRUCTIONS": 5_000_000, "OPTIMISED": 20_000, "COPIES": 1 << 30, "SECONDS": 900}
 
 
 def limit(name: str) -> float:

@@ -54,6 +54,19 @@ def test_of_a_very_large_module_nothing_is_unrolled(monkeypatch: pytest.MonkeyPa
     assert len(text.splitlines()) < len(usual.splitlines())
 
 
+def test_of_a_very_large_module_the_hottest_functions_are_optimised_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = ["scale", "cold"]
+    twice = SCALE + SCALE[SCALE.index("define void") : SCALE.index("define double")].replace("@scale(", "@cold(")
+    monkeypatch.setattr("irgrad.engine.codegen.large_modules.LARGE", 10)
+    both = optimise(twice, entries)
+    assert both.count("vector.body:") == 2
+    monkeypatch.setenv("IRGRAD_MAX_OPTIMISED", "20")
+    text = optimise(twice, entries)
+    assert text.count("vector.body:") == 1
+    assert text.index("@scale(") < text.index("vector.body:") < text.index("@cold(")
+    assert "optnone" not in text  # its machine code is made like that of others
+
+
 def test_levels() -> None:
     assert "x double>" not in optimise(SCALE, ["scale"], level=1)
     assert "@helper" in optimise(SCALE, ["scale", "helper"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from explained import kernel, line
 
 from irgrad import load
@@ -38,6 +39,18 @@ def test_a_cheaper_analysis_of_pointers_is_told() -> None:
     assert "pointers:" not in str(found)
     cheap = to_text(replace(found, pointers=("objects: all are one",)))
     assert "  pointers: a cheaper analysis, objects: all are one\n" in cheap
+
+
+def test_that_few_passes_run_for_most_of_a_large_derivative_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "  passes: all of" not in str(explain(kernel("straight")))
+    monkeypatch.setattr("irgrad.engine.codegen.large_modules.LARGE", 10)
+    assert "  passes: all of" not in str(explain(kernel("straight")))
+    monkeypatch.setenv("IRGRAD_MAX_OPTIMISED", "12")
+    found = explain(kernel("straight"))
+    assert found.optimised is not None and found.optimised[1] == 12
+    row = f"all of LLVM's for 12 of {found.optimised[0]} lines of IR, of what runs most often (IRGRAD_MAX_OPTIMISED)"
+    assert f"  passes: {row}\n" in str(found)
+    assert "for 12 of" in found.to_html()
 
 
 def test_straight_code_has_no_loops() -> None:
