@@ -12,17 +12,22 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from irgrad.engine.analyses.memory import strided_sets as off
-from irgrad.engine.analyses.memory.dirty_blocks import DirtyBlocks
+from irgrad.engine.analyses.memory.due_instructions import DueInstructions
 from irgrad.engine.analyses.memory.objects import PointsTo, alignment, bits_of
 from irgrad.engine.analyses.memory.spots import ANY, MOST, Place, Spots, include, union
 from irgrad.engine.analyses.memory.strided_sets import TOP, ZERO, Offsets
-from irgrad.engine.ir.model import Block, GlobalVariable, Value
+from irgrad.engine.ir.model import GlobalVariable, Instruction, Value
 from irgrad.engine.ir.types import may_hold_pointer
 
 _MOST_PLACES = 256
 _MOST_SEEN = 1024
 _MOST_SETS = 96
+_NOTHING: list[Place] = []
 _WIDEST = 16  # bytes of the largest alignment that sets are told apart by
+
+
+Read = dict[tuple[int, int], int]
+"""How much of the changes of each region, and of the sets that it is in, somebody has read."""
 
 
 class Merge(Protocol):
@@ -34,25 +39,25 @@ class Merge(Protocol):
 class _Set:
     """Objects that pointers lead to together."""
 
-    __slots__ = ("align", "mask", "near", "number", "readers", "seen", "version")
+    __slots__ = ("align", "log", "mask", "near", "number", "readers", "seen")
 
     def __init__(self, number: int, mask: int, align: int) -> None:
         self.number = number
         self.mask = mask
         self.align = align
         self.near: list[_Set] = [self]  # those that share objects with it
-        self.readers: dict[Block, None] = {}
+        self.readers: set[Instruction] = set()
         self.seen: dict[Place, Spots] = {}  # what a load from any of its objects may find
-        self.version = 0
+        self.log: list[Place] = []  # places of which more was found, in order
 
     def meet(self, other: _Set) -> None:
         """Another set, with which it shares objects."""
         self.near.append(other)
         other.near.append(self)
 
-    def read_by(self, blocks: dict[Block, None]) -> None:
-        """These blocks read one of its objects."""
-        self.readers.update(blocks)
+    def read_by(self, readers: set[Instruction]) -> None:
+        """These instructions read one of its objects."""
+        self.readers |= readers
 
     def find(self, place: Place, spots: Spots) -> None:
         """More is stored in one of its objects."""
@@ -62,21 +67,21 @@ class _Set:
         after = union(before, spots)
         if after is not None and after != before:
             self.seen[place] = after
-            self.version += 1
+            self.log.append(place)
 
 
 class HeldPointers:
     """By region: an object, by its number, or a set of them, by a number below `ANY`."""
 
     def __init__(
-        self, pointers: PointsTo, dirty: DirtyBlocks, merge: Merge, constant: Callable[[Value], Spots | None]
+        self, pointers: PointsTo, due: DueInstructions, merge: Merge, constant: Callable[[Value], Spots | None]
     ) -> None:
         self._pointers = pointers
-        self._dirty = dirty
+        self._due = due
         self._merge = merge
         self._constant = constant  # where a constant leads
         self._own: dict[int, dict[Place, Spots]] = {}  # region -> what was stored to all of it
-        self._stores: dict[int, int] = {}  # region -> how often that changed
+        self._log: dict[int, list[Place]] = {}  # region -> places of which that changed, in order
         self._sets: list[_Set] = []
         self._around: dict[int, list[_Set]] = {}  # object -> the sets that it is in
         self._regions: dict[int, tuple[int, ...]] = {}
@@ -121,7 +126,7 @@ class HeldPointers:
                     fresh.find(place, spots)
         for bit in bits_of(mask):
             self._around.setdefault(bit, []).append(fresh)
-            fresh.read_by(self._dirty.readers(bit))
+            fresh.read_by(self._due.readers(bit))
             for place, spots in self._own.get(bit, {}).items():
                 fresh.find(place, spots)
         self._sets.append(fresh)
@@ -157,12 +162,12 @@ class HeldPointers:
         now = table[place]
         if now is before:
             return
-        self._stores[region] = self._stores.get(region, 0) + 1
+        self._log.setdefault(region, []).append(place)
         if region >= 0:
-            self._dirty.stored(region)
+            self._due.stored(region)
             near = self._around.get(region, ())
         else:
-            self._dirty.changed(self._numbered(region).readers)
+            self._due.changed(self._numbered(region).readers)
             near = self._numbered(region).near
         for one in near:
             one.find(place, now)
@@ -170,23 +175,33 @@ class HeldPointers:
     def version(self, region: int) -> int:
         """Another number whenever more is stored in a region."""
         if region < 0:
-            return self._numbered(region).version
-        around = self._around.get(region, ())
-        return self._stores.get(region, 0) + sum([self._stores.get(one.number, 0) for one in around])
+            return len(self._numbered(region).log)
+        return sum([len(self._log.get(number, ())) for number in self._parts(region)])
 
-    def stored(self, region: int) -> Iterator[tuple[Place, Spots]]:
-        """The pointers in a region: what was stored, and what was there from the start."""
+    def stored(self, region: int, read: Read | None = None) -> Iterator[tuple[Place, Spots]]:
+        """The pointers in a region: what was stored, and what was there from the start. read: how far who asks has read
+        what was stored, which is moved on: only what is new since is given then."""
+        read = {} if read is None else read
+        begun = (region, region) in read
         if region < 0:
-            yield from tuple(self._numbered(region).seen.items())
+            one = self._numbered(region)
+            yield from _since(one.log, one.seen, (region, region), read)
         else:
-            yield from tuple(self._own.get(region, {}).items())
-            for one in self._around.get(region, ()):
-                yield from tuple(self._own.get(one.number, {}).items())
+            for number in self._parts(region):
+                yield from _since(self._log.get(number, _NOTHING), self._own.get(number, {}), (region, number), read)
+        if begun:
+            return
         first = self._from_start.get(region)
         if first is None:
             first = self._from_start[region] = tuple(self._first(region))
         for spots in first:
             yield (TOP, None), spots
+
+    def _parts(self, region: int) -> Iterator[int]:
+        """An object, and the sets that it is in."""
+        yield region
+        for one in self._around.get(region, ()):
+            yield one.number
 
     def _first(self, region: int) -> Iterator[Spots]:
         mask = 1 << region if region >= 0 else self._numbered(region).mask
@@ -211,3 +226,10 @@ class HeldPointers:
         if not isinstance(var, GlobalVariable) or var.init is None or not may_hold_pointer(var.value_type):
             return None
         return self._constant(var.init)
+
+
+def _since(log: list[Place], table: dict[Place, Spots], key: tuple[int, int], read: Read) -> list[tuple[Place, Spots]]:
+    """The places that have changed since somebody read this, each once."""
+    begin = read.get(key, 0)
+    read[key] = len(log)
+    return [(place, table[place]) for place in dict.fromkeys(log[begin:] if begin else log)]

@@ -13,8 +13,8 @@ from typing import Any
 
 from irgrad.engine.analyses.memory import strided_sets as off
 from irgrad.engine.analyses.memory.byte_kinds import INT, Kind, Mark
-from irgrad.engine.analyses.memory.dirty_blocks import DirtyBlocks
-from irgrad.engine.analyses.memory.held_pointers import HeldPointers
+from irgrad.engine.analyses.memory.due_instructions import DueInstructions
+from irgrad.engine.analyses.memory.held_pointers import HeldPointers, Read
 from irgrad.engine.analyses.memory.objects import PointsTo, bits_of, pointer_places, same_object
 from irgrad.engine.analyses.memory.spots import (
     ANY,
@@ -68,15 +68,15 @@ class PointerSpots:
         self._displacement = displacement  # how far a getelementptr moves its pointer
         self._state: dict[Value, Spots] = {}
         self._tbaa = Tbaa(pointers.module)
-        self._loaded: dict[Instruction, tuple[Spots | None, int, Spots | None]] = {}  # what each load saw, and found
-        # what each copy saw: the places of its ends, how much was stored in its sources, what it moved
-        self._copied: dict[tuple[Value, Value, int | None], tuple[object, int, dict[Place, Spots]]] = {}
+        # what each load and each copy saw: the places, how much was stored there, how much of that was read
+        self._loaded: dict[Instruction, tuple[Spots | None, int, Read]] = {}
+        self._copied: dict[tuple[Value, Value, int | None], tuple[object, int, Read]] = {}
         self._odd: dict[int, set[Offsets]] = {}  # region -> places that are not aligned to which copies bring pointers
         self._numbers_at: set[tuple[int, int]] = set()  # where the source says that there is an integer
         self._listed: dict[int, dict[int, None]] = {}
         self._returns: dict[Function, Spots] = {}
-        self.dirty = DirtyBlocks(pointers)
-        self.held = HeldPointers(pointers, self.dirty, self._merge, self.get)
+        self.due = DueInstructions(pointers)
+        self.held = HeldPointers(pointers, self.due, self._merge, self.get)
         self.changed = False
         for arg in pointers.root.args:
             self._state[arg] = dict.fromkeys(bits_of(pointers.of(arg)), ZERO)
@@ -163,7 +163,7 @@ class PointerSpots:
             for instr in fn.instructions():
                 if (instr.opcode == "load" or instr.is_call) and self.tracked(instr) and instr not in self._state:
                     self._state[instr] = {ANY: TOP}
-                    self.dirty.value(instr)
+                    self.due.value(instr)
                     found = True
         return found
 
@@ -176,7 +176,7 @@ class PointerSpots:
     def set(self, value: Value, new: Spots | None) -> None:
         """Join new offsets into those of a value."""
         if new is not None and self._merge(self._state, value, new):
-            self.dirty.value(value)
+            self.due.value(value)
 
     def _merge(self, table: dict[Any, Spots], key: object, new: Spots, container: int = ANY) -> bool:
         """Whether more is known then."""
@@ -254,8 +254,10 @@ class PointerSpots:
         rows = tuple(self._now(load.operands[0]))
         return bool(rows) and all(
             self._holds_number(load, bit, where)
-            and not any(held and stored_as is not _AMONG_BYTES and off.touches(where, at, 1 - _WORD, _WORD)
-                        for (at, stored_as), held in self.held.stored(bit))
+            and not any(
+                held and stored_as is not _AMONG_BYTES and off.touches(where, at, 1 - _WORD, _WORD)
+                for (at, stored_as), held in self.held.stored(bit)
+            )
             for bit, where in rows
         )
 
@@ -265,22 +267,23 @@ class PointerSpots:
             self.held.keep(bit, (TOP, None), {})
 
     def copy(self, target: Value, source: Value, size: int | None) -> None:
-        """The contents of memory are copied. Nothing is done where all is as it was the last time."""
+        """The contents of memory are copied: what is new since the last time, where the places are what they were."""
         sources, targets = tuple(self._now(source)), tuple(self._now(target))
         stores = sum([self.held.version(bit) for bit, _ in sources])
         seen = sources, targets, self.held.coarse
-        last, before, moved = self._copied.get((target, source, size), (None, -1, {}))
+        last, before, read = self._copied.get((target, source, size), (None, -1, {}))
         if last != seen:
-            moved = {}
+            read = {}
         elif before == stores:
             return
+        self._copied[target, source, size] = seen, stores, read
         if same_object(target, source) and dict(sources).keys() == dict(targets).keys():
-            self._copy_within(dict(targets), sources, size)
+            self._copy_within(dict(targets), sources, size, read)
             return
         found: dict[Place, Spots] = {}  # by the distance from the start of the copy
         merged: dict[Place, dict[int, Spots]] = {}  # by identity: many objects hold the same
         for origin, start in sources:
-            for (places, tag), spots in self.held.stored(origin):
+            for (places, tag), spots in self.held.stored(origin, read):
                 for distance in _distances(start, places, size):
                     once = merged.setdefault((distance, tag), {})
                     if id(spots) in once:
@@ -289,18 +292,19 @@ class PointerSpots:
                     total = found.setdefault((distance, tag), {})
                     for bit, held in spots.items():
                         include(total, bit, held)
-        found = {place: settled(spots) for place, spots in found.items()}
-        self._copied[target, source, size] = seen, stores, found
         for (distance, tag), spots in found.items():
-            for goal, there in targets if moved.get((distance, tag)) != spots else ():
+            new = settled(spots)
+            for goal, there in targets:
                 where = off.add(there, distance)
                 if not self._outside(goal, where):
-                    self.held.keep(goal, self._place(goal, where, tag), spots)
+                    self.held.keep(goal, self._place(goal, where, tag), new)
 
-    def _copy_within(self, targets: Spots, sources: Sequence[tuple[int, Offsets]], size: int | None) -> None:
+    def _copy_within(
+        self, targets: Spots, sources: Sequence[tuple[int, Offsets]], size: int | None, read: Read
+    ) -> None:
         """The contents of each object are moved in it."""
         for bit, start in sources:
-            for (places, tag), spots in tuple(self.held.stored(bit)) if bit in targets else ():
+            for (places, tag), spots in tuple(self.held.stored(bit, read)) if bit in targets else ():
                 for distance in _distances(start, places, size):
                     where = off.add(targets[bit], distance)
                     if not self._outside(bit, where):
@@ -357,7 +361,7 @@ class PointerSpots:
         """A function returns a pointer."""
         spots = self.get(value)
         if spots is not None and self._merge(self._returns, fn, spots):
-            self.dirty.returned(fn)
+            self.due.returned(fn)
 
     def returned(self, fn: Function) -> Spots | None:
         """Where the result of a function may point."""
@@ -395,18 +399,20 @@ class PointerSpots:
         return out
 
     def _load(self, instr: Instruction) -> Spots | None:
-        """What is stored where a load may read; from the last time where neither the places nor what they hold is
-        another."""
+        """What is stored where a load may read: what is new since the last time, where the places are what they
+        were."""
         address = self.get(instr.operands[0])
         stores = sum([self.held.version(region) for region, _ in self._now(instr.operands[0])])
         last = self._loaded.get(instr)
-        if last is not None and last[1] == stores and (last[0] is address or last[0] == address):
-            return last[2]
-        found = self._look_up(instr, 0, ty.store_size(instr.type))
-        self._loaded[instr] = address, stores, found
-        return found
+        read: Read = {}
+        if last is not None and (last[0] is address or last[0] == address):
+            if last[1] == stores:
+                return None
+            read = last[2]
+        self._loaded[instr] = address, stores, read
+        return self._look_up(instr, 0, ty.store_size(instr.type), read)
 
-    def _look_up(self, instr: Instruction, at: int, size: int) -> Spots | None:
+    def _look_up(self, instr: Instruction, at: int, size: int, read: Read | None = None) -> Spots | None:
         address, wanted = instr.operands[0], self._numbers(self._pointers.of(instr))
         tag = self._tag(instr)
         out: Spots | None = None
@@ -418,7 +424,7 @@ class PointerSpots:
                 continue
             here = where.shift(at)
             precise = self._holds_number(instr, bit, here)
-            for (places, stored_as), held in self.held.stored(bit):
+            for (places, stored_as), held in self.held.stored(bit, read):
                 if tag is not None and stored_as not in (None, _AMONG_BYTES, tag):
                     continue
                 if precise and stored_as is _AMONG_BYTES:

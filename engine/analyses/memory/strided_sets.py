@@ -188,6 +188,15 @@ def highest(a: Offsets) -> int | None:
 
 def contains(a: Offsets, b: Offsets) -> bool:
     """Every member of `b` is certainly one of `a`."""
+    if not a.terms:
+        return not b.terms and a.start == b.start
+    return _contains_at(a.terms, a.below, b.start - a.start, b.terms, b.below)
+
+
+@lru_cache(1 << 15)
+def _contains_at(terms: tuple[Term, ...], below: bool, at: int, others: tuple[Term, ...], both: bool) -> bool:
+    """`contains`, which depends on the distance of the two starts alone: there are far fewer pairs than questions."""
+    a, b = Offsets(0, terms, below), Offsets(at, others, both)
     if a == b:
         return True
     period = a.stride
@@ -293,7 +302,19 @@ def touches(a: Offsets, b: Offsets, lowest: int, limit: int) -> bool:
         return lowest <= b.start - a.start < limit
     if a.stride and b.stride and limit - lowest >= gcd(a.stride, b.stride):
         return True  # either may move freely past the other
-    return bool(meets(a, b, lowest, limit))
+    return _touch_at(a.terms, a.below, b.start - a.start, b.terms, b.below, lowest, limit)
+
+
+@lru_cache(1 << 15)
+def _touch_at(
+    terms: tuple[Term, ...], below: bool, at: int, others: tuple[Term, ...], both: bool, lowest: int, limit: int
+) -> bool:
+    """`touches`, by the distance of the two starts, as `_contains_at`."""
+    a, b = Offsets(0, terms, below), Offsets(at, others, both)
+    if a.stride or b.stride:
+        return bool(meets(a, b, lowest, limit))
+    starts = a.expand()
+    return any(bisect_right(starts, y - limit) < bisect_right(starts, y - lowest) for y in b.expand())
 
 
 def _meets_bounded(starts: tuple[int, ...], others: tuple[int, ...], lowest: int, limit: int) -> list[int]:

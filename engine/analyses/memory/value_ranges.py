@@ -21,7 +21,6 @@ from irgrad.engine.analyses.memory.strided_sets import NATURAL, TOP, ZERO, Offse
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
     Argument,
-    Block,
     Constant,
     ConstExpr,
     ConstInt,
@@ -57,15 +56,11 @@ class Ranges:
         self.spots = PointerSpots(pointers, self._joined, self._displacement)
         for arg in pointers.root.args:
             self._state[arg] = ZERO if arg.type.is_ptr else TOP
-        rows: dict[Block, list[Instruction]] = {}
         for sweep in range(_MAX_SWEEPS):
             self._changed = False
             self.spots.begin(coarse=sweep >= _COARSE_AFTER)
-            for block in self.spots.dirty:
-                if block not in rows:
-                    rows[block] = [instr for instr in block.instructions if self._of_use(instr)]
-                for instr in rows[block]:
-                    self._visit(instr)
+            for instr in self.spots.due:
+                self._visit(instr)
             if not (self._changed or self.spots.changed or self.spots.resume()):
                 break
         else:
@@ -139,7 +134,7 @@ class Ranges:
                 return
         self._state[value] = new
         self._changed = True
-        self.spots.dirty.value(value)
+        self.spots.due.value(value)
 
     def _joined(self, key: object, old: Offsets, new: Offsets) -> Offsets:
         if old == new or off.contains(old, new):
@@ -148,13 +143,6 @@ class Ranges:
         if count > 8 * _WIDEN_AFTER or self.spots.held.coarse:
             return TOP
         return off.join(old, new, count > _WIDEN_AFTER)
-
-    def _of_use(self, instr: Instruction) -> bool:
-        """Whether an instruction has something to do with integers or addresses."""
-        if instr.opcode == "store":
-            return may_hold_pointer(instr.operands[0].type)
-        number = instr.type.is_ptr or instr.type.is_int
-        return number or instr.is_call or instr.opcode == "ret" or self.spots.tracked(instr)
 
     def _visit(self, instr: Instruction) -> None:
         op = instr.opcode
@@ -191,7 +179,7 @@ class Ranges:
         if new != old:
             self._returns[fn] = new
             self._changed = True
-            self.spots.dirty.returned(fn)
+            self.spots.due.returned(fn)
 
     def _call(self, call: Instruction) -> None:
         effect = self.pointers.effect(call)

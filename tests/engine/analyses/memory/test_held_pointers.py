@@ -25,7 +25,9 @@ def _many(objects: int) -> str:
     ]
     return (
         "declare ptr @malloc(i64)\ndefine void @f(ptr %x, i64 %i, i64 %j) {\n"
-        f"  %t = alloca [{objects} x ptr]\n" + "".join(rows) + """
+        f"  %t = alloca [{objects} x ptr]\n"
+        + "".join(rows)
+        + """
   %ai = getelementptr ptr, ptr %t, i64 %i
   %aj = getelementptr ptr, ptr %t, i64 %j
   %p = load ptr, ptr %ai
@@ -101,3 +103,24 @@ def test_beyond_a_number_of_sets_one_of_all_objects_is_right_as_well(monkeypatch
     assert held.regions(every) == held.regions(every & ~1)
     assert held.regions(1 << heap) == (heap,)
     assert ranges.places(named(facts.root, "far"))[pointers.object_of[named(facts.root, "o3")].index] == Offsets(40)
+
+
+@pytest.mark.parametrize("objects", [12, 60])
+def test_who_has_read_a_region_is_given_what_is_new(objects: int) -> None:
+    facts = facts_of(_many(objects), "f", {0})
+    held, number = facts.types.ranges.spots.held, {obj.site: obj.index for obj in facts.pointers.objects}
+    one = number[named(facts.root, "o5")]
+    (everywhere, *_) = held.regions(facts.pointers.of(named(facts.root, "q")))
+    place, spots = (Offsets(56), None), {one: Offsets(32)}
+    read: dict[tuple[int, int], int] = {}
+    assert list(held.stored(one, read)) == list(held.stored(one)) != []
+    assert list(held.stored(one, read)) == []
+    held.keep(one, place, spots)
+    assert list(held.stored(one, read)) == [(place, spots)]
+    if everywhere < 0:
+        list(held.stored(one, read)), list(held.stored(everywhere, read))
+        held.keep(everywhere, place, {one: Offsets(40)})
+        joined = {one: Offsets(32, ((8, 1),))}
+        assert list(held.stored(one, read)) == [(place, {one: Offsets(40)})]  # of the set that it is in
+        assert list(held.stored(everywhere, read)) == [(place, joined)]
+    assert (objects > 12) == (everywhere < 0)

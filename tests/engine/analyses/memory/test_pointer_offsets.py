@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from analysed import all_of, facts_of, facts_of_c, named
 
 from irgrad.engine.analyses.activity.facts import Facts
+from irgrad.engine.analyses.memory.held_pointers import HeldPointers, Read
 from irgrad.engine.analyses.memory.objects import Object
 from irgrad.engine.analyses.memory.pointer_offsets import PointerSpots
-from irgrad.engine.analyses.memory.spots import Spots
-from irgrad.engine.analyses.memory.strided_sets import TOP, ZERO, Offsets
+from irgrad.engine.analyses.memory.spots import Place, Spots
+from irgrad.engine.analyses.memory.strided_sets import TOP, ZERO, Offsets, contains
+from irgrad.engine.analyses.memory.value_ranges import Ranges
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Instruction
 
@@ -167,9 +171,9 @@ def test_memory_is_looked_up_once_for_a_load_of_what_does_not_change(monkeypatch
     sweeps: list[str] = []
     original, load = PointerSpots._look_up, PointerSpots._load
 
-    def look_up(self: PointerSpots, instr: Instruction, at: int, size: int) -> Spots | None:
+    def look_up(self: PointerSpots, instr: Instruction, at: int, size: int, read: Read | None = None) -> Spots | None:
         looked.append(instr.name)
-        return original(self, instr, at, size)
+        return original(self, instr, at, size, read)
 
     def again(self: PointerSpots, instr: Instruction) -> Spots | None:
         sweeps.append(instr.name)
@@ -288,3 +292,43 @@ def test_pointers_lie_at_multiples_of_the_alignment_of_their_accesses(align: int
     heap = _heap(facts).index
     for name in "ab":  # both find what may be there
         assert facts.types.ranges.places(named(facts.root, name))[heap] == Offsets(16)
+
+
+def test_a_load_and_a_copy_look_only_at_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    def program(links: int) -> str:
+        """Links that are stored one after the other in an array, against the order of the blocks, which a loop reads
+        and copies."""
+        rows = [
+            f"b{k}:\n  %r{k} = load ptr, ptr %c{k}\n  %m{k} = getelementptr i8, ptr %r{k}, i64 8\n"
+            f"  store ptr %m{k}, ptr %c{k + 1}\n  br label %{f'b{k - 1}' if k else 'end'}\n"
+            for k in range(links)
+        ]
+        cells = [f"  %c{k} = getelementptr ptr, ptr %t, i64 {k}\n" for k in range(links + 1)]
+        return (
+            "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\ndefine void @f(ptr %x, i64 %i) {\n"
+            f"  %t = alloca [{links + 1} x ptr]\n  %u = alloca [{links + 1} x ptr]\n"
+            + "".join(cells)
+            + f"  store ptr %x, ptr %c0\n  br label %b{links - 1}\n"
+            + "".join(rows[::-1])
+            + f"end:\n  call void @llvm.memcpy.p0.p0.i64(ptr %u, ptr %t, i64 {8 * links + 8}, i1 false)\n"
+            "  %a = getelementptr ptr, ptr %u, i64 %i\n  %s = load ptr, ptr %a\n  %v = load double, ptr %s\n"
+            "  store double %v, ptr %x\n  ret void\n}\n"
+        )
+
+    given: list[int] = []
+    stored = HeldPointers.stored
+
+    def counted(self: HeldPointers, region: int, read: Read | None = None) -> Iterator[tuple[Place, Spots]]:
+        rows = list(stored(self, region, read))
+        given.append(len(rows))
+        return iter(rows)
+
+    monkeypatch.setattr(HeldPointers, "stored", counted)
+    for links in (6, 24):
+        facts = facts_of(program(links), "f", {0, 1})
+        given.clear()
+        ranges = Ranges(facts.pointers)
+        (last,) = [i for i in all_of(facts, "load") if i.name == "s"]
+        (where,) = ranges.places(last).values()
+        assert contains(where, Offsets(0, ((8, links),)))
+        assert links**2 / 2 < sum(given) < 3 * links**2  # each link is new to each load once

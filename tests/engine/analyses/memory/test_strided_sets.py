@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from irgrad.engine.analyses.memory.strided_sets import (
     TOP,
     Offsets,
+    _contains_at,
+    _touch_at,
     add,
     contains,
     contains_moved,
@@ -101,3 +103,25 @@ def test_multiples_are_those_of_the_members() -> None:
         of = dice.choice([2, 4, 8])
         found, want = near(multiples(places, of)), {x for x in near(places) if x % of == 0}
         assert found == want if len(places.terms) <= 1 else found >= want, (places, of)
+
+
+def test_sets_touch_where_they_meet_and_questions_are_answered_once_for_a_distance() -> None:
+    draw, seen = random.Random(5), set()
+    pairs = []
+    for _ in range(3000):
+        a, b = (
+            make(draw.randrange(-40, 40), [(draw.choice((2, 8, 12, 40)), draw.choice((None, 1, 2, 5)))
+                                           for _ in range(draw.randrange(3))], draw.random() < 0.3) for _ in "ab"
+        )  # fmt: skip
+        lowest = draw.randrange(-9, 3)
+        limit = draw.randrange(lowest, 9)
+        found = touches(a, b, lowest, limit)
+        assert found == bool(meets(a, b, lowest, limit)), (a, b, lowest, limit)
+        seen.add((found, bool(a.stride), bool(b.stride)))
+        pairs.append((a, b, lowest, limit, found, contains(a, b)))
+    assert len(seen) == 8
+    computed = [kept.cache_info().misses for kept in (_touch_at, _contains_at)]
+    for a, b, lowest, limit, found, inside in pairs:
+        assert touches(a.shift(1000), b.shift(1000), lowest, limit) == found
+        assert contains(a.shift(1000), b.shift(1000)) == inside
+    assert [kept.cache_info().misses for kept in (_touch_at, _contains_at)] == computed
