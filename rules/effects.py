@@ -195,6 +195,7 @@ _GROUPS: tuple[tuple[CallFacts, str], ...] = (
                              "St11align_val_tRKSt9nothrow_t"))),
     # a number that each differentiation makes larger
     (_NO_DERIVATIVE, " ".join(f"irgrad.iter.i{bits}" for bits in (8, 16, 32, 64))),
+    (_NOTHING, "irgrad.word.sum"),  # adjoints in words that hold pointers too
     # the tape of a derivative that is differentiated again: arenas, their memory, what is freed with them
     (CallFacts("allocator"), "irgrad.tape.acquire"),
     (CallFacts("allocator", sizes=(1,)), "irgrad.tape.alloc"),

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.memory.byte_kinds import ACCESS, CONFLICT, PTR
-from irgrad.engine.analyses.memory.objects import reads_bits_of_address
+from irgrad.engine.analyses.memory.objects import reads_bits_of_address, resolve, start_of
+from irgrad.engine.analyses.memory.tbaa import Tbaa
 from irgrad.engine.differentiate.shadow.tagged_words import Either, refuse_word
 from irgrad.engine.differentiate.shared.refuse import refuse, refuse_bits
 from irgrad.engine.ir import types as ty
@@ -27,7 +28,7 @@ _COMPUTES = having("float_arithmetic") | having("about_numbers") | COMPARED_OR_R
 
 def refuse_undecidable(unit: Unit) -> None:
     """Raise Unsupported for the first instruction that no derivative can follow soundly."""
-    vectors = _filled_by_vectors(unit)
+    vectors, tbaa = _filled_by_vectors(unit), Tbaa(unit.module)
     for fn in unit.pointers.functions:
         for instr in unit.activity.bit_arithmetic(fn):
             raise refuse_bits(unit, instr, "integer arithmetic on the bits of an active float makes a float again")
@@ -35,13 +36,13 @@ def refuse_undecidable(unit: Unit) -> None:
             if instr.opcode == "inttoptr" and unit.pointers.of(instr) & 1 and _of_float_bits(instr.operands[0]):
                 raise refuse_word(unit, instr)
             useful = instr.opcode == "bitcast" and instr.type.is_fp and unit.activity.useful(instr)
-            if useful and _of_address(instr) and not _bits_of_address(unit, instr):
+            if useful and _of_address(instr) and not (_bits_of_address(unit, instr) or _followed(unit, instr)):
                 raise refuse_word(unit, instr)
         if unit.activity.function(fn):
-            _refuse_in(unit, fn, vectors)
+            _refuse_in(unit, fn, vectors, tbaa)
 
 
-def _refuse_in(unit: Unit, fn: Function, vectors: int) -> None:
+def _refuse_in(unit: Unit, fn: Function, vectors: int, tbaa: Tbaa) -> None:
     users = uses_of(fn.blocks)
     for instr in fn.instructions():
         if instr.opcode in _UNWINDING:
@@ -62,7 +63,7 @@ def _refuse_in(unit: Unit, fn: Function, vectors: int) -> None:
             raise refuse_word(unit, instr)
         if instr.opcode == "load" and _lost(unit, instr, vectors):
             raise refuse_word(unit, instr)
-        if instr.opcode == "load" and instr.type.is_vector and instr.type.is_fp:
+        if instr.opcode == "load" and instr.type.is_vector and instr.type.is_fp and not _said_float(instr, tbaa):
             places = _pointers_in(unit, instr)
             read = lanes_read(instr, users) if places else set()
             if places and (read is None or not read.isdisjoint(places)):
@@ -107,19 +108,37 @@ def _pointer_as_float(unit: Unit, cast: Instruction, users: Uses) -> bool:
         return False
     if reads_bits_of_address(cast, unit.pointers):
         return not _bits_of_address(unit, cast)
+    if unit.mode != "reverse" and unit.width == 1:
+        return cast.type is not ty.F64 or not _stays_a_number(unit, cast, users)
     if cast.type is not ty.F64 or not all(map(_computes, users.get(cast, ()))):
         return True
-    decided = source in unit.get(Either).values if unit.mode == "reverse" else unit.width == 1
-    return unit.activity.value(cast) and not decided
+    return unit.activity.value(cast) and source not in unit.get(Either).values
+
+
+def _followed(unit: Unit, cast: Instruction) -> bool:
+    """Whether the shadow of a word is right for both in forward mode, the tangent of a float and the shadow of an
+    address, since no float travels as a pointer that has none."""
+    if unit.mode == "reverse" or unit.width != 1 or not unit.types.carriers.either(cast.operands[0], 0):
+        return False
+    return not _made_of(cast.operands[0], lambda v: v.opcode == "ptrtoint" and not _has_shadow(unit, v.operands[0]))
+
+
+def _has_shadow(unit: Unit, pointer: Value) -> bool:
+    """A pointer that a shadow moves with, or the address of memory that is made here."""
+    obj = unit.pointers.object_of.get(resolve(start_of(pointer)))
+    own = obj is not None and obj.kind in ("alloca", "heap", "global", "function")
+    return own or unit.activity.pointer(pointer)
 
 
 def _bits_of_address(unit: Unit, cast: Instruction) -> bool:
-    """Whether a float of the bits of an address is a number for everyone: computed with, or kept where nothing but
-    floats is, so that no pointer comes of it again."""
+    """Whether a float of the bits of an address is a number for everyone."""
     fn = cast.block.function if cast.block is not None else None
-    if fn is None or not reads_bits_of_address(cast, unit.pointers):
-        return False
-    users = uses_of(fn.blocks)
+    made = fn is not None and reads_bits_of_address(cast, unit.pointers)
+    return made and fn is not None and _stays_a_number(unit, cast, uses_of(fn.blocks))
+
+
+def _stays_a_number(unit: Unit, cast: Instruction, users: Uses) -> bool:
+    """Whether no pointer comes of a float again: it is computed with, or kept where nothing but floats is."""
     seen, work = {cast}, [cast]
     while work:
         value = work.pop()
@@ -139,6 +158,12 @@ def _bits_of_address(unit: Unit, cast: Instruction) -> bool:
 def _computes(user: Instruction) -> bool:
     intrinsic = user.is_call and (user.callee_name or "").startswith("llvm.") and user.type.is_fp
     return user.opcode in _COMPUTES or intrinsic
+
+
+def _said_float(access: Instruction, tbaa: Tbaa) -> bool:
+    """The source calls all of what is accessed floats; what LLVM joins of a float and a pointer has no such tag."""
+    tag = access.metadata.get("tbaa")
+    return tag is not None and isinstance(tbaa.kind(tag), ty.FloatType)
 
 
 def _pointers_in(unit: Unit, load: Instruction) -> set[int]:

@@ -53,6 +53,7 @@ from irgrad.engine.runtime.exceptions import link_exceptions
 from irgrad.engine.runtime.helpers import link_arena
 from irgrad.engine.runtime.persistent_memory import link_kept
 from irgrad.engine.runtime.strong_products import link_strong
+from irgrad.engine.runtime.word_sums import link_word_sums
 from irgrad.engine.runtime.zero_tests import link_idle
 from irgrad.engine.schedule.clears import shorten_clears
 from irgrad.engine.schedule.demand import compute_on_demand
@@ -139,6 +140,7 @@ LINK = (
     text_pass("link-complex-products", link_complex_products),
     text_pass("link-complex-parts", link_complex_parts),
     text_pass("link-approximations", link_approximations),
+    text_pass("link-word-sums", link_word_sums),
     text_pass("link-assembly", link_assembly),
     text_pass("link-persistent-memory", link_kept),
     text_pass("link-copies", link_copies),

@@ -16,6 +16,7 @@ from irgrad.engine.ir.text.outline import outline
 from irgrad.engine.ir.types import Type
 from irgrad.engine.runtime.arena import arena_text, large_text
 from irgrad.engine.runtime.segments import SEGMENTS
+from irgrad.engine.runtime.word_sums import TEXT, WORD_SUM
 from irgrad.engine.support.lines import change_lines
 
 P, N, V = ty.PTR, ty.I64, ty.VOID
@@ -68,7 +69,7 @@ _TWO = "ptr %target, ptr %source, i64 %bytes, i64 %period, i64 %offset"
 _ONE = "ptr %target, i64 %bytes, i64 %period, i64 %offset"
 _PLAIN = "%i = add i64 %k, 0"
 _TURNED = "%back = sub i64 %last, %k\n  %i = select i1 %up, i64 %k, i64 %back"
-_EITHER = """
+_EITHER = TEXT + """
 define internal void @irgrad.adjoint.either(ptr %target, ptr %source, ptr %saved, i64 %bytes) nounwind {
 entry:
   %n = lshr i64 %bytes, 3
@@ -79,8 +80,8 @@ take:
   %i = phi i64 [ 0, %entry ], [ %inext, %take ]
   %targetp = getelementptr i64, ptr %target, i64 %i
   %waitp = getelementptr i64, ptr %waiting, i64 %i
-  %t = load i64, ptr %targetp, align 1
-  store i64 0, ptr %targetp, align 1
+  %t = load i64, ptr %targetp, align 8
+  store i64 0, ptr %targetp, align 8
   store i64 %t, ptr %waitp, align 8
   %inext = add i64 %i, 1
   %imore = icmp ult i64 %inext, %n
@@ -92,16 +93,13 @@ give:
   %gotp = getelementptr i64, ptr %waiting, i64 %k
   %pointer = load i64, ptr %savedp, align 8
   %amount = load i64, ptr %gotp, align 8
-  %before = load i64, ptr %sourcep, align 1
-  %x = bitcast i64 %before to double
-  %y = bitcast i64 %amount to double
-  %sum = fadd double %x, %y
-  %total = bitcast double %sum to i64
+  %before = load i64, ptr %sourcep, align 8
+  %total = call i64 @irgrad.word.sum(i64 %before, i64 %amount)
   %is_pointer = icmp ne i64 %pointer, 0
   %nothing = icmp eq i64 %amount, 0
   %added = select i1 %nothing, i64 %before, i64 %total
   %after = select i1 %is_pointer, i64 %pointer, i64 %added
-  store i64 %after, ptr %sourcep, align 1
+  store i64 %after, ptr %sourcep, align 8
   %knext = add i64 %k, 1
   %kmore = icmp ult i64 %knext, %n
   br i1 %kmore, label %give, label %out
@@ -139,6 +137,8 @@ def _helper(name: str) -> str:
         return _LOOP.format(name=whole, parameters=_ONE, width=size, setup="", index=_PLAIN, body=body)
     if name == "irgrad.adjoint.either":
         return _EITHER
+    if name == WORD_SUM:
+        return TEXT
     if name == "irgrad.copy.pointers":
         body = f"{two}\n  %s = load ptr, ptr %sourcep, align 1\n  store ptr %s, ptr %targetp, align 1"
         setup = "%up = icmp ule ptr %target, %source"

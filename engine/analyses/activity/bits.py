@@ -17,6 +17,7 @@ from irgrad.engine.analyses.memory.strided_sets import meets
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Argument, Constant, ConstFloat, ConstInt, ConstZero, Function, Instruction, Value
 from irgrad.engine.ir.opcodes import CHOICES, INT_BINARY, LANES_OUT, RESIZES, SHIFTS, having
+from irgrad.engine.runtime.word_sums import WORD_SUM
 
 if TYPE_CHECKING:
     from irgrad.engine.analyses.activity.activity import Activity
@@ -204,7 +205,7 @@ class Bits:
         if known or call.type is ty.VOID or call.type.is_fp or (call.callee_name or "").startswith(_COUNTS):
             return
         state = self._any(call.args)
-        moved = (call.callee_name or "").startswith("llvm.fsh") and self._activity.flow.carries(call)
+        moved = (call.callee_name or "").startswith(("llvm.fsh", WORD_SUM)) and self._activity.flow.carries(call)
         self._set(call, 0 if not state else state if moved else state | COMPUTED)
 
     def _constant_almost_everywhere(self, instr: Instruction) -> bool:

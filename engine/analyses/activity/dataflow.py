@@ -17,6 +17,7 @@ from irgrad.engine.ir.model import Argument, Function, GlobalVariable, Instructi
 from irgrad.engine.ir.opcodes import having, of_kind
 from irgrad.engine.ir.types import Type
 from irgrad.engine.ir.uses import Uses, uses_of
+from irgrad.engine.runtime.word_sums import WORD_SUM
 
 _STOPS = having("stops_derivatives")
 _INTEGER_STOPS = having("integer_arithmetic")
@@ -168,7 +169,11 @@ class Dataflow:
 
     def _call(self, call: Instruction) -> None:
         effect = self.pointers.effect(call)
-        if effect is not None:
+        if call.callee_name == WORD_SUM:
+            for word in call.args:
+                if self.carries(word):
+                    self.edge(word, call)
+        elif effect is not None:
             self._external(call, effect)
         for fn in self.pointers.callees(call) or ():
             if not fn.blocks:

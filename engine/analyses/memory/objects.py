@@ -11,6 +11,7 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
     Argument,
     ConstAggregate,
+    ConstData,
     ConstExpr,
     ConstInt,
     Function,
@@ -23,6 +24,7 @@ from irgrad.engine.ir.model import (
 )
 from irgrad.engine.ir.opcodes import BITWISE, CHOICES, SHIFTS, having
 from irgrad.engine.ir.types import may_hold_pointer
+from irgrad.engine.runtime.arena import CONSTANT_SHADOW
 from irgrad.rules.effects import facts
 
 OVERLAPS = '"irgrad-overlaps"'
@@ -205,6 +207,13 @@ def initial_pointers(value: Value, at: int = 0) -> Iterator[tuple[int, Value]]:
         yield at, value
 
 
+def holds_nothing(obj: Object) -> bool:
+    """Code, or a constant text: neither floats nor pointers are there, wherever an address may seem to lead."""
+    site = obj.site
+    text = isinstance(site, GlobalVariable) and site.constant and isinstance(site.init, ConstData)
+    return obj.kind == "function" or text
+
+
 def alignment(obj: Object) -> int:
     """Bytes to which an object is aligned; 1 where that is not known. An allocation is so for any number or pointer."""
     site = obj.site
@@ -212,7 +221,7 @@ def alignment(obj: Object) -> int:
         return site.align or ty.align_of(site.elem)
     if obj.kind == "global" and isinstance(site, GlobalVariable):
         said = re.search(r"\balign (\d+)", site.tail)
-        return int(said[1]) if said else 1
+        return int(said[1]) if said else ty.align_of(site.value_type)
     return 8 if obj.kind == "heap" else 1
 
 
@@ -332,6 +341,13 @@ def is_never_written(obj: Object) -> bool:
     """Constants, type descriptors and functions: no store goes there."""
     var = obj.site
     return obj.kind == "function" or (isinstance(var, GlobalVariable) and (var.constant or describes_types(var)))
+
+
+def keeps_its_pointers(obj: Object) -> bool:
+    """No pointer is stored there but those that it begins with: the same of the shadow of a constant, whatever is added
+    to the adjoints in it."""
+    name = obj.site.name or "" if isinstance(obj.site, GlobalVariable) else ""
+    return is_never_written(obj) or (name.startswith("irgrad.") and CONSTANT_SHADOW in name)
 
 
 def is_closed(module: Module, var: GlobalVariable) -> bool:

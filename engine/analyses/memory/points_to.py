@@ -40,8 +40,8 @@ from irgrad.engine.analyses.memory.objects import (
     initial_pointers,
     is_address,
     is_closed,
-    is_never_written,
     is_said_to_be_floats,
+    keeps_its_pointers,
     may_be_addresses,
     overlap_mask,
     overlaps,
@@ -410,7 +410,7 @@ class Pointers(Solution):
                 self._store_to(bit, source, where, sort)
 
     def _store_to(self, bit: int, source: int, where: Where | None, named: AccessPath) -> None:
-        if is_never_written(self.objects[bit]):
+        if keeps_its_pointers(self.objects[bit]):
             return
         if named is _BETWEEN and self._between is not None:
             self._between.put(bit, source, where)

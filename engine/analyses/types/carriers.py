@@ -18,6 +18,7 @@ from irgrad.engine.ir.model import Argument, ConstInt, Function, Instruction, Va
 from irgrad.engine.ir.opcodes import BITWISE, CASTS, CHOICES, INT_BINARY, having, of_kind
 from irgrad.engine.ir.types import Type
 from irgrad.engine.ir.uses import Uses, uses_of
+from irgrad.engine.runtime.word_sums import WORD_SUM
 
 _ARITHMETIC = having("number_to_number")
 _PARTS = having("places_bytes")
@@ -235,6 +236,10 @@ class Carriers:
             self._number(instr)
         elif op == "ret" and instr.operands and (_tracked(instr.operands[0]) or instr.operands[0].type.is_aggregate):
             self._return(instr)
+        elif instr.is_call and instr.callee_name == WORD_SUM:
+            for operand in instr.args:
+                self._unite(instr, operand)
+            self.learn_if(instr, ((0, ty.F64), (0, ty.PTR)))
         elif instr.is_call:
             self._call(instr)
         elif op == "switch":

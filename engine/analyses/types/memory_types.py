@@ -28,7 +28,7 @@ from irgrad.engine.analyses.memory.byte_kinds import (
     told_floats,
 )
 from irgrad.engine.analyses.memory.call_effects import Effect
-from irgrad.engine.analyses.memory.objects import Object, said_alignment
+from irgrad.engine.analyses.memory.objects import Object, holds_nothing, said_alignment
 from irgrad.engine.analyses.memory.points_to import Pointers
 from irgrad.engine.analyses.memory.spots import Spots
 from irgrad.engine.analyses.memory.strided_sets import Offsets, add, meets, off_end, touches
@@ -67,7 +67,9 @@ class MemoryTypes:
         self._first: dict[tuple[int, Kind], Instruction] = {}  # (object, kind) -> an access
         self._called_integers: list[tuple[Instruction, Value, int, int]] = []  # accesses of what is called an integer
         self._filled = 0  # objects that hold more than stores of the module put there, as a mask
+        self._plain = 0  # code and constant texts, which hold neither floats nor pointers
         for obj in pointers.objects:
+            self._plain |= holds_nothing(obj) << obj.index
             self._filled |= (obj.kind not in ("alloca", "heap") or pointers.escaped(obj)) << obj.index
             self._declare(obj)
         self._tagged: dict[int, dict[tuple[Offsets, int], set[str]]] = {}  # object -> (places, bytes) -> type tags
@@ -137,7 +139,8 @@ class MemoryTypes:
     def _aligned(self, pointer: Value, align: int) -> Spots:
         """The same, of a pointer that is said to have an alignment where it is used."""
         held, spots = self.ranges.spots.held, self._places(pointer)
-        return {bit: fit for bit, places in spots.items() if (fit := held.aligned(bit, places, align)) is not None}
+        known = {bit: held.aligned(bit, places, align) for bit, places in spots.items() if not self._plain >> bit & 1}
+        return {bit: fit for bit, fit in known.items() if fit is not None}
 
     def nothing_but_integers(self, pointer: Value, type_: Type) -> bool:
         """Whether an access of floats finds, wherever in its objects it may be, that others say there are integers."""
@@ -373,7 +376,7 @@ class MemoryTypes:
         self._told.add(key)
         changed, spots = False, self.ranges.places(pointer)
         for bit, anywhere in (keeping_pointers(self.pointers, spots) if read else spots).items():
-            places = self.ranges.spots.held.aligned(bit, anywhere, align)
+            places = None if self._plain >> bit & 1 else self.ranges.spots.held.aligned(bit, anywhere, align)
             if places is not None and not self.ranges.outside(bit, places.shift(at), size):
                 changed |= self.record(bit).add(places.shift(at), kind, size, strength)
         return changed

@@ -37,6 +37,7 @@ from irgrad.engine.ir.model import (
 )
 from irgrad.engine.ir.types import Type
 from irgrad.engine.runtime.persistent_memory import CLEAR
+from irgrad.engine.runtime.word_sums import WORD_SUM
 from irgrad.engine.runtime.zero_tests import PREFIX as ZERO_TEST
 
 if TYPE_CHECKING:
@@ -102,6 +103,11 @@ class Forward(Sweep):
             return
         if name is not None and name.startswith(ZERO_TEST):
             self._ask(instr)
+            return
+        if name == WORD_SUM:
+            self.copy(instr)
+            if self.shadowed(instr):
+                self.shadows[instr] = self.like_call(instr, [self.shadow(a) for a in instr.args])
             return
         if not self.activity.call(instr):
             self.copy(instr)

@@ -22,7 +22,8 @@ from irgrad.engine.differentiate.layout.shadow_types import shadow_type
 from irgrad.engine.differentiate.shadow import persistent_memory, runtime_activity, tagged_words
 from irgrad.engine.differentiate.shadow.accumulate import accumulate
 from irgrad.engine.differentiate.shadow.beside_pointers import divided
-from irgrad.engine.differentiate.shadow.carried import BITS, add_bits, adjoint_of_bits, kinds_of
+from irgrad.engine.differentiate.shadow.bit_sums import add_bits
+from irgrad.engine.differentiate.shadow.carried import BITS, adjoint_of_bits, kinds_of
 from irgrad.engine.differentiate.shadow.copies import clear_shadow, floats_ended, layout_of_copy, move_fields, only_ends
 from irgrad.engine.differentiate.shadow.tagged_words import Either
 from irgrad.engine.differentiate.shared.alias_scopes import shadow_scope

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from irgrad.engine.analyses.memory.byte_kinds import INT
+from irgrad.engine.analyses.memory.byte_kinds import CONFLICT, INT
 from irgrad.engine.differentiate.layout.lanes import shuffle
 from irgrad.engine.differentiate.layout.leaves import add as add_floats
-from irgrad.engine.differentiate.layout.leaves import fields_of, has_float, zero_of
+from irgrad.engine.differentiate.layout.leaves import fields_of, has_float
 from irgrad.engine.differentiate.layout.separate_shadows import join, lane
 from irgrad.engine.differentiate.shadow.beside_pointers import add_placed, placed
+from irgrad.engine.differentiate.shadow.bit_sums import add_bits, add_words
 from irgrad.engine.differentiate.shared.refuse import refuse
 from irgrad.engine.differentiate.shared.sweeps import AdjointSweep, PrimalCopy
 from irgrad.engine.ir import types as ty
@@ -65,8 +66,16 @@ def _add_integers(unit: Unit, b: Builder, value: Value, x: Value, y: Value) -> V
         layout = placed(unit, value)
         if layout:
             return add_placed(b, layout, 1 if unit.memory.separate else unit.width, x, y)
+        if _is_word(unit, value):
+            return add_words(unit, b, x, y)
         return add_bits(b, kinds_of(unit, value), x, y)
     return _add_parts(unit, b, value.type, value.type, (), x, y)
+
+
+def _is_word(unit: Unit, value: Value) -> bool:
+    """A double at one time and a pointer at another."""
+    double = value.type.scalar is ty.I64 and unit.width == 1 and kinds_of(unit, value) == {ty.F64}
+    return double and any(kind is CONFLICT for _, kind in unit.types.carriers.layout(value))
 
 
 def _has_wide_int(type_: Type) -> bool:
@@ -108,28 +117,6 @@ def leaf_kinds(unit: Unit, whole: Type, path: tuple[int, ...]) -> frozenset[Type
                     key = (source.type, tuple(instr.indices))
                     unit.leaf_kinds[key] = unit.leaf_kinds.get(key, frozenset()) | kinds_of(unit, part)
     return unit.leaf_kinds.get((whole, path), frozenset())
-
-
-def add_bits(b: Builder, kinds: frozenset[Type], x: Value, y: Value) -> Value:
-    """The sum of two integers full of floats of one type; of several types in one place at most one may be nonzero."""
-    bits = 8 * ty.store_size(x.type)
-    if not kinds:
-        return x
-    if len(kinds) == 1:
-        (kind,) = kinds
-        width = 8 * ty.store_size(kind)
-        if bits % width == 0:
-            view = kind if bits == width else ty.vector(bits // width, kind)
-            total = b.binary("fadd", b.cast("bitcast", x, view), b.cast("bitcast", y, view))
-            return b.cast("bitcast", total, x.type)
-    flags, b.flags = b.flags, ()
-    whole = ty.int_(bits)  # a float may lie in several lanes
-    one, other = b.cast("bitcast", x, whole), b.cast("bitcast", y, whole)
-    first, second = b.icmp("eq", one, zero_of(whole)), b.icmp("eq", other, zero_of(whole))
-    every = ConstInt(whole, -1)  # a NaN in all formats: two unions of different type were added
-    result = b.cast("bitcast", b.select(first, other, b.select(second, one, every)), x.type)
-    b.flags = flags
-    return result
 
 
 # -- the primal sweep and forward mode -------------------------------------------------------------------------------

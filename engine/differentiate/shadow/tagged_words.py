@@ -26,11 +26,12 @@ from irgrad.engine.analyses.memory.strided_sets import multiples
 from irgrad.engine.analyses.memory.tbaa import TYPE_TAG
 from irgrad.engine.differentiate.layout import lanes
 from irgrad.engine.differentiate.layout.leaves import has_pointer, zero_of
-from irgrad.engine.differentiate.shadow.carried import add_bits
+from irgrad.engine.differentiate.shadow.bit_sums import add_words
 from irgrad.engine.differentiate.shadow.copies import clear_shadow, layout_of_copy
 from irgrad.engine.differentiate.shared.refuse import place, refuse, refuse_uses
 from irgrad.engine.differentiate.shared.sweeps import AdjointSweep, PrimalCopy, PrimalSweep
 from irgrad.engine.ir import types as ty
+from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import ConstInt, Function, GlobalVariable, Instruction, Value
 from irgrad.engine.ir.opcodes import having
 from irgrad.engine.ir.types import Type
@@ -311,14 +312,21 @@ def copy_shadows(sweep: PrimalSweep, call: Instruction, where: tuple[int, int, i
     target, source = call.args[where[0]], call.args[where[1]]
     _refuse(unit, call, sweep.caller_tape)
     size = b.to_i64(sweep.value(call.args[where[2]]), signed=False)
-    ftype = ty.function(ty.VOID, (ty.PTR, ty.PTR, ty.I64, ty.I1))
     if not unit.activity.pointer(source):
         sweep.zero_memory(sweep.shadow(target), size)
         return
     saved = sweep.allocate(b.mul(size, ConstInt(ty.I64, 2)))
-    b.call(unit.declare("llvm.memcpy.p0.p0.i64", ftype), [saved, sweep.shadow(source), size, ConstInt(ty.I1, 0)])
-    b.call(unit.declare("llvm.memcpy.p0.p0.i64", ftype), [sweep.shadow(target), saved, size, ConstInt(ty.I1, 0)])
+    for to, out_of in ((saved, sweep.shadow(source)), (sweep.shadow(target), saved)):
+        _copy_words(unit, b, to, out_of, size)
     sweep.tapes[call] = saved
+
+
+def _copy_words(unit: Unit, b: Builder, to: Value, out_of: Value, size: Value) -> None:
+    """A memcpy that says that both ends are whole words: else the next derivative looks for pointers at any byte."""
+    ftype = ty.function(ty.VOID, (ty.PTR, ty.PTR, ty.I64, ty.I1))
+    call = b.call(unit.declare("llvm.memcpy.p0.p0.i64", ftype), [to, out_of, size, ConstInt(ty.I1, 0)])
+    assert call.call is not None
+    call.call.arg_attrs = [f"align {_WORD}"] * 2
 
 
 # -- the reverse sweep ---------------------------------------------------------------------------------------------
@@ -331,7 +339,7 @@ def reverse_load(r: AdjointSweep, load: Instruction, amount: Value) -> bool:
     _refuse(r.unit, load, r.caller_tape)
     b, pointer, tags = r.b, r.recall.shadow(load.operands[0]), r.unit.get(Either).tags(load)
     before = b.load(load.type, pointer, load.align, tags)
-    total = add_bits(b, frozenset((ty.F64,)), before, amount)
+    total = add_words(r.unit, b, before, amount)
     nothing = zero_of(load.type)
     given = b.icmp("ne", amount, nothing)
     if r.sweep.shadowed(load):

@@ -227,9 +227,9 @@ class Unit:
             return self.declare(name, ty.function(ret, params), tail, "noalias" if ret.is_ptr else "")
         from irgrad.engine.ir.text.reader import read
 
-        helper = read(helpers.helper_text(name)).functions[name]
-        self.module.functions[name] = helper
-        return helper
+        for called, helper in read(helpers.helper_text(name)).functions.items():
+            self.module.functions.setdefault(called, helper)
+        return self.module.functions[name]
 
     def text_constant(self, text: str) -> GlobalVariable:
         """A constant string of the module."""

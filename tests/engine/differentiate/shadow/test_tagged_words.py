@@ -214,3 +214,16 @@ def test_second_derivatives_know_that_adjoints_lie_where_shadow_pointers_do() ->
     for i, j, second in ((0, 1, 2 * a + c), (0, 4, b), (1, 4, a)):
         want[i, j] = want[j, i] = second
     np.testing.assert_allclose(ig.engine.hvp(kernel, (x,), v), want @ v, rtol=1e-13)
+
+
+@pytest.mark.parametrize("move", ["word", "struct", "several"])
+def test_second_derivatives_of_words_that_change_their_sort(move: str) -> None:
+    """The adjoint of such a word is a word as well, whatever LLVM makes of the reverse sweep."""
+    source = "#include <stdlib.h>\n#include <string.h>\n#define NOINLINE __attribute__((noinline))\n"
+    source += WORDS.format(kind="double", move=MOVES[move])
+    source += "double loss(const double *x, long n) { double o; f((double *)x, &o); return o; }\n"
+    kernel = ig.load(source).kernel("loss", "f64(f64[n] x, i64 n)")
+    x, v, h = np.array([1.25, 0.75]), np.array([0.3, -0.7]), 1e-4
+    found, slope = ig.engine.grad(kernel), [1.0, -8.0, 8.0, -1.0]
+    want = sum(c * found(x + k * h * v) for c, k in zip(slope, (-2, -1, 1, 2), strict=True)) / (12 * h)
+    np.testing.assert_allclose(ig.engine.hvp(kernel, (x,), v), want, rtol=1e-8)
