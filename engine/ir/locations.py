@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from irgrad.engine.ir.model import Function, Instruction, Module
 
@@ -13,7 +14,12 @@ _MAX_SCOPES = 64
 
 def _fields(module: Module, node: str) -> tuple[str, dict[str, str]]:
     """(kind, fields) of a specialised metadata node such as `!DILocation(line: 3, ...)`."""
-    text = module.metadata.get(node, node if node.startswith("!DI") else "")
+    return _parsed(module.metadata.get(node, node if node.startswith("!DI") else ""))
+
+
+@lru_cache(1 << 14)
+def _parsed(text: str) -> tuple[str, dict[str, str]]:
+    """The kind and the fields of a node, which many instructions share and many questions are about."""
     kind = text.removeprefix("distinct ").removeprefix("!").partition("(")[0]
     return kind, dict(_FIELD.findall(text))
 

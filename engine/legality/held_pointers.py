@@ -39,10 +39,11 @@ class HeldPointers:
         self._root = root
         self._callers = callers
         self._unmoved = unmoved
+        self._dominating: dict[Function, Dominators] = {}
 
     def shown(self, pointer: Value, read: Instruction) -> bool:
         """Whether a pointer that was made before lies in the allocation of the one that is read."""
-        if read.opcode != "load" or not _known(pointer, read):
+        if read.opcode != "load" or not self._known(pointer, read):
             return False
         base, path = _place(read.operands[0])
         return self._held(pointer, base, path, read, set())
@@ -57,7 +58,7 @@ class HeldPointers:
         pointer = self._unmoved(pointer)
         if nowhere(pointer):
             return True
-        if not _known(pointer, at) or not _known(base, at) or len(claimed) > _MOST:
+        if not self._known(pointer, at) or not self._known(base, at) or len(claimed) > _MOST:
             return False
         if isinstance(pointer, Instruction) and pointer.opcode == "load":
             found, there = _place(pointer.operands[0])
@@ -67,9 +68,9 @@ class HeldPointers:
             return all(self._held(v, base, path, at, claimed) for v in pointer.operands[1:])
         claim = pointer, base, path
         if claim in claimed:
-            return self._kept(base, at, _latest(pointer, base))
+            return self._kept(base, at, self._latest(pointer, base))
         ways = self._ways(pointer, base)
-        if not ways or not self._kept(base, at, _latest(pointer, base)):
+        if not ways or not self._kept(base, at, self._latest(pointer, base)):
             return False
         claimed.add(claim)
         for value, origin, where in ways:
@@ -86,7 +87,7 @@ class HeldPointers:
             if any(max(pointer.index, base.index) >= len(call.args) for call in calls):
                 return []
             return [(call.args[pointer.index], call.args[base.index], call) for call in calls]
-        chosen = _latest(pointer, base)
+        chosen = self._latest(pointer, base)
         if not isinstance(chosen, Instruction) or chosen.opcode != "phi" or chosen.block is None:
             return []
         rows = [[dict(zip(v.blocks, v.operands, strict=True)).get(block, v)
@@ -119,27 +120,32 @@ class HeldPointers:
                 work += [(b, len(b.instructions)) for b in new]
         return True
 
+    def _latest(self, first: Value, second: Value) -> Value:
+        """The one of two values that is made later; an argument is made first."""
+        if not isinstance(first, Instruction) or first.block is None or first.block.function is None:
+            return second
+        if not isinstance(second, Instruction):
+            return first
+        if first.block is second.block and "phi" in (first.opcode, second.opcode):
+            return first if second.opcode == "phi" else second
+        ahead = second.block is not None and self._dominators(first.block.function).dominates(first.block, second.block)
+        if first.block is second.block:
+            ahead = first.block.instructions.index(first) < first.block.instructions.index(second)
+        return second if ahead else first
 
-def _latest(first: Value, second: Value) -> Value:
-    """The one of two values that is made later; an argument is made first."""
-    if not isinstance(first, Instruction) or first.block is None or first.block.function is None:
-        return second
-    if not isinstance(second, Instruction):
-        return first
-    if first.block is second.block and "phi" in (first.opcode, second.opcode):
-        return first if second.opcode == "phi" else second
-    ahead = second.block is not None and get(Dominators, first.block.function).dominates(first.block, second.block)
-    if first.block is second.block:
-        ahead = first.block.instructions.index(first) < first.block.instructions.index(second)
-    return second if ahead else first
+    def _known(self, value: Value, at: Instruction) -> bool:
+        """Whether a value was made in each way to `at`, after which it is not made anew before `at` is."""
+        if not isinstance(value, Instruction):
+            return True
+        fn = at.block.function if at.block is not None else None
+        return fn is not None and self._dominators(fn).value_dominates(value, at)
 
-
-def _known(value: Value, at: Instruction) -> bool:
-    """Whether a value was made in each way to `at`, after which it is not made anew before `at` is."""
-    if not isinstance(value, Instruction):
-        return True
-    fn = at.block.function if at.block is not None else None
-    return fn is not None and get(Dominators, fn).value_dominates(value, at)
+    def _dominators(self, fn: Function) -> Dominators:
+        """Those of a function, which stays as it is while there are questions about it."""
+        found = self._dominating.get(fn)
+        if found is None:
+            found = self._dominating[fn] = get(Dominators, fn)
+        return found
 
 
 def _alike(first: Value, second: Value) -> bool:

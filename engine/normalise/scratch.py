@@ -76,8 +76,7 @@ def reuse_scratch(module: Module, root: Function) -> int:
         for fn, one in found:
             _move(module, fn, one, pointers)
         count += len(found)
-        if found:  # calls were made, which the points-to sets do not know
-            pointers = None
+        if found:
             continue
         moved = {fn: _leave(pointers, fn, shared=shared) for fn in wanted}
         wanted = [fn for fn, (more, _) in moved.items() if more]  # for the others nothing has changed
@@ -218,7 +217,7 @@ def _move(module: Module, fn: Function, one: _Scratch, pointers: Pointers) -> No
         bytes_: Value = ConstInt(ty.I64, 1)
         for i in known.sizes:
             bytes_ = here.mul(bytes_, sizes[i], ())
-        here.call(clear, [call, ConstInt(ty.I8, 0), bytes_, ConstInt(ty.I1, 0)])
+        pointers.enter(here.call(clear, [call, ConstInt(ty.I8, 0), bytes_, ConstInt(ty.I1, 0)]))
     call.block.instructions.remove(call)
     for i in range(len(sizes)):
         sizes[i] = before(sizes[i], loop, place, made, runs=not one.conditions)
@@ -252,3 +251,4 @@ def _release(fn: Function, one: _Scratch, obj: Object, pointers: Pointers, size:
         new = Instruction("call", ty.VOID, [*args, first.callee], call=CallInfo(info.fn_type, fn_attrs=info.fn_attrs),
                           metadata=dict(first.metadata))  # fmt: skip
         place.insert(new)
+        pointers.enter(new)

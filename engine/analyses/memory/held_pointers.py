@@ -22,7 +22,6 @@ from irgrad.engine.ir.types import may_hold_pointer
 _MOST_PLACES = 256
 _MOST_SEEN = 1024
 _MOST_SETS = 96
-_NOTHING: list[Place] = []
 _WIDEST = 16  # bytes of the largest alignment that sets are told apart by
 
 
@@ -183,12 +182,14 @@ class HeldPointers:
         what was stored, which is moved on: only what is new since is given then."""
         read = {} if read is None else read
         begun = (region, region) in read
+        read.setdefault((region, region), 0)
         if region < 0:
             one = self._numbered(region)
             yield from _since(one.log, one.seen, (region, region), read)
         else:
             for number in self._parts(region):
-                yield from _since(self._log.get(number, _NOTHING), self._own.get(number, {}), (region, number), read)
+                if log := self._log.get(number):
+                    yield from _since(log, self._own[number], (region, number), read)
         if begun:
             return
         first = self._from_start.get(region)
@@ -231,5 +232,7 @@ class HeldPointers:
 def _since(log: list[Place], table: dict[Place, Spots], key: tuple[int, int], read: Read) -> list[tuple[Place, Spots]]:
     """The places that have changed since somebody read this, each once."""
     begin = read.get(key, 0)
+    if begin == len(log):
+        return []
     read[key] = len(log)
-    return [(place, table[place]) for place in dict.fromkeys(log[begin:] if begin else log)]
+    return [(place, table[place]) for place in dict.fromkeys(log[begin:])]

@@ -100,14 +100,12 @@ class Pointers(Solution):
         self._new_node, self._add, self._edge = graph.new, graph.add, graph.edge
         self._points, self._done, self._work = graph.points, graph.done, graph.work
         self._held_in = ObjectCells(graph, cells, self.objects, paths or AccessPaths(module))
-        self._content = self._held_in.content
-        self._between = self._held_in.between
+        self._content, self._between = self._held_in.content, self._held_in.between
         self._loads: dict[int, list[tuple[int, Sort, Where | None, AccessPath]]] = {}
         self._stores: dict[int, list[tuple[int, Where | None, AccessPath]]] = {}
         self._calls: dict[int, list[Instruction]] = {}
         self._chosen = Chosen(module, graph, self.objects, self._held)
-        self._queue: list[Function] = []
-        self._seen: set[Function] = set()
+        self._queue, self._seen = list[Function](), set[Function]()
         self._inttoptr: list[Instruction] = []
         self._distances: list[Instruction] = []  # of which it is open whether they lead anywhere
         self._within: dict[int, list[tuple[Where | None, Where | None, Move]]] = {}  # what is moved in its object
@@ -184,6 +182,12 @@ class Pointers(Solution):
             self._solve()
         return self._points[self._node[value]] if value in self._node else 0
 
+    def enter(self, call: Instruction) -> None:
+        """A call that a pass made: of values that have their sets, in a function that is reached."""
+        self._constrain(call)
+        self._solve()
+        self.forget_effects()
+
     # -- constraints --------------------------------------------------------------------------------------------------
 
     def _reach(self, fn: Function) -> None:
@@ -230,14 +234,11 @@ class Pointers(Solution):
             number = is_zero(base) and "inbounds" not in instr.flags  # null has no inside
             for operand in instr.operands if number else (base,):
                 self._copy(operand, node)
-        elif op in COPIES and not takes_low_bits(instr):
-            for operand in instr.operands:
+        elif op == "select" or (op in COPIES and not takes_low_bits(instr)):
+            for operand in instr.operands[op == "select" :]:
                 self._copy(operand, node)
             if op == "inttoptr":
                 self._inttoptr.append(instr)
-        elif op == "select":
-            self._copy(instr.operands[1], node)
-            self._copy(instr.operands[2], node)
         elif op == "sub" and may_hold_pointer(instr.type):
             self._distances.append(instr)
         elif op in ("lshr", "shl") and isinstance(instr.type, ty.IntType) and instr.type.bits > 64:
@@ -458,8 +459,7 @@ class Pointers(Solution):
                 continue
             self._done[node] |= delta
             loads, stores = self._loads.get(node, ()), self._stores.get(node, ())
-            calls = self._calls.get(node, ())
-            within = self._within.get(node, ())
+            calls, within = self._calls.get(node, ()), self._within.get(node, ())
             if loads or stores or calls or within:
                 for bit in bits_of(delta):
                     for move in tuple(within):

@@ -134,6 +134,10 @@ class Solution:
 
         return summaries(self)
 
+    def forget_effects(self) -> None:
+        """What functions read and write is to be found anew: calls were made."""
+        self.__dict__.pop("_modref", None)
+
     def names(self, mask: int) -> str:
         """The objects of a mask, for messages."""
         return "{" + ", ".join(str(self.objects[i]) for i in bits_of(mask)) + "}"

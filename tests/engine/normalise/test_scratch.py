@@ -8,7 +8,10 @@ import pytest
 import irgrad as ig
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.loops import Loops
+from irgrad.engine.analyses.memory.points_to import Pointers
+from irgrad.engine.ir.model import Function, Module
 from irgrad.engine.ir.text.reader import read
+from irgrad.engine.normalise import scratch
 from irgrad.engine.normalise.scratch import normal_form, reuse_scratch
 
 SIGNATURE = "f64(f64[n] x, i64 n, i64 d)"
@@ -179,3 +182,24 @@ def test_a_release_with_the_bytes_gets_those_of_the_allocation() -> None:
 def test_a_release_with_other_arguments_stays() -> None:
     module = read(RELEASES.replace("RELEASE", "@__rust_dealloc(ptr %p, i64 24, i64 8)"))
     assert reuse_scratch(module, module.functions["f"]) == 0
+
+
+def test_memory_is_solved_once_however_many_loops_scratch_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    solved: list[Pointers] = []
+    solve = scratch.points_to
+
+    def counted(module: Module, root: Function) -> Pointers:
+        solved.append(solve(module, root))
+        return solved[-1]
+
+    monkeypatch.setattr(scratch, "points_to", counted)
+    for name in ("in a nest, conditional", "calloc, filled in part"):
+        solved.clear()
+        before, after = _in_loops(MOVED[name])
+        assert before > after == 0
+        (pointers,) = solved
+        again = solve(pointers.module, pointers.root)
+        for instr in pointers.root.instructions():
+            assert (pointers.effect(instr) is None) == (again.effect(instr) is None)
+            assert pointers.names(pointers.instr_writes(instr)) == again.names(again.instr_writes(instr))
+        assert pointers.names(pointers.writes(pointers.root)) == again.names(again.writes(again.root))
