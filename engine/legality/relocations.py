@@ -200,8 +200,10 @@ class _Trail:
             for start, target in self._copies.get(bit, ()):
                 for goal, there in places(target).items():
                     known = held.setdefault(goal, set())
+                    if TOP in known:
+                        continue
                     new = {_copied(where, start, there) for where in wheres} - known
-                    if new and TOP not in known:
+                    if new:
                         new = {TOP} if len(known) + len(new) > _MOST else new
                         known |= new
                         work.append((goal, new))
