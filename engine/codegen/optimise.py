@@ -71,6 +71,7 @@ def _run_first_passes(module: Any, machine: Any) -> None:
     """The passes that derivative code cannot do without."""
     llvm = binding()
     passes = llvm.create_new_module_pass_manager()
+    passes.add_global_dead_code_eliminate_pass()
     passes.add_always_inliner_pass()
     passes.add_sroa_pass()
     passes.add_simplify_cfg_pass()

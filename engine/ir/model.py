@@ -258,6 +258,10 @@ class CallInfo:
         self.bundles = bundles
 
 
+_LEADS = TERMINATORS | {"phi"}  # opcodes with blocks
+_NOWHERE: Any = ()  # of all others: a large module has a million empty lists less that the garbage collector looks at
+
+
 class Instruction(Value):
     """One instruction. Fields that its opcode does not use keep their empty default."""
 
@@ -292,14 +296,14 @@ class Instruction(Value):
         self.pred = pred  # icmp/fcmp predicate; atomicrmw operation
         self.elem = elem  # getelementptr source element type; alloca allocated type
         self.align = align  # load, store, alloca, atomics; 0: not given
-        self.blocks: list[Block] = list(blocks)
+        self.blocks: list[Block] = list(blocks) if opcode in _LEADS else _NOWHERE
         self.indices = indices
         self.call = call
         self.volatile = volatile
         self.ordering = ordering  # atomics: text such as 'syncscope("x") seq_cst' or 'acq_rel monotonic'
         self.clauses = clauses  # landingpad / catchpad text
         self.metadata: dict[str, str] = metadata if metadata is not None else {}  # 'dbg': '!12', 'tbaa': '!5', ...
-        self.debug_records: list[str] = []  # '#dbg_value(...)' lines that stand before this instruction
+        self.debug_records: Sequence[str] = ()  # '#dbg_value(...)' lines that stand before this instruction
         self.block: Block | None = None
 
     @property

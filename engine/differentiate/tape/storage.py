@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from irgrad.engine.analyses.control.loops import Loop
 
 Emit = Callable[[Builder], None]
+_AT = "irgrad.tape.at"
+_KEEP_WHAT_WAS_SAID = ("irgrad.tape.alloc", "llvm.")
 
 
 class Storage:
@@ -206,8 +208,9 @@ class Storage:
             self.lines[loop] = next(filter(None, texts), "")
         place = self.lines[loop]
         if owner.taped is None and place:
-            at = owner.unit.runtime("irgrad.tape.at")
-            b.call(at, [owner.arena_value(), count, owner.unit.text_constant(place)])
+            said = [owner.arena_value(), count, owner.unit.text_constant(place)]
+            if not _was_said(b, said):
+                b.call(owner.unit.runtime(_AT), said)
 
     def _extent_of(self, b: Builder, top: Loop, loop: Loop) -> Value:
         """Iterations to make room for. The count of an inner loop is asked for before the loop's own guard, and means
@@ -350,6 +353,17 @@ def at_entry(owner: ReverseState, b: Builder, loop: Loop, value: Value) -> Value
         return owner.sweep.value(owner.entering(value))
     operands = [at_entry(owner, b, loop, o) for o in value.operands]
     return b.insert(Instruction(value.opcode, value.type, operands, flags=value.flags, elem=value.elem))
+
+
+def _was_said(b: Builder, said: Sequence[Value]) -> bool:
+    """Whether the arena was told the same for memory that was asked for just before."""
+    calls = (instr for instr in reversed(b.block.instructions[: b.at]) if instr.is_call)
+    last = next((call for call in calls if not (call.callee_name or "").startswith(_KEEP_WHAT_WAS_SAID)), None)
+    return last is not None and last.callee_name == _AT and all(map(_same, last.args, said))
+
+
+def _same(a: Value, b: Value) -> bool:
+    return a is b or (isinstance(a, ConstInt) and isinstance(b, ConstInt) and a.value == b.value)
 
 
 def _times(b: Builder, index: Value, width: int) -> Value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import struct
 
@@ -9,10 +10,12 @@ import pytest
 
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
+    Block,
     ConstAggregate,
     ConstFloat,
     ConstInt,
     ConstZero,
+    Instruction,
     bits_to_float,
     const_float,
     float_to_bits,
@@ -46,3 +49,14 @@ def test_zero_means_all_bits() -> None:
     assert is_zero(ConstZero(ty.PTR)) and is_zero(ConstAggregate(ty.vector(2, ty.I8), [ConstInt(ty.I8, 0)] * 2))
     splat = const_float(ty.vector(4, ty.F32), 1.5)
     assert isinstance(splat, ConstAggregate) and all(isinstance(e, ConstFloat) and e.value == 1.5 for e in splat.elems)
+
+
+def test_only_phis_and_terminators_keep_lists_of_blocks() -> None:
+    block, number = Block(), ConstInt(ty.I32, 1)
+    phi = Instruction("phi", ty.I32, [number], blocks=[block])
+    phi.blocks.append(block)
+    assert phi.blocks == [block, block]
+    assert Instruction("br", ty.VOID, blocks=[block]).blocks == [block]
+    add = Instruction("add", ty.I32, [number, number])
+    assert list(add.blocks) == list(add.debug_records) == []
+    assert not gc.is_tracked(add.blocks) and not gc.is_tracked(add.debug_records)

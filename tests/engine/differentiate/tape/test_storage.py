@@ -85,6 +85,32 @@ def test_an_inner_loop_that_never_runs_takes_no_room(kind: str, n: int) -> None:
     assert made.tape_bytes() < 1 << 14  # a count of eight bits has wrapped to 255 at most
 
 
+TWO_LOOPS = """
+void f(double *x, long *n, long *m, double *o) {
+    double s = x[0], t = x[1];
+    for (long i = 0; i < *n; i++) { double u = cos(s) * x[1]; s = sin(u + s * t) + exp(u) * x[2] / (s * s + 1); }
+    for (long j = 0; j < *m; j++) s = sin(s * x[1]) + x[2] / (s * s + 1);
+    *o = s + t;
+}"""
+
+
+def test_of_arrays_of_one_loop_the_arena_is_told_once_what_they_are_for() -> None:
+    (dx, _), made = gradient(TWO_LOOPS, "f", "dccd", X, np.array([5]), np.array([7]), OUT)
+    said = [(call.args[1], call.args[2]) for call in made.calls("irgrad.tape.at")]
+    assert 2 <= len(said) == len(set(said)) < len(made.calls("irgrad.tape.alloc"))
+
+    def value(x: np.ndarray) -> float:
+        s, t = x[0], x[1]
+        for _ in range(5):
+            u = np.cos(s) * x[1]
+            s = np.sin(u + s * t) + np.exp(u) * x[2] / (s * s + 1)
+        for _ in range(7):
+            s = np.sin(s * x[1]) + x[2] / (s * s + 1)
+        return float(s + t)
+
+    np.testing.assert_allclose(dx, _differences(value, X), rtol=1e-8, atol=1e-10)
+
+
 def test_uncounted_loops_keep_records() -> None:
     (dx, _), made = gradient(UNCOUNTED, "f", "dcd", X, np.array([25]), OUT)
     assert _inside_loops(made), "the number of iterations is not known before"
