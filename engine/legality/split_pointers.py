@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.memory.byte_kinds import DECLARED, PTR
-from irgrad.engine.analyses.memory.objects import bits_of
+from irgrad.engine.analyses.memory.objects import bits_of, is_tape
 from irgrad.engine.analyses.memory.strided_sets import meets, multiples
 from irgrad.engine.analyses.memory.tbaa import Tbaa
 from irgrad.engine.differentiate.shared.refuse import refuse
@@ -58,6 +58,8 @@ def _complete(unit: Unit, store: Instruction, tbaa: Tbaa, covered: dict[tuple[in
     if not goals or not _in_pieces(unit, value, tbaa):
         return False
     for bit, where, distance in goals:
+        if is_tape(unit.pointers.objects[bit]):  # written by a derivative, value by value, and whole
+            continue
         done = covered.setdefault((bit, where), set())
         done |= {at - distance for at in range(size)} & set(range(_SIZE))
         if len(done) == _SIZE:

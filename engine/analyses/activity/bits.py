@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.memory.byte_kinds import ACCESS, CONFLICT
+from irgrad.engine.analyses.memory.objects import is_tape
 from irgrad.engine.analyses.memory.strided_sets import meets
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Argument, Constant, ConstFloat, ConstInt, ConstZero, Function, Instruction, Value
@@ -383,7 +384,8 @@ class Bits:
         moved = op == "store" and not self._activity.types.numbers.are(instr)
         if moved and (state & COMPUTED or ty.store_size(instr.operands[0].type) == 1):
             size = ty.store_size(instr.operands[0].type)
-            if self.float_memory(instr.operands[1], size, varied=False):
+            kept = size == 1 and all(map(is_tape, self._activity.flow.objects(instr.operands[1])))
+            if not kept and self.float_memory(instr.operands[1], size, varied=False):
                 what = "integer arithmetic on the bits of an active float makes a float again"
                 return what if state & COMPUTED else "an active float is copied byte by byte"
         return ""

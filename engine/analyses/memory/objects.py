@@ -25,7 +25,7 @@ from irgrad.engine.ir.model import (
 from irgrad.engine.ir.opcodes import BITWISE, CHOICES, SHIFTS, having
 from irgrad.engine.ir.types import may_hold_pointer
 from irgrad.engine.runtime.arena import CONSTANT_SHADOW
-from irgrad.rules.effects import facts
+from irgrad.rules.effects import STREAMS, facts
 
 OVERLAPS = '"irgrad-overlaps"'
 """Attribute of a root's argument whose memory may be that of another argument, or of a variable."""
@@ -214,6 +214,12 @@ def holds_nothing(obj: Object) -> bool:
     return obj.kind == "function" or text
 
 
+def is_tape(obj: Object) -> bool:
+    """What the reverse sweep of a derivative reads again."""
+    site = obj.site
+    return isinstance(site, Instruction) and site.is_call and (site.callee_name or "").startswith("irgrad.tape.")
+
+
 def alignment(obj: Object) -> int:
     """Bytes to which an object is aligned; 1 where that is not known. An allocation is so for any number or pointer."""
     site = obj.site
@@ -338,9 +344,15 @@ def found_group(call: Instruction) -> int | None:
 
 
 def is_never_written(obj: Object) -> bool:
-    """Constants, type descriptors and functions: no store goes there."""
+    """Constants, type descriptors, functions, and the streams of the C library: no store of a program goes there."""
     var = obj.site
-    return obj.kind == "function" or (isinstance(var, GlobalVariable) and (var.constant or describes_types(var)))
+    fixed = isinstance(var, GlobalVariable) and (var.constant or describes_types(var) or is_stream(var))
+    return obj.kind == "function" or fixed
+
+
+def is_stream(var: GlobalVariable) -> bool:
+    """A variable of the C library that leads to memory of its own (`stderr`): nothing of a program is there."""
+    return var.init is None and var.name in STREAMS
 
 
 def keeps_its_pointers(obj: Object) -> bool:

@@ -41,6 +41,7 @@ from irgrad.engine.analyses.memory.objects import (
     is_address,
     is_closed,
     is_said_to_be_floats,
+    is_stream,
     keeps_its_pointers,
     may_be_addresses,
     overlap_mask,
@@ -72,7 +73,6 @@ from irgrad.engine.ir.model import (
 )
 from irgrad.engine.ir.opcodes import CALLS
 from irgrad.engine.ir.types import may_hold_pointer
-from irgrad.rules.effects import STREAMS
 
 Sort = Literal["pointer", "number", "bits", "copy"]  # what a load takes its bytes for
 _COPIED = AccessPath("copy", None)  # in place of a path, of a store: what is stored is what it was before
@@ -164,7 +164,7 @@ class Pointers(Solution):
             self._edge(self.node(value), self._held_in.initial(obj.index, at))
             if not has_pointer(value.type):
                 self._edge(self.node(value), self._numbers)
-        if var.init is None and var.name in STREAMS:
+        if is_stream(var):
             self._add(content, 1 << obj.index)  # to memory of the C library, which is one with the variable here
         elif var.told or (var.init is None and not var.constant and not is_closed(self.module, var)):
             self._add(self._unknown_node, 1 << obj.index)

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from irgrad.engine.analyses.activity.activity import objects_of
-from irgrad.engine.analyses.memory.objects import describes_types, holds_address, is_never_written, resolve
+from irgrad.engine.analyses.memory.objects import describes_types, holds_address, is_never_written, is_stream, resolve
 from irgrad.engine.differentiate.layout import lanes
 from irgrad.engine.differentiate.layout.leaves import REASSOCIATE, has_float, has_pointer, zero_of
 from irgrad.engine.differentiate.layout.separate_shadows import join_constants
@@ -370,7 +370,8 @@ class Unit:
     def _inactive_external(self, var: GlobalVariable) -> bool:
         """A global of another module that holds nothing active, like the type descriptors that vtables point to."""
         obj = self.pointers.object_of.get(var)
-        return var.init is None and (obj is None or describes_types(var) or not self.activity.object(obj))
+        fixed = describes_types(var) or is_stream(var)
+        return var.init is None and (obj is None or fixed or not self.activity.object(obj))
 
     def refuse_foreign(self, instr: Instruction, address: Value, value: Value) -> None:
         """A variable of another module is its own shadow: no shadow may be stored there."""

@@ -8,6 +8,10 @@ from irgrad.engine.analyses.memory.objects import (
     alignment,
     bits_of,
     has_pointer,
+    holds_nothing,
+    is_never_written,
+    is_tape,
+    keeps_its_pointers,
     pointer_places,
     reads_bits_of_address,
     said_alignment,
@@ -70,6 +74,43 @@ def test_alignments() -> None:
     assert {str(o): alignment(o) for o in objects} == {
         "unknown": 1, "argument %x": 1, "alloca %a in @f": 4, "alloca %b in @f": 4, "heap %h in @f": 8,
         "global @wide": 16, "global @plain": 4}  # fmt: skip
+
+
+SORTS = """
+@text = constant [6 x i8] c"hello\\00"
+@words = constant [2 x i8] [i8 1, i8 2]
+@numbers = constant [2 x double] [double 1.0, double 2.0]
+@irgrad.f.r.shadow.constant.table = internal global [1 x ptr] [ptr @words]
+@f.shadow.constant.table = internal global [1 x ptr] [ptr @words]
+@stderr = external global ptr
+@mine = global ptr null
+declare ptr @malloc(i64)
+declare ptr @irgrad.tape.alloc(ptr, i64)
+define void @f(ptr noalias %x) {
+entry:
+  %h = call ptr @malloc(i64 8)
+  %t = call ptr @irgrad.tape.alloc(ptr null, i64 8)
+  store ptr @text, ptr %x
+  store ptr @numbers, ptr %x
+  store ptr @irgrad.f.r.shadow.constant.table, ptr %x
+  store ptr @f.shadow.constant.table, ptr %x
+  store ptr @stderr, ptr %x
+  store ptr @mine, ptr %x
+  store ptr @f, ptr %x
+  ret void
+}
+"""
+
+
+def test_what_can_be_where() -> None:
+    """Whatever addresses seem to lead where the analysis takes all memory for one."""
+    objects = facts_of(SORTS, "f", {0}).pointers.objects
+    names = {o.index: str(o).split()[1] if " " in str(o) else str(o) for o in objects}
+    assert {names[o.index] for o in objects if holds_nothing(o)} == {"@text", "@f"}
+    assert {names[o.index] for o in objects if is_tape(o)} == {"%t"}
+    fixed = {"@text", "@words", "@numbers", "@stderr", "@f"}
+    assert {names[o.index] for o in objects if is_never_written(o)} == fixed
+    assert {names[o.index] for o in objects if keeps_its_pointers(o)} == {*fixed, "@irgrad.f.r.shadow.constant.table"}
 
 
 READ_AS_FLOATS = """
