@@ -394,7 +394,7 @@ def _differentiated(
         name, _derivative_of(call), tuple(active(call)), kept=kept(call), log=not call.untaped,
         strong_zero=strong(call), width=Apart(call.width) if call.width > 1 else 1,
         runtime_activity=loose(call), rounding=rounding(call), discard=unasked(call),
-        approximate=True, checkpoint=checkpoint, elements=call.elements,
+        approximate=True, checkpoint=checkpoint, elements=call.elements, fuse=True,
         costs=host_costs(),
     )  # fmt: skip
     questions = Questions(call)

@@ -49,7 +49,8 @@ class Options:
     members: indices of arrays that are members of structs are bounded by the arrays (see `member_arrays.py`); not said,
     but found to be needed
 
-    bounded: a call whose tape passes half of the free memory keeps states in its place (see `Program.within_limit`)
+    bounded: a call whose tape passes half of the free memory keeps states in its place (see `Program.within_limit`),
+    and loops of which the tape of an iteration is long are fused (see `pipeline/worth_fusing.py`)
 
     `str` names those that change the code. Raises IRGradError for a word that `tape` or `cpu` does not know.
     """
@@ -71,25 +72,36 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.tape not in TAPE_CHOICES:
-            raise IRGradError(f"tape={self.tape!r} is no choice", because=f"the choices are {', '.join(TAPE_CHOICES)}",
-                              fix='lib.kernel("name", signature, tape="store")')
+            raise IRGradError(
+                f"tape={self.tape!r} is no choice",
+                because=f"the choices are {', '.join(TAPE_CHOICES)}",
+                fix='lib.kernel("name", signature, tape="store")',
+            )
 
         if self.cpu not in CPU_CHOICES:
-            raise IRGradError(f"cpu={self.cpu!r} is no choice", because=f"the choices are {', '.join(CPU_CHOICES)}",
-                              fix='load(..., cpu="baseline")')
+            raise IRGradError(
+                f"cpu={self.cpu!r} is no choice",
+                because=f"the choices are {', '.join(CPU_CHOICES)}",
+                fix='load(..., cpu="baseline")',
+            )
 
         if self.device_tape < 0:
             raise IRGradError(f"device_tape={self.device_tape} is no number of bytes", because="it is negative",
                               fix="device_tape=65536")  # fmt: skip
 
         if self.keep_on not in ("", "cpu"):
-            raise IRGradError(f"device={self.keep_on!r} is no choice",
-                              because="kernels run where the program of JAX does, or stay on the CPU",
-                              fix='lib.kernel("name", signature, device="cpu"), or leave it out')
+            raise IRGradError(
+                f"device={self.keep_on!r} is no choice",
+                because="kernels run where the program of JAX does, or stay on the CPU",
+                fix='lib.kernel("name", signature, device="cpu"), or leave it out',
+            )
 
         if self.device_block % 32 or not 0 <= self.device_block <= 1024:
-            raise IRGradError(f"device_block={self.device_block} is no block of threads",
-                              because="a block has whole warps of 32, at most 1,024 threads", fix="device_block=128")
+            raise IRGradError(
+                f"device_block={self.device_block} is no block of threads",
+                because="a block has whole warps of 32, at most 1,024 threads",
+                fix="device_block=128",
+            )
 
     @property
     def costs(self) -> Costs:
@@ -104,7 +116,8 @@ class Options:
                  "strong_zero" if self.strong_zero else "", "device" if self.device else "",
                  "threads" if self.threads else "",
                  "" if self.cpu == "native" else f"cpu={self.cpu}",
-                 f"checkpoint={self.checkpoint}" if self.checkpoint else ""]  # fmt: skip
+                 f"checkpoint={self.checkpoint}" if self.checkpoint else "",
+                 "" if self.bounded else "whole tapes"]  # fmt: skip
         return " ".join(filter(None, words))
 
 

@@ -12,6 +12,12 @@ from irgrad.engine.signature.slots import Slot, Step
 __all__ = ["request_of"]
 
 
+def fuses(options: Options, slots: Sequence[Slot]) -> bool:
+    """Whether loops may be fused where nobody asks: not where all of a tape is wanted, where threads share loops, on a
+    GPU, or in a derivative."""
+    return options.bounded and not (options.device or options.threads or any(slot.steps for slot in slots))
+
+
 def request_of(
     name: str, step: Step, slots: Sequence[Slot], status: int | None, options: Options, followed: bool
 ) -> Request:
@@ -25,5 +31,5 @@ def request_of(
         discard=tuple(n for n in outputs if n != status) if step.derivative in ("jvp_only", "pullback") else (),
         strict_fp=options.strict_fp, costs=options.costs, strong_zero=options.strong_zero,
         zero_slopes=options.strong_zero, followed=followed, checkpoint=choices(options),
-        bytes_of=bytes_of(slots) if options.checkpoint else (),
+        bytes_of=bytes_of(slots) if options.checkpoint or fuses(options, slots) else (), fuse=fuses(options, slots),
     )  # fmt: skip

@@ -38,6 +38,7 @@ from irgrad.engine.normalise.reinterpret.retype import loosen, retype
 from irgrad.engine.normalise.segments import EVERY, Choice, Segments, outline_segments
 from irgrad.engine.normalise.variadic import drop_other_targets
 from irgrad.engine.pipeline import stages
+from irgrad.engine.pipeline.worth_fusing import worth_fusing
 from irgrad.engine.runtime.helpers import link_arena
 
 __all__ = ["Thrown", "analysed", "checked", "derive", "examined", "link_runtime", "ready", "scheduled"]
@@ -104,11 +105,16 @@ def checked(module: Module, request: Request, rules: Rulebook | None = None) -> 
     unit = examined(module, request, rules)
     for check in CHECKS:
         check.run(unit)
-    shadow = [kind == "dup" or i in unit.activity.scratch for i, kind in enumerate(request.activity)]
-    abi = Abi(unit.root, shadow=shadow)
-    unit.abis[unit.root] = abi
+    abi = _convention(unit)
     defined(module)
     return unit, abi
+
+
+def _convention(unit: Unit) -> Abi:
+    """The convention of the root."""
+    shadow = [kind == "dup" or i in unit.activity.scratch for i, kind in enumerate(unit.request.activity)]
+    unit.abis[unit.root] = Abi(unit.root, shadow=shadow)
+    return unit.abis[unit.root]
 
 
 def examined(module: Module, request: Request, rules: Rulebook | None = None) -> Unit:
@@ -121,7 +127,9 @@ def examined(module: Module, request: Request, rules: Rulebook | None = None) ->
     root = module.functions[request.function]
     choices = dict(segmented(request))
     if not choices:
-        return analysed(module, root, request)
+        unit = analysed(module, root, request)
+        loops = worth_fusing(unit, _convention(unit)) if _may_fuse(request) else {}
+        return analysed(module, root, request, outline_fused(module, root, loops, request.bytes_of)) if loops else unit
     fused: dict[Function, Segments] = {}
     if any(choice.fused or place == EVERY for place, choice in choices.items()):
         fused = _fused(analysed(module, root, request), choices)
@@ -144,6 +152,11 @@ def _fused(unit: Unit, choices: dict[str, Choice]) -> dict[Function, Segments]:
     for place in [place for place, choice in choices.items() if choice.fused]:
         del choices[place]
     return outline_fused(module, unit.root, loops, request.bytes_of)
+
+
+def _may_fuse(request: Request) -> bool:
+    exact = request.runtime_activity or request.strong_zero or request.zero_slopes
+    return request.fuse and request.derivative in ("vjp", "pullback") and request.width == 1 and not exact
 
 
 def segmented(request: Request) -> tuple[tuple[str, Choice], ...]:

@@ -52,6 +52,7 @@ class Request:
     costs: of the machine whose code is made: values that cost less than their tape are computed again
     checkpoint: loops that run backwards in segments, by their places (`file.c:12`), and how ("vjp", "pullback")
     bytes_of: of each argument, the bytes of its memory
+    fuse: loops may be fused where nobody asks (see `pipeline/worth_fusing.py`)
     runtime_activity: a shadow that is its argument's own memory means that it has no derivative
     """
 
@@ -76,6 +77,7 @@ class Request:
     runtime_activity: bool = False
     checkpoint: tuple[tuple[str, Choice], ...] = ()
     bytes_of: tuple[Bytes | None, ...] = ()
+    fuse: bool = False
 
     @property
     def mode(self) -> str:
