@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from irgrad.engine.codegen import vector_math
+from irgrad.engine.codegen.comdats import without_own_comdats
 from irgrad.engine.codegen.hot_functions import cold_functions
 from irgrad.engine.codegen.large_modules import is_large
 from irgrad.engine.codegen.llvm import binding
@@ -134,6 +135,14 @@ def split_sums(code: Code, settings: Settings) -> None:
             code.text = split
 
 
+def leave_groups(code: Code, settings: Settings) -> None:
+    """What is not visible outside is in no group of sections that objects share."""
+    text = code.text
+    own = without_own_comdats(text, every=bool(settings.roots))
+    if own is not text:
+        code.text = own
+
+
 def internalise(code: Code, settings: Settings) -> None:
     """Only entries stay visible."""
     if settings.roots:
@@ -190,6 +199,7 @@ LOWER = (
     llvm_pass("note-adjoint", note_adjoint),
     llvm_pass("annotate-math", annotate_math),
     llvm_pass("split-sums", split_sums),
+    llvm_pass("leave-groups", leave_groups),
     llvm_pass("internalise", internalise),
     llvm_pass("optimise-for-machine", optimise_for_machine),
     llvm_pass("generate-all", generate_all),
