@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.memory.byte_kinds import CONFLICT, INT
+from irgrad.engine.analyses.memory.tbaa import AccessTypes
 from irgrad.engine.differentiate.layout.lanes import shuffle
 from irgrad.engine.differentiate.layout.leaves import add as add_floats
 from irgrad.engine.differentiate.layout.leaves import fields_of, has_float
@@ -216,9 +217,23 @@ def _shadow_of_floats(sweep: PrimalCopy, instr: Instruction, amounts: list[Value
     return _turned(sweep.unit, sweep.b, instr, amount, signed, sweep.value)
 
 
+class _SaidNumbers:
+    """What the source calls an integer is no address where no integer is cast to one, whatever may lie beside it."""
+
+    def __init__(self, unit: Unit) -> None:
+        casts = (i for fn in unit.pointers.functions for i in fn.instructions() if i.opcode == "inttoptr")
+        self._types = AccessTypes(unit.module) if next(casts, None) is None else None
+
+    def are_read(self, load: Instruction) -> bool:
+        """By a load whose type tag says so."""
+        return self._types is not None and self._types.is_number(load)
+
+
 def _is_number(unit: Unit, value: Value) -> bool:
     """An integer that arithmetic treats as a number, and that is not known to come from a pointer or to become one."""
     carriers = unit.types.carriers
+    if isinstance(value, Instruction) and value.opcode == "load" and unit.get(_SaidNumbers).are_read(value):
+        return True
     return carriers.used_as_integer(value) and all(kind is INT for _, kind in carriers.layout(value))
 
 

@@ -344,3 +344,56 @@ def test_adjoints_of_floats_of_two_sizes_in_one_vector_of_bytes(level: str) -> N
     np.testing.assert_allclose(engine.jvp(kernel, (x,), (v,))[1], found @ v, rtol=1e-6)
     tangents = engine.jacfwd(kernel)(x)
     np.testing.assert_allclose(tangents, found, rtol=1e-6)
+
+
+NUMBERS = """
+define double @loss(ptr %x, i64 %n) {
+  %m = call ptr @malloc(i64 64)
+  %at = getelementptr i64, ptr %m, i64 %n
+  %bits = ptrtoint ptr %x to i64
+  store i64 %bits, ptr %at
+  %first = getelementptr i8, ptr %m, i64 8
+  %second = getelementptr i8, ptr %m, i64 16
+  store i64 1, ptr %first, !tbaa !0
+  store i64 2, ptr %second, !tbaa !0
+  call void @g(ptr %m)
+  %a = load i64, ptr %first, !tbaa !0
+  %b = load i64, ptr %second, !tbaa !0
+  %sum = add i64 %a, %b
+  store i64 %sum, ptr %second, !tbaa !0
+  %p = load ptr, ptr %at
+  %v = load double, ptr %p, !tbaa !4
+  %again = load i64, ptr %second, !tbaa !0
+  %times = sitofp i64 %again to double
+  %w = fmul double %v, %v
+  %r = fmul double %w, %times
+  ret double %r
+}
+define internal void @g(ptr %m) noinline {
+  %first = getelementptr i8, ptr %m, i64 8
+  %a = load i64, ptr %first, !tbaa !0
+  %b = add i64 %a, 1
+  store i64 %b, ptr %first, !tbaa !0
+  CAST
+  ret void
+}
+declare noalias ptr @malloc(i64)
+!0 = !{!1, !1, i64 0}
+!1 = !{!"long", !2, i64 0}
+!2 = !{!"omnipotent char", !3, i64 0}
+!3 = !{!"Simple C/C++ TBAA"}
+!4 = !{!5, !5, i64 0}
+!5 = !{!"double", !2, i64 0}
+"""
+
+
+def test_sums_of_what_the_source_calls_integers() -> None:
+    """Where a pointer may be kept in the same memory, and no integer becomes one."""
+    x = np.array([0.5, 0.25])
+    kernel = irgrad.load(NUMBERS.replace("CAST", ""), language="ll").kernel("loss", "f64(f64[2] x, i64 n)")
+    np.testing.assert_allclose(engine.grad(kernel)(x, 0), [4, 0])
+    np.testing.assert_allclose(engine.jacfwd(kernel)(x, 0), [4, 0])
+    cast = "%q = inttoptr i64 %b to ptr\n  store ptr %q, ptr %m"
+    kernel = irgrad.load(NUMBERS.replace("CAST", cast), language="ll").kernel("loss", "f64(f64[2] x, i64 n)")
+    with pytest.raises(irgrad.Unsupported, match="a pointer is computed from two pointers as integers"):
+        engine.grad(kernel)(x, 3)
