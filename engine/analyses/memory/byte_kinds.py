@@ -104,8 +104,8 @@ class Record:
     """Everything seen in one object."""
 
     __slots__ = (
-        "_accessed", "_by_period", "_cache", "_exact", "_listeners", "_lowest", "_numbers", "_seen", "_starts",
-        "_strided", "concluded", "version", "wide",
+        "_accessed", "_by_period", "_cache", "_claims", "_exact", "_listeners", "_lowest", "_nearby", "_numbers",
+        "_seen", "_starts", "_strided", "concluded", "version", "wide",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -117,6 +117,8 @@ class Record:
         self._lowest: dict[object, Evidence] = {}  # of those that differ by multiples of their stride
         self._starts: dict[tuple[int, Kind, int, int], dict[int, int]] = {}
         self._cache: dict[tuple[Offsets, int], Layout] = {}
+        self._claims: dict[tuple[Offsets, int], list[tuple[int, Evidence]]] = {}
+        self._nearby: dict[tuple[Offsets, int], list[tuple[int, Evidence]]] = {}
         self._listeners: list[Record] = []
         self._numbers: set[int] = set()
         self.wide: dict[Evidence, int] = {}  # a part of an array of which all is seen: the array's stride
@@ -147,6 +149,8 @@ class Record:
             self.concluded.add(item)
         self.version += 1
         self._cache.clear()
+        self._claims.clear()
+        self._nearby.clear()
         self._by_period.clear()
         if places.exact:
             self._exact.setdefault(places.start, []).append(item)
@@ -261,9 +265,18 @@ class Record:
 
     def near(self, places: Offsets, size: int) -> list[tuple[int, Evidence]]:
         """(distance, evidence) of all that may touch the `size` bytes at `places`."""
-        found: list[tuple[int, Evidence]] = []
-        for item in self._candidates(places, size):
-            found += [(d, item) for d in meets(places, item[0], 1 - item[2], size)]
+        found = self._nearby.get((places, size))
+        if found is None:
+            found = self._nearby[places, size] = []
+            for item in self._candidates(places, size):
+                found += [(d, item) for d in meets(places, item[0], 1 - item[2], size)]
+        return found
+
+    def claims(self, places: Offsets, size: int) -> list[tuple[int, Evidence]]:
+        """The same, one of those that say the same of the same bytes."""
+        found = self._claims.get((places, size))
+        if found is None:
+            found = self._claims[places, size] = _distinct(self.near(places, size), self.wide)
         return found
 
     def _candidates(self, places: Offsets, size: int) -> list[Evidence]:
@@ -289,8 +302,24 @@ class Record:
         """What the `size` bytes at `places` hold."""
         key = (places, size)
         if key not in self._cache:
-            self._cache[key] = merge(self.near(places, size), size, self.wide)
+            self._cache[key] = merge(self.claims(places, size), size, self.wide)
         return self._cache[key]
+
+
+def _distinct(found: list[tuple[int, Evidence]], wide: Mapping[Evidence, int]) -> list[tuple[int, Evidence]]:
+    """The first of those that say the same of the same bytes, as strongly and as precisely: arrays that begin at many
+    places say one thing where they meet."""
+    numbers: dict[object, int] = {}
+    said: dict[int, int] = {}  # by identity of the evidence, of which each has many distances
+    kept: dict[tuple[int, int], tuple[int, Evidence]] = {}
+    for hit in found:
+        number = said.get(id(hit[1]))
+        if number is None:
+            places, kind, length, strength = item = hit[1]
+            claim = kind, length, strength, places.stride, places.exact, wide.get(item) if wide else None
+            number = said[id(item)] = numbers.setdefault(claim, len(numbers))
+        kept.setdefault((hit[0], number), hit)
+    return list(kept.values())
 
 
 def merge(found: list[tuple[int, Evidence]], size: int, wide: Mapping[Evidence, int]) -> Layout:
@@ -301,6 +330,7 @@ def merge(found: list[tuple[int, Evidence]], size: int, wide: Mapping[Evidence, 
     integers (integer code may do bit tricks on them), different floats or a pointer and a float in one place conflict.
     `wide`: parts of arrays, which are more precise than wider evidence of integers alone, else no more than the array.
     """
+    found = _distinct(found, wide)
     ranked = sorted(found, key=lambda f: (
         -f[1][3], _width(f[1][0]), isinstance(f[1][1], Mark), not f[1][0].exact, f[0], -f[1][2]))  # fmt: skip
     taken: dict[int, _Entry] = {}  # by byte

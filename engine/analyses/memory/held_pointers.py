@@ -84,6 +84,7 @@ class HeldPointers:
         self._sets: list[_Set] = []
         self._around: dict[int, list[_Set]] = {}  # object -> the sets that it is in
         self._regions: dict[int, tuple[int, ...]] = {}
+        self._alike: dict[frozenset[tuple[int, Offsets]], Spots] = {}
         self._from_start: dict[int, tuple[Spots, ...]] = {}
         self._alignments: dict[int, int] = {}
         self.coarse = False  # no new places are told apart any more
@@ -158,9 +159,9 @@ class HeldPointers:
             place = (TOP, None)
         before = table.get(place)
         self._merge(table, place, spots, region)
-        now = table[place]
-        if now is before:
+        if table[place] is before:
             return
+        now = table[place] = self._one(table[place])
         self._log.setdefault(region, []).append(place)
         if region >= 0:
             self._due.stored(region)
@@ -170,6 +171,10 @@ class HeldPointers:
             near = self._numbered(region).near
         for one in near:
             one.find(place, now)
+
+    def _one(self, spots: Spots) -> Spots:
+        """One object for all that are equal: loads and copies put together what many places hold alike, each once."""
+        return self._alike.setdefault(frozenset(spots.items()), spots)
 
     def version(self, region: int) -> int:
         """Another number whenever more is stored in a region."""

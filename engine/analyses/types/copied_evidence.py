@@ -28,7 +28,7 @@ class Copy:
     """One memcpy or memmove between objects. A copy whose target is, or becomes, part of its source may have news for
     ever, each time at other places: after some times it tells all places at such distances."""
 
-    __slots__ = ("_news", "_seen", "_told", "call", "size", "source", "target", "text")
+    __slots__ = ("_heard", "_news", "_seen", "_told", "call", "size", "source", "target", "text")
 
     def __init__(
         self, call: Instruction, target: Value, source: Value, size: int | None, *, text: bool = False
@@ -41,6 +41,7 @@ class Copy:
         self.size = size
         self._seen: dict[bool, object] = {}
         self._news = 0
+        self._heard: dict[tuple[Record, Offsets], tuple[int, tuple[Moved, ...]]] = {}  # by version of the record
         self._told: dict[bool, tuple[Spots, set[Moved]]] = {}  # the targets, and what they were told
 
     def as_before(self, backwards: bool, state: object) -> bool:
@@ -74,8 +75,13 @@ class Copy:
         return changed
 
     def _known(self, record: Record, origin: Offsets) -> Iterable[Moved]:
-        whole = self.size is None or self.size > _LISTED
-        return _behind(record, origin, self.text) if whole else _within(record, origin, self.size or 0)
+        version, found = self._heard.get((record, origin), (-1, ()))
+        if version != record.version:
+            whole = self.size is None or self.size > _LISTED
+            rows = _behind(record, origin, self.text) if whole else _within(record, origin, self.size or 0)
+            found = tuple(rows)
+            self._heard[record, origin] = record.version, found
+        return found
 
 
 def _within(record: Record, origin: Offsets, size: int) -> Iterator[Moved]:

@@ -108,11 +108,11 @@ class Records:
         key, versions = (tuple(spots.items()), size), self.versions(known)
         last = self._layouts.get(key)
         if last is None or last[0] != versions:
-            found = dict.fromkeys(hit for bit in known for hit in self._of[bit].near(spots[bit], size))
+            found = [hit for bit in known for hit in self._of[bit].claims(spots[bit], size)]
             wide: dict[Evidence, int] = {}
             for bit in reversed(known):
                 wide |= self._of[bit].wide
-            last = self._layouts[key] = versions, merge(list(found), size, wide)
+            last = self._layouts[key] = versions, merge(found, size, wide)
         return last[1]
 
     def repeated(self, rows: Spots, period: int) -> Layout:

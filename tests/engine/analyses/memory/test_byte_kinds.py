@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+import random
+
+import pytest
 from counting_work import peak_bytes
 
-from irgrad.engine.analyses.memory.byte_kinds import ACCESS, CONFLICT, DECLARED, INT, USED, Record, leaves
+from irgrad.engine.analyses.memory import byte_kinds
+from irgrad.engine.analyses.memory.byte_kinds import (
+    ACCESS,
+    CONFLICT,
+    DECLARED,
+    INT,
+    USED,
+    Evidence,
+    Layout,
+    Record,
+    leaves,
+    merge,
+)
 from irgrad.engine.analyses.memory.strided_sets import Offsets
 from irgrad.engine.ir import types as ty
 
@@ -175,3 +190,39 @@ def test_evidence_that_comes_a_little_further_on_each_time_comes_to_rest() -> No
     assert record.layout(Offsets(0), 16) == ((0, ty.F64), (8, ty.F64))
     steps = sum(record.add_all_along(Offsets(at, ((48, None),)), INT, 4, ACCESS) for at in range(0, -960, -12))
     assert steps <= 4
+
+
+def test_arrays_that_begin_at_many_places_are_one_claim_where_they_meet() -> None:
+    draw, seen = random.Random(2), set()
+    for _ in range(300):
+        record = Record()
+        for _ in range(12):
+            kind, size = draw.choice(((ty.F64, 8), (ty.F32, 4), (INT, 8), (INT, 4), (ty.PTR, 8)))
+            terms = draw.choice(((), ((8, None),), ((24, None),), ((40, None), (8, 2))))
+            record.add(Offsets(4 * draw.randrange(12), terms), kind, size, draw.choice((ACCESS, USED, DECLARED)))
+        places = Offsets(8 * draw.randrange(4), draw.choice(((), ((8, None),))))
+        found = record.near(places, 24)
+        assert record.layout(places, 24) == _merged_one_by_one(found, 24, record.wide)
+        seen.add((len(record.claims(places, 24)) < len(found), CONFLICT in dict(record.layout(places, 24)).values()))
+    assert len(seen) == 4
+    record = Record()
+    for at in range(0, 4000, 24):
+        record.add(Offsets(at, ((8000, None), (24, 160))), ty.F64, 8, ACCESS)
+    assert len(record.near(Offsets(0, ((24, None),)), 8)) > 20 * len(record.claims(Offsets(0, ((24, None),)), 8)) > 0
+
+
+def _merged_one_by_one(found: list[tuple[int, Evidence]], size: int, wide: dict[Evidence, int]) -> Layout:
+    """`merge`, of evidence of which no two are the same claim for it: each has a place of its own in the order."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(byte_kinds, "_distinct", lambda hits, _: hits)
+        return merge(found, size, wide)
+
+
+def test_what_is_near_is_found_once_until_more_is_known() -> None:
+    record = Record()
+    record.add(Offsets(8), ty.F64, 8, ACCESS)
+    first = record.near(Offsets(0), 16)
+    assert record.near(Offsets(0), 16) is first
+    record.add(Offsets(0), ty.PTR, 8, ACCESS)
+    assert [item[1] for _, item in record.near(Offsets(0), 16)] == [ty.PTR, ty.F64]
+    assert record.layout(Offsets(0), 16) == ((0, ty.PTR), (8, ty.F64))

@@ -124,3 +124,14 @@ def test_who_has_read_a_region_is_given_what_is_new(objects: int) -> None:
         assert list(held.stored(one, read)) == [(place, {one: Offsets(40)})]  # of the set that it is in
         assert list(held.stored(everywhere, read)) == [(place, joined)]
     assert (objects > 12) == (everywhere < 0)
+
+
+def test_what_many_places_hold_alike_is_one_object() -> None:
+    facts = facts_of(_many(12), "f", {0})
+    held, one = facts.types.ranges.spots.held, facts.pointers.object_of[named(facts.root, "o5")].index
+    for at in (8, 24):
+        held.keep(one, (Offsets(at), None), {one: Offsets(32)})
+    first, second = (spots for (where, _), spots in held.stored(one) if where in (Offsets(8), Offsets(24)))
+    assert first is second
+    held.keep(one, (Offsets(8), None), {one: Offsets(40)})
+    assert [spots for (where, _), spots in held.stored(one) if where == Offsets(24)] == [{one: Offsets(32)}]

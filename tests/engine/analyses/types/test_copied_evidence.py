@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from irgrad.engine.analyses.memory.byte_kinds import ACCESS, DECLARED, PTR
+import pytest
+
+from irgrad.engine.analyses.memory.byte_kinds import ACCESS, DECLARED, PTR, Kind, Record
 from irgrad.engine.analyses.memory.strided_sets import ZERO, Offsets
 from irgrad.engine.analyses.types.copied_evidence import Copy
 from irgrad.engine.analyses.types.records import Records
@@ -60,3 +62,23 @@ def test_what_was_told_is_told_again_to_other_targets_only() -> None:
     records.of(1).add(Offsets(8), PTR, 8, ACCESS)
     assert copy.transfer(False, {1: ZERO}, {3: ZERO}, records)
     assert records.of(3).layout(ZERO, 16) == ((0, ty.F64), (8, PTR))
+
+
+def test_sources_of_which_no_more_is_known_are_not_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[Record] = []
+    contradicts = Record.contradicts
+
+    def counted(self: Record, places: Offsets, kind: Kind, size: int, claim: Offsets) -> bool:
+        looked.append(self)
+        return contradicts(self, places, kind, size, claim)
+
+    monkeypatch.setattr(Record, "contradicts", counted)
+    records, copy, sources = Records(), _copy(16), dict.fromkeys(range(1, 11), ZERO)
+    for bit in sources:
+        records.of(bit).add(Offsets(0, ((16, None),)), ty.F64, 8, ACCESS)
+    assert copy.transfer(False, sources, {20: ZERO}, records)
+    assert len(looked) == 10
+    records.of(4).add(Offsets(8, ((16, None),)), PTR, 8, ACCESS)
+    assert copy.transfer(False, sources, {20: ZERO}, records)
+    assert looked[10:] == [records.of(4)] * 2
+    assert records.of(20).layout(ZERO, 16) == ((0, ty.F64), (8, PTR))
