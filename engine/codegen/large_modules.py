@@ -37,7 +37,7 @@ def keep_apart(module: Any, text: str) -> None:
     """Mark the functions of a large module (LLVM's own and its text) that are not to be inlined."""
     names = apart(function_bodies(text), text, MOST) if is_large(text) else frozenset()
     for function in module.functions if names else ():
-        if function.name in names:
+        if function.name in names and b"alwaysinline" not in b" ".join(function.attributes).split():
             function.add_function_attribute("noinline")
 
 

@@ -127,7 +127,8 @@ def _kinds(module: Module, call: Instruction) -> Iterator[tuple[Value, Value, Va
 def _note(module: Module, call: Instruction) -> None:
     """Say where an exception is thrown that may leave the function; where none may, it ends the call too."""
     if call.callee_name == _TERMINATES:
-        call.operands[-1] = declare(module, ENDS, ty.VOID, (ty.PTR,), "noreturn")
+        assert call.call is not None
+        call.operands[-1], call.call.cc = declare(module, ENDS, ty.VOID, (ty.PTR,), "noreturn"), ""
     if call.callee_name == _THROW and call.block is not None:
         b = Builder(call.block, call.block.instructions.index(call))
         b.metadata = {"dbg": call.metadata["dbg"]} if "dbg" in call.metadata else {}

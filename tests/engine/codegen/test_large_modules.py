@@ -7,7 +7,8 @@ import pytest
 
 import irgrad as ig
 from irgrad.engine.codegen import large_modules
-from irgrad.engine.codegen.large_modules import LARGE, apart, is_large
+from irgrad.engine.codegen.large_modules import LARGE, apart, is_large, keep_apart
+from irgrad.engine.codegen.llvm import parse
 from irgrad.engine.codegen.prepare import prepare
 from irgrad.engine.ir.text.outline import function_bodies, outline
 
@@ -68,6 +69,20 @@ def test_prepare_keeps_them_in_large_modules_only(monkeypatch: pytest.MonkeyPatc
     assert "power" not in outline(prepare(text, ["f"])).defined
     monkeypatch.setattr(large_modules, "LARGE", 20)
     assert "power" in outline(prepare(text, ["f"])).defined
+
+
+def test_what_is_always_inlined_stays_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = _module({"root": ["a", "b"], "a": [], "b": []}, {"root": 10, "a": 40, "b": 60})
+    text = text.replace("@b(i32 %a) {", "@b(i32 %a) alwaysinline {")
+    monkeypatch.setattr(large_modules, "MOST", 5)
+    module = parse(text)
+    keep_apart(module, text)
+    assert "noinline" not in str(module)
+    monkeypatch.setattr(large_modules, "LARGE", 20)
+    keep_apart(module, text)
+    module.verify()
+    said = {function.name: b" ".join(function.attributes) for function in module.functions}
+    assert b"noinline" in said["a"] and b"noinline" not in said["b"]
 
 
 def test_a_gradient_of_functions_that_stay_apart(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -245,3 +246,13 @@ def test_throws_become_failures() -> None:
     fail_where_thrown(module, catches=True)  # the function unwinds by itself, and says where
     text = to_text(module)
     assert text.count("call void @irgrad.tape.throwing(") == 1 and "@irgrad.tape.throws(" not in text
+
+
+@pytest.mark.parametrize("name", ["each", "most"])
+def test_calls_that_may_not_throw_end_by_the_convention_of_what_ends_them(library: Any, name: str) -> None:
+    """LLVM gives functions another calling convention; a call that has not that of its function is none."""
+    for options in ({}, {"threads": 2}):
+        text = library.kernel(name, "void(f64[n] x, out f64[n] y, i64 n)", **options).primal.stage.text
+        calls = re.findall(r"call ([^\n]*)@irgrad\.tape\.ends\(", text)
+        assert all(call == "void " for call in calls)
+        assert calls or name == "each"
