@@ -3,10 +3,8 @@
 LLVM keeps the order of a sum in vector lanes where `-force-ordered-reductions` is set (see `optimise.py`). LLVM 22 ends
 the process over some loops then: its two cost models differ over `llvm.fmuladd(a, b, sum)` with factors that the loop
 does not change (LoopVectorize.cpp, computeBestVF). Such a loop comes to be within LLVM's passes, so there is no telling
-which it is. `llvm.fmuladd` may also be a product that is rounded, and a sum. It always is here, where a loop carries
-the sum: the product leaves the chain of additions and perhaps the loop, and the value has the same bits wherever it is
-computed, alone or beside a gradient. (With `contract`, the two are one instruction where they happen to meet in a block
-that is not vectorised.)
+which it is. What `llvm.fmuladd` means is also said by a product and a sum that may be contracted, and of these the
+product leaves the loop. Code generation makes one instruction of the two where the processor has it.
 
 Not seen here are sums in memory that LLVM keeps in registers itself, and those that only its inlining makes a loop's.
 """
@@ -84,7 +82,7 @@ def _split(function: str) -> str:
 
 def _two(found: re.Match[str]) -> str:
     name, kind = found["name"], found["type"]
-    flags = "".join(f"{word} " for word in found["flags"].split() if word in _FLAGS)
+    flags = " ".join([*(word for word in found["flags"].split() if word in _FLAGS), "contract"])
     product = f'{name[:-1]}.product"' if name.endswith('"') else f'%"{name[1:]}.product"'
-    return (f"  {product} = fmul {flags}{kind} {found['a']}, {found['b']}{found['rest']}\n"
-            f"  {name} = fadd {flags}{kind} {product}, {found['sum']}{found['rest']}")  # fmt: skip
+    return (f"  {product} = fmul {flags} {kind} {found['a']}, {found['b']}{found['rest']}\n"
+            f"  {name} = fadd {flags} {kind} {product}, {found['sum']}{found['rest']}")  # fmt: skip
