@@ -219,3 +219,11 @@ COUNTED: Final = frozenset(("icmp", "getelementptr", "sitofp", "uitofp", "br", "
 """What takes a count as a number."""
 PASSES_ON: Final = frozenset(("ptrtoint", "phi", "select", "insertvalue", "ret"))
 """They hand an operand on to where it is not followed."""
+UNSIGNED: Final = frozenset(("zext", "lshr", "udiv"))
+"""Their results are numbers without a sign."""
+INVERTIBLE: Final = frozenset(("add", "sub", "xor"))
+"""Either operand follows from the result and the other one."""
+MORE_THAN_SUMS: Final = frozenset(("select", "and", "sext"))
+"""A subscript that they are a part of is more than sums and products."""
+LEADS_ON: Final = CHOICES | frozenset(("getelementptr", "icmp", "bitcast", "br", "switch"))
+"""Of a pointer: they hand it on, compare it or go where that says, and read nothing behind it."""

@@ -20,7 +20,7 @@ from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Block, ConstInt, Instruction, Value
-from irgrad.engine.ir.opcodes import POLYNOMIAL, RESIZES
+from irgrad.engine.ir.opcodes import MORE_THAN_SUMS, POLYNOMIAL, RESIZES
 from irgrad.engine.normalise.loop_parts import Version
 
 __all__ = ["whole_subscripts"]
@@ -274,7 +274,7 @@ def _remainders(seen: dict[Value, None], loop: Loop) -> list[Instruction]:
 def _of_more(subscript: Instruction, seen: dict[Value, None], loop: Loop) -> bool:
     """Whether a subscript is more than an extension, without a sign, of sums and products."""
     rows = [v for v in seen if isinstance(v, Instruction) and loop.contains(v.block)]
-    cut = any(v.opcode in ("select", "and", "sext") or (v.opcode == "trunc" and "nuw" not in v.flags) for v in rows)
+    cut = any(v.opcode in MORE_THAN_SUMS or (v.opcode == "trunc" and "nuw" not in v.flags) for v in rows)
     return cut or subscript.opcode != "zext"
 
 

@@ -19,13 +19,14 @@ from irgrad.engine.analyses.evolution.guards import comparisons, conditions_befo
 from irgrad.engine.analyses.evolution.induction import Induction
 from irgrad.engine.analyses.evolution.trips import Expr, signed
 from irgrad.engine.ir.model import Block, ConstInt, Instruction, Value
+from irgrad.engine.ir.opcodes import UNSIGNED
 from irgrad.engine.ir.predicates import INVERSE, SWAPPED
 
 __all__ = ["Ceiling", "Ceilings", "positive", "whole"]
 
 _MOST = 4  # forms of one count
 _DIVISOR = 1 << 10  # a larger one makes a number that a machine counts to of a difference that has wrapped
-_NATURAL = ("umin", "umax", "zext", "lshr", "udiv", "udiv_ceil")  # numbers without sign
+_NATURAL = UNSIGNED | {"umin", "umax", "udiv_ceil"}  # numbers without sign
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,11 @@ from irgrad.engine.analyses.activity.activity import objects_of
 from irgrad.engine.differentiate.shadow import persistent_memory
 from irgrad.engine.differentiate.tape.state import ReverseState
 from irgrad.engine.ir.model import Instruction, Value
+from irgrad.engine.ir.opcodes import LEADS_ON
 
 __all__ = ["reads_nothing"]
 
 _HARMLESS = ("llvm.memset.", "llvm.lifetime.", "llvm.assume", "llvm.dbg.")
-_MOVED = ("phi", "select", "getelementptr", "icmp", "freeze", "bitcast", "br", "switch")
 
 
 def reads_nothing(owner: ReverseState, memory: Value) -> bool:
@@ -46,7 +46,7 @@ def reads_nothing(owner: ReverseState, memory: Value) -> bool:
         elif instr.is_call:
             if not _harmless(owner, instr, mask):
                 return False
-        elif instr.opcode not in _MOVED:
+        elif instr.opcode not in LEADS_ON:
             return False
     return True
 

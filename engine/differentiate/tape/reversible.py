@@ -22,7 +22,7 @@ from irgrad.engine.differentiate.layout.shadow_memory import PRIMAL, ShadowMemor
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Argument, Block, Constant, ConstInt, Instruction, Value
-from irgrad.engine.ir.opcodes import PURE, SPECULATABLE
+from irgrad.engine.ir.opcodes import INVERTIBLE, PURE, SPECULATABLE
 
 if TYPE_CHECKING:
     from irgrad.engine.analyses.control.loops import Loop
@@ -239,7 +239,7 @@ class _Solver:
         if op == "getelementptr" and len(operands) == 2 and ty.size_of(value.elem):  # type: ignore[arg-type]
             base, distance = operands
             return (op, base, distance) if distance.type.is_int and self._known(distance) else None
-        if op not in ("add", "sub", "xor"):
+        if op not in INVERTIBLE:
             return None
         first, second = operands
         if self._known(second):
