@@ -11,7 +11,7 @@ from irgrad.engine.codegen.comdats import without_own_comdats
 from irgrad.engine.codegen.hot_functions import cold_functions
 from irgrad.engine.codegen.large_modules import is_large
 from irgrad.engine.codegen.llvm import binding
-from irgrad.engine.codegen.ordered_sums import split_products
+from irgrad.engine.codegen.ordered_sums import has_fused_products, split_products
 from irgrad.engine.codegen.passes import Code, Settings, llvm_pass, run_passes, text_pass
 from irgrad.engine.codegen.polls import with_polls
 from irgrad.engine.codegen.prepare import strip_target
@@ -130,7 +130,7 @@ def split_sums(code: Code, settings: Settings) -> None:
     """Sums of products that loops carry are told as products and sums, where loops are vectorised."""
     if settings.level >= 2:
         text = code.text
-        split = split_products(text)
+        split = split_products(text, fused=has_fused_products(settings.machine) if settings.strict_fp else None)
         if split is not text:
             code.text = split
 

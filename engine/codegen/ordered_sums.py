@@ -6,14 +6,20 @@ does not change (LoopVectorize.cpp, computeBestVF). Such a loop comes to be with
 which it is. What `llvm.fmuladd` means is also said by a product and a sum that may be contracted, and of these the
 product leaves the loop. Code generation makes one instruction of the two where the processor has it.
 
+Where no operation may change its place (`strict_fp`), whether a product is rounded must not depend on where it is:
+there they are what code generation makes of `llvm.fmuladd` for the machine, `llvm.fma` or a rounded product and a sum.
+
 Not seen here are sums in memory that LLVM keeps in registers itself, and those that only its inlining makes a loop's.
 """
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
-__all__ = ["split_products"]
+from irgrad.engine.codegen.llvm import parse
+
+__all__ = ["has_fused_products", "split_products"]
 
 _TYPE = r"<\d+ x (?:double|float)>|double|float"
 _NAME = r'%(?:"[^"]*"|[-\w.$]+)'
@@ -22,19 +28,35 @@ _CHOICE = re.compile(rf"  ({_NAME}) = select (?:[a-z]+ )*i1 [^,]+, (?:{_TYPE}) (
 _SUM = re.compile(rf"  ({_NAME}) = f(?:add|sub) (?:[a-z]+ )*(?:{_TYPE}) ([^,]+), ([^,]+)")
 _PRODUCT = re.compile(
     rf"  (?P<name>{_NAME}) = (?:tail |notail )?call (?P<flags>(?:[a-z]+(?:\([^)]*\))? )*)(?P<type>{_TYPE}) "
-    rf"@llvm\.fmuladd\.\w+\((?:{_TYPE}) (?P<a>{_NAME}|[^,<\s]+), (?:{_TYPE}) (?P<b>{_NAME}|[^,<\s]+), "
+    rf"@llvm\.fmuladd\.(?P<suffix>\w+)\((?:{_TYPE}) (?P<a>{_NAME}|[^,<\s]+), (?:{_TYPE}) (?P<b>{_NAME}|[^,<\s]+), "
     rf"(?:{_TYPE}) (?P<sum>{_NAME})\)(?: #\d+)?(?P<rest>(?:, !(?:dbg|fpmath) !\d+)*)"
 )
 _NAMES = re.compile(_NAME)
 _FLAGS = frozenset("reassoc nnan ninf nsz arcp afn fast".split())
 """What else stands before the type of a call says something of its result, as `noundef` does."""
 _CALL = "@llvm.fmuladd."
+_FUSED = re.compile(rf"call (?:[a-z]+ )*({_TYPE}) (@llvm\.fma\.\w+)\(")
+_PROBE = """
+define double @f(double %a, double %b, double %c) {
+  %d = call double @llvm.fmuladd.f64(double %a, double %b, double %c)
+  ret double %d
+}
+declare double @llvm.fmuladd.f64(double, double, double)
+"""
 
 
-def split_products(text: str) -> str:
+def has_fused_products(machine: Any) -> bool:
+    """Whether code generation for an llvmlite target machine makes one instruction of `llvm.fmuladd`."""
+    module = parse(_PROBE)
+    assembly = str(machine.emit_assembly(module))
+    module.close()
+    return "fma" in assembly.lower().replace("fmax", "")
+
+
+def split_products(text: str, *, fused: bool | None = None) -> str:
     """The module with `fmul` and `fadd` in place of `llvm.fmuladd` where the addend is a sum that a loop carries, or
     goes on with one; the same string where there is none. Vectors of constants are left as they are, and calls that say
-    more of their operands."""
+    more of their operands. fused: that both are one operation, or are not; None: as code generation sees fit"""
     if _CALL not in text:
         return text
     pieces: list[str] = []
@@ -43,14 +65,19 @@ def split_products(text: str) -> str:
     while begin >= 0:
         end = text.find("\n}", begin)
         if text.find(_CALL, begin, end) >= 0:
-            changed = _split(text[begin:end])
+            changed = _split(text[begin:end], fused)
             pieces += [text[done:begin], changed]
             done = end
         begin = text.find("\ndefine ", end)
-    return "".join([*pieces, text[done:]]) if pieces else text
+    if not pieces:
+        return text
+    made = "".join([*pieces, text[done:]])
+    used = dict.fromkeys(_FUSED.findall(made)) if fused else {}
+    missing = [name for name in used if not re.search(rf"^declare [^\n]*{re.escape(name[1])}\(", made, re.M)]
+    return "".join([made, *(f"\ndeclare {kind} {name}({kind}, {kind}, {kind})\n" for kind, name in missing)])
 
 
-def _split(function: str) -> str:
+def _split(function: str, fused: bool | None) -> str:
     lines = function.split("\n")
     users: dict[str, list[str]] = {}
     products: list[tuple[int, re.Match[str]]] = []
@@ -76,13 +103,18 @@ def _split(function: str) -> str:
         carried += new
     for number, found in products:
         if found["sum"] in seen:
-            lines[number] = _two(found)
+            lines[number] = _two(found, fused)
     return "\n".join(lines)
 
 
-def _two(found: re.Match[str]) -> str:
+def _two(found: re.Match[str], fused: bool | None) -> str:
     name, kind = found["name"], found["type"]
-    flags = " ".join([*(word for word in found["flags"].split() if word in _FLAGS), "contract"])
+    words = [word for word in found["flags"].split() if word in _FLAGS]
+    if fused:
+        flags = "".join(f"{word} " for word in words)
+        operands = ", ".join(f"{kind} {found[operand]}" for operand in ("a", "b", "sum"))
+        return f"  {name} = call {flags}{kind} @llvm.fma.{found['suffix']}({operands}){found['rest']}"
+    flags = "".join(f"{word} " for word in (words if fused is False else [*words, "contract"]))
     product = f'{name[:-1]}.product"' if name.endswith('"') else f'%"{name[1:]}.product"'
-    return (f"  {product} = fmul {flags} {kind} {found['a']}, {found['b']}{found['rest']}\n"
-            f"  {name} = fadd {flags} {kind} {product}, {found['sum']}{found['rest']}")  # fmt: skip
+    return (f"  {product} = fmul {flags}{kind} {found['a']}, {found['b']}{found['rest']}\n"
+            f"  {name} = fadd {flags}{kind} {product}, {found['sum']}{found['rest']}")  # fmt: skip

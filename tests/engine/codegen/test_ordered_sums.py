@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import irgrad as ig
-from irgrad.engine.codegen.llvm import parse
-from irgrad.engine.codegen.ordered_sums import split_products
+from irgrad.engine.codegen.llvm import binding, parse
+from irgrad.engine.codegen.ordered_sums import has_fused_products, split_products
 
 LOOP = """
 declare double @llvm.fmuladd.f64(double, double, double)
@@ -51,6 +51,24 @@ def test_sums_that_a_loop_carries() -> None:
     assert split_products(plain) is plain
 
 
+def test_sums_in_place() -> None:
+    """Where no operation may change its place: one operation, or a product that is rounded."""
+    fused, rounded = (split_products(LOOP, fused=fused) for fused in (True, False))
+    for made in (fused, rounded):
+        parse(made).verify()
+        assert "contract" not in made and made.count("@llvm.fmuladd.f64(double ") == 3
+    assert "%s2 = call reassoc double @llvm.fma.f64(double %c, double %v, double %s1)" in fused
+    assert fused.count("declare double @llvm.fma.f64(") == 1
+    assert split_products(fused, fused=True) == fused
+    assert '%s2 = fadd reassoc double %"s2.product", %s1' in rounded and "llvm.fma." not in rounded
+
+
+@pytest.mark.parametrize(("features", "fused"), [("+fma,+avx", True), ("-fma,-fma4,-avx", False)])
+def test_machines_with_fused_products(features: str, fused: bool) -> None:
+    target = binding().Target.from_triple("x86_64-unknown-linux-gnu")
+    assert has_fused_products(target.create_target_machine(cpu="x86-64", features=features)) is fused
+
+
 PROGRAM = """
 import numpy as np, irgrad as ig
 source = '''
@@ -89,13 +107,15 @@ def test_a_loop_over_which_llvm_ends_the_process() -> None:
     np.testing.assert_allclose(float(done.stdout), s * s + (r if r > 1 else 0.5 * r) + t[0, 0], rtol=1e-13)
 
 
+@pytest.mark.parametrize("strict_fp", [False, True])
 @pytest.mark.parametrize("kind", ["double", "float"])
-def test_products_are_still_contracted(kind: str) -> None:
+def test_products_are_still_contracted(kind: str, strict_fp: bool) -> None:
     """A sum whose terms cancel in the last bit tells whether the product was rounded."""
     short = {"double": "f64", "float": "f32"}[kind]
     head = f"{kind} f(const {kind} *x, const {kind} *y, long n) {{ {kind} s = -x[0] * y[0]; "
     source = head + "s += x[0] * y[0]; return s; }"
     loop = source.replace("s += x[0] * y[0];", "for (long i = 0; i < n; i++) s += x[i] * y[i];")
     x = np.array([1 + 3e-5], dtype=np.float64 if kind == "double" else np.float32)
-    kernels = [ig.load(text).kernel("f", f"{short}({short}[n] x, {short}[n] y, i64 n)") for text in (source, loop)]
+    kernels = [ig.load(text).kernel("f", f"{short}({short}[n] x, {short}[n] y, i64 n)", strict_fp=strict_fp)
+               for text in (source, loop)]
     assert kernels[0](x, x) == kernels[1](x, x)
