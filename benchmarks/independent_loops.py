@@ -1,4 +1,4 @@
-"""Sums over independent samples, with a tape of all samples and with both sweeps of some at a time ("fused"):
+"""Sums over independent samples, with a tape of all samples and with both sweeps of one at a time ("fused"):
 
     python -m benchmarks.independent_loops [names...] [--quick]
 

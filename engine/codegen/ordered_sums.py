@@ -103,11 +103,11 @@ def _split(function: str, fused: bool | None) -> str:
         carried += new
     for number, found in products:
         if found["sum"] in seen:
-            lines[number] = _two(found, fused)
+            lines[number] = _told(found, fused)
     return "\n".join(lines)
 
 
-def _two(found: re.Match[str], fused: bool | None) -> str:
+def _told(found: re.Match[str], fused: bool | None) -> str:
     name, kind = found["name"], found["type"]
     words = [word for word in found["flags"].split() if word in _FLAGS]
     if fused:

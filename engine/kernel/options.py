@@ -72,36 +72,25 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.tape not in TAPE_CHOICES:
-            raise IRGradError(
-                f"tape={self.tape!r} is no choice",
-                because=f"the choices are {', '.join(TAPE_CHOICES)}",
-                fix='lib.kernel("name", signature, tape="store")',
-            )
+            raise IRGradError(f"tape={self.tape!r} is no choice", because=f"the choices are {', '.join(TAPE_CHOICES)}",
+                              fix='lib.kernel("name", signature, tape="store")')
 
         if self.cpu not in CPU_CHOICES:
-            raise IRGradError(
-                f"cpu={self.cpu!r} is no choice",
-                because=f"the choices are {', '.join(CPU_CHOICES)}",
-                fix='load(..., cpu="baseline")',
-            )
+            raise IRGradError(f"cpu={self.cpu!r} is no choice", because=f"the choices are {', '.join(CPU_CHOICES)}",
+                              fix='load(..., cpu="baseline")')
 
         if self.device_tape < 0:
             raise IRGradError(f"device_tape={self.device_tape} is no number of bytes", because="it is negative",
                               fix="device_tape=65536")  # fmt: skip
 
         if self.keep_on not in ("", "cpu"):
-            raise IRGradError(
-                f"device={self.keep_on!r} is no choice",
-                because="kernels run where the program of JAX does, or stay on the CPU",
-                fix='lib.kernel("name", signature, device="cpu"), or leave it out',
-            )
+            raise IRGradError(f"device={self.keep_on!r} is no choice",
+                              because="kernels run where the program of JAX does, or stay on the CPU",
+                              fix='lib.kernel("name", signature, device="cpu"), or leave it out')
 
         if self.device_block % 32 or not 0 <= self.device_block <= 1024:
-            raise IRGradError(
-                f"device_block={self.device_block} is no block of threads",
-                because="a block has whole warps of 32, at most 1,024 threads",
-                fix="device_block=128",
-            )
+            raise IRGradError(f"device_block={self.device_block} is no block of threads",
+                              because="a block has whole warps of 32, at most 1,024 threads", fix="device_block=128")
 
     @property
     def costs(self) -> Costs:

@@ -110,6 +110,13 @@ class Sums:
     leaving: Mapping[Instruction, Mapping[Instruction, Sequence[Path]]]
     moved: frozenset[Instruction] = frozenset()
 
+    def leave_as_they_go_on(self, loop: Loop) -> bool:
+        """Whether what is taken of each sum behind the loop is what an iteration hands on."""
+        latch = loop.latches[0]
+        return all(value is phi.operands[phi.blocks.index(latch)] for phi, taken in self.leaving.items()
+                   for taker in taken for value, block in zip(taker.operands, taker.blocks, strict=True)
+                   if loop.contains(block))  # fmt: skip
+
 
 def known_cotangents(again: Repeatable, active: Activity) -> Sums:
     """The sums of a loop whose cotangents are known before it. Raises Unknown, with the reason, for another loop."""

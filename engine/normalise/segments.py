@@ -14,7 +14,7 @@ iteration, and of all memory that it writes the place and the bytes are known be
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import gcd
 
@@ -307,7 +307,7 @@ class Outlined:
         for row in self.again.rows:
             extra += row(at, total)
         sums: dict[int, dict[int, list[int]]] = {}
-        goes_on = total is not None and all(_goes_on(loop, phi, taken) for phi, taken in self.sums.leaving.items())
+        goes_on = total is not None and self.sums.leave_as_they_go_on(loop)
         memo: dict[Value, Value] = {value: value for value in self.sums.moved}
         for phi, taken in self.sums.leaving.items():
             for taker, ways in taken.items():
@@ -478,13 +478,6 @@ class Outlined:
         for other in fn.blocks:
             other.instructions = [i for i in other.instructions if i not in self.again.private and not (
                 i.is_call and any(o in self.again.private for o in i.operands))]  # fmt: skip
-
-
-def _goes_on(loop: Loop, phi: Instruction, takers: Iterable[Instruction]) -> bool:
-    """Whether what these phis behind a loop take of a sum is what an iteration hands on."""
-    following = phi.operands[phi.blocks.index(loop.latches[0])]
-    return all(v is following for taker in takers for v, b in zip(taker.operands, taker.blocks, strict=True)
-               if loop.contains(b))  # fmt: skip
 
 
 def _variable(fn: Function, kind: ty.Type) -> Instruction:

@@ -302,7 +302,7 @@ class Record:
         """What the `size` bytes at `places` hold."""
         key = (places, size)
         if key not in self._cache:
-            self._cache[key] = merge(self.claims(places, size), size, self.wide)
+            self._cache[key] = merge(self.near(places, size), size, self.wide)
         return self._cache[key]
 
 

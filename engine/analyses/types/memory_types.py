@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from math import gcd, lcm
+from math import gcd
 
 from irgrad.engine.analyses.memory.byte_kinds import (
     ACCESS,
@@ -40,14 +40,13 @@ from irgrad.engine.analyses.types.contents import Contents
 from irgrad.engine.analyses.types.copied_evidence import Copy
 from irgrad.engine.analyses.types.named_numbers import NamedNumbers
 from irgrad.engine.analyses.types.pointer_reads import keeping_pointers
-from irgrad.engine.analyses.types.records import Pattern, Records, shortest
+from irgrad.engine.analyses.types.records import Pattern, Records, only_integers, shortest
 from irgrad.engine.analyses.types.seen_beside import see_beside
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import ConstInt, GlobalVariable, Instruction, Value
 from irgrad.engine.ir.types import Type
 
 FLOATS: dict[str, Type] = {str(t): t for t in (ty.HALF, ty.BFLOAT, ty.F32, ty.F64, ty.F80)}
-_MAX_PERIOD = 4096
 _MOST_TAGGED = 256
 _LISTED = 4096  # bytes of an access that is looked at place by place
 
@@ -146,22 +145,9 @@ class MemoryTypes:
         """Whether an access of floats finds, wherever in its objects it may be, that others say there are integers."""
         spots = self.ranges.places(pointer)
         return bool(spots) and any(
-            all(self._integers(self.record(bit), places.shift(at), size) for bit, places in spots.items())
+            all(only_integers(self.record(bit), places.shift(at), size) for bit, places in spots.items())
             for at, _, size in leaves(type_)
         )
-
-    @staticmethod
-    def _integers(record: Record, places: Offsets, size: int) -> bool:
-        if not any(kind is INT for _, kind in record.layout(places, size)):
-            return False
-        seen = {(item[0], item[2]) for _, item in record.near(places, size) if item[1] is INT}
-        period = lcm(*(where.stride for where in (places, *(where for where, _ in seen)) if where.stride))
-        if not places.stride or not 0 < period <= _MAX_PERIOD:
-            return places.exact
-        last = max((off_end(where) + length for where, length in seen if not where.stride), default=0)
-        behind = (start + period * (1 + max(last - start, 0) // period) for start in places.expand())
-        rows = (Offsets(k, ((period, None),)) for first in behind for k in range(first, first + period, places.stride))
-        return all(record.layout(row, size)[:1] == ((0, INT),) for row in rows)
 
     def region(self, pointer: Value, *, text: bool = False, align: int = 1) -> Pattern:
         """The repeating layout of memory of unknown length at `pointer`. text: of characters; align: of the address"""

@@ -8,12 +8,14 @@ their place.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import lcm
 
 from irgrad.engine.analyses.memory.byte_kinds import CONFLICT, INT, Evidence, Kind, Layout, Record, kind_size, merge
 from irgrad.engine.analyses.memory.spots import MOST, Spots
-from irgrad.engine.analyses.memory.strided_sets import Offsets
+from irgrad.engine.analyses.memory.strided_sets import Offsets, off_end
 from irgrad.engine.ir.types import Type
 
+_MAX_PERIOD = 4096
 _MOST_SETS = 96
 
 
@@ -135,3 +137,17 @@ class Records:
         if alike is not None:
             return alike[0].version
         return sum([self._of[bit].version for bit in spots if bit in self._of])
+
+
+def only_integers(record: Record, places: Offsets, size: int) -> bool:
+    """Whether integers alone were seen in so many bytes of an object, wherever among these places they are."""
+    if not any(kind is INT for _, kind in record.layout(places, size)):
+        return False
+    seen = {(item[0], item[2]) for _, item in record.near(places, size) if item[1] is INT}
+    period = lcm(*(where.stride for where in (places, *(where for where, _ in seen)) if where.stride))
+    if not places.stride or not 0 < period <= _MAX_PERIOD:
+        return places.exact
+    last = max((off_end(where) + length for where, length in seen if not where.stride), default=0)
+    behind = (start + period * (1 + max(last - start, 0) // period) for start in places.expand())
+    rows = (Offsets(k, ((period, None),)) for first in behind for k in range(first, first + period, places.stride))
+    return all(record.layout(row, size)[:1] == ((0, INT),) for row in rows)

@@ -357,7 +357,8 @@ def at_entry(owner: ReverseState, b: Builder, loop: Loop, value: Value) -> Value
 
 def _was_said(b: Builder, said: Sequence[Value]) -> bool:
     """Whether the arena was told the same for memory that was asked for just before."""
-    calls = (instr for instr in reversed(b.block.instructions[: b.at]) if instr.is_call)
+    end = len(b.block.instructions) if b.at is None else b.at
+    calls = (instr for n in range(end - 1, -1, -1) if (instr := b.block.instructions[n]).is_call)
     last = next((call for call in calls if not (call.callee_name or "").startswith(_KEEP_WHAT_WAS_SAID)), None)
     return last is not None and last.callee_name == _AT and all(map(_same, last.args, said))
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from irgrad.engine.analyses.memory.byte_kinds import ACCESS, CONFLICT, INT, PTR
+from irgrad.engine.analyses.memory.byte_kinds import ACCESS, CONFLICT, INT, PTR, Record
 from irgrad.engine.analyses.memory.strided_sets import ZERO, Offsets
-from irgrad.engine.analyses.types.records import Records
+from irgrad.engine.analyses.types.records import Records, only_integers
 from irgrad.engine.ir import types as ty
 
 MANY = dict.fromkeys(range(100), ZERO)
@@ -51,3 +51,13 @@ def test_a_header_says_nothing_of_what_repeats_behind_it() -> None:
     records.of(1).add(Offsets(32, ((24, None),)), ty.F64, 8, ACCESS)
     records.of(1).add(Offsets(24, ((24, None),)), ty.F64, 8, ACCESS)
     assert records.repeated({1: Offsets(0, ((24, None),))}, 24) == ((0, CONFLICT), (8, ty.F64))
+
+
+def test_integers_alone_wherever_an_access_may_be() -> None:
+    record = Record()
+    record.add(Offsets(0, ((16, None),)), INT, 8, ACCESS)
+    record.add(Offsets(8, ((16, None),)), ty.F64, 8, ACCESS)
+    assert only_integers(record, Offsets(0), 8)
+    assert only_integers(record, Offsets(0, ((16, None),)), 8)
+    assert not only_integers(record, Offsets(8), 8)
+    assert not only_integers(record, Offsets(0, ((8, None),)), 8)
