@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Any
 
 from irgrad.engine.analyses.control.promises import worksharing_loops
@@ -11,9 +12,15 @@ from irgrad.engine.codegen.passes import Code, Settings
 from irgrad.engine.ir.text.outline import calls_itself, calls_of, every_call_of, function_bodies
 from irgrad.engine.parallel.one_thread import ALONE
 
-__all__ = ["inline_never_returning", "inline_promises", "inline_small"]
+__all__ = ["inline_handed_locals", "inline_never_returning", "inline_promises", "inline_small"]
 
 _SMALL = 400  # lines
+_SHORT, _MORE = 150, 1_000  # lines of a function that is handed variables, and of all that become part of others
+
+_LOCAL = re.compile(r"^  (%\S+) = alloca ", re.M)
+_PART = re.compile(r"^  (%\S+) = getelementptr [^\n]*?, ptr (%[^\s,]+),", re.M)
+_CALL = re.compile(r'^[^\n]*\b(?:call|invoke) [^@\n]*@(?:"([^"\n]*)"|([-\w$.]+))(\([^\n]*)', re.M)
+_VALUE = re.compile(r"%[-\w$.]+")
 
 
 def inline_promises(code: Code, settings: Settings) -> None:
@@ -53,6 +60,44 @@ def inline_small(code: Code, settings: Settings) -> None:
         apart = apart or _apart(bodies[name], settings) or calls_itself(calls, name)
         if length(name) <= _SMALL and not apart:
             bodies[name].add_function_attribute("alwaysinline")
+
+
+def inline_handed_locals(code: Code, settings: Settings) -> bool:
+    """Short functions that are handed the address of a variable of their caller become parts of it, as far as that
+    takes few lines: a container whose seldom way to grow is a function of its own is memory for its sake alone, and so
+    are the pointers in it, each of which the reverse sweep would have to keep. Returns whether any do."""
+    texts = function_bodies(code.text)
+    handed = set[str]()
+    for text in texts.values() if len(texts) > 1 else ():
+        own = _own_places(text) if " alloca " in text else set[str]()
+        for row in _CALL.finditer(text) if own else ():
+            if not own.isdisjoint(_VALUE.findall(row[3])):
+                handed.add(row[1] or row[2])
+    wanted = sorted(handed.intersection(texts).difference(settings.roots), key=lambda name: len(texts[name]))
+    if not wanted:
+        return False
+    bodies = {function.name: function for function in code.llvm.functions}
+    calls = {name: every_call_of(text) for name, text in texts.items()}
+    sites = Counter(name for called in calls.values() for name in called)
+    left, found = _MORE, False
+    for name in wanted:
+        length = texts[name].count("\n")
+        left -= length * sites[name]
+        if length > _SHORT or left < 0:
+            break
+        if not _apart(bodies[name], settings) and not calls_itself(calls, name):
+            bodies[name].add_function_attribute("alwaysinline")
+            found = True
+    return found
+
+
+def _own_places(text: str) -> set[str]:
+    """Names of the variables of a function on its stack, and of places in them."""
+    found = set(_LOCAL.findall(text))
+    for part, base in _PART.findall(text):
+        if base in found:
+            found.add(part)
+    return found
 
 
 def inline_never_returning(code: Code, settings: Settings) -> None:

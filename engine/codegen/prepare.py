@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from irgrad.engine.codegen.early_inlining import inline_promises, inline_small
+from irgrad.engine.codegen.early_inlining import inline_handed_locals, inline_promises, inline_small
 from irgrad.engine.codegen.large_modules import is_large, keep_apart
 from irgrad.engine.codegen.llvm import binding, check_text, parse
 from irgrad.engine.codegen.masked import masked_memory
@@ -335,6 +335,12 @@ def optimise_again(code: Code, settings: Settings) -> None:
         _optimise(code.llvm, _machine(code))
 
 
+def inline_locals(code: Code, settings: Settings) -> None:
+    """Short functions that are handed variables of their callers become parts of them, and all is optimised again."""
+    if settings.preopt and not is_large(code.text) and inline_handed_locals(code, settings):
+        _optimise(code.llvm, _machine(code))
+
+
 def lower_late_masked(code: Code, settings: Settings) -> None:
     """What intrinsics of a CPU have become: masked accesses."""
     if settings.preopt:
@@ -388,6 +394,7 @@ PREPARE = (
     llvm_pass("optimise-scalar", optimise_scalar),
     llvm_pass("lower-late-masked", lower_late_masked),
     llvm_pass("optimise-again", optimise_again),
+    llvm_pass("inline-locals", inline_locals),
     llvm_pass("settle", settle),
     llvm_pass("drop-cleanup", drop_cleanup),
     llvm_pass("simplify-loops", simplify_loops),

@@ -30,6 +30,7 @@ from irgrad.engine.normalise.desugar import desugar
 from irgrad.engine.normalise.equal_phis import merge_alike
 from irgrad.engine.normalise.exceptions.unwinding import lower_exceptions
 from irgrad.engine.normalise.extrema import address_extrema
+from irgrad.engine.normalise.growth import drop_growth
 from irgrad.engine.normalise.library import expand_library
 from irgrad.engine.normalise.loop_versions import version_loops
 from irgrad.engine.normalise.own_memory import separate_calls
@@ -113,6 +114,7 @@ NORMALISE = (
     function_pass("unify-returns", _alone(unify_returns)),
     function_pass("make-reducible", _alone(make_reducible)),
     function_pass("canonical-loops", _alone(canonicalise)),
+    function_pass("drop-growth", _alone(drop_growth)),
     function_pass("drop-steady", _alone(drop_steady)),
     function_pass("version-loops", _alone(version_loops)),
     function_pass("split-ranges", _alone(split_ranges)),

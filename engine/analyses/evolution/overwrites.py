@@ -29,7 +29,7 @@ from irgrad.engine.ir.model import Block, Instruction, Value
 from irgrad.engine.ir.opcodes import TRAPS
 from irgrad.engine.ir.predicates import INVERSE
 
-__all__ = ["Overwrites"]
+__all__ = ["Overwrites", "ordered"]
 
 _STEP = 1 << 16  # bytes: times a counter it stays far below 2**64
 _MANY = 1000  # pairs that are compared in a function
@@ -89,6 +89,16 @@ class Overwrites:
         common = list(loop.ancestors())[::-1]
         ways = [(one, other, first, second), (other, one, second, first)][: 1 if one is other else 2]
         return all(_Case(self, a, b, (f, g), common, loop).apart(f, g, _bytes(a), _bytes(b)) for a, b, f, g in ways)
+
+    def no_less(self, high: Affine, low: Affine, instr: Instruction, block: Block) -> bool:
+        """Whether one exact form is no less than another one whenever control leaves a block in which both are known;
+        False where that is not known. instr: one that stands on every way there, and whose loops are the block's."""
+        inner = self.loops.of(block)
+        if self._left <= 0 or self.loops.irreducible or inner is not self.loops.of(instr.block or block):
+            return False
+        self._left -= 1
+        case = _Case(self, instr, instr, (high, low), [] if inner is None else list(inner.ancestors())[::-1], None)
+        return case.no_less(high, low)
 
     def _fixed(self, base: Value) -> bool:
         return not isinstance(base, Instruction) or (base.block is not None and self.loops.of(base.block) is None)
@@ -195,7 +205,7 @@ class Overwrites:
         if not all(isinstance(operand.type, ty.IntType) for operand in value.operands):
             return False
         left, right = map(self.induction.form, value.operands)
-        order, up = _ordered(value.pred or "", outcome), right.plus(left, -1)
+        order, up = ordered(value.pred or "", outcome), right.plus(left, -1)
         if order == "ne" and all(form.exact or form.bits == 64 for form in (left, right)):
             last = self._last(up, loop)
             first = up.terms.keys() == {loop} and not up.const
@@ -260,6 +270,11 @@ class _Case:
         ways = ((added(side, constant(-1)), added(constant(-1), side, -1)) for side in self.sides[:_SIDES])
         return any(decided(*guards, more) and decided(*guards, less) for more, less in ways)
 
+    def no_less(self, high: Affine, low: Affine) -> bool:
+        """Whether one form is no less than another one in all of these runs, of one instruction."""
+        gap = added(self._polynomial(high, "r"), self._polynomial(low, "r"), -1)
+        return System([*self.facts, *self._guards(self.instrs[0], "r")]).never_negative(gap)
+
     def _guards(self, instr: Instruction, side: str) -> Iterable[Polynomial]:
         """What the comparisons that an instruction runs behind, in the same iterations, say of counters."""
         owner, block = self.owner, instr.block
@@ -285,7 +300,7 @@ class _Case:
         if pred[0] == "u" and not (system.never_negative(left) and system.never_negative(right)):
             return
         up = added(right, left, -1)  # right - left
-        order = _ordered(pred, outcome)
+        order = ordered(pred, outcome)
         if order == "ne":  # with what is known, more or less
             order = "lt" if system.never_negative(up) else "gt" if system.never_negative(added({}, up, -1)) else ""
             if not order:
@@ -361,7 +376,7 @@ class _Case:
         return variable(self._of((value, "both" if shared else side)))
 
 
-def _ordered(pred: str, outcome: bool) -> str:
+def ordered(pred: str, outcome: bool) -> str:
     """The order of two numbers that the outcome of their comparison says."""
     pred = pred if outcome else INVERSE[pred]
     return pred[1:] if pred[0] in "us" else pred
