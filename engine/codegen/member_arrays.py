@@ -89,9 +89,9 @@ def _bound_indices(module: Module, fn: Function) -> int:
     uses, chains, calls = uses_of(fn.blocks), list[list[Instruction]](), list[tuple[Instruction, int, int]]()
     for instr in fn.instructions():
         chain, given = _chain(instr), _given(instr)
-        if chain is not None and _accessed(instr, uses, whole=isinstance(_array(instr).elem, ty.StructType)):
+        if chain is not None and _element_accessed(instr, uses, _array(instr).elem):
             chains.append(chain)
-        elif given is not None and _accessed(instr, uses, whole=isinstance(given[1].elem, ty.StructType)):
+        elif given is not None and _element_accessed(instr, uses, given[1].elem):
             calls.append((instr, given[0], given[1].count))
     inner = {one for chain in chains for one in chain[:-1]}
     rows = [chain for chain in chains if chain[-1] not in inner]
@@ -103,25 +103,32 @@ def _bound_indices(module: Module, fn: Function) -> int:
     return len(rows) + len(calls)
 
 
-def _accessed(address: Value, uses: Uses, *, whole: bool) -> bool:
+def _element_accessed(address: Instruction, uses: Uses, elem: ty.Type) -> bool:
+    return _accessed(address, uses, whole=isinstance(elem, ty.StructType), size=ty.size_of(elem))
+
+
+def _accessed(address: Value, uses: Uses, *, whole: bool, size: int = 0) -> bool:
     """Whether what lies at an address is read or written wherever the address is used: one that is only compared, or
     handed on as more than an element, may be that behind the last. whole: of a struct, whose address says that it is
-    there"""
+    there; size: of the element, where it is one"""
     users = uses.get(address, ())
-    return bool(users) and all(_accesses(address, user, uses, whole=whole) for user in users)
+    return bool(users) and all(_accesses(address, user, uses, whole=whole, size=size) for user in users)
 
 
-def _accesses(address: Value, user: Instruction, uses: Uses, *, whole: bool) -> bool:
+def _accesses(address: Value, user: Instruction, uses: Uses, *, whole: bool, size: int) -> bool:
     if user.opcode in ACCESSES:
         at = int(user.opcode == "store")
         return user.operands[at] is address and address not in user.operands[:at]
     if user.is_call:
         length = user.args[2] if (user.callee_name or "").startswith(_MOVES) else None
         return whole if length is None else isinstance(length, ConstInt) and length.value > 0
-    if user.opcode != "getelementptr" or len(user.operands) == 2:
+    if user.opcode != "getelementptr":
         return False
-    first = user.operands[1]
-    return isinstance(first, ConstInt) and first.value == 0 and _accessed(user, uses, whole=True)
+    first, member = user.operands[1], len(user.operands) > 2
+    if not isinstance(first, ConstInt) or (not member and user.elem is not ty.I8):
+        return False
+    inside = range(1) if member else range(1, size)  # bytes: LLVM writes so of a struct that is copied in parts
+    return first.value in inside and _accessed(user, uses, whole=True)
 
 
 def _given(call: Instruction, depth: int = 0) -> tuple[int, ty.ArrayType] | None:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.memory.byte_kinds import ACCESS, CONFLICT, PTR
-from irgrad.engine.analyses.memory.objects import reads_bits_of_address, resolve, start_of
+from irgrad.engine.analyses.memory.objects import function_of, reads_bits_of_address, resolve, start_of
 from irgrad.engine.analyses.memory.tbaa import Tbaa
 from irgrad.engine.differentiate.shadow.tagged_words import Either, refuse_word
 from irgrad.engine.differentiate.shared.refuse import refuse, refuse_bits
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import ConstExpr, Function, GlobalVariable, Instruction, Value
+from irgrad.engine.ir.model import Argument, ConstExpr, Function, GlobalVariable, Instruction, Value
 from irgrad.engine.ir.opcodes import CHOICES, COMPARED_OR_ROUNDED, having, of_kind
 from irgrad.engine.ir.types import may_hold_pointer
 from irgrad.engine.ir.uses import Uses, uses_of
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from irgrad.engine.differentiate.shared.unit import Unit
 
 _MOST_STEPS = 64
+_Held = tuple[Instruction | Argument, tuple[int, ...]]
+"""A value that holds a float, in a struct at some place."""
 _MOVES = (having("moves_bits") | having("combines_bits")) - of_kind("aggregate")
 _UNWINDING = having("unwinds")
 _COMPUTES = having("float_arithmetic") | having("about_numbers") | COMPARED_OR_ROUNDED
@@ -108,17 +110,19 @@ def _pointer_as_float(unit: Unit, cast: Instruction, users: Uses) -> bool:
         return False
     if reads_bits_of_address(cast, unit.pointers):
         return not _bits_of_address(unit, cast)
-    if unit.mode != "reverse" and unit.width == 1:
-        return cast.type is not ty.F64 or not _stays_a_number(unit, cast, users)
-    if cast.type is not ty.F64 or not all(map(_computes, users.get(cast, ()))):
+    if cast.type is not ty.F64 or not _stays_a_number(unit, cast, users):
         return True
+    if unit.mode != "reverse" and unit.width == 1:
+        return False
     return unit.activity.value(cast) and source not in unit.get(Either).values
 
 
 def _followed(unit: Unit, cast: Instruction) -> bool:
-    """Whether the shadow of a word is right for both in forward mode, the tangent of a float and the shadow of an
-    address, since no float travels as a pointer that has none."""
-    if unit.mode == "reverse" or unit.width != 1 or not unit.types.carriers.either(cast.operands[0], 0):
+    """Whether the shadow of a word is right for both, the tangent of a float (in reverse mode nothing, and an adjoint)
+    and the shadow of an address, since no float travels as a pointer that has none."""
+    if unit.width != 1 or not unit.types.carriers.either(cast.operands[0], 0):
+        return False
+    if unit.mode == "reverse" and cast.operands[0] not in unit.get(Either).values:
         return False
     return not _made_of(cast.operands[0], lambda v: v.opcode == "ptrtoint" and not _has_shadow(unit, v.operands[0]))
 
@@ -138,21 +142,52 @@ def _bits_of_address(unit: Unit, cast: Instruction) -> bool:
 
 
 def _stays_a_number(unit: Unit, cast: Instruction, users: Uses) -> bool:
-    """Whether no pointer comes of a float again: it is computed with, or kept where nothing but floats is."""
-    seen, work = {cast}, [cast]
-    while work:
-        value = work.pop()
-        for user in users.get(value, ()):
-            if user.opcode == "store" and user.operands[0] is value:
+    """Whether no pointer comes of a float again: it is computed with, or kept where nothing but floats is, by this
+    function or by those that it goes to."""
+    seen: set[_Held] = {(cast, ())}
+    work: list[_Held] = [(cast, ())]
+    of = {function_of(cast): users}
+    for value, path in work:  # grows while it runs
+        fn = value.function if isinstance(value, Argument) else function_of(value)
+        if fn is None:
+            return False
+        if fn not in of:
+            of[fn] = uses_of(fn.blocks)
+        for user in of[fn].get(value, ()):
+            if user.opcode == "store" and user.operands[0] is value and not path:
                 held = unit.types.access(user.operands[1], ty.store_size(value.type))
                 if any(not isinstance(kind, ty.FloatType) for _, kind in held):
                     return False
-            elif user.opcode in CHOICES:
-                work += [] if user in seen else [user]
-                seen.add(user)
-            elif not _computes(user):
+                continue
+            goes = _goes_to(unit, user, value, path)
+            if goes is None and (path or not _computes(user)):
                 return False
+            work += [one for one in goes or () if one not in seen]
+            seen.update(goes or ())
     return True
+
+
+def _goes_to(unit: Unit, user: Instruction, value: Value, path: tuple[int, ...]) -> list[_Held] | None:
+    """Where a float is handed on to, as it is; None where it is not. path: where in a struct it is"""
+    op = user.opcode
+    new: list[_Held]
+    if op in CHOICES:
+        return [(user, path)]
+    if op == "extractvalue":
+        inside = tuple(user.indices)
+        return [(user, path[len(inside):])] if path[: len(inside)] == inside else []
+    if op == "insertvalue":
+        into = tuple(user.indices)
+        new = [(user, (*into, *path))] if user.operands[1] is value else []
+        return new if user.operands[0] is not value or path[: len(into)] == into else [*new, (user, path)]
+    if op == "ret":
+        return [(call, path) for call in unit.pointers.calls.get(function_of(user), ())]
+    called = unit.pointers.callees(user) if user.is_call else None
+    if not called or not all(fn.blocks for fn in called):
+        return None
+    args = [i for i, arg in enumerate(user.args) if arg is value]
+    new = [(fn.args[i], path) for fn in called for i in args if i < len(fn.args)]
+    return new
 
 
 def _computes(user: Instruction) -> bool:

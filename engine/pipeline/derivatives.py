@@ -35,11 +35,13 @@ from irgrad.engine.normalise.iteration_scopes import without_scopes
 from irgrad.engine.normalise.known_cotangents import Activity
 from irgrad.engine.normalise.lost_pointers import watch_lost
 from irgrad.engine.normalise.reinterpret.retype import loosen, retype
+from irgrad.engine.normalise.reinterpret.words import Moves, move_words
 from irgrad.engine.normalise.segments import EVERY, Choice, Segments, outline_segments
 from irgrad.engine.normalise.variadic import drop_other_targets
 from irgrad.engine.pipeline import stages
 from irgrad.engine.pipeline.worth_fusing import worth_fusing
 from irgrad.engine.runtime.helpers import link_arena
+from irgrad.rules.errors import Unsupported
 
 __all__ = ["Thrown", "analysed", "checked", "derive", "examined", "link_runtime", "ready", "scheduled"]
 
@@ -102,12 +104,26 @@ def derive(
 def checked(module: Module, request: Request, rules: Rulebook | None = None) -> tuple[Unit, Abi]:
     """The module normalised, analysed and found to have the derivative; the convention of its root. Raises Unsupported
     where it has none."""
-    unit = examined(module, request, rules)
-    for check in CHECKS:
-        check.run(unit)
+    moves = Moves()
+    unit = examined(module, request, rules, moves)
+    try:
+        _check(unit)
+    except Unsupported as error:
+        if unit.segments or not moves.undo():  # what became functions of its own keeps its words
+            raise
+        unit = analysed(module, unit.root, request, None, unit.left, moves)
+        try:
+            _check(unit)
+        except Unsupported:
+            raise error from None
     abi = _convention(unit)
     defined(module)
     return unit, abi
+
+
+def _check(unit: Unit) -> None:
+    for check in CHECKS:
+        check.run(unit)
 
 
 def _convention(unit: Unit) -> Abi:
@@ -117,8 +133,8 @@ def _convention(unit: Unit) -> Abi:
     return unit.abis[unit.root]
 
 
-def examined(module: Module, request: Request, rules: Rulebook | None = None) -> Unit:
-    """The module normalised and analysed."""
+def examined(module: Module, request: Request, rules: Rulebook | None = None, moves: Moves | None = None) -> Unit:
+    """The module normalised and analysed; `moves` is told what may be undone."""
     refuse_libraries(module)
     if rules is not None:
         module.rules = rules
@@ -127,14 +143,16 @@ def examined(module: Module, request: Request, rules: Rulebook | None = None) ->
     root = module.functions[request.function]
     choices = dict(segmented(request))
     if not choices:
-        unit = analysed(module, root, request)
+        unit = analysed(module, root, request, moves=moves)
         loops = worth_fusing(unit, _convention(unit)) if _may_fuse(request) else {}
-        return analysed(module, root, request, outline_fused(module, root, loops, request.bytes_of)) if loops else unit
+        if not loops:
+            return unit
+        return analysed(module, root, request, outline_fused(module, root, loops, request.bytes_of), moves=moves)
     fused: dict[Function, Segments] = {}
     if any(choice.fused or place == EVERY for place, choice in choices.items()):
-        fused = _fused(analysed(module, root, request), choices)
+        fused = _fused(analysed(module, root, request, moves=moves), choices)
     segments, left = outline_segments(module, root, choices, request.bytes_of, fused)
-    return analysed(module, root, request, segments, left)
+    return analysed(module, root, request, segments, left, moves)
 
 
 def _fused(unit: Unit, choices: dict[str, Choice]) -> dict[Function, Segments]:
@@ -168,7 +186,7 @@ def segmented(request: Request) -> tuple[tuple[str, Choice], ...]:
 
 def analysed(
     module: Module, root: Function, request: Request, segments: Mapping[Function, Segments] | None = None,
-    left: Mapping[tuple[Function, str], str] | None = None,
+    left: Mapping[tuple[Function, str], str] | None = None, moves: Moves | None = None,
 ) -> Unit:  # fmt: skip
     """The analysed module; `segments`, `left`: its loops in segments, and why others are not. Ruled functions of which
     an active call has no rule for its types get their bodies back."""
@@ -180,6 +198,8 @@ def analysed(
         if loosen(facts):
             facts = Facts(module, root, dup, request.elements)
         if retype(facts):
+            facts = Facts(module, root, dup, request.elements)
+        while move_words(facts, moves or Moves()):
             facts = Facts(module, root, dup, request.elements)
         while not segments and separate_constants(facts):
             facts = Facts(module, root, dup, request.elements)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.memory.byte_kinds import ACCESS, CONFLICT
 from irgrad.engine.analyses.memory.objects import is_tape
-from irgrad.engine.analyses.memory.strided_sets import meets
+from irgrad.engine.analyses.memory.strided_sets import TOP, Offsets, meets, touches
+from irgrad.engine.analyses.memory.tbaa import AS_FLOAT
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Argument, Constant, ConstFloat, ConstInt, ConstZero, Function, Instruction, Value
 from irgrad.engine.ir.opcodes import CHOICES, INT_BINARY, LANES_OUT, RESIZES, SHIFTS, having
@@ -35,6 +36,7 @@ _ROUNDED = _DISPLACES | RESIZES | {"mul", "freeze"}  # a rounded float is still 
 _COUNTS = ("llvm.ct", "llvm.scmp.", "llvm.ucmp.", "llvm.is.constant", "llvm.expect")  # constant almost everywhere
 _ROUNDS = ("llvm.lrint", "llvm.llrint", "llvm.lround", "llvm.llround", "lrint", "llrint", "lround", "llround")
 _MAX_CHAIN = 32
+_MOST_PLACES = 64  # of an object
 _MANTISSA = {16: 7, 32: 23, 64: 52, 80: 64, 128: 112}
 
 
@@ -45,7 +47,7 @@ class Bits:
         self._activity = activity
         self._pointers = activity.pointers
         self._state: dict[Value, int] = {}
-        self._memory: dict[int, int] = {}  # object -> state of the integers stored in it
+        self._memory: dict[int, dict[tuple[Offsets, int], int]] = {}  # object -> (places, bytes) of integers -> state
         self._returns: dict[Function, int] = {}
         self._numbers: set[Value] = set()  # floats computed from the bits of others, taken for a number
         self._rounds = any(_rounds(instr) for fn in self._pointers.functions for instr in fn.instructions())
@@ -152,9 +154,13 @@ class Bits:
             self._set(instr, MOVED if self._pure(address) else HELD)
         elif ty.store_size(instr.type) > 1 and any(self._parts(address, ty.store_size(instr.type))):
             self._set(instr, MOVED if self._pure(address) else HELD)
-        mask = self._pointers.of(address) if self._memory else 0
-        for bit, state in self._memory.items():
-            self._set(instr, state if mask >> bit & 1 else 0)
+        if not self._memory or AS_FLOAT in instr.metadata:
+            return
+        spots, size = self._activity.types.ranges.places(address), ty.store_size(instr.type)
+        for bit in self._objects(address):
+            places = spots.get(bit, TOP)
+            for (where, length), state in self._memory.get(bit, {}).items():
+                self._set(instr, state if touches(places, where, 1 - length, size) else 0)
 
     def _store(self, instr: Instruction) -> None:
         value, address = instr.operands
@@ -162,10 +168,14 @@ class Bits:
         if state and self._part_of_float(value) and not self._into_float(instr):
             state |= COMPUTED  # memory of integers, from which nobody follows it back into a float
         if state & COMPUTED or (state and ty.store_size(value.type) == 1):
-            for obj in self._objects(address):
-                before = self._memory.get(obj, 0)
+            spots, size = self._activity.types.ranges.places(address), ty.store_size(value.type)
+            for bit in self._objects(address):
+                known, key = self._memory.setdefault(bit, {}), (spots.get(bit, TOP), size)
+                if len(known) >= _MOST_PLACES:
+                    key = TOP, size
+                before = known.get(key, 0)
                 if before | state != before:
-                    self._memory[obj] = before | state
+                    known[key] = before | state
                     self._again = True
 
     def _part_of_float(self, value: Value) -> bool:

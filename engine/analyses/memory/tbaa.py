@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import count
 
 from irgrad.engine.analyses.memory.byte_kinds import INT, PTR, WORD, Kind
 from irgrad.engine.analyses.memory.objects import function_of, has_pointer
@@ -12,6 +13,8 @@ from irgrad.engine.ir.model import Function, Instruction, Module, Value
 
 TYPE_TAG = "irgrad.type"
 """`!tbaa` where the source may break C's rules of aliasing: LLVM and points-to sets conclude nothing from it."""
+AS_FLOAT = "irgrad.word"
+"""On loads of integers that were loads of doubles, before these were found to be pointers perhaps."""
 _NAMES: dict[str, Kind] = {
     "double": ty.F64, "float": ty.F32, "long double": ty.F80, "_Float16": ty.HALF, "__fp16": ty.HALF, "half": ty.HALF,
     "__bf16": ty.BFLOAT, "any pointer": PTR, "vtable pointer": PTR,
@@ -134,6 +137,17 @@ class Tbaa:
 def type_tag(access: Instruction) -> str | None:
     """The node that says as what the source accesses memory."""
     return access.metadata.get("tbaa") or access.metadata.get(TYPE_TAG)
+
+
+def word_node(module: Module) -> str:
+    """The node for `TYPE_TAG` that says of an access that it moves a word which is a float or a pointer."""
+    wanted, metadata = f'!{{!"{WORD}"}}', module.metadata
+    for name, text in metadata.items():
+        if text == wanted:
+            return name
+    name = next(name for i in count(len(metadata)) if (name := f"!{i}") not in metadata)
+    metadata[name] = wanted
+    return name
 
 
 def floats_said(module: Module, addresses: Iterable[Value]) -> ty.FloatType | None:

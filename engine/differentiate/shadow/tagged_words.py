@@ -17,13 +17,12 @@ order.
 from __future__ import annotations
 
 from functools import cached_property
-from itertools import count
 from typing import TYPE_CHECKING
 
-from irgrad.engine.analyses.memory.byte_kinds import CONFLICT, INT, WORD, Kind, kind_size, leaves
+from irgrad.engine.analyses.memory.byte_kinds import CONFLICT, INT, Kind, kind_size, leaves
 from irgrad.engine.analyses.memory.objects import Object, alignment, describes_types, said_alignment
 from irgrad.engine.analyses.memory.strided_sets import multiples
-from irgrad.engine.analyses.memory.tbaa import TYPE_TAG
+from irgrad.engine.analyses.memory.tbaa import TYPE_TAG, word_node
 from irgrad.engine.differentiate.layout import lanes
 from irgrad.engine.differentiate.layout.leaves import has_pointer, zero_of
 from irgrad.engine.differentiate.shadow.bit_sums import add_words
@@ -81,7 +80,8 @@ class Either:
         addresses: dict[Value, list[Value]] = {}
         for value, address, _ in carriers.accesses:
             addresses.setdefault(carriers.find(value), []).append(address)
-        classes = [root for root in addresses if root in members and any(map(unit.activity.value, members[root]))]
+        classes = [root for root in members if any(map(unit.activity.value, members[root]))]
+        addresses |= {root: [] for root in classes if root not in addresses}
         work = [root for root in classes if self._undecided(members[root], addresses[root])]
         copies = list(self._all_copies())
         copied = [copy for copy in copies if self._contradicts(*copy)]
@@ -103,7 +103,8 @@ class Either:
     def _undecided(self, members: list[Value], addresses: list[Value]) -> bool:
         """Nothing tells that active integers of this class are floats and no pointers."""
         unit, size = self.unit, max(ty.store_size(v.type) for v in members)
-        return any(self._conflict(a, size) for a in addresses) and any(
+        said = not addresses and unit.types.carriers.either(members[0], 0)
+        return (said or any(self._conflict(a, size) for a in addresses)) and any(
             unit.activity.value(v) and (not unit.differentiable(v) or unit.activity.pointer(v)) for v in members
         )
 
@@ -167,7 +168,10 @@ class Either:
     def _copied(self, call: Instruction, where: tuple[int, int, int]) -> bool:
         unit, size = self.unit, call.args[where[2]]
         kinds: set[ty.Type] = set()
-        for end in (call.args[where[0]], call.args[where[1]]):
+        ends = [call.args[where[0]], call.args[where[1]]]
+        if not unit.activity.pointer(ends[1]):  # a text: what it overwrites is neither float nor pointer any longer
+            ends = []
+        for end in ends:
             self.objects |= unit.pointers.of(end)
             kinds |= unit.types.floats_at(end, size.value if isinstance(size, ConstInt) else 1 << 20)
             if said_alignment(call, end) < _WORD and not self._in_words(end):
@@ -185,10 +189,7 @@ class Either:
 
     @cached_property
     def _node(self) -> str:
-        metadata = self.unit.module.metadata
-        name = next(name for i in count(len(metadata)) if (name := f"!{i}") not in metadata)
-        metadata[name] = f'!{{!"{WORD}"}}'
-        return name
+        return word_node(self.unit.module)
 
     # -- what the sweeps ask -------------------------------------------------------------------------------------
 

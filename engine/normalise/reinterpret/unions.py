@@ -27,7 +27,7 @@ from irgrad.engine.ir.model import (
 from irgrad.engine.ir.opcodes import CHOICES
 from irgrad.engine.ir.uses import Uses, uses_of
 
-__all__ = ["move_unions"]
+__all__ = ["bits_of_float", "move_unions"]
 
 _INTEGERS: dict[ty.Type, ty.Type] = {ty.F64: ty.I64, ty.F32: ty.I32}
 
@@ -132,13 +132,13 @@ def _casts(fn: Function, web: dict[Value, None]) -> None:
                 continue
             block = value.blocks[i] if value.opcode == "phi" else value.block
             at = len(block.instructions) - 1 if value.opcode == "phi" else block.instructions.index(value)
-            value.operands[i] = _bits(operand, value.type, block, at)
+            value.operands[i] = bits_of_float(operand, value.type, block, at)
     for instr in fn.instructions():
         if instr.opcode == "store" and instr.operands[0] in web:
             instr.metadata = {k: v for k, v in instr.metadata.items() if k == "dbg"}
 
 
-def _bits(value: Value, type_: ty.Type, block: Block, at: int) -> Value:
+def bits_of_float(value: Value, type_: ty.Type, block: Block, at: int) -> Value:
     """A float as an integer; the cast of one that is no constant stands at a place of a block."""
     if isinstance(value, ConstFloat):
         return ConstInt(type_, value.bits)

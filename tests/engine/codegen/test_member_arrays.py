@@ -21,6 +21,11 @@ HEAD = """
 #include <stdlib.h>
 typedef struct { double w[2]; unsigned char live[4]; const double *x; int n; double cost; } state;
 """
+PAIRS = """
+#include <stdlib.h>
+struct pair { int tag; double number; };
+typedef struct { double w[2]; unsigned char live[4]; struct pair pairs[4]; const double *x; } state;
+"""
 SOURCE = HEAD + """
 double walk(const double *x, long n) {
   state *s = calloc(1, sizeof *s);
@@ -105,7 +110,7 @@ def test_in_programs(level: str, tmp_path: Path, capfd: Any) -> None:
 
 def bounds(body: str, types: str = "") -> int:
     """How many indices of a function are bounded."""
-    source = f"{HEAD}{types} double f(state *s, double *x, long k, long n) {{ {body} }}"
+    source = f"{PAIRS if 'pair' in body else HEAD}{types} double f(state *s, double *x, long k, long n) {{ {body} }}"
     text = ig.load(source, flags=["-Wno-array-bounds"]).text
     return prepare(text, ["f"], preopt=False, members=True).count("call void @irgrad.tape.leaves(")
 
@@ -115,6 +120,8 @@ def bounds(body: str, types: str = "") -> int:
     (1, "return s->live[k] * s->w[1];"),
     (2, "return s->live[k] * s->w[n];"),
     (1, "s->live[k]++; return 0;"),
+    (2, "struct pair a = s->pairs[k]; s->pairs[n] = a; return 0;"),  # copied in parts
+    (0, "struct pair *p = &s->pairs[k]; return ((double *)p)[3];"),  # the second one behind
     (0, "return s->w[1];"),
     (0, "double *w = s->w; return w[k];"),  # a pointer may walk
     (0, "double *w = &s->w[k]; return w[-1];"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from handwritten.made import OUT, asked, gradient, make
+from handwritten.made import OUT, Made, asked, gradient, make
 
 import irgrad
 from irgrad import engine
@@ -52,7 +52,6 @@ define void @f(ptr %x, ptr %where, ptr %o) {
 @pytest.mark.parametrize(
     ("source", "language", "message"),
     [
-        (UNION, "c", "are used as"),
         (BITS, "c", r"(?s)integer arithmetic on the bits of an active float.*function of its own with a rule"),
     ],
 )
@@ -64,6 +63,16 @@ def test_refused(source: str, language: str, message: str, mode: str) -> None:
             engine.jvp(kernel, [x, k], [x, None])
         else:
             engine.grad(kernel, wrt="x")(x, k)
+
+
+@pytest.mark.parametrize("level", ["O0", "O2"])
+def test_the_union_of_a_number_and_a_pointer(level: str) -> None:
+    kernel = irgrad.load(UNION, opt=level).kernel("f", "f64(f64[3] x, i32[3] k)")
+    x, k = np.array([0.5, 1.5, -0.5]), np.array([1, 0, 1], np.int32)
+    want = np.array([1.0, 1.0, -1.0])
+    np.testing.assert_allclose(engine.grad(kernel, wrt="x")(x, k), want)
+    np.testing.assert_allclose(engine.jvp(kernel, [x, k], [x, None])[1], want @ x)
+    np.testing.assert_allclose(engine.hvp(kernel, (x, k), np.ones(3), wrt="x"), [2.0, 0.0, 2.0])
 
 
 def test_the_union_of_numbers_is_fine() -> None:
@@ -157,7 +166,13 @@ def test_pointers_that_were_copied_as_floats() -> None:
 
 @pytest.mark.parametrize("mode", ["forward", "reverse"])
 def test_pointers_made_of_the_bits_of_a_float(mode: str) -> None:
+    """A pointer that is loaded as a float is one; what a caller's memory holds, nobody knows."""
     module = read(BEHIND_BITS, roots=["f"])
+    made = Made(module, derive(module, asked("f", mode, ["dup", "const", "dup"])))
+    dx, do = (np.array([1.0 if mode == kind else 0.0]) for kind in ("forward", "reverse"))
+    made(np.array([0.7]), dx, np.array([1], np.int32), np.zeros(1), do)
+    np.testing.assert_allclose(do if mode == "forward" else dx, [1.4])
+    module = read(BEHIND_BITS.replace("load double, ptr %a,", "load double, ptr %o,"), roots=["f"])
     with pytest.raises(irgrad.Unsupported, match=r"are used as"):
         derive(module, asked("f", mode, ["dup", "const", "dup"]))
 

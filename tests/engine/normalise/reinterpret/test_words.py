@@ -1,0 +1,90 @@
+"""Doubles that may be pointers are moved as integers. Values: `tests/layouts/byte_code.c`, `value_stack.c`."""
+
+from __future__ import annotations
+
+import pytest
+
+from irgrad.engine.analyses.activity.facts import Facts
+from irgrad.engine.ir.printer import to_text
+from irgrad.engine.ir.text.reader import read
+from irgrad.engine.normalise.reinterpret.words import Moves, move_words
+
+MODULE = """
+define void @f(ptr %x, ptr %o) {
+entry:
+  %stack = alloca [4 x double], align 8
+  %kept = alloca double, align 8
+  %row = alloca [2 x double], align 8
+  %a = load double, ptr %x
+  %c = fcmp olt double %a, 1.0
+  store double %a, ptr %row
+  br i1 %c, label %number, label %address
+number:
+  store double %a, ptr %stack
+  br label %join
+address:
+  store ptr %row, ptr %stack
+  br label %join
+join:
+  %w = load double, ptr %stack
+  %m = select i1 %c, double %w, double 2.0
+  store double %m, ptr %kept
+  %z = fadd double %w, 1.0
+  store double %z, ptr %o
+  ret void
+}
+"""
+COMPUTED = "%m = select i1 %c, double %w, double 2.0", "%m = fmul double %w, 2.0"
+NAMED = "%w = load double, ptr %stack", "%w = load double, ptr %stack, !tbaa !0"
+TAGS = """
+!0 = !{!1, !1, i64 0}
+!1 = !{!"double", !2, i64 0}
+!2 = !{!"root"}
+"""
+CALLERS = "  %stack = alloca [4 x double], align 8\n", "  %stack = load ptr, ptr %o\n"
+PURE = "store ptr %row, ptr %stack", "store double 3.0, ptr %stack"
+
+
+def moved(text: str) -> tuple[bool, str]:
+    """Whether a module is changed, and its text."""
+    module = read(text, roots=["f"])
+    return move_words(Facts(module, module.functions["f"], [0, 1]), Moves()), to_text(module)
+
+
+def test_what_is_moved_is_an_integer() -> None:
+    changed, text = moved(MODULE)
+    assert changed
+    assert "%w = load i64, ptr %stack, !irgrad.word" in text
+    assert "%m = select i1 %c, i64 %w, i64 4611686018427387904\n  store i64 %m, ptr %kept" in text
+    assert "%v0 = bitcast i64 %w to double\n  %z = fadd double %v0, 1.0" in text
+    assert not moved(text)[0]
+
+
+def test_what_was_changed_is_undone() -> None:
+    module = read(MODULE, roots=["f"])
+    text, moves = to_text(module), Moves()
+    assert move_words(Facts(module, module.functions["f"], [0, 1]), moves)
+    assert to_text(module) != text
+    assert moves.undo()
+    assert [row for row in to_text(module).splitlines() if "float or pointer" not in row] == text.splitlines()
+    assert not move_words(Facts(module, module.functions["f"], [0, 1]), moves)
+
+
+def test_from_there_other_loads_are() -> None:
+    more = "  %k = load double, ptr %kept\n  store double %k, ptr %row\n  ret void"
+    text = moved(MODULE.replace("  ret void", more))[1]
+    assert "%k = load i64, ptr %kept" in moved(text)[1]
+
+
+@pytest.mark.parametrize(("old", "new"), [COMPUTED, NAMED, CALLERS, PURE])
+def test_what_stays_a_float(old: str, new: str) -> None:
+    """Something only computed with, of the source's type `double`, in a caller's memory, where no pointer is."""
+    assert old in MODULE
+    assert not moved(MODULE.replace(old, new) + TAGS)[0]
+
+
+def test_casts_of_words() -> None:
+    text = MODULE.replace("%w = load double, ptr %stack", "%i = load i64, ptr %stack\n  %w = bitcast i64 %i to double")
+    changed, text = moved(text)
+    assert changed
+    assert "select i1 %c, i64 %i, i64" in text
