@@ -250,3 +250,34 @@ def test_singular_values(name: str, level: str) -> None:
     np.testing.assert_allclose(ig.jvp(kernel, (a,), (v,))[1], gradient(a) @ v, rtol=1e-11)
     second = (gradient(a + h * v) - gradient(a - h * v)) / (2 * h)
     np.testing.assert_allclose(ig.hvp(kernel, (a,), v), second, rtol=1e-6, atol=1e-7)
+
+
+DIVIDED = r"""
+#include <Eigen/SVD>
+using namespace Eigen;
+extern "C" double values(const double *a, long n) {
+  BDCSVD<MatrixXd> svd(Map<const MatrixXd>(a, n, n));
+  return svd.singularValues().dot(VectorXd::LinSpaced(n, 1, 2)) + svd.singularValues().squaredNorm();
+}
+extern "C" double vectors(const double *a, long n) {
+  BDCSVD<MatrixXd> svd(Map<const MatrixXd>(a, n, n), ComputeThinU | ComputeThinV);
+  MatrixXd rotation = svd.matrixU() * svd.matrixV().transpose();
+  return rotation(0, 0) + 2 * rotation(1, 2) + svd.solve(VectorXd::LinSpaced(n, 1, 2)).squaredNorm();
+}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["values", "vectors"])
+def test_singular_values_of_any_size(name: str) -> None:
+    """A solver of dozens of matrices as members: one function resizes them all. Of at most 16 columns: for more Eigen
+    may find values by bisection, which has no derivative."""
+    library = ig.load(DIVIDED, language="c++", include=[header_folder(*EIGEN)], opt="O2")
+    kernel = library.kernel(name, "f64(f64[n,n] a, i64 n)")
+    rng = np.random.default_rng(0)
+    a, v, h = rng.normal(size=(6, 6)), rng.normal(size=(6, 6)), 1e-5
+    gradient = ig.grad(kernel)(a)
+    for way in (v, v[::-1], v.T):
+        difference = (kernel(a + h * way) - kernel(a - h * way)) / (2 * h)
+        np.testing.assert_allclose((gradient * way).sum(), difference, rtol=1e-6)
+    np.testing.assert_allclose(ig.jvp(kernel, (a,), (v,))[1], (gradient * v).sum(), rtol=1e-11)

@@ -12,6 +12,7 @@ from itertools import islice
 from math import gcd
 from typing import TYPE_CHECKING
 
+from irgrad.engine.analyses.memory.copied_places import copied_places
 from irgrad.engine.analyses.memory.objects import initial_pointers, pointer_places
 from irgrad.engine.analyses.memory.receivers import receivers
 from irgrad.engine.analyses.memory.strided_sets import TOP, Offsets
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
 WHOLE = 1 << 40  # the period of a record that does not repeat
 _LEAST_PERIOD = 16
-_MAX_CELLS = 64
-_MOST_STEPS = 128
+_MAX_CELLS = 512
+_MOST_STEPS = 512
 Where = tuple[Value, int | None]
 """An address and a distance from it; None: the cell of the rest."""
 REST = -1
@@ -55,13 +56,17 @@ class Cells:
             if initial := _initial_places(site):
                 copied.add(obj.index)
                 seen.setdefault(obj.index, set()).update(initial)
-        for bit, places_seen in seen.items():
+        brought = copied_places(pointers, ranges, seen)
+        copied |= {bit for bit in brought if bit not in seen and pointers.contents(pointers.objects[bit])}
+        for bit in dict.fromkeys((*seen, *brought)):
             obj = pointers.objects[bit]
             if obj.site is None or obj.kind not in ("alloca", "heap", "global"):
                 continue
             if bit not in accessed | copied:
                 continue
-            cells = _cells(places_seen, least=1 if bit in copied else 2)
+            own, least = seen.get(bit, set()), 1 if bit in copied else 2
+            cells = _cells(own | brought[bit], least) if bit in brought else None
+            cells = cells or _cells(own, least)
             if cells is not None:
                 self.of[obj.site] = cells
         self.texts = {

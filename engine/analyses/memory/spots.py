@@ -42,14 +42,14 @@ def union(a: Spots | None, b: Spots | None) -> Spots | None:
     out = dict(a)
     for bit, places in b.items():
         before = out.get(bit)
-        out[bit] = places if before is None else off.join(before, places)
+        out[bit] = places if before is None else off.join(before, places, apart=True)
     return collapsed(out)
 
 
 def include(total: Spots, bit: int, places: Offsets) -> None:
     """`union`, of one object, into a set that is being made."""
     before = total.get(bit)
-    total[bit] = places if before is None or before is places else off.join(before, places)
+    total[bit] = places if before is None or before is places else off.join(before, places, apart=True)
 
 
 def settled(spots: Spots) -> Spots:

@@ -4,6 +4,9 @@ A term with `count` None has no upper bound; with `below` the set reaches below 
 strides). The strides are what tells the fields of an array of structs apart once LLVM has turned every getelementptr
 into byte arithmetic. Domain: P. Granger's congruences (1989), with the bounded terms kept apart so that an array inside
 a struct stays inside it.
+
+A few numbers that lie anyhow (the members of a structure to which one function is applied) are a term that spans them,
+with the `members` of it that are meant.
 """
 
 from __future__ import annotations
@@ -14,19 +17,24 @@ from math import gcd
 
 _MAX_TERMS = 4
 _MAX_EXPANSION = 512
+_MOST_MEMBERS = 24
 
 Term = tuple[int, int | None]
 
 
 class Offsets:
-    """An immutable set of offsets. Terms are sorted by stride, largest first; strides are positive and differ."""
+    """An immutable set of offsets. Terms are sorted by stride, largest first; strides are positive and differ. members:
+    the only ones of a bounded set, as distances from the start; none where it is all of them."""
 
-    __slots__ = ("below", "exact", "start", "stride", "terms")
+    __slots__ = ("below", "exact", "members", "start", "stride", "terms")
 
-    def __init__(self, start: int, terms: tuple[Term, ...] = (), below: bool = False) -> None:
+    def __init__(
+        self, start: int, terms: tuple[Term, ...] = (), below: bool = False, members: tuple[int, ...] = ()
+    ) -> None:
         self.start = start
         self.terms = terms
         self.below = below
+        self.members = members
         self.exact = not terms
         """A single number."""
         self.stride = unbounded(terms) if terms else 0
@@ -38,23 +46,26 @@ class Offsets:
             and self.start == other.start
             and self.terms == other.terms
             and self.below == other.below
+            and self.members == other.members
         )
 
     def __hash__(self) -> int:
-        return hash((self.start, self.terms, self.below))
+        return hash((self.start, self.terms, self.below, self.members))
 
     def __repr__(self) -> str:
         parts = [str(self.start), *(f"{s}*[0..{'' if n is None else n}]" for s, n in self.terms)]
+        if self.members:
+            return "{" + ", ".join(map(str, self.expand())) + "}"
         return " + ".join(parts) + (" (both ways)" if self.below else "")
 
     def shift(self, by: int) -> Offsets:
         """The set moved by a constant."""
-        return Offsets(self.start + by, self.terms, self.below) if by else self
+        return Offsets(self.start + by, self.terms, self.below, self.members) if by else self
 
     def expand(self) -> tuple[int, ...]:
         """The set modulo `stride`: every start that the bounded terms give, each then repeats with `stride`."""
         start = self.start
-        return tuple([start + x for x in _bounded(self.terms)]) if self.terms else (start,)
+        return tuple([start + x for x in self.members or _bounded(self.terms)]) if self.terms else (start,)
 
 
 def unbounded(terms: tuple[Term, ...]) -> int:
@@ -123,6 +134,8 @@ def add(a: Offsets, b: Offsets) -> Offsets:
     """All sums."""
     if b.exact and not a.below:
         return a.shift(b.start)
+    if a.exact and b.members:
+        return b.shift(a.start)
     return make(a.start + b.start, [*a.terms, *b.terms], a.below or b.below)
 
 
@@ -190,13 +203,18 @@ def contains(a: Offsets, b: Offsets) -> bool:
     """Every member of `b` is certainly one of `a`."""
     if not a.terms:
         return not b.terms and a.start == b.start
+    if a.members or b.members:
+        return _contains(a, b)
     return _contains_at(a.terms, a.below, b.start - a.start, b.terms, b.below)
 
 
 @lru_cache(1 << 15)
 def _contains_at(terms: tuple[Term, ...], below: bool, at: int, others: tuple[Term, ...], both: bool) -> bool:
     """`contains`, which depends on the distance of the two starts alone: there are far fewer pairs than questions."""
-    a, b = Offsets(0, terms, below), Offsets(at, others, both)
+    return _contains(Offsets(0, terms, below), Offsets(at, others, both))
+
+
+def _contains(a: Offsets, b: Offsets) -> bool:
     if a == b:
         return True
     period = a.stride
@@ -226,8 +244,9 @@ def _same_bounded(a: Offsets, b: Offsets) -> bool:
     return bounded == [t for t in b.terms if t[1] is not None] and (b.start - a.start) % a.stride == 0
 
 
-def join(a: Offsets, b: Offsets, widen: bool = False) -> Offsets:
-    """A set that holds both; with `widen` one without bounds, so that repeated joins come to rest."""
+def join(a: Offsets, b: Offsets, widen: bool = False, *, apart: bool = False) -> Offsets:
+    """A set that holds both; with `widen` one without bounds, so that repeated joins come to rest. apart: a few numbers
+    that lie anyhow are told apart."""
     if contains(a, b):
         return a
     grows = not b.stride or (b.start < a.start and not b.below)
@@ -239,6 +258,8 @@ def join(a: Offsets, b: Offsets, widen: bool = False) -> Offsets:
     top_a, top_b = highest(a), highest(b)
     if top_a is not None and top_b is not None and not widen:
         low = min(a.start, b.start)
+        if apart and (few := _few(a, b, stride)) is not None:
+            return few
         if a.terms and a.terms == b.terms:  # the same, elsewhere: the elements of an array, of structs in an array
             both = make(low, [*a.terms, (abs(a.start - b.start), 1)], False)
             if highest(both) is not None:
@@ -246,6 +267,17 @@ def join(a: Offsets, b: Offsets, widen: bool = False) -> Offsets:
         return make(low, [(stride, (max(top_a, top_b) - low) // stride)], False)
     below = a.below or b.below or (widen and b.start < a.start)
     return make(min(a.start, b.start), [(stride, None)], below)
+
+
+def _few(a: Offsets, b: Offsets, stride: int) -> Offsets | None:
+    """Both of two bounded sets, number by number; None where they are many, or all that there are at such steps."""
+    if not all(x.exact or x.members or x.terms[1:] == () for x in (a, b)):
+        return None
+    found = sorted({*a.expand(), *b.expand()})
+    count = (found[-1] - found[0]) // stride
+    if len(found) > _MOST_MEMBERS or not len(found) <= count < _MAX_EXPANSION:
+        return None
+    return Offsets(found[0], ((stride, count),), False, tuple(x - found[0] for x in found))
 
 
 def meets(a: Offsets, b: Offsets, lowest: int, limit: int) -> list[int]:
@@ -302,6 +334,8 @@ def touches(a: Offsets, b: Offsets, lowest: int, limit: int) -> bool:
         return lowest <= b.start - a.start < limit
     if a.stride and b.stride and limit - lowest >= gcd(a.stride, b.stride):
         return True  # either may move freely past the other
+    if a.members or b.members:
+        return _touch(a, b, lowest, limit)
     return _touch_at(a.terms, a.below, b.start - a.start, b.terms, b.below, lowest, limit)
 
 
@@ -310,7 +344,10 @@ def _touch_at(
     terms: tuple[Term, ...], below: bool, at: int, others: tuple[Term, ...], both: bool, lowest: int, limit: int
 ) -> bool:
     """`touches`, by the distance of the two starts, as `_contains_at`."""
-    a, b = Offsets(0, terms, below), Offsets(at, others, both)
+    return _touch(Offsets(0, terms, below), Offsets(at, others, both), lowest, limit)
+
+
+def _touch(a: Offsets, b: Offsets, lowest: int, limit: int) -> bool:
     if a.stride or b.stride:
         return bool(meets(a, b, lowest, limit))
     starts = a.expand()

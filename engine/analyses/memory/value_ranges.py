@@ -142,6 +142,10 @@ class Ranges:
         count = self._changes[key] = self._changes.get(key, 0) + 1
         if count > 8 * _WIDEN_AFTER or self.spots.held.coarse:
             return TOP
+        if isinstance(key, tuple) and (isinstance(key[0], Argument) or count <= 2 * _WIDEN_AFTER):
+            few = off.join(old, new, apart=True)  # members of a structure that one function is applied to
+            if few.members:
+                return few
         return off.join(old, new, count > _WIDEN_AFTER)
 
     def _visit(self, instr: Instruction) -> None:

@@ -125,3 +125,40 @@ def test_sets_touch_where_they_meet_and_questions_are_answered_once_for_a_distan
         assert touches(a.shift(1000), b.shift(1000), lowest, limit) == found
         assert contains(a.shift(1000), b.shift(1000)) == inside
     assert [kept.cache_info().misses for kept in (_touch_at, _contains_at)] == computed
+
+
+def test_a_few_numbers_that_lie_anyhow() -> None:
+    few = join(join(Offsets(0), Offsets(24), apart=True), Offsets(120), apart=True)
+    assert few.expand() == (0, 24, 120)
+    assert few == join(Offsets(120), join(Offsets(24), Offsets(0), apart=True), apart=True)
+    assert repr(few.shift(8)) == "{8, 32, 128}"
+    assert add(few, Offsets(8)) == add(Offsets(8), few) == few.shift(8)
+    assert touches(few, Offsets(24), -7, 8)
+    assert not touches(few, Offsets(32), -7, 8)
+    assert contains(few, Offsets(24))
+    assert not contains(few, Offsets(48))
+    assert join(few, Offsets(24), apart=True) is few
+    assert join(Offsets(0), Offsets(24), apart=True) == Offsets(0, ((24, 1),))  # all that there are at such steps
+
+
+def test_sets_of_members_are_what_they_say() -> None:
+    draw, told = random.Random(5), 0
+    for _ in range(3000):
+        parts = [Offsets(8 * draw.randrange(30)) for _ in range(draw.randrange(2, 7))]
+        one = parts[0]
+        for part in parts[1:]:
+            one = join(one, part, apart=True)
+        assert set(one.expand()) == {part.start for part in parts}
+        other = make(draw.randrange(9), [(draw.choice((8, 24, 40)), draw.choice((None, 2)))], False)
+        for both in (join(one, other, apart=True), join(other, one), join(one, other, widen=True)):
+            assert contains(both, one)
+            assert contains(both, other)
+        total = add(one, other)
+        assert all(touches(total, Offsets(x + y), 0, 1) for x in one.expand() for y in other.expand())
+        assert set(meets(one, other, -20, 20)) == {d for d in range(-20, 20) if any(
+            contains(other, Offsets(x + d)) for x in one.expand())}  # fmt: skip
+        assert touches(one, other, -3, 5) == bool(meets(one, other, -3, 5))
+        scaled = scale(one, 3)
+        assert all(contains(scaled, Offsets(3 * x)) for x in one.expand())
+        told += bool(one.members)
+    assert told > 1000

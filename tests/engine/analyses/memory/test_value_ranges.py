@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from analysed import all_of, facts_of, facts_of_c, named
 
-from irgrad.engine.analyses.memory.strided_sets import Offsets
+from irgrad.engine.analyses.memory.strided_sets import Offsets, contains
 
 NESTED = """
 struct body { double at[3]; int kind; };
@@ -118,3 +119,56 @@ def test_remainders_least_ones_and_bytes_have_bounds() -> None:
     found = {name: facts.types.ranges.places(named(facts.root, name))[a] for name in "pqrs"}
     assert found == {"p": Offsets(-16, ((8, 4),)), "q": Offsets(0, ((8, 2),)), "r": Offsets(0, ((8, 5),)),
                      "s": Offsets(0, ((8, 255),))}  # fmt: skip
+
+
+MEMBERS = """
+define internal void @resize(ptr %m, i64 %n) noinline {
+  %bytes = shl i64 %n, 3
+  %p = call ptr @malloc(i64 %bytes)
+  store ptr %p, ptr %m, align 8
+  %rows = getelementptr i8, ptr %m, i64 8
+  store i64 %n, ptr %rows, align 8
+  ret void
+}
+define void @f(ptr noalias %x, ptr noalias %n, ptr noalias %out) {
+  %solver = alloca [400 x i8], align 8
+  %count = load i64, ptr %n
+  CALLS
+  %r = getelementptr i8, ptr %solver, i64 8
+  %rows = load i64, ptr %r, align 8
+  %c = getelementptr i8, ptr %solver, i64 32
+  %last = load i64, ptr %c, align 8
+  %distance = sub i64 %rows, %last
+  %q = getelementptr double, ptr %x, i64 %distance
+  %v = load double, ptr %q
+  store double %v, ptr %out
+  ret void
+}
+declare noalias ptr @malloc(i64) allockind("alloc,uninitialized") allocsize(0)
+"""
+
+
+@pytest.mark.parametrize("places", [(0, 24, 120), (0, 24, 120, 144, 304, 344), tuple(k * k * 24 for k in range(5))])
+def test_one_function_for_members_at_irregular_distances(places: tuple[int, ...]) -> None:
+    """It writes a pointer to the first word of each, and to no other: not where the integers are."""
+    calls = "\n".join(
+        f"%m{at} = getelementptr i8, ptr %solver, i64 {at}\ncall void @resize(ptr %m{at}, i64 %count)" for at in places
+    )
+    facts = facts_of(MEMBERS.replace("CALLS", calls), "f", {0, 2})
+    resize = facts.module.functions["resize"]
+    (found,) = facts.types.ranges.places(resize.args[0]).values()
+    assert found.expand() == places
+    (rows,) = facts.types.ranges.places(named(resize, "rows")).values()
+    assert rows.expand() == tuple(at + 8 for at in places)
+    assert not facts.pointers.of(named(facts.root, "rows"))
+
+
+def test_many_members_are_one_array() -> None:
+    places = [k * k * 8 for k in range(40)]
+    calls = "\n".join(
+        f"%m{at} = getelementptr i8, ptr %solver, i64 {at}\ncall void @resize(ptr %m{at}, i64 %count)" for at in places
+    )
+    facts = facts_of(MEMBERS.replace("CALLS", calls).replace("[400 x", "[20000 x"), "f", {0, 2})
+    resize = facts.module.functions["resize"]
+    (found,) = facts.types.ranges.places(resize.args[0]).values()
+    assert all(contains(found, Offsets(at)) for at in places)

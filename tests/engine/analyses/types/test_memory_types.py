@@ -203,11 +203,11 @@ void neighbours(struct several *s, double *x, long *n) {
 
 
 def test_the_number_beside_a_pointer_is_no_pointer() -> None:
-    """Where one function serves several structs, the places of all are taken together; a name of a type tells."""
+    """Where one function serves several structs, the places of each are known."""
     facts = facts_of_c(NEIGHBOURS, "neighbours", {1})
     setter = facts.pointers.module.functions["set"]
     (rows,) = [i for i in setter.instructions() if i.opcode == "load"]
-    assert [kind for _, kind in facts.types.access(rows.operands[0], 8)] == [PTR]
+    assert [kind for _, kind in facts.types.access(rows.operands[0], 8)] == [INT]
     assert facts.types.carries(rows) is INT
 
 
