@@ -15,11 +15,13 @@ from collections.abc import Collection
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.cfg import Cfg
 from irgrad.engine.analyses.control.loops import Loop
+from irgrad.engine.analyses.control.never_returning import live_exits, never_returning
 from irgrad.engine.ir.model import Block, Function, Instruction
 from irgrad.engine.ir.opcodes import of_kind
 from irgrad.engine.ir.rewrite import copied_blocks
+from irgrad.rules.effects import facts
 
-__all__ = ["dead_ends", "never_returning", "own_dead_ends", "way_out"]
+__all__ = ["copied_ends", "dead_ends", "ends_of", "is_plain", "own_dead_ends", "way_out"]
 
 _UNWIND = of_kind("exception") | {"invoke", "callbr"}
 _MOST = 2_000  # instructions of copies
@@ -47,33 +49,50 @@ def way_out(fn: Function, loop: Loop) -> Block | None:
     return next(iter(ways))[1] if len(ways) == 1 and next(iter(ways))[0] is loop.latch else None
 
 
+def ends_of(fn: Function, loop: Loop) -> list[Block]:
+    """The other exits, with all that is behind them."""
+    live, cfg = live_exits(fn, loop), get(Cfg, fn)
+    found = {b for block in loop.exits if block not in live for b in _behind(cfg, block)}
+    return [block for block in cfg.rpo if block in found]
+
+
+def copied_ends(loop: Loop, part: Collection[Block]) -> list[Block]:
+    """Copies of the blocks of `ends_of`, to which the loop leads from then on, and nothing else. They free nothing:
+    memory from before the loop, which is of the function that goes on where no iteration ends this way."""
+    blocks, values = copied_blocks(part)
+    for new in blocks.values():
+        new.instructions = [made for made in new.instructions if not (made.is_call and _frees(made))]
+    own = {*loop.blocks, *blocks.values()}
+    for new in blocks.values():
+        for made in new.instructions:
+            if made.opcode == "phi":
+                rows = [(o, b) for o, b in zip(made.operands, made.blocks, strict=True) if b in own]
+                made.operands, made.blocks = [o for o, _ in rows], [b for _, b in rows]
+            made.operands = [values.get(o, o) for o in made.operands]
+    for block in loop.blocks:
+        block.terminator.blocks = [blocks.get(b, b) for b in block.terminator.blocks]
+    for block in part:
+        for phi in block.phis:
+            rows = [(o, b) for o, b in zip(phi.operands, phi.blocks, strict=True) if not loop.contains(b)]
+            phi.operands, phi.blocks = [o for o, _ in rows], [b for _, b in rows]
+    return list(blocks.values())
+
+
 def own_dead_ends(fn: Function) -> bool:
     """Have each block that leads to a dead end lead to one of its own, as far as that takes few instructions. Returns
     whether there are any copies."""
     left, changed = _MOST, False
     while True:
         cfg, dead = get(Cfg, fn), never_returning(fn)
-        several = next((b for b in cfg.rpo if b in dead and len(cfg.preds(b)) > 1 and _plain(b)), None)
+        several = next((b for b in cfg.rpo if b in dead and len(cfg.preds(b)) > 1 and is_plain(b)), None)
         if several is None:
             return changed
         part = [b for b in cfg.rpo if b in _behind(cfg, several)]
         left -= sum(len(block.instructions) for block in part)
-        if left < 0 or not all(map(_plain, part)):
+        if left < 0 or not all(map(is_plain, part)):
             return changed
         _copy(fn, several, part, cfg.preds(several)[-1])
         changed = True
-
-
-def never_returning(fn: Function) -> Collection[Block]:
-    """Where every way ends in `unreachable`, without a loop on it, and without a landing pad."""
-    cfg = get(Cfg, fn)
-    found: set[Block] = set()
-    for block in reversed(cfg.rpo):
-        after = cfg.succs(block)
-        ends = block.terminator.opcode == "unreachable" or (after and found.issuperset(after))
-        if ends and not any(i.opcode == "landingpad" for i in block.instructions):
-            found.add(block)
-    return found
 
 
 def _behind(cfg: Cfg, first: Block) -> set[Block]:
@@ -85,7 +104,13 @@ def _behind(cfg: Cfg, first: Block) -> set[Block]:
     return found
 
 
-def _plain(block: Block) -> bool:
+def _frees(call: Instruction) -> bool:
+    known = facts(call.callee_name or "")
+    return known is not None and known.kind == "deallocator"
+
+
+def is_plain(block: Block) -> bool:
+    """Whether a block may be had twice."""
     return all(i.opcode not in _UNWIND and not (i.call is not None and i.call.bundles) for i in block.instructions)
 
 

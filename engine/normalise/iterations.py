@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.loops import Loop, Loops
+from irgrad.engine.analyses.control.never_returning import never_returning
 from irgrad.engine.analyses.control.promises import (
     WORKSHARING,
     has_thread_memory,
@@ -32,7 +33,7 @@ from irgrad.engine.ir.locations import locate
 from irgrad.engine.ir.model import Argument, Block, Constant, ConstInt, Function, Instruction, Module, Value
 from irgrad.engine.ir.rewrite import internal_function, replace_uses
 from irgrad.engine.ir.uses import Uses, uses_of
-from irgrad.engine.normalise.dead_ends import dead_ends, never_returning, way_out
+from irgrad.engine.normalise.dead_ends import dead_ends, way_out
 from irgrad.engine.normalise.reductions import ADDITION, Reduction, adds_to, reduction_of
 from irgrad.rules.effects import facts
 

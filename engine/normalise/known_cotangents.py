@@ -26,6 +26,7 @@ from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.cfg import Cfg
 from irgrad.engine.analyses.control.dominators import Dominators, PostDominators
 from irgrad.engine.analyses.control.loops import Loop, Loops
+from irgrad.engine.analyses.control.never_returning import live_exits
 from irgrad.engine.analyses.memory.modref import instr_reads, instr_writes
 from irgrad.engine.analyses.memory.objects import Object
 from irgrad.engine.ir import types as ty
@@ -131,12 +132,13 @@ class _Loop:
         self.loops, self.dominators = get(Loops, self.fn), get(Dominators, self.fn)
         self.post = get(PostDominators, self.fn)
         self.moved: set[Instruction] = set()
+        self.exits = live_exits(self.fn, self.loop)
 
     def sums(self) -> dict[Instruction, dict[Instruction, list[Path]]]:
         if self.again.refusal:
             raise Unknown(self.again.refusal)
         called = self.fn is not self.pointers.root or self.fn in called_by(self.pointers, self.fn.instructions())
-        if called or self.loop.depth > 1 or len(self.loop.exits) != 1:
+        if called or self.loop.depth > 1 or len(self.exits) != 1:
             raise Unknown("it is in another loop, in a function that others call, or ends in several places")
         found: dict[Instruction, dict[Instruction, list[Path]]] = {}
         for phi in filter(self.active.value, self.loop.header.phis):
@@ -144,7 +146,7 @@ class _Loop:
             if leaving is None:
                 raise Unknown(f"an iteration hands on `{phi.name or '?'}` ({self._at(phi)}), which is no sum")
             found[phi] = {exit_phi: self._follow(exit_phi) for exit_phi in leaving}
-        for phi in filter(self.active.value, self.loop.exits[0].phis):
+        for phi in filter(self.active.value, self.exits[0].phis):
             if not any(phi in rows for rows in found.values()):
                 raise Unknown(f"`{phi.name or '?'}`, which leaves it, is no sum of its iterations")
         stores = [path.store for rows in found.values() for row in rows.values() for path in row]
@@ -154,7 +156,7 @@ class _Loop:
     def _leaving(self, loop: Loop, phi: Instruction) -> list[Instruction] | None:
         """The phis behind a loop that take a sum, None where it is none."""
         latch, uses = loop.latch, uses_of(loop.blocks)
-        exits = [each for block in loop.exits for each in block.phis]
+        exits = [each for block in live_exits(self.fn, loop) for each in block.phis]
         if latch is None or not phi.type.is_float:
             return None
         after = phi.operands[phi.blocks.index(latch)]
@@ -235,7 +237,7 @@ class _Loop:
 
     def _once(self, block: Block) -> bool:
         """Whether a block runs once behind the loop, whatever happens."""
-        return self.loops.of(block) is None and self.post.dominates(block, self.loop.exits[0])
+        return self.loops.of(block) is None and self.post.dominates(block, self.exits[0])
 
     def _before(self, value: Value) -> bool:
         """Whether a value is known before the loop, or may be computed there in place of behind it."""

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.dominators import Dominators
 from irgrad.engine.analyses.control.loops import Loop, Loops
+from irgrad.engine.analyses.control.never_returning import live_exits
 from irgrad.engine.analyses.control.promises import SILENT
 from irgrad.engine.analyses.evolution.ahead import Ahead
 from irgrad.engine.analyses.evolution.coverage import Cover, coverage
@@ -157,8 +158,18 @@ class Repeatable:
         if site is None:
             return None
         address = self._address(site) if isinstance(site, Instruction) else None
-        bases = [site] if address is None else list(dict.fromkeys((site, address)))
+        bases = self._or_null([site] if address is None else list(dict.fromkeys((site, address))))
         return coverage(self._ahead, self.pointers, 1 << obj.index, bases)
+
+    def _or_null(self, bases: list[Value]) -> list[Value]:
+        """With those that are one of these or null, which nothing is accessed through."""
+        found = dict.fromkeys(bases)
+        for instr in self.fn.instructions():
+            if instr.opcode == "select" and instr.type.is_ptr and self._before(instr):
+                rest = [v for v in instr.operands[1:] if not is_zero(v)]
+                if len(rest) == 1 and rest[0] in found:
+                    found[instr] = None
+        return list(found)
 
     def _pieces(self, unknown: int, later: int, because: str) -> str:
         """Of objects whose bytes are not known, what the loop touches; why that is not known either."""
@@ -302,7 +313,8 @@ class Repeatable:
         outside = (1 << len(pointers.objects)) - 1 & ~own
         if pointers.reachable(outside) & own:
             return "an iteration leaves the address of its own memory behind"
-        for phi in (*self.loop.header.phis, *(phi for block in self.loop.exits for phi in block.phis)):
+        leaving = (phi for block in live_exits(self.fn, self.loop) for phi in block.phis)
+        for phi in (*self.loop.header.phis, *leaving):
             if pointers.of(phi) & own:
                 return "an iteration hands on memory that it made"
         for instr in body:

@@ -12,6 +12,7 @@ from functools import cached_property
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.cfg import Cfg
 from irgrad.engine.analyses.control.loops import Loop, Loops
+from irgrad.engine.analyses.control.never_returning import live_exits
 from irgrad.engine.analyses.memory.objects import Object, bits_of, is_never_written
 from irgrad.engine.analyses.memory.points_to import Pointers
 from irgrad.engine.analyses.memory.spots import ANY, Spots, join_all
@@ -137,7 +138,8 @@ class Again:
 
     def behind(self) -> list[Instruction]:
         """What the function runs behind the loop, or before it comes to the loop again."""
-        blocks = [*self.loop.exits, *_reached(get(Cfg, self.fn), self.loop.exits)]
+        exits = live_exits(self.fn, self.loop)
+        blocks = [*exits, *_reached(get(Cfg, self.fn), exits)]
         return [i for block in dict.fromkeys(blocks) if not self.loop.contains(block) for i in block.instructions]
 
     @cached_property

@@ -21,6 +21,7 @@ from math import gcd
 from irgrad.engine.analyses.activity.facts import points_to
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.loops import Loop, Loops
+from irgrad.engine.analyses.control.never_returning import live_exits
 from irgrad.engine.analyses.control.places import loop_places
 from irgrad.engine.analyses.evolution.row_regions import DEEPEST
 from irgrad.engine.analyses.memory.objects import bits_of, overlap_mask
@@ -30,6 +31,7 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import Argument, Block, ConstInt, Function, GlobalVariable, Instruction, Module, Value
 from irgrad.engine.ir.rewrite import replace_uses
+from irgrad.engine.normalise.dead_ends import copied_ends, ends_of, is_plain
 from irgrad.engine.normalise.known_cotangents import Sums
 from irgrad.engine.normalise.one_iteration import internal, one_iteration, write_loop
 from irgrad.engine.normalise.repeatable import Bytes, Memory, Repeatable, marks_lifetime
@@ -218,16 +220,19 @@ class Outlined:
         self.leads: dict[Value, list[Memory]] = {}
         self.named: dict[tuple[Value, int], Memory] = {}
         self.ranges: dict[Instruction, Offsets] = {}
+        self.exits, self.ends = live_exits(self.fn, self.loop), ends_of(self.fn, self.loop)
         self.refusal = self._form() or again.refusal or self._addresses()
 
     def _form(self) -> str:
         if self.loop.preheader is None or self.loop.latch is None:
             return "it is entered or repeated in more than one way"
+        if not all(map(is_plain, self.ends)):
+            return "it may end in a handler of exceptions"
         return ""
 
     def _addresses(self) -> str:
         """Addresses that go from one iteration to the next, or out of the loop, lead to memory that is known."""
-        for phi in self._handed_on():
+        for phi in [*self.loop.header.phis, *self._leaving()]:
             if not phi.type.is_ptr:
                 if ty.may_hold_pointer(phi.type) and self.pointers.of(phi):
                     return f"an iteration hands on an address as a number, `{phi.name or '?'}`"
@@ -262,13 +267,10 @@ class Outlined:
         """So many bytes at an address that is known before the loop."""
         return self.named.setdefault((address, size), Memory(None, lambda *_: (address, ConstInt(ty.I64, size))))
 
-    def _handed_on(self) -> list[Instruction]:
-        return [*self.loop.header.phis, *(phi for block in self.loop.exits for phi in block.phis)]
-
     # -- the way out ---------------------------------------------------------------------------------------------------
 
     def _leaving(self) -> list[Instruction]:
-        return [phi for block in self.loop.exits for phi in block.phis]
+        return [phi for block in self.exits for phi in block.phis]
 
     def state(self) -> ty.StructType:
         """The type of what goes from one iteration to the next, or leaves the loop."""
@@ -338,18 +340,14 @@ class Outlined:
 
     def _outer(self) -> list[Value]:
         """Values from outside that the loop uses, without constants and its own variables."""
-        loop, private = self.loop, self.again.private
-        used = [value for block in loop.blocks for instr in block.instructions if instr not in loop.header.phis
+        private, inside = self.again.private, dict.fromkeys([*self.loop.blocks, *self.ends])
+        used = [value for block in inside for instr in block.instructions if instr.opcode != "phi"
                 for value in instr.operands]  # fmt: skip
-        merged = [(*loop.header.phis,), *(block.phis for block in loop.exits)]
+        merged = [*(block.phis for block in inside), *(block.phis for block in self.exits)]
         used += [v for phis in merged for phi in phis for v, b in zip(phi.operands, phi.blocks, strict=True)
-                 if loop.contains(b)]  # fmt: skip
-        found: dict[Value, None] = {}
-        for value in used:
-            outside = isinstance(value, Instruction) and not loop.contains(value.block)
-            if (outside and value not in private) or isinstance(value, Argument):
-                found[value] = None
-        return list(found)
+                 if b in inside]  # fmt: skip
+        return [v for v in dict.fromkeys(used) if isinstance(v, Argument) or (
+            isinstance(v, Instruction) and v.block not in inside and v not in private)]  # fmt: skip
 
     def _alone(self, address: Value, outer: Sequence[Value]) -> bool:
         """Whether the loop reaches the memory behind an address from outside through nothing but that address."""
@@ -392,6 +390,7 @@ class Outlined:
         end.metadata = at.metadata
         for n, value in enumerate(following):
             end.store(value, end.field(state, fn.args[0], n))
+        dead = copied_ends(loop, self.ends)
         exits = self._exits(fn, state, ran, end if counted else None)
         ways = [(after, pause), *exits]
         for _, block in ways:
@@ -406,7 +405,7 @@ class Outlined:
             Builder(latch).br(back)
         else:
             latch.terminator.blocks = [back if b is header else b for b in latch.terminator.blocks]
-        fn.blocks = [first, *loop.blocks, back, pause, *(block for _, block in exits), done]
+        fn.blocks = [first, *loop.blocks, back, pause, *(block for _, block in exits), done, *dead]
         for block in fn.blocks:
             block.function = fn
         replace_uses(fn, dict(zip(outer, fn.args[2:], strict=True)))
@@ -436,12 +435,12 @@ class Outlined:
         found: list[tuple[Value, Block]] = []
         first = len(loop.header.phis) - 1  # `ran` is one of them now
         for block in loop.exiting:
-            for number, target in enumerate(loop.exits):
+            for number, target in enumerate(self.exits):
                 if target not in block.terminator.blocks:
                     continue
                 out = Block("out")
                 at = last or Builder(out)
-                place = first + sum(len(other.phis) for other in loop.exits[:number])
+                place = first + sum(len(other.phis) for other in self.exits[:number])
                 for n, phi in enumerate(target.phis):
                     at.store(phi.operands[phi.blocks.index(block)], at.field(state, fn.args[0], place + n))
                 if last is not None:
@@ -455,7 +454,7 @@ class Outlined:
         """Behind the loop, what leaves it is loaded."""
         fn, loop = self.fn, self.loop
         ways = []
-        for target in loop.exits:
+        for target in self.exits:
             way = Block("through")
             way.function = fn
             there = Builder(way)
@@ -473,7 +472,9 @@ class Outlined:
             assert ends is not None
             number = at.load(ty.I64, at.field(state, block, ends))
             at.switch(number, ways[0], [(ConstInt(ty.I64, n + 1), way) for n, way in enumerate(ways) if n])
-        gone = set(loop.blocks)
+        gone = {*loop.blocks, *self.ends}
+        while more := {s for b in fn.blocks if b not in gone for s in b.successors if s in gone}:
+            gone -= more  # of what others come to as well, the loop has a copy
         fn.blocks = [*(b for b in fn.blocks if b not in gone), *ways]
         for other in fn.blocks:
             other.instructions = [i for i in other.instructions if i not in self.again.private and not (

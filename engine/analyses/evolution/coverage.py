@@ -17,7 +17,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from irgrad.engine.analyses.control.cfg import Cfg
+from irgrad.engine.analyses.control.decisions import decisions
 from irgrad.engine.analyses.control.loops import Loop
+from irgrad.engine.analyses.control.never_returning import live_exits
 from irgrad.engine.analyses.evolution.affine import Affine
 from irgrad.engine.analyses.evolution.ahead import Ahead, Writer
 from irgrad.engine.analyses.evolution.guards import parts
@@ -143,7 +145,7 @@ def _covered(regions: Ahead, scope: Loop, readers: Sequence[Instruction], bases:
     rows = list(_candidates(regions, scope, bases))
     found: list[_Touched] = []
     for group in _groups(rows) if len(rows) <= _MOST else ():
-        nest, guards = _nest(regions, scope, group[0].instr), regions.guards(group[0].instr)[0]
+        nest, guards = _nest(regions, scope, group[0].instr), _guards(regions, group[0].instr)[0]
         if all(_behind(scope, regions, group, nest, guards, reader) for reader in readers):
             written = _written(regions, group, nest, guards)
             found += [written] if written is not None else []
@@ -170,8 +172,28 @@ def _candidates(regions: Ahead, loop: Loop, bases: Sequence[Value]) -> Iterator[
                 continue
             base, form = regions.induction.address(pointer)
             nest = _nest(regions, loop, instr)
-            if any(base is each for each in bases) and all(map(regions.whole, nest)) and regions.guards(instr)[1]:
+            if any(base is each for each in bases) and all(map(regions.whole, nest)) and _guards(regions, instr)[1]:
                 yield _Write(instr, pointer, form, size)
+
+
+def _guards(regions: Ahead, instr: Instruction) -> tuple[frozenset[Guard], bool]:
+    """The conditions known before the loop on which an instruction runs, and whether it depends on no others, but for
+    what ends the call: an iteration that never returns is followed by none."""
+    guards, sure = regions.guards(instr)
+    loop, cfg = regions.loop, regions.induction.cfg
+    if sure or instr.block is None or len(loop.exits) < 2:
+        return guards, sure
+    if loop.latch is None or {b for e in live_exits(regions.induction.fn, loop) for b in cfg.preds(e)} != {loop.latch}:
+        return guards, False
+    rows = decisions(regions.induction.loops, loop, instr.block)
+    if rows is None:
+        return guards, False
+    ends = [block.terminator for block in loop.exiting if block is not loop.latch]
+    stays = {(end.operands[0], loop.contains(end.blocks[0])) for end in ends if end.opcode == "br"}
+    asked = [row for row in rows if (row.condition, row.holds) not in stays]
+    if not all(regions.decided(row.condition) for row in asked):
+        return guards, False
+    return frozenset((row.condition, row.holds) for row in asked), True
 
 
 def _nest(regions: Ahead, scope: Loop, instr: Instruction) -> list[Loop]:
@@ -275,7 +297,7 @@ def _reads(
         else:
             return None
         base, form = regions.induction.address(pointer)
-        guards, sure = regions.guards(reader)
+        guards, sure = _guards(regions, reader)
         if not sure or not any(base is each for each in bases):
             return None
         touched = _touched(regions, form, size, _nest(regions, scope, reader), guards)

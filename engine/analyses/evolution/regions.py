@@ -259,13 +259,13 @@ class Regions:
                 end, known = above.terminator, False
                 if end.opcode == "br" and self.after.cfg.preds(block) == [above]:
                     rows = parts(end.operands[0], end.blocks[0] is block)
-                    known = all(self._decided(value) for value, _ in rows)
+                    known = all(self.decided(value) for value, _ in rows)
                     found |= {row for row in rows if known}
                 sure = sure and known
             block = above
         return frozenset(found), sure
 
-    def _decided(self, condition: Value) -> bool:
+    def decided(self, condition: Value) -> bool:
         """Whether a condition is known before the loop, or can be asked there."""
         asked = isinstance(condition, Instruction) and condition.opcode == "icmp"
         return self.before(condition) or (asked and all(map(self.before, condition.operands)))  # type: ignore[attr-defined]

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from irgrad.engine.analyses.control.cache import get
+from irgrad.engine.analyses.control.cfg import Cfg
 from irgrad.engine.analyses.control.dominators import Dominators, PostDominators
 from irgrad.engine.analyses.control.loops import Loops
 from irgrad.engine.ir import types as ty
@@ -96,13 +97,26 @@ class _Known:
         return self.emitted.get(value, value)
 
     def conditions(self, block: Block) -> list[tuple[Value, bool]] | None:
-        """On which conditions an iteration comes to a block; None where they are not known before it."""
+        """On which conditions an iteration that returns comes to a block; None where they are not known before it."""
         dominators, post, found = get(Dominators, self.fn), get(PostDominators, self.fn), list[tuple[Value, bool]]()
         while (above := dominators.idom(block)) is not None:
             if not post.dominates(block, above):
                 end = above.terminator
-                if end.opcode != "br" or end.blocks.count(block) != 1 or not self.fixed(end.operands[0]):
+                alone = get(Cfg, self.fn).preds(block) == [above] and end.blocks.count(block) == 1
+                if alone and end.opcode == "br" and self.fixed(end.operands[0]):
+                    found.append((end.operands[0], end.blocks[0] is block))
+                elif self._returns_past(block, above):
                     return None
-                found.append((end.operands[0], end.blocks[0] is block))
             block = above
         return found
+
+    def _returns_past(self, block: Block, above: Block) -> bool:
+        """Whether the function may return without coming to one block behind another one."""
+        seen = {block, above}
+        work = [above]
+        while work:
+            for after in get(Cfg, self.fn).succs(work.pop()):
+                if after not in seen:
+                    seen.add(after)
+                    work.append(after)
+        return any(b.terminator.opcode != "unreachable" and not b.successors for b in seen - {block})

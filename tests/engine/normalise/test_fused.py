@@ -57,3 +57,60 @@ def test_with_a_bound_of_memory_as_many_as_may_be() -> None:
 def test_places_without_such_a_loop(place: int, message: str) -> None:
     with pytest.raises(ig.Unsupported, match=message):
         _text(checkpoint={place: "fused"})
+
+
+ENDS = """#include <vector>
+#include <cmath>
+#include <cstdlib>
+#include <stdexcept>
+static double lse(const std::vector<double> &v) {
+  double top = v[0], s = 0; for (size_t i = 1; i < v.size(); i++) top = std::max(top, v[i]);
+  for (double y : v) s += std::exp(y - top); return top + std::log(s); }
+extern "C" double vectors(const double *x, const double *w, int n, int d, int k) {
+  double s = 0;
+  for (int p = 0; p < n; p++) {
+    std::vector<double> centred(d), scaled(d), terms(k);
+    for (int j = 0; j < k; j++) {
+      for (int i = 0; i < d; i++) centred[i] = x[p * d + i] - w[j * d + i];
+      for (int i = 0; i < d; i++) scaled[i] = centred[i] * std::exp(w[j * d + i]);
+      double t = 0; for (double y : scaled) t += y * y;
+      terms[j] = -0.5 * t; }
+    s += lse(terms); }
+  return s; }
+extern "C" double refused(const double *x, const double *w, int n, int d, int k) {
+  double s = 0;
+  for (int p = 0; p < n; p++) {
+    double terms[16], t = 0;
+    if (x[p * d + 1] > 1e6) throw std::runtime_error("far");
+    for (int j = 0; j < k; j++) terms[j] = std::sin(x[p * d] * w[j * d + 1]);
+    for (int j = 0; j < k; j++) t += std::exp(terms[j] * x[p * d + 2]);
+    s += std::log(t); }
+  return 2 * s; }
+extern "C" double checked(const double *x, const double *w, int n, int d, int k) {
+  double s = 0;
+  for (int p = 0; p < n; p++) {
+    std::vector<double> terms(k);
+    for (int j = 0; j < k; j++) terms[j] = std::sin(x[p * d] * w[j * d + 1]);
+    double t = 0;
+    for (double y : terms) t += std::exp(y * x[p * d + 2]);
+    if (!(t < 1e6)) throw std::runtime_error("far");
+    s += std::log(t); }
+  return 2 * s; }
+"""
+FIRST = {"vectors": 10, "refused": 21, "checked": 30}
+
+
+@pytest.mark.parametrize("name", FIRST)
+@pytest.mark.parametrize("how", ["fused", "recompute", 2])
+def test_iterations_that_may_end_the_call(name: str, how: str | int) -> None:
+    """A check that throws is no way for a loop to end: it is part of the function of an iteration."""
+    signature, rng = "f64(f64[n,d] x, f64[k,d] w, i32 n, i32 d, i32 k)", np.random.default_rng(0)
+    lib, x, w = ig.load(ENDS, language="c++"), rng.normal(size=(7, 3)), rng.normal(size=(5, 3))
+    wanted = ig.grad(lib.kernel(name, signature, tape_memory=None), wrt=("x", "w"))(x, w)
+    gradient = ig.grad(lib.kernel(name, signature, checkpoint={FIRST[name]: how}), wrt=("x", "w"))
+    for made, right in zip(gradient(x, w), wanted, strict=True):
+        np.testing.assert_allclose(made, right, rtol=1e-12, atol=1e-14)
+    if name == "refused":
+        x[3, 1] = 2e6
+        with pytest.raises(ig.KernelError, match="far"):
+            gradient(x, w)
