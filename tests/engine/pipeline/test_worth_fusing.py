@@ -32,7 +32,17 @@ CHAIN = "for (long j = 0; j < m; j++) q = sin(q + x[i]) * w[j];"
 SCRATCH = "for (long j = 0; j < m; j++) t[j] = sin(x[i] * w[j]); for (long j = 0; j < m; j++) "
 FIXED = SCRATCH.replace("t[j]", "s[j]")
 NESTS = "for (long k = 0; k < m; k++) { q += exp(V * w[k]); q = tanh(q) + sin(q) * w[j] + q * q / (1 + q * q); }"
+OWN = """double *u = malloc((m + i) * sizeof *u);
+for (long j = 0; j < m; j++) u[j] = sin(x[i] * w[j]);
+for (long j = 0; j < m; j++) q += u[j] * u[m - 1 - j];
+free(u);"""
+COUNTS = """long *u = malloc((m + i) * sizeof *u);
+for (long j = 0; j < m; j++) u[j] = p[m - 1 - j];
+for (long j = 0; j < m; j++) q += x[i] * w[u[j]];
+free(u);"""
 CASES = {
+    "memory of an iteration": (OWN, {}, True),
+    "such memory without adjoints": (COUNTS, {}, False),
     "a nest": (NEST, {}, True),
     "a chain of few numbers": (CHAIN, {}, False),
     "scratch on the heap": (SCRATCH + NESTS.replace("V", "t[j]"), {}, True),
