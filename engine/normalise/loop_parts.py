@@ -267,6 +267,7 @@ def _fold(fn: Function, blocks: list[Block]) -> None:
                 if other is not taken:
                     _forget(other, block)
             last.operands, last.blocks = [], [taken]
+            last.metadata = {kind: note for kind, note in last.metadata.items() if kind != "prof"}  # of two ways
     reachable = get(Cfg, fn).reachable
     for block in fn.blocks:
         if block not in reachable:

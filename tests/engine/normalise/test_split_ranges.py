@@ -46,6 +46,18 @@ def test_loops_that_are_cut(body: str, loops: int) -> None:
     assert split_ranges(fn) == 0 or loops > 2
 
 
+def test_what_the_source_expects_of_a_condition() -> None:
+    """Weights of two ways are none of a branch with one."""
+    fn = module_of(_source(CUT["both ends"][0]), "f").functions["f"]
+    for instr in fn.instructions():
+        if instr.opcode == "br" and instr.operands:
+            instr.metadata["prof"] = "!0"
+    assert split_ranges(fn) > 0
+    ends = [block.terminator for block in fn.blocks]
+    assert any("prof" in end.metadata for end in ends)
+    assert all(len(end.blocks) == 2 for end in ends if "prof" in end.metadata)
+
+
 LEFT = {
     "conditions on data": "if (x[i] > 0) s += x[i] * x[i];",
     "a stride that is data": "if (i * a < b) s += x[i] * x[i];",
