@@ -85,7 +85,7 @@ def move_words(facts: Facts, moves: Moves) -> bool:
     loads: list[Instruction] = []
     for fn in facts.pointers.functions:
         begins = {kind: [i for i in fn.instructions() if i.type is kind and _either(facts, i, tbaa)] for kind in _CASTS}
-        stores = [instr for instr in fn.instructions() if instr.opcode == "store" and _into_floats(facts, instr)]
+        stores = [instr for instr in fn.instructions() if instr.opcode == "store" and _untold(facts, instr, tbaa)]
         webs = [(kind, _moved(fn, found, kind)) for kind, found in begins.items() if found]
         if stores or any(web for _, web in webs):
             moves.keep(fn)
@@ -101,18 +101,20 @@ def move_words(facts: Facts, moves: Moves) -> bool:
         for instr in loads:
             instr.metadata[AS_FLOAT] = node
         for instr in told:
+            instr.metadata.pop("tbaa", None)
             instr.metadata[TYPE_TAG] = node
     return changed or bool(told)
 
 
-def _into_floats(facts: Facts, store: Instruction) -> bool:
-    """A word that may be a pointer is stored where nothing but doubles is known to lie."""
+def _untold(facts: Facts, store: Instruction, tbaa: Tbaa) -> bool:
+    """A word that may be a double or a pointer is stored where it is not known that both lie."""
     value, address = store.operands
-    if value.type is not ty.I64 or type_tag(store) is not None or not _own(facts, address):
+    tag = type_tag(store)
+    if value.type is not ty.I64 or (tag is not None and tbaa.kind(tag) is not None) or not _own(facts, address):
         return False
     if facts.types.carriers.layout(value) != ((0, CONFLICT),) or facts.types.carriers.floats(value) != {ty.F64}:
         return False
-    return facts.types.access(address, _WORD) == ((0, ty.F64),)
+    return not _conflict(facts, address)
 
 
 def _both(facts: Facts, address: Value) -> bool:
