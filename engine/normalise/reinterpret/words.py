@@ -49,10 +49,12 @@ _CASTS = {ty.F64: ("bitcast", "bitcast"), ty.PTR: ("ptrtoint", "inttoptr")}
 
 class Moves:
     """What was changed, to be undone where the module has no derivative then: that doubles and pointers share memory is
-    seen of more than unions, of objects that nothing tells apart, and there each stays what it is."""
+    seen of more than unions, of objects that nothing tells apart, and there each stays what it is. Not where it is one
+    object that holds both: one of them would be lost."""
 
     def __init__(self) -> None:
         self.allowed = True
+        self._certain = False
         self._before: dict[Function, list[tuple[Block, list[tuple[Instruction, _State]]]]] = {}
 
     def keep(self, fn: Function) -> None:
@@ -60,8 +62,20 @@ class Moves:
         if fn not in self._before:
             self._before[fn] = [(block, [(i, _state(i)) for i in block.instructions]) for block in fn.blocks]
 
+    @property
+    def untouched(self) -> bool:
+        """Nothing was changed yet: what is seen once words have been told of may follow from that."""
+        return not self._before
+
+    def found(self, facts: Facts, begins: list[Instruction]) -> None:
+        """Note what a web begins with, as long as nothing is changed."""
+        loads = [instr.operands[0] for instr in begins if instr.opcode == "load"]
+        self._certain |= any(len(facts.types.ranges.places(address)) == 1 for address in loads)
+
     def undo(self) -> bool:
-        """Restore all functions, and allow no more. True when anything was changed."""
+        """Restore all functions, and allow no more. True when anything was changed, and may be as it was."""
+        if self._certain:
+            return False
         self.allowed = False
         for rows in self._before.values():
             for block, instructions in rows:
@@ -81,6 +95,7 @@ def move_words(facts: Facts, moves: Moves) -> bool:
     if not moves.allowed:
         return False
     tbaa, changed = Tbaa(facts.module), False
+    first = moves.untouched
     told: list[Instruction] = []
     loads: list[Instruction] = []
     for fn in facts.pointers.functions:
@@ -92,6 +107,8 @@ def move_words(facts: Facts, moves: Moves) -> bool:
         told += stores
         for kind, web in webs:
             if web:
+                if first:
+                    moves.found(facts, [instr for instr in begins[kind] if instr in web])
                 accesses = _rewrite(fn, web, kind)
                 loads += [instr for instr in accesses if instr.opcode == "load" and kind is ty.F64]
                 told += [instr for instr in accesses if _conflict(facts, instr.operands[instr.opcode == "store"])]
