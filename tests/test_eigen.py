@@ -270,7 +270,7 @@ extern "C" double vectors(const double *a, long n) {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["values", "vectors"])
 def test_singular_values_of_any_size(name: str) -> None:
-    """A solver of dozens of matrices as members: one function resizes them all. Of at most 16 columns: for more Eigen
+    """A solver of dozens of matrices as members: one function resizes them all. Of fewer than 16 columns: else Eigen
     may find values by bisection, which has no derivative."""
     library = ig.load(DIVIDED, language="c++", include=[header_folder(*EIGEN)], opt="O2")
     kernel = library.kernel(name, "f64(f64[n,n] a, i64 n)")
@@ -281,3 +281,41 @@ def test_singular_values_of_any_size(name: str) -> None:
         difference = (kernel(a + h * way) - kernel(a - h * way)) / (2 * h)
         np.testing.assert_allclose((gradient * way).sum(), difference, rtol=1e-6)
     np.testing.assert_allclose(ig.jvp(kernel, (a,), (v,))[1], (gradient * v).sum(), rtol=1e-11)
+
+
+SOLVERS = r"""
+#include <Eigen/Dense>
+#include <Eigen/Sparse>
+#include <unsupported/Eigen/FFT>
+#include <unsupported/Eigen/MatrixFunctions>
+#include <unsupported/Eigen/Splines>
+using namespace Eigen;
+#define F(name, ...) extern "C" double name(const double *a, long n) { \
+    MatrixXd A = Map<const MatrixXd>(a, n, n), S = A * A.transpose() + MatrixXd::Identity(n, n); \
+    VectorXd b = VectorXd::LinSpaced(n, 1, 2); __VA_ARGS__ }
+F(pivoted_qr, return A.colPivHouseholderQr().solve(b).squaredNorm();)
+F(pivoted_lu, return A.fullPivLu().solve(b).squaredNorm();)
+F(ldlt, return S.ldlt().solve(b).squaredNorm();)
+F(square_root, return SelfAdjointEigenSolver<MatrixXd>(S).operatorSqrt()(0, 1);)
+F(complex_eigenvalues, EigenSolver<MatrixXd> s(A, false); return s.eigenvalues().cwiseAbs2().sum();)
+F(exponential, MatrixXd R = A.exp(); return R.squaredNorm();)
+F(transform, FFT<double> t; VectorXd v = A.reshaped(); VectorXcd w; t.fwd(w, v); return w.cwiseAbs2().head(5).sum();)
+F(spline, typedef Spline<double, 1> Curve; RowVectorXd y = A.reshaped().head(8).transpose();
+  Curve s = SplineFitting<Curve>::Interpolate(y, 3, RowVectorXd::LinSpaced(8, 0, 1)); return s(0.37)(0) * s(0.8)(0);)
+F(stabilised_gradients, SparseMatrix<double> M = S.sparseView(); BiCGSTAB<SparseMatrix<double>> s;
+  s.setTolerance(1e-14); s.compute(M); VectorXd r = s.solve(b); return r.squaredNorm();)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ("pivoted_qr pivoted_lu ldlt square_root complex_eigenvalues exponential transform "
+                                  "spline stabilised_gradients").split())  # fmt: skip
+def test_solvers_of_dynamic_size(name: str) -> None:
+    library = ig.load(SOLVERS, language="c++", include=[header_folder(*EIGEN)], opt="O2")
+    kernel = library.kernel(name, "f64(f64[n,n] a, i64 n)")
+    rng = np.random.default_rng(2)
+    a, v, h = rng.normal(size=(4, 4)), rng.normal(size=(4, 4)), 1e-4
+    near = [kernel(a + k * h * v) for k in (-2, -1, 1, 2)]
+    found = (ig.grad(kernel)(a) * v).sum()
+    assert found == pytest.approx((near[0] - 8 * near[1] + 8 * near[2] - near[3]) / (12 * h), rel=1e-6)
+    assert ig.jvp(kernel, (a,), (v,))[1] == pytest.approx(found, rel=1e-9)
