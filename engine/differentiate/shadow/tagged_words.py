@@ -23,6 +23,7 @@ from irgrad.engine.analyses.memory.byte_kinds import CONFLICT, INT, Kind, kind_s
 from irgrad.engine.analyses.memory.objects import Object, alignment, describes_types, said_alignment
 from irgrad.engine.analyses.memory.strided_sets import multiples
 from irgrad.engine.analyses.memory.tbaa import TYPE_TAG, word_node
+from irgrad.engine.analyses.memory.text_copies import copies_text
 from irgrad.engine.differentiate.layout import lanes
 from irgrad.engine.differentiate.layout.leaves import has_pointer, zero_of
 from irgrad.engine.differentiate.shadow.bit_sums import add_words
@@ -142,7 +143,7 @@ class Either:
                     continue
                 value, address = instr.operands[0] if instr.opcode == "store" else instr, instr.operands[at]
                 least = max((size for _, kind, size in leaves(value.type) if kind is not INT), default=1)
-                if value.type.scalar is ty.I64:
+                if value.type.scalar is ty.I64 and not isinstance(value, ConstInt):  # eight characters of a text, say
                     least = _WORD
                 if 0 < instr.align < least or (value.type.is_aggregate and self.unit.activity.value(value)):
                     mask |= self.unit.pointers.of(address)
@@ -169,7 +170,7 @@ class Either:
         unit, size = self.unit, call.args[where[2]]
         kinds: set[ty.Type] = set()
         ends = [call.args[where[0]], call.args[where[1]]]
-        if not unit.activity.pointer(ends[1]):  # a text: what it overwrites is neither float nor pointer any longer
+        if _moves_text(unit, call, where):
             ends = []
         for end in ends:
             self.objects |= unit.pointers.of(end)
@@ -298,6 +299,12 @@ def check_reused(unit: Unit, store: Instruction) -> None:
         )  # fmt: skip
 
 
+def _moves_text(unit: Unit, call: Instruction, where: tuple[int, int, int]) -> bool:
+    """What a copy overwrites is neither float nor pointer any longer: characters of a string, or of memory without a
+    shadow."""
+    return not unit.activity.pointer(call.args[where[1]]) or copies_text(unit.module, call, where[2])
+
+
 # -- the primal sweep ----------------------------------------------------------------------------------------------
 
 
@@ -313,7 +320,7 @@ def copy_shadows(sweep: PrimalSweep, call: Instruction, where: tuple[int, int, i
     target, source = call.args[where[0]], call.args[where[1]]
     _refuse(unit, call, sweep.caller_tape)
     size = b.to_i64(sweep.value(call.args[where[2]]), signed=False)
-    if not unit.activity.pointer(source):
+    if _moves_text(unit, call, where):
         sweep.zero_memory(sweep.shadow(target), size)
         return
     saved = sweep.allocate(b.mul(size, ConstInt(ty.I64, 2)))
