@@ -13,18 +13,19 @@ from collections.abc import Iterator
 from itertools import product
 from typing import TYPE_CHECKING
 
+from irgrad.engine.analyses.memory.byte_kinds import INT
 from irgrad.engine.analyses.memory.objects import PointsTo
 from irgrad.engine.analyses.memory.strided_sets import Offsets, touches
-from irgrad.engine.analyses.memory.tbaa import Tbaa
+from irgrad.engine.analyses.memory.tbaa import Tbaa, is_reserved
+from irgrad.engine.analyses.memory.text_copies import of_string
 from irgrad.engine.ir.model import Instruction, Module
 
 if TYPE_CHECKING:
     from irgrad.engine.analyses.memory.value_ranges import Ranges
 
-__all__ = ["UNNAMED", "AccessPath", "AccessPaths", "Member", "unnamed"]
+__all__ = ["INTEGER", "IN_STRING", "UNNAMED", "AccessPath", "AccessPaths", "Member", "unnamed"]
 
 _WORD = 8
-
 Steps = tuple[tuple[str, int], ...]
 
 
@@ -43,16 +44,23 @@ class AccessPath:
     """`pointee`: the type that the pointer leads to, "" for `void *` and where types are not asked; `member`: where it
     lies, None for one that is no member. One for each, compared by identity."""
 
-    __slots__ = ("member", "pointee")
+    __slots__ = ("believed", "member", "pointee")
 
     def __init__(self, pointee: str, member: Member | None) -> None:
         self.pointee = pointee
         self.member = member
+        self.believed = is_reserved(pointee)
+        """Only the code of the standard library reads such pointers, and it reads them as what they are."""
 
 
 UNNAMED = AccessPath("", None)
 """Of an access that may touch any pointer."""
 
+INTEGER = AccessPath("an integer", None)
+"""Of what the source stores as an integer: no pointer that it names is read there."""
+IN_STRING = AccessPath("word of a string", None)
+"""Of what a string's own code moves without a type (`text_copies.of_string`)."""
+IN_STRING.believed = True
 
 
 def unnamed(_: Instruction) -> AccessPath:
@@ -68,6 +76,7 @@ class AccessPaths:
     """The paths of one module, and which of them may be one place."""
 
     def __init__(self, module: Module) -> None:
+        self._module = module
         self._tbaa = Tbaa(module)
         self._members: dict[tuple[Steps, str], Member] = {}
         self._paths: dict[tuple[str, Member | None], AccessPath] = {("", None): UNNAMED, ("", _SOMEWHERE): UNNAMED}
@@ -79,26 +88,35 @@ class AccessPaths:
         """That of the pointers that a load or store moves."""
         tag = access.metadata.get("tbaa")
         if tag is None:
-            return UNNAMED
+            return self.of_bits(access)
         if tag not in self._of_tag:
             steps, root = key = self._tbaa.member_path(tag)
             member = self._members.setdefault(key, Member(steps, root)) if steps else None
-            self._of_tag[tag] = self._path(self._tbaa.pointee(tag), member)
-        return self._of_tag[tag]
+            number = self._tbaa.kind(tag) is INT
+            self._of_tag[tag] = INTEGER if number else self._path(self._tbaa.pointee(tag), member)
+        found = self._of_tag[tag]
+        return self.of_bits(access) if found is UNNAMED else found
+
+    def of_bits(self, access: Instruction) -> AccessPath:
+        """That of the pointers in what a load takes for anything."""
+        return IN_STRING if of_string(self._module, access) else UNNAMED
 
     def member_of(self, access: Instruction) -> AccessPath:
         """The same, whatever the pointers lead to."""
-        return self._path("", self.of(access).member)
+        found = self.of(access)
+        return found if found in (IN_STRING, INTEGER) else self._path("", found.member)
 
     def copied(self, path: AccessPath) -> AccessPath:
         """That of a pointer that was copied with the memory around it."""
-        return self._path(path.pointee, _SOMEWHERE)
+        return path if path is IN_STRING else self._path(path.pointee, _SOMEWHERE)
 
     def _path(self, pointee: str, member: Member | None) -> AccessPath:
         return self._paths.setdefault((pointee, member), AccessPath(pointee, member))
 
     def meet(self, a: AccessPath, b: AccessPath) -> bool:
         """Whether a pointer that is stored by one may be read by the other."""
+        if IN_STRING in (a, b):
+            return not (a if b is IN_STRING else b).believed
         return self.alike(a, b) and (a is b or self._at_one_place(a, b))
 
     @staticmethod

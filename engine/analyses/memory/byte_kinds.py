@@ -104,8 +104,8 @@ class Record:
     """Everything seen in one object."""
 
     __slots__ = (
-        "_accessed", "_by_period", "_cache", "_claims", "_exact", "_listeners", "_lowest", "_nearby", "_numbers",
-        "_seen", "_starts", "_strided", "concluded", "version", "wide",
+        "_accessed", "_by_period", "_cache", "_claimed", "_claims", "_exact", "_listeners", "_lowest", "_nearby",
+        "_numbers", "_seen", "_starts", "_strided", "concluded", "version", "wide",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -113,6 +113,7 @@ class Record:
         self._strided: list[Evidence] = []
         self._accessed: list[Evidence] = []  # of those, floats and pointers that were accessed so
         self._seen: dict[Evidence, None] = {}
+        self._claimed: dict[tuple[Kind, int, int], list[Offsets]] = {}  # where the same was seen
         self._by_period: dict[int, dict[int, list[Evidence]]] = {}
         self._lowest: dict[object, Evidence] = {}  # of those that differ by multiples of their stride
         self._starts: dict[tuple[int, Kind, int, int], dict[int, int]] = {}
@@ -145,6 +146,7 @@ class Record:
                     other.add(*item)
             return False
         self._seen[item] = None
+        self._claimed.setdefault(item[1:], []).append(places)
         if concluded:
             self.concluded.add(item)
         self.version += 1
@@ -172,7 +174,7 @@ class Record:
         """Add evidence that comes again and again, each time a little further on: a copy inside of the memory hands on
         what it said before. The same is claimed of all places at such distances, both ways, so that it comes to rest:
         every claim that is added has a shorter step than those before it."""
-        known = [item[0] for item in self._seen if item[1:] == (kind, size, strength)]
+        known = self._claimed.get((kind, size, strength), [])
         if any(contains(other, places) for other in known):
             return False
         step = gcd(*(stride for other in (places, *known) for stride, _ in other.terms),

@@ -8,7 +8,7 @@ other places go to all cells: the second solution is as sound as the first.
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import islice, pairwise
 from math import gcd
 from typing import TYPE_CHECKING
 
@@ -65,8 +65,8 @@ class Cells:
             if bit not in accessed | copied:
                 continue
             own, least = seen.get(bit, set()), 1 if bit in copied else 2
-            cells = _cells(own | brought[bit], least) if bit in brought else None
-            cells = cells or _cells(own, least)
+            cells = _cells(own | brought[bit], least, obj.size) if bit in brought else None
+            cells = cells or _cells(own, least, obj.size)
             if cells is not None:
                 self.of[obj.site] = cells
         self.texts = {
@@ -98,30 +98,35 @@ class Cells:
 
     def steps(self, source_address: Value, target_address: Value, length: Value) -> tuple[int, ...] | None:
         """The distances from the start of a copy at which the objects on either side have cells, as far as it reaches,
-        wherever it is known to begin in them; None: not known in any, too
-        many, or they repeat at different steps."""
+        wherever it is known to begin in them; None: not known in any, too many, or they repeat at different steps as
+        far as nobody knows."""
         found: list[tuple[int, tuple[int, ...], set[int]]] = []
         for address in (source_address, target_address):
             for bit, places in self._ranges.places(address).items():
                 site = self._pointers.objects[bit].site
-                starts = None if site is None or site not in self.of else residues(places, self.of[site][0])
+                size = self._pointers.objects[bit].size
+                starts = None if site is None or site not in self.of else residues(places, self.of[site][0], size)
                 if site is not None and starts is not None:
                     found.append((*self.of[site], starts))
-        periods = {period for period, _, _ in found}
-        if len(periods) != 1:
+        shortest = min((period for period, _, _ in found), default=0)
+        end = length.value if isinstance(length, ConstInt) else shortest
+        alike = all(period == shortest for period, _, _ in found)
+        if not found or not (alike or (isinstance(length, ConstInt) and end <= _MOST_STEPS * _LEAST_PERIOD)):
             return None
-        (period,) = periods
-        end = length.value if isinstance(length, ConstInt) else period
-        steps = {at - start for _, cells, starts in found for at in cells for start in starts}
-        # a record that does not repeat has nothing more behind its last cell
-        known = {step if period == WHOLE else step % period for step in steps}
-        reached = sorted(step for step in known if 0 <= step < end)
-        return tuple(reached) if len(reached) <= _MOST_STEPS else None
+        reached = set[int]()
+        for period, cells, starts in found:
+            for step in {at - start for at in cells for start in starts}:
+                # a record that does not repeat has nothing more behind its last cell
+                reached.update((step,) if period == WHOLE else range(step % period, period if alike else end, period))
+        steps = sorted(step for step in reached if 0 <= step < end)
+        return tuple(steps) if len(steps) <= _MOST_STEPS else None
 
 
-def residues(places: Offsets, period: int) -> set[int] | None:
-    """The places modulo the period; None when they are not known."""
+def residues(places: Offsets, period: int, size: int | None = None) -> set[int] | None:
+    """The places modulo the period, in an object of this size; None when they are not known."""
     stride = places.stride
+    if period == WHOLE and size is not None and (inside := _inside(places, size)) is not None:
+        return inside
     if (stride and period == WHOLE) or (stride % period if stride else 0) or places.below:
         return None
     return {x % period for x in places.expand()}
@@ -146,7 +151,20 @@ def _initial_places(site: Value) -> set[Offsets]:
     return {Offsets(at) for at, _ in islice(initial_pointers(site.init), _MAX_CELLS)}
 
 
-def _cells(seen: set[Offsets], least: int) -> tuple[int, tuple[int, ...]] | None:
+def _inside(places: Offsets, size: int) -> set[int] | None:
+    """The places at which an object of this size has room for a pointer; None where they are many."""
+    stride = places.stride or size + 1
+    if stride < _LEAST_PERIOD or size > _MAX_CELLS * stride:
+        return None
+    return {x for at in places.expand() for x in range(at % stride if places.below else at, size - 7, stride) if x >= 0}
+
+
+def _cells(seen: set[Offsets], least: int, size: int | None) -> tuple[int, tuple[int, ...]] | None:
+    if size is not None and any(p.stride for p in seen):
+        exact = [_inside(p, size) for p in seen]
+        found = sorted(set[int]().union(*(places for places in exact if places is not None)))
+        if least <= len(found) <= _MAX_CELLS and min((b - a for a, b in pairwise(found)), default=8) >= 8:
+            return WHOLE, tuple(found)
     known = {p for p in seen if not p.below and not 0 < p.stride < _LEAST_PERIOD}  # others mean all cells
     period = gcd(*(p.stride for p in known))
     if 0 < period < _LEAST_PERIOD:

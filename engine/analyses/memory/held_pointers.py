@@ -19,6 +19,7 @@ from irgrad.engine.analyses.memory.strided_sets import TOP, ZERO, Offsets
 from irgrad.engine.ir.model import GlobalVariable, Instruction, Value
 from irgrad.engine.ir.types import may_hold_pointer
 
+_WORD = 8
 _MOST_PLACES = 256
 _MOST_SEEN = 1024
 _MOST_SETS = 96
@@ -147,6 +148,11 @@ class HeldPointers:
             return places
         known = self._alignment(region) if region >= 0 else self._numbered(region).align
         return off.multiples(places, min(align, known))
+
+    def aligned_to_words(self, region: int) -> bool:
+        """Whether each object of a region begins at a word."""
+        known = 1 if region == ANY else self._alignment(region) if region >= 0 else self._numbered(region).align
+        return known % _WORD == 0
 
     # -- what they hold -----------------------------------------------------------------------------------------------
 

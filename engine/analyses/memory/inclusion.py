@@ -100,7 +100,7 @@ class ByType:
         found = {path for parts in self._parts.values() for path, part in parts.items() if points[part]}
         for cell, readers in self._readers.items():
             for path, reader in readers.items() if points[cell] else ():
-                if points[reader]:
+                if points[reader] or path.believed:
                     continue
                 alike = [part for stored, part in self._parts.get(cell, {}).items() if self._paths.alike(stored, path)]
                 if not any(points[part] for part in alike):

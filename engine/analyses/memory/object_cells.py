@@ -30,6 +30,7 @@ class ObjectCells:
         self._split: dict[int, tuple[int, dict[int, int], int]] = {}  # object -> period, place -> node, all of them
         self._types = ByType(graph, paths)
         self._mixed: dict[int, int] = {}  # object -> a node of what is moved in it, from places that are not known
+        self._numbers: dict[int, int] = {}
         self.content: list[int] = []
         """The node of all that an object holds."""
         self.mistaken = self._types.mistaken
@@ -51,6 +52,10 @@ class ObjectCells:
             edge(every, self._types.stored(node))
             edge(node, content)
         self._split[obj.index] = split[0], nodes, every
+
+    def number(self, bit: int) -> int:
+        """The node of addresses that are stored in an object where the source says that an integer is."""
+        return self._numbers[bit] if bit in self._numbers else self._numbers.setdefault(bit, self._graph.new())
 
     def typed(self, bit: int) -> bool:
         """Whether pointers in an object are told apart by what they lead to."""
@@ -102,7 +107,7 @@ class ObjectCells:
         places = self._cells.places(where[0], site)
         if places is None:
             return set()
-        found = residues(places.shift(where[1] or 0), period)
+        found = residues(places.shift(where[1] or 0), period, self._objects[bit].size)
         if found is None or where[1] is None:
             return None if found is None else {REST}
         return {at if at in nodes else REST for at in found if period != WHOLE or not self._cells.outside(site, at)}

@@ -12,7 +12,7 @@ from math import gcd
 from typing import Any
 
 from irgrad.engine.analyses.memory import strided_sets as off
-from irgrad.engine.analyses.memory.byte_kinds import INT, Kind, Mark
+from irgrad.engine.analyses.memory.byte_kinds import INT, PTR, Kind, Mark
 from irgrad.engine.analyses.memory.due_instructions import DueInstructions
 from irgrad.engine.analyses.memory.held_pointers import HeldPointers, Read
 from irgrad.engine.analyses.memory.objects import PointsTo, bits_of, pointer_places, same_object
@@ -29,7 +29,8 @@ from irgrad.engine.analyses.memory.spots import (
     union,
 )
 from irgrad.engine.analyses.memory.strided_sets import TOP, ZERO, Offsets
-from irgrad.engine.analyses.memory.tbaa import Tbaa, type_tag
+from irgrad.engine.analyses.memory.tbaa import STRING_WORD, Tbaa, may_be_read_as, type_tag
+from irgrad.engine.analyses.memory.text_copies import beside_text, of_string
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import moved_lanes
 from irgrad.engine.ir.model import (
@@ -236,7 +237,10 @@ class PointerSpots:
     def _tag(self, access: Instruction) -> Kind | None:
         """Whether the source calls an access one of a pointer or of an integer: by C's rules they never overlap."""
         tag = access.metadata.get("tbaa")
-        return self._tbaa.kind(tag) if tag else None
+        kind = self._tbaa.kind(tag) if tag else None
+        if kind is None and access.opcode in ("load", "store") and of_string(self._pointers.module, access):
+            return STRING_WORD
+        return self._tbaa.pointer_kind(tag) if tag and kind is PTR else kind
 
     def note_number(self, access: Instruction, address: Value) -> None:
         """The source calls it an integer, at a place that is known."""
@@ -266,8 +270,9 @@ class PointerSpots:
         for bit, _ in self._now(address):
             self.held.keep(bit, (TOP, None), {})
 
-    def copy(self, target: Value, source: Value, size: int | None) -> None:
-        """The contents of memory are copied: what is new since the last time, where the places are what they were."""
+    def copy(self, target: Value, source: Value, size: int | None, *, text: bool = False) -> None:
+        """The contents of memory are copied: what is new since the last time, where the places are what they were.
+        text: characters of a string, of which pointers beside them are no part (`text_copies.py`)."""
         sources, targets = tuple(self._now(source)), tuple(self._now(target))
         stores = sum([self.held.version(bit) for bit, _ in sources])
         seen = sources, targets, self.held.coarse
@@ -278,12 +283,14 @@ class PointerSpots:
             return
         self._copied[target, source, size] = seen, stores, read
         if same_object(target, source) and dict(sources).keys() == dict(targets).keys():
-            self._copy_within(dict(targets), sources, size, read)
+            self._copy_within(dict(targets), sources, size, read, text=text)
             return
         found: dict[Place, Spots] = {}  # by the distance from the start of the copy
         merged: dict[Place, dict[int, Spots]] = {}  # by identity: many objects hold the same
         for origin, start in sources:
             for (places, tag), spots in self.held.stored(origin, read):
+                if text and self.held.aligned_to_words(origin) and beside_text(start, places, _WORD):
+                    continue
                 for distance in _distances(start, places, size):
                     once = merged.setdefault((distance, tag), {})
                     if id(spots) in once:
@@ -300,11 +307,13 @@ class PointerSpots:
                     self.held.keep(goal, self._place(goal, where, tag), new)
 
     def _copy_within(
-        self, targets: Spots, sources: Sequence[tuple[int, Offsets]], size: int | None, read: Read
+        self, targets: Spots, sources: Sequence[tuple[int, Offsets]], size: int | None, read: Read, *, text: bool
     ) -> None:
         """The contents of each object are moved in it."""
         for bit, start in sources:
             for (places, tag), spots in tuple(self.held.stored(bit, read)) if bit in targets else ():
+                if text and self.held.aligned_to_words(bit) and beside_text(start, places, _WORD):
+                    continue
                 for distance in _distances(start, places, size):
                     where = off.add(targets[bit], distance)
                     if not self._outside(bit, where):
@@ -425,7 +434,7 @@ class PointerSpots:
             here = where.shift(at)
             precise = self._holds_number(instr, bit, here)
             for (places, stored_as), held in self.held.stored(bit, read):
-                if tag is not None and stored_as not in (None, _AMONG_BYTES, tag):
+                if not (tag is None or stored_as in (None, _AMONG_BYTES) or may_be_read_as(tag, stored_as)):
                     continue
                 if precise and stored_as is _AMONG_BYTES:
                     continue

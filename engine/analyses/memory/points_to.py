@@ -17,26 +17,22 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import or_
-from typing import Literal
 
 from irgrad.engine.analyses.memory.access_paths import UNNAMED, AccessPath, AccessPaths, unnamed
-from irgrad.engine.analyses.memory.call_effects import OPAQUE, Effect, effect_of, of_unknown
+from irgrad.engine.analyses.memory.call_constraints import CallConstraints, Sort
+from irgrad.engine.analyses.memory.call_effects import Effect
 from irgrad.engine.analyses.memory.fields import Cells, Where
 from irgrad.engine.analyses.memory.handed_back import HandedBack
 from irgrad.engine.analyses.memory.inclusion import Inclusion
 from irgrad.engine.analyses.memory.object_cells import ObjectCells
 from irgrad.engine.analyses.memory.objects import (
     COPIES,
-    FOUND,
     Object,
     alloca_size,
     bits_of,
     filled_elsewhere,
-    fits,
-    found_group,
     function_of,
     has_pointer,
-    heap_size,
     initial_pointers,
     is_address,
     is_closed,
@@ -46,18 +42,16 @@ from irgrad.engine.analyses.memory.objects import (
     may_be_addresses,
     overlap_mask,
     overlaps,
-    resolve,
     same_object,
     takes_low_bits,
 )
-from irgrad.engine.analyses.memory.receivers import Chosen, filled_here, receivers, taken_record
-from irgrad.engine.analyses.memory.solution import Solution, made_values
+from irgrad.engine.analyses.memory.receivers import Chosen, filled_here
+from irgrad.engine.analyses.memory.solution import made_values
 from irgrad.engine.analyses.memory.tbaa import AccessTypes
 from irgrad.engine.analyses.memory.text_copies import hashes_text
-from irgrad.engine.analyses.memory.unaligned_cells import Move, move_of
+from irgrad.engine.analyses.memory.unaligned_cells import Move
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
-    Argument,
     ConstAggregate,
     ConstExpr,
     ConstInt,
@@ -74,11 +68,11 @@ from irgrad.engine.ir.model import (
 from irgrad.engine.ir.opcodes import CALLS
 from irgrad.engine.ir.types import may_hold_pointer
 
-Sort = Literal["pointer", "number", "bits", "copy"]  # what a load takes its bytes for
 _COPIED = AccessPath("copy", None)  # in place of a path, of a store: what is stored is what it was before
 _BETWEEN = AccessPath("between words", None)  # the same: where a store may put it
+_NUMBER = AccessPath("number", None)  # the same: addresses that are kept as integers
 
-class Pointers(Solution):
+class Pointers(CallConstraints):
     """The points-to sets of every value reachable from `root`. `paths`: given where types are believed."""
 
     def __init__(
@@ -86,6 +80,7 @@ class Pointers(Solution):
     ) -> None:
         self._cells = cells
         self._named = unnamed if paths is None else paths.member_of if cells is None else paths.of
+        self._untyped = unnamed if paths is None else paths.of_bits
         self.module = module
         self.root = root
         self.objects: list[Object] = []
@@ -112,7 +107,6 @@ class Pointers(Solution):
         self._handed = HandedBack()
         self._found: dict[int, Object] = {}
         self._shared = self._new_node()  # pointers stored in one of the arguments that overlap
-        self._numbers = self._new_node()  # pointers stored where the source says that an integer is
         self._said = AccessTypes(module)
         self.unknown = self._object("unknown", None, None, None)
         self._unknown_node = self._content[0]
@@ -163,7 +157,7 @@ class Pointers(Solution):
         for at, value in initial_pointers(var.init) if var.init is not None else ():
             self._edge(self.node(value), self._held_in.initial(obj.index, at))
             if not has_pointer(value.type):
-                self._edge(self.node(value), self._numbers)
+                self._edge(self.node(value), self._held_in.number(obj.index))
         if is_stream(var):
             self._add(content, 1 << obj.index)  # to memory of the C library, which is one with the variable here
         elif var.told or (var.init is None and not var.constant and not is_closed(self.module, var)):
@@ -206,16 +200,18 @@ class Pointers(Solution):
                 for where in self._held_in.wheres(instr.operands[1], instr.operands[0].type):
                     self._store(self.node(instr.operands[1]), self.node(instr.operands[0]), where, named, instr.align)
                 if self._said.keeps_number(instr):
-                    self._edge(self.node(instr.operands[0]), self._numbers)
+                    self._store(self.node(instr.operands[1]), self.node(instr.operands[0]), None, _NUMBER, 8)
+                for load in self._said.copied(instr):
+                    self._copy_numbers(load.operands[0], instr.operands[1])
         elif op == "ret":
             if instr.operands and may_hold_pointer(instr.operands[0].type):
                 self._edge(self.node(instr.operands[0]), self._return(function_of(instr)))
         elif not may_hold_pointer(instr.type):
             if op == "atomicrmw" and may_hold_pointer(instr.operands[1].type):
-                self._store(self.node(instr.operands[0]), self.node(instr.operands[1]))
+                self._store_any(instr.operands[0], instr.operands[1])
         elif op == "load" and not hashes_text(self.module, instr):
             sort: Sort = "pointer" if has_pointer(instr.type) else "number" if self._is_number(instr) else "bits"
-            named = self._named(instr) if sort == "pointer" else UNNAMED
+            named = self._named(instr) if sort == "pointer" else self._untyped(instr)
             for where in self._held_in.wheres(instr.operands[0], instr.type):
                 self._load(self.node(instr.operands[0]), self.node(instr), sort, where, named)
         elif op == "alloca":
@@ -223,6 +219,10 @@ class Pointers(Solution):
             self._add(self.node(instr), 1 << obj.index)
         elif op != "load":
             self._flow(instr)
+
+    def _store_any(self, address: Value, value: Value) -> None:
+        for path in (UNNAMED, _NUMBER):
+            self._store(self.node(address), self.node(value), None, path)
 
     def _is_number(self, load: Instruction) -> bool:
         return self._said.is_number(load) or (self._cells is not None and self._cells.is_number(load))
@@ -246,111 +246,13 @@ class Pointers(Solution):
         elif op in ("atomicrmw", "cmpxchg"):
             pointer = self.node(instr.operands[0])
             self._load(pointer, node, "pointer" if has_pointer(instr.type) else "bits")
-            self._store(pointer, self.node(instr.operands[-1]))
+            self._store_any(instr.operands[0], instr.operands[-1])
         elif has_pointer(instr.type):  # va_arg, landingpad and whatever else makes pointers
             self._add(node, 1)
 
     def _copy(self, value: Value, node: int) -> None:
         if may_hold_pointer(value.type) and not isinstance(value, MetadataValue):
             self._edge(self.node(value), node)
-
-    def _return(self, fn: Function) -> int:
-        return self._ret[fn] if fn in self._ret else self._ret.setdefault(fn, self._new_node())
-
-    def _call(self, call: Instruction) -> None:
-        direct = resolve(call.callee)
-        if isinstance(direct, Function):
-            self._bind(call, direct)
-            return
-        self._calls.setdefault(node := self.node(call.callee), []).append(call)
-        for bit in bits_of(self._done[node]):
-            self._indirect(call, bit)
-
-    def _indirect(self, call: Instruction, bit: int) -> None:
-        site = self.objects[bit].site
-        if bit == 0 or self.objects[bit].kind in ("argument", "pointee"):  # the caller knows what it leads to
-            self._external(call, of_unknown(self.module, call))
-        elif isinstance(site, Instruction) and found_group(site) is not None:
-            self._add(self.node(call.callee), 1)  # what a program's variable held before may be any function
-        elif isinstance(site, Function) and fits(call, site):
-            self._bind(call, site)
-
-    def _bind(self, call: Instruction, fn: Function) -> None:
-        """A call found to reach `fn`: arguments flow in, the result flows out."""
-        self.calls.setdefault(fn, []).append(call)
-        if fn.is_declaration:
-            if self.module.rules is not None:  # what a hidden body reaches without being handed it
-                for var in self.module.rules.globals_of(fn):
-                    self._edge(self.node(var), self._unknown_node)
-            self._external(call, effect_of(self.module, call, fn))
-            return
-        self._reach(fn)
-        found_by = receivers(call) if self._cells is not None else {}
-        for i, (actual, formal) in enumerate(zip(call.args, fn.args, strict=False)):
-            if i in found_by and isinstance(actual, Instruction | Argument):
-                self._chosen.receiver(self.node(actual), self.node(formal), self.node(fn), found_by[i])
-            elif name := taken_record(formal):
-                self._chosen.record(self.node(actual), self.node(formal), name)
-            elif may_hold_pointer(formal.type):
-                self._copy(actual, self.node(formal))
-        for actual in call.args[len(fn.args) :]:  # variadic: read back with va_arg
-            self._copy(actual, self._unknown_node)
-        if may_hold_pointer(call.type):
-            handed = self._handed.parameters(fn)
-            for i in handed or ():
-                self._copy(call.args[i], self.node(call))
-            if handed is None:
-                self._edge(self._return(fn), self.node(call))
-
-    def _external(self, call: Instruction, effect: Effect) -> None:
-        self.effects[call] = effect if self.effects.get(call, effect) is effect else OPAQUE
-        args = call.args
-        if effect.copy is not None:
-            text = self._cells is not None and call in self._cells.texts
-            self._copy_memory(move_of(call, *effect.copy[:2], text=text), args[effect.copy[2]])
-        for i, arg in enumerate(args):
-            if effect.captures is None or i in effect.captures:
-                self._copy(arg, self._unknown_node)
-        if effect.stores_fresh is not None and call not in self.object_of:
-            fresh = self._object("heap", call, heap_size(call, effect), function_of(call))
-            handle = self._new_node()
-            self._add(handle, 1 << fresh.index)
-            self._store(self.node(args[effect.stores_fresh]), handle)
-        if effect.keeps is not None:
-            place, kept = effect.keeps
-            self._store(self.node(args[place]), self.node(args[kept]), (args[place], 0))
-        if not may_hold_pointer(call.type):
-            return
-        node = self.node(call)
-        if effect.allocates or effect.moves is not None:
-            if call not in self.object_of:
-                self._add(node, 1 << self._allocated(call, effect).index)
-            if effect.moves is not None:
-                (content,) = self._held_in.into(self.object_of[call].index)
-                self._load(self.node(args[effect.moves]), content, "bits")
-                if self._between is not None:
-                    self._between.put(self.object_of[call].index, content, None)
-        elif effect.returns is not None:
-            self._copy(args[effect.returns], node)
-        elif has_pointer(call.type):
-            if not effect.nothing:
-                self._edge(self._unknown_node, node)
-            for arg in args:
-                self._copy(arg, node)
-
-    def _allocated(self, call: Instruction, effect: Effect) -> Object:
-        """The object of an allocation. What variables lead to when a program calls is one for those of a group, and
-        holds pointers that nobody knows, unless those have been asked for too."""
-        group = found_group(call)
-        made = self._found.get(group) if group is not None else None
-        if made is None:
-            made = self._object("heap", call, heap_size(call, effect), function_of(call))
-        if group is not None:
-            self.object_of[call] = self._found[group] = made
-        if call.callee_name == FOUND:
-            for node in self._held_in.into(made.index):
-                self._edge(self._unknown_node, node)
-        return made
 
     # -- solving ------------------------------------------------------------------------------------------------------
 
@@ -360,6 +262,8 @@ class Pointers(Solution):
         one = isinstance(length, ConstInt) and length.value <= 8
         target, source, *_ = move
         node = self.node(source)
+        if not same_object(target, source):
+            self._copy_numbers(source, target, move)
         for places in self._held_in.steps(target, source, length):
             if same_object(target, source):
                 self._within.setdefault(node, []).append((*places, move))
@@ -371,6 +275,14 @@ class Pointers(Solution):
                 self._between.moved(middle, move)
             self._load(node, middle, "bits" if one else "copy", places[0])
             self._store(self.node(target), middle, places[1], UNNAMED if one else _COPIED)
+
+    def _copy_numbers(self, source: Value, target: Value, move: Move | None = None) -> None:
+        """Addresses that one object holds as integers come to another, which it is copied to."""
+        middle = self._new_node()
+        if self._between is not None and move is not None:
+            self._between.moved(middle, move)
+        self._load(self.node(source), middle, "number")
+        self._store(self.node(target), middle, None, _NUMBER, 8)
 
     def _load(self, pointer: int, to: int, sort: Sort, where: Where | None = None, path: AccessPath = UNNAMED) -> None:
         self._loads.setdefault(pointer, []).append((to, sort, where, path))
@@ -389,7 +301,7 @@ class Pointers(Solution):
             self._held_in.copy_out_of(bit, where, target)
             return
         number = sort == "number" and self._held_in.typed(bit) and not filled_elsewhere(self.module, obj)
-        for node in [self._numbers] if number else self._held_in.out_of(bit, where, named):
+        for node in [self._held_in.number(bit)] if number else self._held_in.out_of(bit, where, named):
             self._edge(node, target)
 
     def _open(self, bit: int) -> None:
@@ -399,7 +311,7 @@ class Pointers(Solution):
         obj = self.objects[bit]
         inner = obj if obj.kind == "pointee" else self._object("pointee", obj.site, None, obj.function)
         self.pointee_of[bit] = inner.index
-        self._edge(self._content[bit], self._numbers)
+        self._edge(self._content[bit], self._held_in.number(bit))
         self._add(self._content[bit], 1 << inner.index | (not overlaps(obj)))  # overlapping ones come with all shadows
 
     def _store(
@@ -412,6 +324,9 @@ class Pointers(Solution):
 
     def _store_to(self, bit: int, source: int, where: Where | None, named: AccessPath) -> None:
         if keeps_its_pointers(self.objects[bit]):
+            return
+        if named is _NUMBER:
+            self._edge(source, self._held_in.number(bit))
             return
         if named is _BETWEEN and self._between is not None:
             self._between.put(bit, source, where)
@@ -474,6 +389,8 @@ class Pointers(Solution):
                 for bit in bits_of(delta & ~1):  # memory that outsiders reach holds what they may store there
                     self._edge(self._content[bit], node)
                     self._edge(node, self._held_in.into(bit)[0])
+                    self._edge(self._held_in.number(bit), self._held_in.number(0))
+                    self._edge(self._held_in.number(0), self._held_in.number(bit))
                     if self._between is not None:
                         self._between.put(bit, node, None)
             for target in self._graph.successors[node]:

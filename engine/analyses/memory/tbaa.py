@@ -6,15 +6,32 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import count
 
-from irgrad.engine.analyses.memory.byte_kinds import INT, PTR, WORD, Kind
+from irgrad.engine.analyses.memory.byte_kinds import INT, PTR, WORD, Kind, Mark
 from irgrad.engine.analyses.memory.objects import function_of, has_pointer
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Function, Instruction, Module, Value
+from irgrad.engine.ir.opcodes import CHOICES
+
+
+class _Pointers(Mark):
+    """Pointers to one type or to some."""
+
+    __slots__ = ()
+
+
+class _Reserved(_Pointers):
+    """Those that only the standard library's own code reads and writes."""
+
+    __slots__ = ()
+
 
 TYPE_TAG = "irgrad.type"
 """`!tbaa` where the source may break C's rules of aliasing: LLVM and points-to sets conclude nothing from it."""
 AS_FLOAT = "irgrad.word"
 """On loads of integers that were loads of doubles, before these were found to be pointers perhaps."""
+_NAMED = _Pointers("pointer to a named type")
+STRING_WORD = Mark("word of a string")
+"""What a string's own code moves without a type (`text_copies.of_string`)."""
 _NAMES: dict[str, Kind] = {
     "double": ty.F64, "float": ty.F32, "long double": ty.F80, "_Float16": ty.HALF, "__fp16": ty.HALF, "half": ty.HALF,
     "__bf16": ty.BFLOAT, "any pointer": PTR, "vtable pointer": PTR,
@@ -22,8 +39,10 @@ _NAMES: dict[str, Kind] = {
     "wchar_t": INT, "char16_t": INT, "char32_t": INT, WORD.text: WORD,
 }  # fmt: skip
 _DEEPEST = 64  # structures in one another
+_MOST_COPIES = 64  # values that what is stored is one of
 _ITEM = re.compile(r'!"(?:[^"\\]|\\.)*"|![0-9]+|i64 -?\d+|null')
-
+# a structure of namespace std (or one in it) with a name that no program may use: __tree_end_node, _Rb_tree_node_base
+_RESERVED = re.compile(r"p\d+ _ZTSN?St(?:3__\d|8__detail)?(?!3__\d)\d+_[A-Z_]")
 
 MEMBERS = "irgrad members"
 """How the root of types begins that no source gives: members of structures that a language's own code reads and writes,
@@ -37,6 +56,7 @@ class Tbaa:
         self._metadata = module.metadata
         self._kinds: dict[str, Kind | None] = {}
         self._structs: dict[str, tuple[tuple[int, int, Kind | None], ...]] = {}
+        self._reserved: dict[str, _Reserved] = {}
 
     def _items(self, node: str) -> list[str]:
         return _ITEM.findall(self._metadata.get(node, ""))
@@ -96,6 +116,14 @@ class Tbaa:
         name = self._name(node)
         return name if name == "vtable pointer" or re.match(r"p\d+ ", name) else ""
 
+    def pointer_kind(self, node: str) -> Kind:
+        """Of the pointers that an access moves: one for each type of the standard library's own, one for all other
+        types, `PTR` for those to anything."""
+        name = self.pointee(node)
+        if is_reserved(name):
+            return self._reserved.setdefault(name, _Reserved(name))
+        return _NAMED if name else PTR
+
     def floats_behind(self, node: str) -> ty.FloatType | None:
         """The type of the floats that the accessed pointers lead to, as the source says (`double *`)."""
         kind = _NAMES.get(self.pointee(node).removeprefix("p1 "))
@@ -132,6 +160,19 @@ class Tbaa:
                 found.append((int(at.split()[1]), int(size.split()[1]), self.kind(tag)))
             self._structs[node] = tuple(found)
         return self._structs[node]
+
+
+def is_reserved(pointee: str) -> bool:
+    """Whether only the code of the standard library reads and writes such pointers, and always as what they are."""
+    return bool(_RESERVED.match(pointee))
+
+
+def may_be_read_as(kind: Kind, stored_as: Kind) -> bool:
+    """Whether an access of one kind may find what one of another kind stored."""
+    kinds = (kind, stored_as)
+    if STRING_WORD in kinds:
+        return not any(isinstance(one, _Reserved) for one in kinds)
+    return kind is stored_as or (PTR in kinds and any(isinstance(one, _Pointers) for one in kinds))
 
 
 def type_tag(access: Instruction) -> str | None:
@@ -171,9 +212,9 @@ class AccessTypes:
         self._tbaa = Tbaa(module)
         self._typed: dict[Function, bool] = {}
 
-    def is_number(self, load: Instruction) -> bool:
-        """The load reads what the source calls an integer."""
-        return self._kind(load) is INT
+    def is_number(self, access: Instruction) -> bool:
+        """A load or store of what the source calls an integer."""
+        return self._kind(access) is INT
 
     def apart(self, load: Instruction, store: Instruction) -> bool:
         """The load reads what the source calls a pointer, and the store writes what it calls a float."""
@@ -187,8 +228,19 @@ class AccessTypes:
             return kind is INT
         value = store.operands[0]
         if isinstance(value, Instruction) and value.opcode == "load" and ty.store_size(value.type) > 8:
-            return self._kind(value) is INT  # copied as memcpy does it: it stays what it was
+            return self._kind(value) is INT  # copied as memcpy does it: it stays what it was (`copied`)
         return not has_pointer(value.type) or not self._names(function_of(store))
+
+    def copied(self, store: Instruction) -> list[Instruction]:
+        """The loads whose bytes a store without a type's name writes as they were, as memcpy does: what was a number
+        is one."""
+        work, seen = [store.operands[0]] if self._kind(store) is None else [], set[Value]()
+        while work and len(seen) < _MOST_COPIES:
+            value = work.pop()
+            if isinstance(value, Instruction) and value not in seen:
+                seen.add(value)
+                work += value.operands[value.opcode == "select" :] if value.opcode in CHOICES else ()
+        return [v for v in seen if isinstance(v, Instruction) and v.opcode == "load" and self._kind(v) is None]
 
     def _kind(self, access: Instruction) -> Kind | None:
         tag = access.metadata.get("tbaa")

@@ -18,7 +18,7 @@ from irgrad.engine.ir.locations import functions_at
 from irgrad.engine.ir.model import ConstInt, Instruction, Module
 from irgrad.engine.ir.types import Type
 
-__all__ = ["beside_text", "copies_text", "hashes_text", "only_beside"]
+__all__ = ["beside_text", "copies_text", "hashes_text", "of_string", "only_beside"]
 
 _NAMES = ("copy", "move", "assign")
 _TRAITS = ("/__string/char_traits.h", "/bits/char_traits.h")
@@ -50,6 +50,13 @@ def hashes_text(module: Module, load: Instruction) -> bool:
         return False
     name, file = next(functions_at(module, load), ("", ""))
     return name.startswith(_HASHES) and file.endswith(_HASHED)
+
+
+def of_string(module: Module, access: Instruction) -> bool:
+    """Whether a load or store is of a word of a string: its size, its address, one of three that are copied. No pointer
+    that a node of a container holds is there."""
+    moved = access.type if access.opcode == "load" else access.operands[0].type
+    return moved in (ty.I64, ty.PTR) and next(functions_at(module, access), ("", ""))[1].endswith(_STRINGS)
 
 
 def beside_text(start: Offsets, where: Offsets, length: int) -> bool:

@@ -18,6 +18,7 @@ from irgrad.engine.analyses.memory.offset_arithmetic import at_most, binary, des
 from irgrad.engine.analyses.memory.pointer_offsets import PASSES, PointerSpots
 from irgrad.engine.analyses.memory.spots import ANY, Spots, moved, union
 from irgrad.engine.analyses.memory.strided_sets import NATURAL, TOP, ZERO, Offsets
+from irgrad.engine.analyses.memory.text_copies import copies_text
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
     Argument,
@@ -52,6 +53,7 @@ class Ranges:
         self._returns: dict[Function, Offsets] = {}
         self._changed = self._gave_up = False
         self._places: dict[Value, Spots] = {}
+        self._texts: dict[Instruction, bool] = {}
         self._counters = Counters(self._get, self._displacement)
         self.spots = PointerSpots(pointers, self._joined, self._displacement)
         for arg in pointers.root.args:
@@ -189,7 +191,10 @@ class Ranges:
         effect = self.pointers.effect(call)
         if effect is not None and effect.copy is not None:
             target, source, length = (call.args[i] for i in effect.copy)
-            self.spots.copy(target, source, length.value if isinstance(length, ConstInt) else None)
+            if call not in self._texts:
+                self._texts[call] = copies_text(self.pointers.module, call, effect.copy[2])
+            size = length.value if isinstance(length, ConstInt) else None
+            self.spots.copy(target, source, size, text=self._texts[call])
         elif effect is not None and effect.fill is not None:
             self.spots.clear(call.args[effect.fill[0]])
         elif effect is not None and effect.keeps is not None:
