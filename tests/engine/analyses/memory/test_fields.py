@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from analysed import facts_of, facts_of_c, named
+from analysed import all_of, facts_of, facts_of_c, named
 
 import irgrad
 from irgrad import engine
 from irgrad.engine.analyses.activity.facts import Facts
 from irgrad.engine.analyses.memory.byte_kinds import INT
+from irgrad.engine.analyses.memory.fields import WHOLE, residues
 from irgrad.engine.analyses.memory.objects import Object
 from irgrad.engine.analyses.memory.strided_sets import Offsets
 
@@ -158,3 +159,58 @@ def test_an_object_that_points_to_itself_is_split_where_its_places_are_known() -
     kernel = irgrad.load(OWNER, language="c++").kernel("f", "f64(f64[n] x, i64 n)")
     x = np.array([0.5, -2.0, 3.0])
     assert engine.grad(kernel)(x) == pytest.approx(2 * x + 3 * x**2, rel=1e-14)
+
+
+NODES = """
+#include <stdlib.h>
+struct link { struct link *previous, *next; };
+struct item { struct link link; double value; };
+struct node { struct node *left, *right, *parent; long mark; double *data; long n; struct link head; };
+__attribute__((noinline)) static struct node *made(struct node *parent, double *data, long n) {
+  struct node *t = malloc(sizeof *t);
+  t->left = t->right = 0; t->parent = parent; t->mark = 0; t->data = data; t->n = n;
+  t->head.previous = t->head.next = &t->head;
+  return t;
+}
+__attribute__((noinline)) static void add(struct link *head, double value) {
+  struct item *i = malloc(sizeof *i);
+  i->value = value; i->link.next = head->next; i->link.previous = head;
+  head->next->previous = &i->link; head->next = &i->link;
+}
+double f(const double *x, long n) {
+  double *data = malloc(n * sizeof *data), s = 0;
+  for (long i = 0; i < n; i++) data[i] = x[i] * x[i];
+  struct node *root = made(0, data, n);
+  for (struct node *t = root; t->mark < 3 && n > 2; t = t->left) {
+    t->left = made(t, data, n);
+    t->left->mark = t->mark + 1;
+  }
+  for (struct node *t = root; t; t = t->left)
+    for (long i = 0; i < t->n; i++) add(&t->head, t->data[i] * (1 + t->mark));
+  for (struct node *t = root; t; t = t->left)
+    for (struct link *l = t->head.next; l != &t->head; l = l->next) s += ((struct item *)l)->value;
+  return s;
+}
+"""
+
+
+def test_an_object_of_known_size_does_not_repeat() -> None:
+    """The head of a list in a node of a tree leads to items, the nodes of the tree do not."""
+    facts = facts_of_c(NODES, "f", {0})
+    node = next(o for o in facts.pointers.objects if o.kind == "heap" and o.size == 64)
+    lefts = [i for i in all_of(facts, "load") if i.type.is_ptr and facts.pointers.of(i) == 1 << node.index]
+    assert lefts
+    x = np.arange(1.0, 6.0)
+    kernel = irgrad.load(NODES, language="c").kernel("f", "f64(f64[n] x, i64 n)")
+    np.testing.assert_allclose(engine.grad(kernel)(x), 2 * x * 10)
+
+
+def test_places_in_an_object_of_known_size() -> None:
+    every = Offsets(0, ((56, None),))
+    assert residues(every, WHOLE, 80) == {0, 56}
+    assert residues(every.shift(24), WHOLE, 80) == {24}
+    assert residues(Offsets(60, ((56, None),), True), WHOLE, 80) == {4, 60}
+    assert residues(Offsets(96), WHOLE, 80) == set()
+    assert residues(every, WHOLE) is None
+    assert residues(Offsets(0, ((8, None),)), WHOLE, 80) is None
+    assert residues(every.shift(8), 56, None) == {8}

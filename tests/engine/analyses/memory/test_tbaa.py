@@ -5,7 +5,7 @@ from __future__ import annotations
 from analysed import all_of, facts_of
 
 from irgrad.engine.analyses.memory.byte_kinds import INT, PTR
-from irgrad.engine.analyses.memory.tbaa import AccessTypes, Tbaa
+from irgrad.engine.analyses.memory.tbaa import STRING_WORD, AccessTypes, Tbaa, is_reserved, may_be_read_as
 from irgrad.engine.ir.text.reader import read
 from irgrad.engine.ir.types import F64
 
@@ -144,3 +144,24 @@ entry:
     said = AccessTypes(module)
     stores = [i for i in module.functions["f"].instructions() if i.opcode == "store"]
     assert [said.keeps_number(store) for store in stores] == [False, True, True, True]
+
+
+def test_pointers_of_the_standard_library_are_told_from_all_others() -> None:
+    """What only its own code names is read as what it was stored."""
+    named = (
+        "p1 _ZTSNSt3__115__tree_end_nodeIPvEE", "p1 _ZTSSt18_Rb_tree_node_base", "p2 _ZTSNSt8__detail10_List_nodeIdEE",
+    )  # fmt: skip
+    others = ("p1 _ZTSNSt3__16vectorIdEE", "p1 _ZTS4node", "p1 double", "p1 omnipotent char", "any pointer", "")
+    assert all(map(is_reserved, named))
+    assert not any(map(is_reserved, others))
+    lines = ['!2 = !{!"any pointer", !3, i64 0}', '!3 = !{!"omnipotent char", !4, i64 0}', '!4 = !{!"Simple C++ TBAA"}']
+    for i, name in enumerate((*named[:2], *others[:5]), 9):
+        lines += [f'!{i} = !{{!"{name}", !2, i64 0}}', f"!{30 + i} = !{{!{i}, !{i}, i64 0}}"]
+    types = Tbaa(read("\n".join(lines)))
+    end, base, vector, *rest, anything = (types.pointer_kind(f"!{30 + i}") for i in range(9, 16))
+    assert not may_be_read_as(end, base) and not may_be_read_as(end, vector) and not may_be_read_as(vector, end)
+    assert may_be_read_as(end, end) and anything is PTR and set(rest) == {vector}
+    assert all(may_be_read_as(PTR, one) and may_be_read_as(one, PTR) for one in (end, base, vector, PTR))
+    assert not may_be_read_as(INT, end) and not may_be_read_as(PTR, INT)
+    assert may_be_read_as(STRING_WORD, vector) and may_be_read_as(INT, STRING_WORD)
+    assert not may_be_read_as(STRING_WORD, end) and not may_be_read_as(end, STRING_WORD)
