@@ -100,15 +100,19 @@ _Entry = tuple[int, Kind, tuple[int, int], tuple[int, int]]
 """(first byte, kind, how strong and precise, the same of the array that it is a part of)."""
 
 
+_MOST_CLAIMS = 128  # of one kind, until more that repeat are taken together
+
+
 class Record:
-    """Everything seen in one object."""
+    """Everything seen in one object. size: its bytes, where they are known."""
 
     __slots__ = (
         "_accessed", "_by_period", "_cache", "_claimed", "_claims", "_exact", "_listeners", "_lowest", "_nearby",
-        "_numbers", "_seen", "_starts", "_strided", "concluded", "version", "wide",
+        "_numbers", "_seen", "_size", "_starts", "_strided", "concluded", "version", "wide",
     )  # fmt: skip
 
-    def __init__(self) -> None:
+    def __init__(self, size: int | None = None) -> None:
+        self._size = size
         self._exact: dict[int, list[Evidence]] = {}
         self._strided: list[Evidence] = []
         self._accessed: list[Evidence] = []  # of those, floats and pointers that were accessed so
@@ -134,7 +138,9 @@ class Record:
             other.add(*item, item in self.concluded)
 
     def add(self, places: Offsets, kind: Kind, size: int, strength: int, concluded: bool = False) -> bool:
-        """Add one piece of evidence; False when it was there."""
+        """Add one piece of evidence; False when it was there, or lies behind the end of the object."""
+        if self._size is not None and places.start >= self._size and not places.below:
+            return False
         item = (places, kind, size, strength)
         if item not in self._seen:
             item = self._covering(item)
@@ -182,6 +188,10 @@ class Record:
         if step:
             places = Offsets(places.start % step, ((step, None),), True)
         return self.add(places, kind, size, strength, concluded=True)
+
+    def crowded(self, kind: Kind, size: int, strength: int) -> bool:
+        """Whether the same is claimed of very many places already."""
+        return len(self._claimed.get((kind, size, strength), ())) > _MOST_CLAIMS
 
     def _covering(self, item: Evidence) -> Evidence:
         """What claims the same at the same steps from an earlier start on, if there is any, else the same."""

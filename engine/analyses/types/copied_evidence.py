@@ -67,7 +67,7 @@ class Copy:
             for goal, held in together.items():
                 there = _there(goal, distance)
                 for one in held:
-                    if self._news > _WIDEN_AFTER:
+                    if self._news > _WIDEN_AFTER or (not there.exact and one.crowded(kind, length, strength)):
                         changed |= one.add_all_along(there, kind, length, strength)
                     else:
                         changed |= one.add(there, kind, length, strength, concluded)

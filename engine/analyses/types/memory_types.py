@@ -58,7 +58,7 @@ class MemoryTypes:
         self.pointers = pointers
         self.ranges = Ranges(pointers)
         self._tbaa = Tbaa(pointers.module)
-        self._records = Records()
+        self._records = Records(pointers.objects)
         self._told: set[tuple[Value, int, Kind, int, int, int, bool]] = set()
         self._copies: list[Copy] = []
         # what was asked before of memory of unknown length: the versions then, the answer

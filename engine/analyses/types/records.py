@@ -7,10 +7,11 @@ their place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import lcm
 
 from irgrad.engine.analyses.memory.byte_kinds import CONFLICT, INT, Evidence, Kind, Layout, Record, kind_size, merge
+from irgrad.engine.analyses.memory.objects import Object
 from irgrad.engine.analyses.memory.spots import MOST, Spots
 from irgrad.engine.analyses.memory.strided_sets import Offsets, off_end
 from irgrad.engine.ir.types import Type
@@ -57,7 +58,8 @@ def shortest(period: int, fields: Layout) -> Pattern:
 class Records:
     """The records of the objects of a program, by number."""
 
-    def __init__(self) -> None:
+    def __init__(self, objects: Sequence[Object] = ()) -> None:
+        self._objects = objects
         self._of: dict[int, Record] = {}
         self._together: dict[frozenset[int], Record] = {}
         self._all: Record | None = None
@@ -69,7 +71,9 @@ class Records:
         """Everything known of one object."""
         found = self._of.get(bit)
         if found is None:
-            found = self._of[bit] = Record()
+            obj = self._objects[bit] if bit < len(self._objects) else None
+            known = obj is not None and obj.kind in ("alloca", "heap")  # not what is declared with another size elsewhere
+            found = self._of[bit] = Record(obj.size if obj is not None and known else None)
             if self._all is not None:
                 found.heard_by(self._all)
         return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from irgrad.engine.analyses.memory.byte_kinds import ACCESS, CONFLICT, INT, PTR, Record
+from irgrad.engine.analyses.memory.objects import Object
 from irgrad.engine.analyses.memory.strided_sets import ZERO, Offsets
 from irgrad.engine.analyses.types.records import Records, only_integers
 from irgrad.engine.ir import types as ty
@@ -61,3 +62,15 @@ def test_integers_alone_wherever_an_access_may_be() -> None:
     assert only_integers(record, Offsets(0, ((16, None),)), 8)
     assert not only_integers(record, Offsets(8), 8)
     assert not only_integers(record, Offsets(0, ((8, None),)), 8)
+
+
+def test_nothing_lies_behind_the_end_of_an_object() -> None:
+    """Copies of parts at unknown distances claim places that memory of known size does not have."""
+    objects = [Object("heap", None, size, n, None) for n, size in enumerate((24, None))]
+    records = Records(objects)
+    for bit, kept in ((0, 2), (1, 4)):
+        for places in (Offsets(16), Offsets(8, ((24, 3),)), Offsets(24), Offsets(40, ((24, None),))):
+            records.of(bit).add(places, ty.F64, 8, 1)
+        assert len(records.of(bit)) == kept
+    assert not records.of(0).add(Offsets(32), ty.F64, 8, 1)
+    assert records.of(0).add(Offsets(32, ((24, None),), True), ty.F64, 8, 1)
