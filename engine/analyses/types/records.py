@@ -72,8 +72,8 @@ class Records:
         found = self._of.get(bit)
         if found is None:
             obj = self._objects[bit] if bit < len(self._objects) else None
-            known = obj is not None and obj.kind in ("alloca", "heap")  # not what is declared with another size elsewhere
-            found = self._of[bit] = Record(obj.size if obj is not None and known else None)
+            own = obj is not None and obj.kind in ("alloca", "heap")  # a variable may be larger where it is defined
+            found = self._of[bit] = Record(obj.size if obj is not None and own else None)
             if self._all is not None:
                 found.heard_by(self._all)
         return found
