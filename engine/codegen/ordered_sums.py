@@ -7,9 +7,9 @@ which it is. What `llvm.fmuladd` means is also said by a product and a sum that 
 product leaves the loop. Code generation makes one instruction of the two where the processor has it.
 
 Where no operation may change its place (`strict_fp`), whether a product is rounded must not depend on where it is:
-there they are what code generation makes of `llvm.fmuladd` for the machine, `llvm.fma` or a rounded product and a sum.
+there all are what code generation makes of `llvm.fmuladd` for the machine, `llvm.fma` or a rounded product and a sum.
 
-Not seen here are sums in memory that LLVM keeps in registers itself, and those that only its inlining makes a loop's.
+Not seen here otherwise are sums in memory that LLVM keeps in registers itself, and those that only its inlining makes a loop's.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ def has_fused_products(machine: Any) -> bool:
 def split_products(text: str, *, fused: bool | None = None) -> str:
     """The module with `fmul` and `fadd` in place of `llvm.fmuladd` where the addend is a sum that a loop carries, or
     goes on with one; the same string where there is none. Vectors of constants are left as they are, and calls that say
-    more of their operands. fused: that both are one operation, or are not; None: as code generation sees fit"""
+    more of their operands. fused: that both are one operation, or are not, wherever they are (a loop may come to carry
+    a sum that goes through memory or a function); None: as code generation sees fit"""
     if _CALL not in text:
         return text
     pieces: list[str] = []
@@ -102,7 +103,7 @@ def _split(function: str, fused: bool | None) -> str:
         seen.update(new)
         carried += new
     for number, found in products:
-        if found["sum"] in seen:
+        if fused is not None or found["sum"] in seen:
             lines[number] = _told(found, fused)
     return "\n".join(lines)
 
