@@ -9,7 +9,8 @@ product leaves the loop. Code generation makes one instruction of the two where 
 Where no operation may change its place (`strict_fp`), whether a product is rounded must not depend on where it is:
 there all are what code generation makes of `llvm.fmuladd` for the machine, `llvm.fma` or a rounded product and a sum.
 
-Not seen here otherwise are sums in memory that LLVM keeps in registers itself, and those that only its inlining makes a loop's.
+Not seen here otherwise are sums in memory that LLVM keeps in registers itself, and those that only its inlining makes a
+loop's.
 """
 
 from __future__ import annotations
