@@ -9,6 +9,7 @@ from irgrad.engine.analyses.memory.objects import bits_of, said_alignment
 from irgrad.engine.analyses.memory.tbaa import floats_said
 from irgrad.engine.analyses.memory.text_copies import copies_text
 from irgrad.engine.analyses.types.records import shortest
+from irgrad.engine.differentiate.layout.lanes import access_align
 from irgrad.engine.differentiate.layout.leaves import zero_of
 from irgrad.engine.differentiate.shared.refuse import refuse_uses
 from irgrad.engine.differentiate.shared.sweeps import AdjointSweep
@@ -109,7 +110,8 @@ ADJOINT_ENDS = "irgrad.adjoint_ends"
 
 
 def clear_shadow(b: Builder, type_: ty.Type, place: Value, align: int) -> None:
-    """The adjoint of a value of this type ends here: zero, in shadow memory."""
+    """The adjoint of a value of this type ends here: zero, in shadow memory. align: of the primal's access."""
+    align = access_align(type_, align)
     marks = {**b.metadata, ADJOINT_ENDS: "!{}"}
     b.insert(Instruction("store", ty.VOID, [zero_of(type_), place], align=align, metadata=marks))
 

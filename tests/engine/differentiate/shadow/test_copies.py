@@ -8,11 +8,12 @@ from analysed import facts_of_c
 from handwritten.made import HEADER, OUT, gradient
 
 import irgrad
-from irgrad.engine.differentiate.shadow.copies import layout_of_copy
+from irgrad.engine.differentiate.shadow.copies import clear_shadow, layout_of_copy
 from irgrad.engine.differentiate.shared.request import Request
 from irgrad.engine.differentiate.shared.unit import Unit
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import Function, Instruction
+from irgrad.engine.ir.builder import Builder
+from irgrad.engine.ir.model import Block, ConstZero, Function, Instruction
 from irgrad.rules.errors import Unsupported
 
 
@@ -131,3 +132,12 @@ def test_one_pointer_means_floats_or_integers(k: int, real: str, whole: str) -> 
     np.testing.assert_allclose(irgrad.engine.grad(kernel)(x, k), want, rtol=1e-14)
     forward = [irgrad.engine.jvp(kernel, (x, k), (e, None))[1] for e in np.eye(5)]
     np.testing.assert_allclose(forward, want, rtol=1e-14)
+
+
+def test_memory_is_cleared_as_elements_lie() -> None:
+    """Where a program aligned its pointer by hand, its shadow lies otherwise: aligned stores of vectors ended the
+    process."""
+    block = Block("b")
+    for type_, align, want in ((ty.vector(4, ty.F64), 32, 8), (ty.vector(8, ty.F32), 32, 4), (ty.F64, 4, 4)):
+        clear_shadow(Builder(block), type_, ConstZero(ty.PTR), align)
+        assert block.instructions[-1].align == want
