@@ -46,10 +46,10 @@ class AccessPath:
 
     __slots__ = ("believed", "member", "pointee")
 
-    def __init__(self, pointee: str, member: Member | None) -> None:
+    def __init__(self, pointee: str, member: Member | None, *, believed: bool = False) -> None:
         self.pointee = pointee
         self.member = member
-        self.believed = is_reserved(pointee)
+        self.believed = believed or is_reserved(pointee)
         """Only the code of the standard library reads such pointers, and it reads them as what they are."""
 
 
@@ -58,9 +58,8 @@ UNNAMED = AccessPath("", None)
 
 INTEGER = AccessPath("an integer", None)
 """Of what the source stores as an integer: no pointer that it names is read there."""
-IN_STRING = AccessPath("word of a string", None)
+IN_STRING = AccessPath("word of a string", None, believed=True)
 """Of what a string's own code moves without a type (`text_copies.of_string`)."""
-IN_STRING.believed = True
 
 
 def unnamed(_: Instruction) -> AccessPath:

@@ -3,6 +3,7 @@ them; what leaves the module does what its effect says (`call_effects.py`)."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Literal
 
@@ -32,7 +33,7 @@ Sort = Literal["pointer", "number", "bits", "copy"]
 """What a load takes its bytes for."""
 
 
-class CallConstraints(Solution):
+class CallConstraints(Solution, ABC):
     """The part of a points-to solution that is about calls; `points_to.Pointers` is the whole."""
 
     calls: dict[Function, list[Instruction]]
@@ -48,25 +49,31 @@ class CallConstraints(Solution):
     _held_in: ObjectCells
     _new_node: Callable[[], int]
 
+    @abstractmethod
     def _reach(self, fn: Function) -> None:
-        raise NotImplementedError
+        """A function is reached: its instructions count."""
 
+    @abstractmethod
     def _object(self, kind: str, site: Value | None, size: int | None, function: Function | None) -> Object:
-        raise NotImplementedError
+        """The next object."""
 
+    @abstractmethod
     def _copy(self, value: Value, node: int) -> None:
-        raise NotImplementedError
+        """What a value carries flows into a node."""
 
+    @abstractmethod
     def _copy_memory(self, move: Move, length: Value) -> None:
-        raise NotImplementedError
+        """Memory is copied."""
 
+    @abstractmethod
     def _load(self, pointer: int, to: int, sort: Sort, where: Where | None = None, path: AccessPath = UNNAMED) -> None:
-        raise NotImplementedError
+        """A load through a pointer flows into a node."""
 
+    @abstractmethod
     def _store(
         self, pointer: int, source: int, where: Where | None = None, path: AccessPath = UNNAMED, align: int = 0
     ) -> None:
-        raise NotImplementedError
+        """A node flows into what a pointer leads to."""
 
     def _return(self, fn: Function) -> int:
         return self._ret[fn] if fn in self._ret else self._ret.setdefault(fn, self._new_node())

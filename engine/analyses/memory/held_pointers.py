@@ -19,7 +19,6 @@ from irgrad.engine.analyses.memory.strided_sets import TOP, ZERO, Offsets
 from irgrad.engine.ir.model import GlobalVariable, Instruction, Value
 from irgrad.engine.ir.types import may_hold_pointer
 
-_WORD = 8
 _MOST_PLACES = 256
 _MOST_SEEN = 1024
 _MOST_SETS = 96
@@ -146,13 +145,11 @@ class HeldPointers:
         """Those of the places in a region that an access of this alignment may have; None where none is."""
         if align <= 1 or region == ANY:
             return places
-        known = self._alignment(region) if region >= 0 else self._numbered(region).align
-        return off.multiples(places, min(align, known))
+        return off.multiples(places, min(align, self.alignment(region)))
 
-    def aligned_to_words(self, region: int) -> bool:
-        """Whether each object of a region begins at a word."""
-        known = 1 if region == ANY else self._alignment(region) if region >= 0 else self._numbered(region).align
-        return known % _WORD == 0
+    def alignment(self, region: int) -> int:
+        """Of what number the addresses are multiples at which the objects of a region begin."""
+        return 1 if region == ANY else self._alignment(region) if region >= 0 else self._numbered(region).align
 
     # -- what they hold -----------------------------------------------------------------------------------------------
 

@@ -69,6 +69,7 @@ class PointerSpots:
         self._displacement = displacement  # how far a getelementptr moves its pointer
         self._state: dict[Value, Spots] = {}
         self._tbaa = Tbaa(pointers.module)
+        self._tags: dict[Instruction, Kind | None] = {}
         # what each load and each copy saw: the places, how much was stored there, how much of that was read
         self._loaded: dict[Instruction, tuple[Spots | None, int, Read]] = {}
         self._copied: dict[tuple[Value, Value, int | None], tuple[object, int, Read]] = {}
@@ -236,11 +237,13 @@ class PointerSpots:
 
     def _tag(self, access: Instruction) -> Kind | None:
         """Whether the source calls an access one of a pointer or of an integer: by C's rules they never overlap."""
-        tag = access.metadata.get("tbaa")
-        kind = self._tbaa.kind(tag) if tag else None
-        if kind is None and access.opcode in ("load", "store") and of_string(self._pointers.module, access):
-            return STRING_WORD
-        return self._tbaa.pointer_kind(tag) if tag and kind is PTR else kind
+        if access not in self._tags:
+            tag = access.metadata.get("tbaa")
+            kind = self._tbaa.kind(tag) if tag else None
+            if kind is None and access.opcode in ("load", "store") and of_string(self._pointers.module, access):
+                kind = STRING_WORD
+            self._tags[access] = self._tbaa.pointer_kind(tag) if tag and kind is PTR else kind
+        return self._tags[access]
 
     def note_number(self, access: Instruction, address: Value) -> None:
         """The source calls it an integer, at a place that is known."""
@@ -289,7 +292,7 @@ class PointerSpots:
         merged: dict[Place, dict[int, Spots]] = {}  # by identity: many objects hold the same
         for origin, start in sources:
             for (places, tag), spots in self.held.stored(origin, read):
-                if text and self.held.aligned_to_words(origin) and beside_text(start, places, _WORD):
+                if text and not self.held.alignment(origin) % _WORD and beside_text(start, places, _WORD):
                     continue
                 for distance in _distances(start, places, size):
                     once = merged.setdefault((distance, tag), {})
@@ -312,7 +315,7 @@ class PointerSpots:
         """The contents of each object are moved in it."""
         for bit, start in sources:
             for (places, tag), spots in tuple(self.held.stored(bit, read)) if bit in targets else ():
-                if text and self.held.aligned_to_words(bit) and beside_text(start, places, _WORD):
+                if text and not self.held.alignment(bit) % _WORD and beside_text(start, places, _WORD):
                     continue
                 for distance in _distances(start, places, size):
                     where = off.add(targets[bit], distance)
