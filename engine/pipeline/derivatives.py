@@ -109,7 +109,8 @@ def checked(module: Module, request: Request, rules: Rulebook | None = None) -> 
     try:
         _check(unit)
     except Unsupported as error:
-        if unit.segments or not moves.undo():  # what became functions of its own keeps its words
+        alone = request.derivative in ("vjp", "pullback") and not request.runtime_activity
+        if unit.segments or not alone or not moves.undo(module):  # what became functions of its own keeps its words
             raise
         unit = analysed(module, unit.root, request, None, unit.left, moves)
         try:

@@ -9,6 +9,7 @@ from irgrad.engine.analyses.activity.numbers import Numbers
 from irgrad.engine.analyses.memory.byte_kinds import INT, PTR
 from irgrad.engine.analyses.memory.objects import bits_of
 from irgrad.engine.analyses.memory.points_to import Pointers
+from irgrad.engine.analyses.memory.tbaa import NO_POINTER
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Argument, Function, Instruction, Value
 from irgrad.engine.ir.opcodes import of_kind
@@ -50,6 +51,7 @@ class Shadows:
         self._work: list[Value] = []
         self._pointer_stores: list[tuple[Value, Value]] = []  # (pointer value, address)
         self._copies: list[tuple[Value, Value]] = []  # (target, source)
+        self._watched: list[Value] = []  # addresses of floats beside which no shadow pointer is to lie
         self._returns: dict[Function, list[Value]] = {}
         self._frees: list[Value] = []
         self._fills: list[Value] = []
@@ -78,6 +80,8 @@ class Shadows:
     def _seed(self, instr: Instruction) -> None:
         op = instr.opcode
         if op == "load":
+            if NO_POINTER in instr.metadata:
+                self._watched.append(instr.operands[0])
             if self._active(instr):
                 self._need(instr.operands[0])
         elif op == "store":
@@ -194,6 +198,8 @@ class Shadows:
                     spare = (value, address) in self._numbers.measured and not self._pointers.of(address) & self._added
                     if self._pointers.of(value) & (self.mask | self._functions) and not spare:
                         self._need(value)
+            for address in self._watched:
+                self._close_watched(address)
             for target, source in self._copies:
                 self._close_copy(target, source)
             for target in self._fills:
@@ -204,6 +210,15 @@ class Shadows:
                     self._need(value)
             if not self._work and before == (len(self.needed), self.mask, self.pointer_mask, self._added):
                 return
+
+    def _close_watched(self, address: Value) -> None:
+        """Shadow pointers are stored wherever one would be taken for a float."""
+        for bit in bits_of(self._pointers.of(address)):
+            contents = self._pointers.contents(self._pointers.objects[bit]) & ~1
+            if contents:
+                self.pointer_mask |= 1 << bit
+                self._cover(contents)
+                self._need(address)
 
     def _close_copy(self, target: Value, source: Value) -> None:
         """Shadows are copied along with floats, and along with pointers whose shadows are read from the target."""

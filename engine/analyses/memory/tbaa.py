@@ -29,6 +29,8 @@ TYPE_TAG = "irgrad.type"
 """`!tbaa` where the source may break C's rules of aliasing: LLVM and points-to sets conclude nothing from it."""
 AS_FLOAT = "irgrad.word"
 """On loads of integers that were loads of doubles, before these were found to be pointers perhaps."""
+NO_POINTER = "irgrad.no_pointer"
+"""On loads of doubles where pointers may lie as well, but none has been seen to lie for certain."""
 _NAMED = _Pointers("pointer to a named type")
 STRING_WORD = Mark("word of a string")
 """What a string's own code moves without a type (`text_copies.of_string`)."""

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from irgrad.engine.analyses.memory.byte_kinds import CONFLICT
 from irgrad.engine.analyses.memory.objects import holds_address
+from irgrad.engine.analyses.memory.tbaa import NO_POINTER
 from irgrad.engine.differentiate.forward.rounding import error_of_cast, error_of_row
 from irgrad.engine.differentiate.layout import separate_shadows
 from irgrad.engine.differentiate.layout.leaves import REASSOCIATE, has_float, has_pointer, zero_of
@@ -243,6 +244,8 @@ class Sweep:
     def load(self, instr: Instruction) -> None:
         """Load, and a load from the shadow memory."""
         self.copy(instr)
+        if NO_POINTER in instr.metadata and not self.tangents and self.activity.pointer(instr.operands[0]):
+            tagged_words.look(self, instr)
         if self.shadowed(instr):
             self.shadows[instr] = self.load_shadow(instr)
 

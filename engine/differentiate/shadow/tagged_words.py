@@ -32,6 +32,7 @@ from irgrad.engine.differentiate.shared.refuse import place, refuse, refuse_uses
 from irgrad.engine.differentiate.shared.sweeps import AdjointSweep, PrimalCopy, PrimalSweep
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
+from irgrad.engine.ir.locations import locate
 from irgrad.engine.ir.model import ConstInt, Function, GlobalVariable, Instruction, Value
 from irgrad.engine.ir.opcodes import having
 from irgrad.engine.ir.types import Type
@@ -306,6 +307,17 @@ def _moves_text(unit: Unit, call: Instruction, where: tuple[int, int, int]) -> b
 
 
 # -- the primal sweep ----------------------------------------------------------------------------------------------
+
+
+def look(sweep: PrimalCopy, load: Instruction) -> None:
+    """Behind the copy of the load of a double: end the call where the shadow of a pointer lies beside it."""
+    unit, b = sweep.unit, sweep.b
+    found = unit.memory.load(b, ty.PTR, sweep.shadow(load.operands[0]), load.align, {TYPE_TAG: word_node(unit.module)})
+    there: Value = ConstInt(ty.I1, 0)
+    for pointer in unit.memory.each(b, found):
+        there = b.binary("or", there, b.icmp("ne", pointer, zero_of(ty.PTR)))
+    where = locate(unit.module, load) or place(unit, load)
+    b.call(unit.runtime("irgrad.tape.lost"), [there, unit.text_constant(where)])
 
 
 def clear(sweep: PrimalCopy, store: Instruction) -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.memory.byte_kinds import ACCESS, CONFLICT
-from irgrad.engine.analyses.memory.tbaa import AS_FLOAT, TYPE_TAG, Tbaa, type_tag, word_node
+from irgrad.engine.analyses.memory.tbaa import AS_FLOAT, NO_POINTER, TYPE_TAG, Tbaa, type_tag, word_node
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import (
     Block,
@@ -27,6 +27,7 @@ from irgrad.engine.ir.model import (
     Function,
     GlobalVariable,
     Instruction,
+    Module,
     Value,
 )
 from irgrad.engine.ir.opcodes import CHOICES
@@ -49,12 +50,15 @@ _CASTS = {ty.F64: ("bitcast", "bitcast"), ty.PTR: ("ptrtoint", "inttoptr")}
 
 class Moves:
     """What was changed, to be undone where the module has no derivative then: that doubles and pointers share memory is
-    seen of more than unions, of objects that nothing tells apart, and there each stays what it is. Not where it is one
-    object that holds both: one of them would be lost."""
+    seen of more than unions, of objects that nothing tells apart, and there each stays what it is. The primal sweep of
+    reverse mode looks whether that is so: beside what is loaded as a double no shadow of a pointer may lie
+    (`tagged_words.look`). Not undone where it is one object that holds both, where pointers may be doubles, which
+    a null pointer cannot be told from, and where the shadows of doubles are not zero then: in forward mode, say."""
 
     def __init__(self) -> None:
         self.allowed = True
         self._certain = False
+        self._watched: list[Instruction] = []
         self._before: dict[Function, list[tuple[Block, list[tuple[Instruction, _State]]]]] = {}
 
     def keep(self, fn: Function) -> None:
@@ -69,10 +73,12 @@ class Moves:
 
     def found(self, facts: Facts, begins: list[Instruction]) -> None:
         """Note what a web begins with, as long as nothing is changed."""
-        loads = [instr.operands[0] for instr in begins if instr.opcode == "load"]
-        self._certain |= any(len(facts.types.ranges.places(address)) == 1 for address in loads)
+        loads = [instr for instr in begins if instr.opcode == "load" and instr.type is ty.F64]
+        self._watched += loads
+        self._certain |= len(loads) < len(begins)
+        self._certain |= any(len(facts.types.ranges.places(load.operands[0])) == 1 for load in loads)
 
-    def undo(self) -> bool:
+    def undo(self, module: Module) -> bool:
         """Restore all functions, and allow no more. True when anything was changed, and may be as it was."""
         if self._certain:
             return False
@@ -82,6 +88,8 @@ class Moves:
                 block.instructions = [instr for instr, _ in instructions]
                 for instr, (type_, operands, metadata, flags) in instructions:
                     instr.type, instr.operands, instr.metadata, instr.flags = type_, operands, metadata, flags
+        for load in self._watched:
+            load.metadata[NO_POINTER] = word_node(module)
         return bool(self._before)
 
 
