@@ -20,11 +20,11 @@ __all__ = ["fused_loops", "not_fused", "outline_fused"]
 
 def fused_loops(
     module: Module, pointers: Pointers, choices: Mapping[str, Choice], bytes_of: Sequence[Bytes | None],
-    active: Activity,
+    active: Activity, *, nests: bool = False,
 ) -> dict[Block, Sums]:  # fmt: skip
     """The outermost loops of the root at the places of `choices`, or all (`EVERY`), that have this schedule: the sums
-    of each, by its header. Raises Unsupported for a place that names the schedule for a loop without it, with the
-    reason and the line."""
+    of each, by its header. nests: only of those with loops in them. Raises Unsupported for a place that names the
+    schedule for a loop without it, with the reason and the line."""
     root, found = pointers.root, dict[Block, Sums]()
     met: set[str] = set()
     for loop in get(Loops, root).top:
@@ -32,6 +32,8 @@ def fused_loops(
         if wanted not in choices or not (choices[wanted].fused or wanted == EVERY):
             continue
         met.add(wanted)
+        if nests and not loop.children:
+            continue
         again = Repeatable(pointers, root, loop, bytes_of)
         try:
             sums = known_cotangents(again, active)

@@ -100,10 +100,10 @@ class Again:
         mask = self.pointers.of(pointer)
         return self.pointers.expand(mask) != mask
 
-    @cached_property
+    @property
     def ranges(self) -> Ranges:
         """Where in their objects pointers lead."""
-        return Ranges(self.pointers)
+        return self.pointers.kept(Ranges)
 
     @cached_property
     def _readdressing(self) -> list[tuple[Instruction, int]]:
@@ -121,18 +121,9 @@ class Again:
 
     def _gets_addresses(self, instructions: Iterable[Instruction]) -> list[tuple[Instruction, int]]:
         """Which of these, and of what they call, may leave an address that has a shadow, and in which objects."""
-        pointers, rows = self.pointers, list[tuple[Instruction, int]]()
-        shadowed = sum(1 << o.index for o in pointers.objects if o.kind != "function" and not is_never_written(o))
-        own = list(instructions)
-        for instr in (*own, *(i for fn in called_by(pointers, own) for i in fn.instructions())):
-            effect = pointers.effect(instr) if instr.is_call else None
-            if instr.opcode == "store" and pointers.of(instr.operands[0]) & shadowed:
-                rows.append((instr, pointers.expand(pointers.of(instr.operands[1]))))
-            elif effect is not None and effect.copy is not None:
-                source = pointers.expand(pointers.of(instr.args[effect.copy[1]]))
-                if any(pointers.contents(pointers.objects[index]) & shadowed for index in bits_of(source)):
-                    rows.append((instr, pointers.expand(pointers.of(instr.args[effect.copy[0]]))))
-        return rows
+        own, addresses = list(instructions), self.pointers.kept(_Addresses)
+        rows = [row for fn in called_by(self.pointers, own) for row in addresses.of(fn)]
+        return [*addresses.among(own), *rows]
 
     # -- later ---------------------------------------------------------------------------------------------------------
 
@@ -143,36 +134,98 @@ class Again:
         return [i for block in dict.fromkeys(blocks) if not self.loop.contains(block) for i in block.instructions]
 
     @cached_property
-    def _leading(self) -> set[Function]:
+    def _leading(self) -> Collection[Function]:
         """The function, and those that call it or one of these."""
-        pointers = self.pointers
-        return {self.fn, *(fn for fn in pointers.functions if self.fn in called_by(pointers, fn.instructions()))}
+        calls, found = self.pointers.kept(_Calls), {self.fn: None}
+        work = [self.fn]
+        for fn in work:  # grows
+            fresh = [caller for caller, _ in calls.of(fn) if caller not in found]
+            found |= dict.fromkeys(fresh)
+            work += fresh
+        return found
 
     def _behind_calls(self) -> list[Instruction]:
         """What callers run behind the calls that lead to the function."""
-        pointers, found = self.pointers, list[Instruction]()
-        for fn in pointers.functions:
-            if fn in self.inside and fn is not self.fn:
-                continue
-            for call in [i for i in fn.instructions() if i.is_call]:
-                assert call.block is not None
-                if not self._leading.isdisjoint(pointers.callees(call) or ()):
-                    rest = call.block.instructions
-                    found += rest[rest.index(call) + 1 :]
-                    found += [i for block in _reached(get(Cfg, fn), [call.block]) for i in block.instructions]
-        return found
+        calls, found = self.pointers.kept(_Calls), dict[Instruction, Function]()
+        for led in self._leading:
+            found |= {call: fn for fn, call in calls.of(led) if fn is self.fn or fn not in self.inside}
+        behind: dict[Block, None] = {}
+        instructions: list[Instruction] = []
+        for call, fn in found.items():
+            assert call.block is not None
+            if call.block not in behind:
+                instructions += call.block.instructions[call.block.instructions.index(call) + 1 :]
+                behind |= dict.fromkeys(_reached(get(Cfg, fn), [call.block]))
+        return instructions + [i for block in behind for i in block.instructions]
 
 
 def called_by(pointers: Pointers, instructions: Iterable[Instruction]) -> set[Function]:
     """The functions that these instructions call, and those that these call."""
+    calls = pointers.kept(_Calls)
     found: set[Function] = set()
-    work = [instr for instr in instructions if instr.is_call]
-    for call in work:  # grows
-        for callee in pointers.callees(call) or ():
-            if callee not in found and callee.blocks:
-                found.add(callee)
-                work += [instr for instr in callee.instructions() if instr.is_call]
+    work = [callee for instr in instructions if instr.is_call for callee in pointers.callees(instr) or ()]
+    for callee in work:  # grows
+        if callee not in found and callee.blocks:
+            found.add(callee)
+            work += calls.by(callee)
     return found
+
+
+class _Calls:
+    """The calls of a module, in either direction."""
+
+    def __init__(self, pointers: Pointers) -> None:
+        self._pointers = pointers
+        self._callees: dict[Function, list[Function]] = {}
+
+    def by(self, fn: Function) -> list[Function]:
+        """The functions that a function calls, each once."""
+        if fn not in self._callees:
+            called = (self._pointers.callees(i) or () for i in fn.instructions() if i.is_call)
+            self._callees[fn] = list(dict.fromkeys(callee for callees in called for callee in callees))
+        return self._callees[fn]
+
+    def of(self, fn: Function) -> list[tuple[Function, Instruction]]:
+        """The calls that may reach a function, each with the function that it is in."""
+        return self._calls.get(fn, [])
+
+    @cached_property
+    def _calls(self) -> dict[Function, list[tuple[Function, Instruction]]]:
+        found: dict[Function, list[tuple[Function, Instruction]]] = {}
+        for fn in self._pointers.functions:
+            for call in fn.instructions():
+                for callee in self._pointers.callees(call) or () if call.is_call else ():
+                    found.setdefault(callee, []).append((fn, call))
+        return found
+
+
+class _Addresses:
+    """What leaves an address that has a shadow, and in which objects."""
+
+    def __init__(self, pointers: Pointers) -> None:
+        self._pointers = pointers
+        objects = pointers.objects
+        self._shadowed = sum(1 << o.index for o in objects if o.kind != "function" and not is_never_written(o))
+        self._of: dict[Function, list[tuple[Instruction, int]]] = {}
+
+    def of(self, fn: Function) -> list[tuple[Instruction, int]]:
+        """Those of a function."""
+        if fn not in self._of:
+            self._of[fn] = self.among(fn.instructions())
+        return self._of[fn]
+
+    def among(self, instructions: Iterable[Instruction]) -> list[tuple[Instruction, int]]:
+        """Those of some instructions."""
+        pointers, shadowed, rows = self._pointers, self._shadowed, list[tuple[Instruction, int]]()
+        for instr in instructions:
+            effect = pointers.effect(instr) if instr.is_call else None
+            if instr.opcode == "store" and pointers.of(instr.operands[0]) & shadowed:
+                rows.append((instr, pointers.expand(pointers.of(instr.operands[1]))))
+            elif effect is not None and effect.copy is not None:
+                source = pointers.expand(pointers.of(instr.args[effect.copy[1]]))
+                if any(pointers.contents(pointers.objects[index]) & shadowed for index in bits_of(source)):
+                    rows.append((instr, pointers.expand(pointers.of(instr.args[effect.copy[0]]))))
+        return rows
 
 
 def _reached(cfg: Cfg, blocks: Iterable[Block]) -> list[Block]:

@@ -43,8 +43,8 @@ def worth_fusing(unit: Unit, abi: Abi) -> dict[Block, Sums]:
     if not any(loop.children for loop in get(Loops, unit.root).top):
         return {}
     active = Activity(unit.activity.value, unit.activity.object)
-    found = fused_loops(unit.module, unit.pointers, {EVERY: Choice()}, request.bytes_of, active)
-    loops = [loop for loop in get(Loops, unit.root).top if loop.header in found and loop.children]
+    found = fused_loops(unit.module, unit.pointers, {EVERY: Choice()}, request.bytes_of, active, nests=True)
+    loops = [loop for loop in get(Loops, unit.root).top if loop.header in found]
     if not loops:
         return {}
     try:

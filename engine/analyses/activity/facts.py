@@ -32,7 +32,7 @@ def points_to(module: Module, root: Function) -> Pointers:
             found = Pointers(module, root, cells, paths)
         if not cells.texts or not more:
             break
-        ranges = Ranges(found)
+        ranges = found.kept(Ranges)
     return found
 
 
@@ -41,7 +41,7 @@ def _without_fields(module: Module, root: Function, paths: AccessPaths) -> tuple
     tries = 1
     while True:
         found = Pointers(module, root, paths=paths)
-        ranges = Ranges(found)
+        ranges = found.kept(Ranges)
         if not paths.punned(found, ranges):
             return found, ranges
         tries += 1

@@ -89,6 +89,7 @@ class Pointers(CallConstraints):
         self.pointee_of: dict[int, int] = {}  # argument object -> its pointee object
         self.calls: dict[Function, list[Instruction]] = {}  # function -> calls of it that were found
         self.effects: dict[Instruction, Effect] = {}  # calls that may leave the module
+        self._kept = {}
         self._node: dict[Value, int] = {}
         self._ret: dict[Function, int] = {}
         self._graph = graph = Inclusion()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from functools import cached_property
+from typing import Any, TypeVar
 
 from irgrad.engine.analyses.memory.call_effects import Effect
 from irgrad.engine.analyses.memory.objects import Object, bits_of, fits, resolve
 from irgrad.engine.ir.model import Function, Instruction, Module, Value
 from irgrad.engine.ir.opcodes import SPECULATABLE
 from irgrad.engine.ir.types import may_hold_pointer
+
+T = TypeVar("T")
 
 
 def made_values(value: Instruction, known: Container[Value], reached: Container[Function | None]) -> list[Instruction]:
@@ -44,6 +47,7 @@ class Solution:
     _points: list[int]
     _content: list[int]
     _unknown_node: int
+    _kept: dict[Callable[..., Any], Any]
 
     def node(self, value: Value) -> int:
         """The number of the points-to set of a value, made on first use."""
@@ -58,6 +62,12 @@ class Solution:
     def learn(self, value: Instruction) -> int:
         """`of` an instruction that was made since the sets were found, of values that have theirs."""
         raise NotImplementedError
+
+    def kept(self, analysis: Callable[[Any], T]) -> T:
+        """What an analysis finds out from these sets; asked for again, what it found then."""
+        if analysis not in self._kept:
+            self._kept[analysis] = analysis(self)
+        return self._kept[analysis]  # type: ignore[no-any-return]
 
     def contents(self, obj: Object) -> int:
         """The objects that pointers held in `obj` may point to."""

@@ -56,7 +56,7 @@ class MemoryTypes:
 
     def __init__(self, pointers: Pointers, buffers: Sequence[str] = ()) -> None:
         self.pointers = pointers
-        self.ranges = Ranges(pointers)
+        self.ranges = pointers.kept(Ranges)
         self._tbaa = Tbaa(pointers.module)
         self._records = Records(pointers.objects)
         self._told: set[tuple[Value, int, Kind, int, int, int, bool]] = set()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import irgrad as ig
+from irgrad.engine.analyses.memory.value_ranges import Ranges
 
 SOURCE = """
 #include <math.h>
@@ -77,3 +78,35 @@ def test_one_cotangent_of_a_function() -> None:
     assert ".fused." not in str(primal.pullback([0, 5], 4).stage.text)
     again = primal.jvp_only([0, 5]).pullback([0, 7])
     assert ".fused." not in str(again.stage.text)
+
+
+ROWS = """
+#include <math.h>
+#include <stdlib.h>
+struct rows { double *one, *other; };
+double f(const double *x, long n, long m) {
+    struct rows *r = malloc(m * sizeof *r);
+    double total = 0, *s = malloc(m * sizeof *s), *t = malloc(m * sizeof *t);
+    for (long j = 0; j < m; j++) { s[j] = sin(x[j]); t[j] = cos(x[j]); r[j].one = s; r[j].other = t; }
+    /* loops */
+    free(s); free(t); free(r);
+    return total;
+}
+"""
+ROW = """
+    for (long i = 0; i < n; i++) for (long j = 0; j < m; j++) total = sin(total + r[i].one[j] * r[j].other[i]);
+    for (long j = 0; j < m; j++) r[j].one = r[j].one == s ? t : s;"""
+
+
+def test_where_pointers_lead_is_found_out_for_all_loops_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was found out for each: a third of the time of a program with ten nests in its root."""
+    made: list[Any] = []
+    begin = Ranges.__init__
+    monkeypatch.setattr(Ranges, "__init__", lambda self, pointers: (made.append(self), begin(self, pointers))[1])
+    counts = []
+    for loops in (1, 5):
+        made.clear()
+        kernel = ig.load(ROWS.replace("/* loops */", ROW * loops)).kernel("f", "f64(f64[m] x, i64 n, i64 m)")
+        ig.engine.grad(kernel)(np.ones(4), 3)
+        counts.append(len(made))
+    assert counts[0] == counts[1]
