@@ -60,6 +60,7 @@ from irgrad.engine.schedule.clears import shorten_clears
 from irgrad.engine.schedule.demand import compute_on_demand
 from irgrad.engine.schedule.distribute import distribute
 from irgrad.engine.schedule.factors import keep_factors
+from irgrad.engine.schedule.rare_choices import branch_rarely
 from irgrad.engine.schedule.unroll_and_jam import jam
 
 __all__ = ["EXCEPTIONS", "LINK", "LOWER", "NORMALISE", "PREPARE", "SCHEDULE", "STAGES", "find_passes"]
@@ -137,6 +138,7 @@ SCHEDULE = (
 )
 
 LINK = (
+    text_pass("branch-rarely", branch_rarely),
     text_pass("link-zero-tests", link_idle),
     text_pass("link-strong-products", link_strong),
     text_pass("link-complex-products", link_complex_products),

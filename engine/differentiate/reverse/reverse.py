@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from irgrad.engine.analyses.control.cache import get
+from irgrad.engine.analyses.control.loops import Loops
 from irgrad.engine.differentiate.reverse.augment import Augment
 from irgrad.engine.differentiate.reverse.backward import Backward
 from irgrad.engine.differentiate.reverse.neighbours import Neighbours
@@ -50,7 +52,9 @@ class Reverse(ReverseState):
         self.flow.generate()
         if self.unit.flags:
             primal = set(self.sweep.blocks.values())
-            share_reciprocals(b for b in self.target.blocks if b not in primal)
+            blocks = [b for b in self.target.blocks if b not in primal]
+            share_reciprocals(blocks)
+            keep_quotients(self.target, blocks)
         return self
 
 
@@ -72,6 +76,18 @@ def share_reciprocals(blocks: Iterable[Block]) -> None:
             block.instructions.insert(block.instructions.index(first), one)
             for quotient in quotients:
                 quotient.opcode, quotient.operands = "fmul", [quotient.operands[0], one]
+
+
+def keep_quotients(fn: Function, blocks: Iterable[Block]) -> None:
+    """Divisions outside of innermost loops stay where they are. LLVM makes (a / b) * c, reassociated, a product and a
+    quotient, in the loop of c even where that of a and b is in front of it (measured: 1.15 on a log-sum-exp)."""
+    quotients = [i for block in blocks for i in block.instructions if i.opcode == "fdiv" and "reassoc" in i.flags]
+    loops = get(Loops, fn) if quotients else None
+    for quotient in quotients:
+        assert loops is not None and quotient.block is not None
+        loop = loops.of(quotient.block)
+        if loop is None or loop.children:
+            quotient.flags = tuple(flag for flag in quotient.flags if flag != "reassoc")
 
 
 __all__ = ["Reverse", "zero"]

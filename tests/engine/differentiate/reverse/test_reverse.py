@@ -90,3 +90,19 @@ def test_divisions_by_one_root_share_its_reciprocal() -> None:
         np.testing.assert_allclose(dx, want, rtol=1e-13)
         reverse = [i for b in made.function.blocks if (b.name or "").startswith("r.") for i in b.instructions]
         assert (sum(i.opcode == "fdiv" for i in reverse) == 1) != strict
+
+
+def test_a_quotient_in_front_of_a_loop_is_not_made_one_in_each_iteration() -> None:
+    source = """
+    void f(double *x, double *y, long *n, double *o) {
+        double s = 0, t = 0;
+        for (long i = 0; i < *n; i++) s += x[i] * y[i];
+        for (long i = 0; i < *n; i++) t += x[i] / (1 + y[i]);
+        *o = t + log(s);
+    }"""
+    x, y, n = np.linspace(0.2, 2, 30), np.linspace(1, 3, 30), np.array([30])
+    (dx, _), made = gradient(source, "f", "dccd", x, y, n, OUT, discard=[3])
+    np.testing.assert_allclose(dx, 1 / (1 + y) + y / (x @ y), rtol=1e-13)
+    reverse = [i for b in made.function.blocks if (b.name or "").startswith("r.") for i in b.instructions]
+    flags = ["reassoc" in i.flags for i in reverse if i.opcode == "fdiv"]
+    assert sorted(flags) == [False, True], "that of the logarithm and that of the second loop"
