@@ -53,14 +53,24 @@ def test_sums_that_a_loop_carries() -> None:
 
 def test_sums_in_place() -> None:
     """Where no operation may change its place: one operation, or a product that is rounded, wherever it is."""
-    fused, rounded = (split_products(LOOP, fused=fused) for fused in (True, False))
+    ordered = LOOP.replace(" reassoc", "")
+    fused, rounded = (split_products(ordered, fused=fused) for fused in (True, False))
     for made in (fused, rounded):
         parse(made).verify()
         assert "contract" not in made and made.count("@llvm.fmuladd.f64(double ") == 2  # %h and %k stay
-    assert "%s2 = call reassoc double @llvm.fma.f64(double %c, double %v, double %s1)" in fused
+    assert "%s2 = call double @llvm.fma.f64(double %c, double %v, double %s1)" in fused
     assert fused.count("declare double @llvm.fma.f64(") == 1
     assert split_products(fused, fused=True) == fused
-    assert '%s2 = fadd reassoc double %"s2.product", %s1' in rounded and "llvm.fma." not in rounded
+    assert '%s2 = fadd double %"s2.product", %s1' in rounded and "llvm.fma." not in rounded
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_sums_without_an_order_have_none_to_keep(fused: bool) -> None:
+    made = split_products(LOOP, fused=fused)
+    parse(made).verify()
+    assert '%s2 = fadd reassoc contract double %"s2.product", %s1' in made and "reassoc double @llvm.fm" not in made
+    alone = LOOP.replace("double %v, double %s1)", "double %v, double %h)")
+    assert "%s2 = tail call reassoc double @llvm.fmuladd.f64(" in split_products(alone, fused=fused)
 
 
 @pytest.mark.parametrize(("features", "fused"), [("+fma,+avx", True), ("-fma,-fma4,-avx", False)])
