@@ -314,7 +314,7 @@ class Record:
         """What the `size` bytes at `places` hold."""
         key = (places, size)
         if key not in self._cache:
-            self._cache[key] = merge(self.near(places, size), size, self.wide)
+            self._cache[key] = merge(self.near(places, size), size, self.wide, places.stride)
         return self._cache[key]
 
 
@@ -334,15 +334,18 @@ def _distinct(found: list[tuple[int, Evidence]], wide: Mapping[Evidence, int]) -
     return list(kept.values())
 
 
-def merge(found: list[tuple[int, Evidence]], size: int, wide: Mapping[Evidence, int]) -> Layout:
+def merge(found: list[tuple[int, Evidence]], size: int, wide: Mapping[Evidence, int], step: int = 0) -> Layout:
     """Put overlapping evidence together: the strong before the weak, the precise before the wide.
 
     Evidence whose places lie further apart is the more precise: an index that LLVM no longer bounds claims too many
     places, an exact offset claims one. What is left over must agree byte for byte; floats and pointers stand above
     integers (integer code may do bit tricks on them), different floats or a pointer and a float in one place conflict.
     `wide`: parts of arrays, which are more precise than wider evidence of integers alone, else no more than the array.
+    `step`: how far apart the places are that are asked about. Words that may be floats or pointers stay both where what
+    is more precise was seen at some of these places alone.
     """
     found = _distinct(found, wide)
+    words = _words(found) if step else set()
     ranked = sorted(found, key=lambda f: (
         -f[1][3], _width(f[1][0]), isinstance(f[1][1], Mark), not f[1][0].exact, f[0], -f[1][2]))  # fmt: skip
     taken: dict[int, _Entry] = {}  # by byte
@@ -363,9 +366,20 @@ def merge(found: list[tuple[int, Evidence]], size: int, wide: Mapping[Evidence, 
             taken.update((b, entry) for b in range(distance, distance + length) if b not in taken)
         elif all(h[1] is INT and rank <= h[3] for h in held):
             taken.update((b, entry) for b in range(distance, distance + length))
-        elif any(rank <= h[3] for h in held):
+        elif any(rank <= h[3] for h in held) or (
+            (distance, places.stride) in words and all(-h[2][1] > step for h in held if isinstance(h[1], Type))
+        ):
             taken.update((b, (b, CONFLICT, *entry[2:])) for b in range(distance, distance + length))
     return _collect(taken, size)
+
+
+def _words(found: list[tuple[int, Evidence]]) -> set[tuple[int, int]]:
+    """(distance, stride) where a word is called a double and a pointer: either is said of the same places."""
+    kinds: dict[tuple[int, int], set[Kind]] = {}
+    for distance, (places, kind, _, strength) in found:
+        if strength == ACCESS and places.stride and (kind is PTR or kind is ty.F64):
+            kinds.setdefault((distance, places.stride), set()).add(kind)
+    return {key for key, both in kinds.items() if len(both) > 1}
 
 
 def _plain(item: Evidence) -> bool:

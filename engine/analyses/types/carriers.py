@@ -171,7 +171,11 @@ class Carriers:
             if isinstance(kind, ty.FloatType):
                 self._floats.setdefault(self.find(value), set()).add(kind)
             held = own.get(at)
-            if held is kind or (held is not None and not (held is INT and isinstance(kind, Type))):
+            if kind is CONFLICT and isinstance(held, Type):  # what is asked of memory first may be a part of it
+                more = (at, held) not in self._said.get(self.find(value), ())
+            else:
+                more = held is INT and isinstance(kind, Type)
+            if held is kind or (held is not None and not more):
                 continue
             own[at] = kind
             changed = True

@@ -7,6 +7,7 @@ with a primed parameter for each argument that has a tangent (active float) or a
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from irgrad.engine.analyses.control.cache import get
@@ -42,6 +43,8 @@ from irgrad.engine.runtime.zero_tests import PREFIX as ZERO_TEST
 
 if TYPE_CHECKING:
     from irgrad.engine.differentiate.shared.rule_sites import Site
+
+_ALIGNED = re.compile(r"\balign (\d+)")
 
 
 def forward_type(fn_type: ty.FunctionType, abi: Abi, width: int = 1) -> ty.FunctionType:
@@ -268,10 +271,12 @@ class Forward(Sweep):
         return args
 
     def like_call(self, instr: Instruction, args: list[Value]) -> Instruction:
-        """The same call on other arguments."""
-        new = Instruction(
-            "call", instr.type, [*args, self.value(instr.callee)], call=clean_call(instr.call), flags=instr.flags
-        )
+        """The same call on shadows. Not aligned as a program may have aligned its pointers by hand: they are as far
+        from the beginnings of blocks that begin elsewhere."""
+        info = clean_call(instr.call)
+        if info is not None:
+            info.arg_attrs = [_ALIGNED.sub(lambda m: f"align {min(int(m[1]), 8)}", text) for text in info.arg_attrs]
+        new = Instruction("call", instr.type, [*args, self.value(instr.callee)], call=info, flags=instr.flags)
         self.b.insert(new)
         return new
 

@@ -202,7 +202,7 @@ def test_arrays_that_begin_at_many_places_are_one_claim_where_they_meet() -> Non
             record.add(Offsets(4 * draw.randrange(12), terms), kind, size, draw.choice((ACCESS, USED, DECLARED)))
         places = Offsets(8 * draw.randrange(4), draw.choice(((), ((8, None),))))
         found = record.near(places, 24)
-        assert record.layout(places, 24) == _merged_one_by_one(found, 24, record.wide)
+        assert record.layout(places, 24) == _merged_one_by_one(found, 24, record.wide, places.stride)
         seen.add((len(record.claims(places, 24)) < len(found), CONFLICT in dict(record.layout(places, 24)).values()))
     assert len(seen) == 4
     record = Record()
@@ -211,11 +211,11 @@ def test_arrays_that_begin_at_many_places_are_one_claim_where_they_meet() -> Non
     assert len(record.near(Offsets(0, ((24, None),)), 8)) > 20 * len(record.claims(Offsets(0, ((24, None),)), 8)) > 0
 
 
-def _merged_one_by_one(found: list[tuple[int, Evidence]], size: int, wide: dict[Evidence, int]) -> Layout:
+def _merged_one_by_one(found: list[tuple[int, Evidence]], size: int, wide: dict[Evidence, int], step: int) -> Layout:
     """`merge`, of evidence of which no two are the same claim for it: each has a place of its own in the order."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(byte_kinds, "_distinct", lambda hits, _: hits)
-        return merge(found, size, wide)
+        return merge(found, size, wide, step)
 
 
 def test_what_is_near_is_found_once_until_more_is_known() -> None:
@@ -226,3 +226,14 @@ def test_what_is_near_is_found_once_until_more_is_known() -> None:
     record.add(Offsets(0), ty.PTR, 8, ACCESS)
     assert [item[1] for _, item in record.near(Offsets(0), 16)] == [ty.PTR, ty.F64]
     assert record.layout(Offsets(0), 16) == ((0, ty.PTR), (8, ty.F64))
+
+
+def test_words_of_both_kinds_stay_so_where_one_was_seen_at_some_of_them() -> None:
+    every, eighth = Offsets(0, ((8, None),)), Offsets(56, ((64, None),))
+    record = Record()
+    record.add(eighth, ty.PTR, 8, ACCESS)
+    record.add(every, ty.F64, 8, ACCESS)
+    assert record.layout(every, 8) == ((0, ty.PTR),)
+    record.add(every, ty.PTR, 8, ACCESS)
+    assert record.layout(every, 8) == ((0, CONFLICT),)
+    assert record.layout(eighth, 8) == ((0, ty.PTR),)

@@ -103,3 +103,21 @@ def test_a_table_of_functions() -> None:
             made(x, v, np.array([a, b], np.int32), o, to)
             want = slopes[a](x[0]) * v[0] * values[b](x[1]) + values[a](x[0]) * slopes[b](x[1]) * v[1]
             np.testing.assert_allclose(to[0], want, rtol=1e-15)
+
+
+def test_tangents_are_not_aligned_as_a_pointer_was_by_hand() -> None:
+    source = """
+    void *malloc(unsigned long); void *memset(void *, int, unsigned long);
+    void f(double *x, double *o) {
+      double *w = (double *)(((unsigned long)malloc(37 * 8 + 63) + 63) & ~63ul);
+      memset(w, 0, 37 * 8); w[5] = x[0]; w[30] = x[1];
+      double s = 0; for (long i = 0; i < 37; i += (long)x[2]) s += w[i] * w[i];
+      *o = s;
+    }"""
+    made = make(source, "f", "forward", ["dup", "dup"])
+    fills = [i for i in made.function.instructions() if i.is_call and "memset" in (i.callee_name or "")]
+    aligned = [i for i in fills if i.call is not None and "align 64" in " ".join(i.call.arg_attrs)]
+    assert len(fills) > len(aligned) == 1
+    x, v, o, to = np.array([1.5, 0.5, 5.0]), np.array([1.0, -2.0, 0.0]), np.zeros(1), np.zeros(1)
+    made(x, v, o, to)
+    np.testing.assert_allclose(to[0], 2 * x[0] * v[0] + 2 * x[1] * v[1])
