@@ -22,7 +22,7 @@ V = np.array([0.3, -0.2, 0.5, 0.1, -0.4, 0.6])
 STEP = 1e-4
 SINGLES = ("copies.c", "soa.c", "words_of_floats.c", "words_of_two_sizes.c")
 """Those that compute with f32 too: differences are no better than that."""
-AGAIN = ("aligned_by_hand.c", "btree.c", "event_queue.cpp", "casts.c", "copies.c", "tagged_tree.c")
+AGAIN = ("aligned_arena.c", "aligned_by_hand.c", "btree.c", "event_queue.cpp", "casts.c", "copies.c", "tagged_tree.c")
 """Those of which LLVM joins accesses at -O2 so that the second derivative is another one."""
 
 MAIN = """

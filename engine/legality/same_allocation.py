@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 from irgrad.engine.analyses.control.cache import get
 from irgrad.engine.analyses.control.cfg import Cfg
 from irgrad.engine.analyses.control.dominators import Dominators
+from irgrad.engine.analyses.memory.byte_kinds import INT
+from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.model import Argument, Block, ConstInt, Function, Instruction, Value
 from irgrad.engine.ir.opcodes import CHOICES, having, of_kind
 from irgrad.engine.legality.held_pointers import HeldPointers, nowhere
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["SameAllocation"]
 
 _DEEPEST = 6
+_FURTHEST = 4096  # bytes that an address is aligned to
 _DISPLACES = having("integer_arithmetic") & having("displaces")
 _ARITHMETIC = of_kind("binary")
 _MOVES = having("pointer_cast") | {"getelementptr"}
@@ -65,12 +68,24 @@ class SameAllocation:
 
     def _unmoved(self, value: Value) -> Value:
         """The address that one was made from by casts, and by numbers that move it."""
+        begin = self._begin(value, self._integer)
+        return begin if begin.type.is_ptr else self._begin(value, self._no_address)
+
+    def _begin(self, value: Value, is_number: Callable[[Value], bool]) -> Value:
         while isinstance(value, Instruction):
-            number = value.opcode in _DISPLACES and not self._unit.pointers.of(value.operands[1])
-            if not number and value.opcode not in _MOVES:
+            number = value.opcode in _DISPLACES and is_number(value.operands[1])
+            if not number and not _aligns(value) and value.opcode not in _MOVES:
                 break
             value = value.operands[0]
         return value
+
+    def _no_address(self, value: Value) -> bool:
+        return not self._unit.pointers.of(value)
+
+    def _integer(self, value: Value) -> bool:
+        """No address, or an integer that is read where distances were stored, as the bytes of a block that are taken:
+        distances of two allocations are followed to here from where they are computed."""
+        return self._no_address(value) or (_is(value, "load") and self._unit.types.carries(value) is INT)
 
     def _walked(self, start: Value, end: Value, at: Instruction) -> bool:
         """Whether a loop goes from one to the other wherever `at` runs: by a pointer that begins there, moves by a
@@ -171,6 +186,12 @@ class SameAllocation:
                 seen.update(new)
                 work += [(b, len(b.instructions)) for b in new]
         return met
+
+
+def _aligns(value: Instruction) -> bool:
+    """Whether it rounds an address down by some low bits of it."""
+    mask = value.operands[1] if value.opcode == "and" else None
+    return isinstance(mask, ConstInt) and mask.type is ty.I64 and 0 < -mask.value % (1 << 64) <= _FURTHEST
 
 
 def _address(value: Value) -> Value:
