@@ -32,6 +32,7 @@ _SOURCES: tuple[tuple[str, str], ...] = (
     (rf"_ZNK?@{_STRING}|_ZN@(9to_stringE|3sto|4stoulE|4stollE|5stoullE|plI)", "libcxx/src/string.cpp"),
     (r"_ZN@(8to_chars|10from_chars|6__itoa)", "libcxx/src/charconv.cpp"),
     (r"_ZN@6chrono", "libcxx/src/chrono.cpp"),
+    (r"_Z(N|NK|T[VIS]N)@3pmr", "libcxx/src/memory_resource.cpp"),
     (r"_ZN@22__libcpp_verbose_abort", "libcxx/src/verbose_abort.cpp"),
     (r"_Z(N|NK|T[VIS])St19bad_optional_access", "libcxx/src/optional.cpp"),
     (r"_Z(N|NK|T[VIS])St18bad_variant_access", "libcxx/src/variant.cpp"),

@@ -102,6 +102,27 @@ def test_a_plain_vector_needs_no_shared_library(monkeypatch: pytest.MonkeyPatch)
     assert [digits(3.0), digits(996.0)] == [1.0, 4.0]
 
 
+@pytest.mark.parametrize("level", ["O0", "O2"])
+def test_memory_resources_are_followed(level: str) -> None:
+    lib = ig.load(r"""
+#include <list>
+#include <map>
+#include <memory_resource>
+#include <vector>
+extern "C" double pooled(const double *x, long n) {
+  std::byte room[512]; std::pmr::monotonic_buffer_resource arena(room, sizeof room);
+  std::pmr::unsynchronized_pool_resource pool;
+  std::pmr::vector<double> v(&arena), w; std::pmr::map<int, double> m(&pool); std::pmr::list<double> l(&pool);
+  for (long i = 0; i < n; i++) {
+    v.push_back(x[i] * x[i]); w.push_back(v[i] * x[0]); m[i % 3] += w[i]; l.push_back(m[i % 3] * x[i]);
+  }
+  double s = 0; for (double d : l) s += d * d; return s;
+}""", language="c++", opt=level, flags=["-std=c++20"])
+    pooled, x, h = lib.kernel("pooled", "f64(f64[n] x, i64 n)"), np.array([0.5, 0.3, 1.2, 0.7, 0.9]), 1e-6
+    want = [(pooled(x + h * e) - pooled(x - h * e)) / (2 * h) for e in np.eye(5)]
+    np.testing.assert_allclose(ig.grad(pooled)(x), want, rtol=1e-7)
+
+
 def test_other_compilers_keep_their_own_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(libcxx, "_library", lambda: None)
     text = load(SORTED, language="c++").text
