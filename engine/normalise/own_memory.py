@@ -29,14 +29,20 @@ _DERIVED = having("carries_pointers") | {"select", "getelementptr"}
 def separate_calls(module: Module, root: Function) -> int:
     """Give calls of functions that hand out memory a copy of their own; how many."""
     graph = CallGraph(root)
+    linkers = {fn for fn in graph.order if graph.may_copy(fn) and _links(fn)}
+    whole = sum(map(size_of, graph.order))
     makers = _makers(graph)
-    room = room_in(graph)
+    return _copy_calls(module, graph, makers, room_in(graph)) + _copy_calls(
+        module, graph, linkers - makers, min(_MOST, max(_LITTLE, whole // 4)))
+
+
+def _copy_calls(module: Module, graph: CallGraph, wanted: set[Function], room: int) -> int:
     made = 0
-    for fn in graph.order:
+    for fn in list(graph.order):
         sites = graph.sites[fn]
         own = sites[fn not in graph.named :]
         size = size_of(fn)
-        if fn in makers and own and len(sites) <= CALLS and len(own) * size <= room:
+        if fn in wanted and own and len(sites) <= CALLS and len(own) * size <= room:
             for call in own:
                 call.operands[-1] = graph.copied(module, fn)
             made += len(own)
@@ -79,6 +85,14 @@ def _makes(fn: Function, makers: set[Function]) -> bool:
             if known is not None and known.allocates:
                 fresh.add(instr)
     return bool(fresh) and _leaves(fn, fresh)
+
+
+def _links(fn: Function) -> bool:
+    """Whether a function stores addresses that it finds in memory of its callers in such memory: it turns a tree, or
+    puts an element into a list, and so might each list hold the elements of all others."""
+    loads = (i for i in fn.instructions() if i.opcode == "load" and i.type.is_ptr)
+    found: set[Value] = {load for load in loads if not _own(load.operands[0])}
+    return bool(found) and _leaves(fn, found)
 
 
 class CallGraph:

@@ -12,6 +12,7 @@ with the `members` of it that are meant.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from functools import lru_cache
 from math import gcd
 
@@ -267,6 +268,14 @@ def join(a: Offsets, b: Offsets, widen: bool = False, *, apart: bool = False) ->
         return make(low, [(stride, (max(top_a, top_b) - low) // stride)], False)
     below = a.below or b.below or (widen and b.start < a.start)
     return make(min(a.start, b.start), [(stride, None)], below)
+
+
+def join_numbers(numbers: Iterable[int]) -> Offsets | None:
+    """A set that holds these numbers, told apart where they are few; None where there is none."""
+    out: Offsets | None = None
+    for number in numbers:
+        out = Offsets(number) if out is None else join(out, Offsets(number), apart=True)
+    return out
 
 
 def _few(a: Offsets, b: Offsets, stride: int) -> Offsets | None:

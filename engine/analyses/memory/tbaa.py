@@ -45,6 +45,7 @@ _MOST_COPIES = 64  # values that what is stored is one of
 _ITEM = re.compile(r'!"(?:[^"\\]|\\.)*"|![0-9]+|i64 -?\d+|null')
 # a structure of namespace std (or one in it) with a name that no program may use: __tree_end_node, _Rb_tree_node_base
 _RESERVED = re.compile(r"p\d+ _ZTSN?St(?:3__\d|8__detail)?(?!3__\d)\d+_[A-Z_]")
+_RESERVED_NAME = re.compile(r'%?"?(?:class|struct)\.std::(?:__\d+::|__cxx\d+::|__detail::)?(?!__\d+::)_[A-Z_]')
 
 MEMBERS = "irgrad members"
 """How the root of types begins that no source gives: members of structures that a language's own code reads and writes,
@@ -72,6 +73,10 @@ class Tbaa:
     def is_vtable(self, node: str) -> bool:
         """The access reads or writes the pointer to an object's table of virtual functions."""
         return self._name(node) == "vtable pointer"
+
+    def is_truth(self, node: str) -> bool:
+        """The access reads or writes a truth value, one byte that is 0 or 1."""
+        return self._name(node) in ("bool", "_Bool")
 
     def is_member(self, node: str) -> bool:
         """The tag is of `MEMBERS`: no program can use such memory as something else."""
@@ -167,6 +172,12 @@ class Tbaa:
 def is_reserved(pointee: str) -> bool:
     """Whether only the code of the standard library reads and writes such pointers, and always as what they are."""
     return bool(_RESERVED.match(pointee))
+
+
+def is_reserved_name(type_name: str) -> bool:
+    """Whether a type of this name in LLVM's words (`class.std::__1::__tree_end_node`) is one of the standard library's
+    own: no program may use such names."""
+    return bool(_RESERVED_NAME.match(type_name))
 
 
 def may_be_read_as(kind: Kind, stored_as: Kind) -> bool:

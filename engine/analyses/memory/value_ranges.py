@@ -16,6 +16,7 @@ from irgrad.engine.analyses.memory.counters import Counters
 from irgrad.engine.analyses.memory.objects import PointsTo
 from irgrad.engine.analyses.memory.offset_arithmetic import at_most, binary, destination, natural, rounded_to
 from irgrad.engine.analyses.memory.pointer_offsets import PASSES, PointerSpots
+from irgrad.engine.analyses.memory.sentinels import end_of_sentinel
 from irgrad.engine.analyses.memory.spots import ANY, Spots, moved, union
 from irgrad.engine.analyses.memory.strided_sets import NATURAL, TOP, ZERO, Offsets
 from irgrad.engine.analyses.memory.text_copies import copies_text
@@ -54,6 +55,7 @@ class Ranges:
         self._changed = self._gave_up = False
         self._places: dict[Value, Spots] = {}
         self._texts: dict[Instruction, bool] = {}
+        self._ends: dict[tuple[int, int], int | None] = {}
         self._counters = Counters(self._get, self._displacement)
         self.spots = PointerSpots(pointers, self._joined, self._displacement)
         for arg in pointers.root.args:
@@ -294,7 +296,8 @@ class Ranges:
                 return self.spots.get(there)
             if step := rounded_to(instr):
                 return self.spots.rounded(base, step)
-            return moved(self.spots.get(base), self._displacement(instr.operands, instr.elem, instr.flags))
+            distance = self._displacement(instr.operands, instr.elem, instr.flags)
+            return moved(self._elements(self.spots.get(base), distance), distance)
         if isinstance(instr.type, ty.IntType) and instr.type.bits > 64 and op in _PARTS:
             out: Spots | None = None  # addresses side by side, each of them whole
             for operand in instr.operands[: 2 if op == "or" else 1]:
@@ -303,6 +306,32 @@ class Ranges:
         if len(instr.operands) == 2 and instr.type.is_int and op in _ARITHMETIC:
             return self._calculated(instr)
         return self.spots.transfer(instr)
+
+    def _elements(self, spots: Spots | None, distance: Offsets | None) -> Spots | None:
+        """Those of some spots that a pointer may be moved from by a distance: where there are others, it does not leave
+        the end of a list or a tree of the standard library (`sentinels.py`)."""
+        if spots is None or distance is None or len(spots) < 2 or not distance.exact or distance.start <= 0:
+            return spots
+        kept: Spots = {}
+        for bit, places in spots.items():
+            left = self._no_sentinels(bit, places, distance.start)
+            if left is not None:
+                kept[bit] = left
+        return kept
+
+    def _no_sentinels(self, bit: int, places: Offsets, distance: int) -> Offsets | None:
+        if bit < 0 or places.stride:
+            return places
+        every = places.expand()
+        left = [at for at in every if (end := self._end(bit, at)) is None or at + distance < end]
+        if len(left) == len(every):
+            return places
+        return off.join_numbers(left)
+
+    def _end(self, bit: int, place: int) -> int | None:
+        if (bit, place) not in self._ends:
+            self._ends[bit, place] = end_of_sentinel(self.pointers.objects[bit], place)
+        return self._ends[bit, place]
 
     def _calculated(self, instr: Instruction) -> Spots | None:
         """An address computed with integers: each operand may be the address, the other one the distance."""

@@ -75,9 +75,9 @@ class NamedNumbers:
 
     def are(self, access: Instruction) -> bool:
         """The source calls what is loaded or stored an integer, all memory that it may be was given such, and it is not
-        just moved: what copies words may copy those of floats."""
+        just moved: what copies words may copy those of floats. Or it is a truth value: LLVM takes that for 0 or 1."""
         if access not in self._counters:
-            self._counters[access] = self._counts(access, set())
+            self._counters[access] = self._is_truth(access) or self._counts(access, set())
         if self._counters[access]:
             return True
         if not self._given or not self._named(access) or self.moves(access):
@@ -92,13 +92,14 @@ class NamedNumbers:
         are computed of such places: the length of a list, whose end a pointer to its nodes may lead to."""
         if access in assumed:
             return True
-        spots = list(self._ranges.places(access.operands[access.opcode == "store"]).items())
+        size = ty.store_size(access.operands[0].type if access.opcode == "store" else access.type)
+        spots = [(bit, at) for bit, at in self._ranges.places(access.operands[access.opcode == "store"]).items()
+                 if not self._ranges.outside(bit, at, size)]  # fmt: skip
         member = self._named(access) and self._tbaa.of_member(access.metadata["tbaa"])
         if not member or len(spots) != 1 or not spots[0][1].exact or self.moves(access):
             return False
         assumed.add(access)
         bit, at = spots[0]
-        size = ty.store_size(access.operands[0].type if access.opcode == "store" else access.type)
         if any(touches(at, where, 1 - length, size) for where, length in self._written.get(bit, ())):
             return False
         stored = [v for where, length, v in self._integers.get(bit, ()) if touches(at, where, 1 - length, size)]
@@ -155,6 +156,10 @@ class NamedNumbers:
         if fn not in self._of:
             self._of[fn] = uses_of(fn.blocks)
         return self._of[fn]
+
+    def _is_truth(self, access: Instruction) -> bool:
+        tag = access.metadata.get("tbaa")
+        return bool(tag) and self._tbaa.is_truth(tag or "")
 
     def _named(self, access: Instruction) -> bool:
         tag = access.metadata.get("tbaa")
