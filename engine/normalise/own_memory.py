@@ -9,6 +9,9 @@ the allocation. A small module at most doubles by it, a larger one grows by a te
 as much longer; what calls itself stays as it is. So does what only returns new memory (a `malloc` that stops the
 program when there is none): what callers have in it, floats and integers, may go through one function for both, which
 needs to see what may be either.
+
+Functions that link elements (turn a tree, put something into a list) are such as well, within room of their own: to
+the analyses each tree would hold the nodes of all that the one function turns.
 """
 
 from __future__ import annotations
@@ -37,8 +40,9 @@ def separate_calls(module: Module, root: Function) -> int:
 
 
 def _copy_calls(module: Module, graph: CallGraph, wanted: set[Function], room: int) -> int:
+    """Copies of some functions for each call, as far as there is room, in instructions; how many."""
     made = 0
-    for fn in list(graph.order):
+    for fn in graph.order:
         sites = graph.sites[fn]
         own = sites[fn not in graph.named :]
         size = size_of(fn)

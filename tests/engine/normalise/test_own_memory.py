@@ -38,7 +38,15 @@ COPIED = {
 """ + CALLS.replace("@make", "@outer"), 2),
     "its address is used too": (FILL + CALLS.replace("  ret void", "  store ptr @make, ptr null\n  ret void"), 2),
 }  # fmt: skip
+LINK = """define internal void @make(ptr %list, i64 %n) {
+  %first = load ptr, ptr %list
+  %node = getelementptr i8, ptr %list, i64 %n
+  store ptr %first, ptr %node
+  ret void
+}
+"""
 LEFT = {
+    "finds, and links nothing": LINK.replace("store ptr %first", "store ptr null") + CALLS,
     "returned": MAKE + TWICE,
     "one call": FILL + CALLS.replace("  call void @make(ptr %o, i64 %n)\n" * 2, "  call void @make(ptr %o, i64 %n)\n"),
     "freed inside": OUT + "  call void @free(ptr %p)\n  ret void\n}\n" + CALLS,
@@ -51,6 +59,13 @@ LEFT = {
 }  # fmt: skip
 MATRICES = Path(__file__).with_name("matrices.cpp")
 PRODUCT = "f64(f64[n,n] x, f64[n,n] y, i64 n)"
+
+
+def test_what_links_elements_is_a_function_of_each_call() -> None:
+    """Else a tree of one map might hold the nodes of all others."""
+    module, made = _separated(LINK + CALLS)
+    assert made == 1
+    assert len({i.callee_name for i in module.functions["f"].instructions() if i.is_call}) == 2
 
 
 def _separated(text: str) -> tuple[Module, int]:

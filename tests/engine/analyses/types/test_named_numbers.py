@@ -181,3 +181,34 @@ def test_lengths_of_lists_that_are_assigned(level: str) -> None:
     want = [(loss(x + h * e) - loss(x - h * e)) / (2 * h) for e in np.eye(5)]
     np.testing.assert_allclose(engine.grad(loss)(x), want, rtol=1e-7)
     np.testing.assert_allclose(engine.jvp(loss, (x,), (x,))[1], np.dot(want, x), rtol=1e-7)
+
+
+TRUTH = """
+#include <stdlib.h>
+struct node { double value; struct node *next; _Bool black; };
+struct whole { long count; struct { double value; } end; struct node *first; double scale; };
+double f(const double *x, long n) {
+  struct whole w = {0, {0}, 0, x[0]};
+  for (long i = 0; i < n; i++) {
+    struct node *fresh = malloc(sizeof *fresh);
+    *fresh = (struct node){x[i] * x[i], w.first, KIND};
+    w.first = fresh;
+    w.count++;
+  }
+  double sum = 0;
+  for (struct node *p = w.first, *last = (struct node *)&w.end; p; last = p, p = p->next) {
+    if (n > 100) last->black = p->black;
+    sum += p->value * (p->black ? 2 : 3);
+  }
+  return sum * w.scale;
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["O1", "O2"])
+def test_truth_values_are_no_bytes_of_floats(level: str) -> None:
+    """`last` may lead to the end of the list for the analyses, where `black` would be a byte of `scale`."""
+    kernel = irgrad.load(TRUTH.replace("KIND", "i % 2"), opt=level).kernel("f", "f64(f64[n] x, i64 n)")
+    x = np.array([0.5, 0.7, 1.1])
+    np.testing.assert_allclose(engine.grad(kernel)(x), [5 * 0.5 * 0 + 3 * 3 * x[0] ** 2 + 2 * x[1] ** 2 + 3 * x[2] ** 2,
+                                                        x[0] * 4 * x[1], x[0] * 6 * x[2]])  # fmt: skip
