@@ -184,31 +184,29 @@ def test_lengths_of_lists_that_are_assigned(level: str) -> None:
 
 
 TRUTH = """
-#include <stdlib.h>
-struct node { double value; struct node *next; _Bool black; };
-struct whole { long count; struct { double value; } end; struct node *first; double scale; };
-double f(const double *x, long n) {
-  struct whole w = {0, {0}, 0, x[0]};
-  for (long i = 0; i < n; i++) {
-    struct node *fresh = malloc(sizeof *fresh);
-    *fresh = (struct node){x[i] * x[i], w.first, KIND};
-    w.first = fresh;
-    w.count++;
+#include <memory>
+#include <set>
+struct Queue { std::set<std::pair<double, int>> waiting; int served; double scale; };
+extern "C" double f(const double *x, long n) {
+  auto q = std::make_unique<Queue>();
+  q->scale = x[0];
+  q->served = 0;
+  for (int i = 0; i < n; i++) q->waiting.insert({x[i] * x[i], i});
+  double s = 0;
+  while (!q->waiting.empty()) {
+    auto [d, u] = *q->waiting.begin();
+    q->waiting.erase(q->waiting.begin());
+    s += d * ++q->served * (u + 1);
   }
-  double sum = 0;
-  for (struct node *p = w.first, *last = (struct node *)&w.end; p; last = p, p = p->next) {
-    if (n > 100) last->black = p->black;
-    sum += p->value * (p->black ? 2 : 3);
-  }
-  return sum * w.scale;
+  return s * q->scale;
 }
 """
 
 
 @pytest.mark.parametrize("level", ["O1", "O2"])
 def test_truth_values_are_no_bytes_of_floats(level: str) -> None:
-    """`last` may lead to the end of the list for the analyses, where `black` would be a byte of `scale`."""
-    kernel = irgrad.load(TRUTH.replace("KIND", "i % 2"), opt=level).kernel("f", "f64(f64[n] x, i64 n)")
-    x = np.array([0.5, 0.7, 1.1])
-    np.testing.assert_allclose(engine.grad(kernel)(x), [5 * 0.5 * 0 + 3 * 3 * x[0] ** 2 + 2 * x[1] ** 2 + 3 * x[2] ** 2,
-                                                        x[0] * 4 * x[1], x[0] * 6 * x[2]])  # fmt: skip
+    """A node that is erased may be the end of the tree, where the colour of a node would be a byte of `scale`."""
+    kernel = irgrad.load(TRUTH, language="c++", opt=level).kernel("f", "f64(f64[n] x, i64 n)")
+    a, b, c = 0.5, 0.7, 1.1
+    want = [3 * a * a + 4 * b * b + 9 * c * c, 8 * a * b, 18 * a * c]  # of a (a a + 4 b b + 9 c c)
+    np.testing.assert_allclose(engine.grad(kernel)(np.array([a, b, c])), want, rtol=1e-13)
