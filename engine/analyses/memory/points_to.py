@@ -401,7 +401,8 @@ class Pointers(CallConstraints):
 
     def _settle(self) -> bool:
         """Pointers made from integers that carry none: first from argument memory read as integers, else unknown."""
-        empty = [i for i in self._inttoptr if not self._points[self.node(i)] and not is_zero(i.operands[0])]
+        empty = [i for i in self._inttoptr if not self._points[self.node(i)]]
+        empty = [i for i in empty if not is_zero(i.operands[0]) and not _aligned(i.operands[0])]
         untyped = {t for ts in self._loads.values() for t, sort, *_ in ts if sort == "pointer" and not self._points[t]}
         wanted = untyped.union(map(self.node, empty))
         changed = False
@@ -416,3 +417,11 @@ class Pointers(CallConstraints):
             for instr in empty:
                 self._add(self.node(instr), 1)
         return changed or bool(empty)
+
+
+def _aligned(word: Value) -> bool:
+    """An address rounded to a multiple: it leads where the pointer led, nowhere when that was only ever null."""
+    if not (isinstance(word, Instruction) and word.opcode == "and"):
+        return False
+    address = word.operands[0]
+    return isinstance(address, Instruction) and address.opcode == "ptrtoint"

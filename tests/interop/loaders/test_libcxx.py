@@ -239,3 +239,17 @@ def test_complex_exponentials_are_those_of_libcxx() -> None:
             assert np.array_equal(got, want, equal_nan=True), (name, point, got, want)
             same_sign = np.signbit(got) == np.signbit(want) or np.isnan(got) or (re_ == im == 0 and name == "cosh_imag")
             assert same_sign, (name, point, got, want)
+
+
+@pytest.mark.parametrize("level", ["O0", "O2"])
+def test_a_memory_resource_without_a_buffer_of_its_own(level: str) -> None:
+    """It rounds the cursor of its first chunk, which is null, before it asks for memory."""
+    lib = ig.load(r"""
+#include <memory_resource>
+#include <vector>
+extern "C" double f(double x, long n) {
+  std::pmr::monotonic_buffer_resource arena; std::pmr::vector<double> v(&arena);
+  for (long i = 0; i < n; i++) v.push_back(x * i);
+  double s = 0; for (double d : v) s += d * d; return s;
+}""", language="c++", opt=level)
+    assert ig.grad(lib.kernel("f", "f64(f64 x, i64 n)"))(0.5, 3) == 5.0
