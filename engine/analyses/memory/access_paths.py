@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from irgrad.engine.analyses.memory.byte_kinds import INT
 from irgrad.engine.analyses.memory.objects import PointsTo
@@ -71,16 +72,28 @@ _SOMEWHERE = Member((), "")
 """Of what was copied with the memory around it: any member, or none."""
 
 
+class _Learnt:
+    """What holds for all solutions of a module, whatever passes make of it: one object for each member and path, and
+    which of them offsets showed at one place (`punned`), so that no later solution has to be made twice for that."""
+
+    def __init__(self) -> None:
+        self.members: dict[tuple[Steps, str], Member] = {}
+        self.paths: dict[tuple[str, Member | None], AccessPath] = {("", None): UNNAMED, ("", _SOMEWHERE): UNNAMED}
+        self.one_place: dict[tuple[object, object], bool] = {}
+
+
+_LEARNT: WeakKeyDictionary[Module, _Learnt] = WeakKeyDictionary()
+
+
 class AccessPaths:
     """The paths of one module, and which of them may be one place."""
 
     def __init__(self, module: Module) -> None:
         self._module = module
         self._tbaa = Tbaa(module)
-        self._members: dict[tuple[Steps, str], Member] = {}
-        self._paths: dict[tuple[str, Member | None], AccessPath] = {("", None): UNNAMED, ("", _SOMEWHERE): UNNAMED}
+        kept = _LEARNT.setdefault(module, _Learnt())
+        self._members, self._paths, self._one_place = kept.members, kept.paths, kept.one_place
         self._of_tag: dict[str, AccessPath] = {}
-        self._one_place: dict[tuple[object, object], bool] = {}
         self._told = True
 
     def of(self, access: Instruction) -> AccessPath:

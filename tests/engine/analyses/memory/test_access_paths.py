@@ -104,18 +104,29 @@ def test_members_at_places_that_are_not_known(tag: int, found: set[str]) -> None
                f"  %p = load ptr, ptr %sp, !tbaa !{tag}\n") == found  # fmt: skip
 
 
+CAST = """
+  %s16 = getelementptr i8, ptr %s, i64 16
+  store ptr %a, ptr %s16, !tbaa !22
+  %p = load ptr, ptr %s16, !tbaa !26
+"""
 ASIDE = "  %sc = getelementptr i8, ptr %s, i64 %more\n  store ptr %b, ptr %sc, !tbaa !26\n"
 
 
 @pytest.mark.parametrize("aside", ["", ASIDE])
 def test_a_cast_is_seen_by_offsets(aside: str) -> None:
     """The member at 16 is read as the first of another structure, of which there are some elsewhere in the memory."""
-    body = "  %more = mul i64 %many, 8\n" + aside + """
-  %s16 = getelementptr i8, ptr %s, i64 16
-  store ptr %a, ptr %s16, !tbaa !22
-  %p = load ptr, ptr %s16, !tbaa !26
-"""
-    assert "a" in _to(body)
+    assert "a" in _to("  %more = mul i64 %many, 8\n" + aside + CAST)
+
+
+def test_a_cast_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The solutions after it, of the module as passes have left it, are not begun without it."""
+    asked: list[bool] = []
+    punned = AccessPaths.punned
+    monkeypatch.setattr(AccessPaths, "punned", lambda *args: asked.append(punned(*args)) or asked[-1])
+    facts = facts_of(HEAD + CAST + TAIL, "f", {0, 2})
+    assert asked == [True, False]
+    Facts(facts.module, facts.root, {0, 2})
+    assert asked == [True, False, False]
 
 
 def test_a_pointer_without_type_is_read_as_one_by_a_cast() -> None:
