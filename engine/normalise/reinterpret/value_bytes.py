@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import mask_lanes
-from irgrad.engine.ir.model import Block, ConstInt, ConstUndef, ConstZero, Instruction, Value
+from irgrad.engine.ir.model import Block, ConstExpr, ConstInt, ConstUndef, ConstZero, Instruction, Value
 from irgrad.engine.ir.opcodes import having
 
 __all__ = ["LONGEST", "PLACES", "Byte", "Loaded", "Place", "ValueBytes", "place", "plain_size"]
@@ -35,7 +36,9 @@ def plain_size(type_: ty.Type) -> int:
 
 def place(address: Value) -> Place:
     at = 0
-    while isinstance(address, Instruction) and address.opcode == "getelementptr" and address.elem is not None:
+    while isinstance(address, Instruction | ConstExpr) and address.opcode == "getelementptr":
+        if address.elem is None:
+            break
         by = _distance(address.elem, address.operands[1:])
         if by is None:
             break
@@ -44,7 +47,7 @@ def place(address: Value) -> Place:
     return address, at
 
 
-def _distance(elem: ty.Type, indices: list[Value]) -> int | None:
+def _distance(elem: ty.Type, indices: Sequence[Value]) -> int | None:
     total, type_ = 0, elem
     for n, index in enumerate(indices):
         if not isinstance(index, ConstInt):

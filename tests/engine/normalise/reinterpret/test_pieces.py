@@ -200,9 +200,34 @@ double loss(const double *x, long n) {
 """
 
 
+VARIABLE = """
+#include <math.h>
+#include <stdlib.h>
+typedef struct item { struct item *own; char n; struct item *next; double a; } item;
+static void copy(void *to, const void *from, size_t n) {
+  char *t = to; const char *f = from;
+  for (size_t i = 0; i < n; i++) t[i] = f[i];
+}
+double loss(const double *x, long n) {
+  static item kept;
+  item *s = malloc(sizeof *s);
+  kept.own = kept.next = &kept; kept.n = 2;
+  s->own = s; s->n = 2; s->next = &kept; s->a = sin(x[0]) + x[1] * x[2];
+  copy(&kept, s, sizeof *s);
+  s->n += 1;
+  if (kept.n > 1) kept.a *= cos(x[1]);
+  double sum = kept.a * x[2] + s->a + 0.01 * kept.n;
+  free(s);
+  return sum;
+}
+"""
+
+
+@pytest.mark.parametrize("source", [C, VARIABLE])
 @pytest.mark.parametrize("level", ["O1", "O2", "O3"])
-def test_structs_by_bytes(level: str | None) -> None:
-    kernel = irgrad.load(C, language="c", opt=level).kernel("loss", "f64(f64[n] x, i64 n)")
+def test_structs_by_bytes(source: str, level: str | None) -> None:
+    """Of memory on the heap, and of a variable, whose members have constant addresses."""
+    kernel = irgrad.load(source, language="c", opt=level).kernel("loss", "f64(f64[n] x, i64 n)")
     x, step = np.array([0.4, 0.9, 1.3]), 1e-3
     ways = step * np.eye(3)
     want = [(8 * (kernel(x + h) - kernel(x - h)) - kernel(x + 2 * h) + kernel(x - 2 * h)) / (12 * step) for h in ways]

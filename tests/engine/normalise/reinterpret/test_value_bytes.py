@@ -35,14 +35,18 @@ def test_bytes(body: str, want: list[tuple[str | None, int] | None]) -> None:
 
 
 def test_place() -> None:
-    fn = read("""define void @f(ptr %p, i64 %i) {
+    module = read("""@g = global [4 x i64] zeroinitializer
+    define void @f(ptr %p, i64 %i) {
       %a = getelementptr i8, ptr %p, i64 3
       %b = getelementptr { i32, [4 x double] }, ptr %a, i64 1, i32 1, i64 2
       %c = getelementptr i8, ptr %b, i64 %i
       %d = getelementptr i16, ptr %c, i64 -1
+      %e = getelementptr i8, ptr getelementptr inbounds nuw (i8, ptr @g, i64 8), i64 2
       ret void
 }
-    """, roots=["f"]).functions["f"]  # fmt: skip
+    """, roots=["f"])  # fmt: skip
+    fn = module.functions["f"]
     named: dict[str | None, Argument | Instruction] = {v.name: v for v in (*fn.args, *fn.instructions())}
     assert place(named["b"]) == (named["p"], 3 + 40 + 8 + 16)
     assert place(named["d"]) == (named["c"], -2)
+    assert place(named["e"]) == (module.globals["g"], 10)
