@@ -16,7 +16,7 @@ from irgrad.engine.analyses.memory.strided_sets import meets, multiples
 from irgrad.engine.analyses.memory.tbaa import Tbaa
 from irgrad.engine.differentiate.shared.refuse import refuse
 from irgrad.engine.ir import types as ty
-from irgrad.engine.ir.model import ConstInt, GlobalVariable, Instruction, Value
+from irgrad.engine.ir.model import ConstExpr, ConstInt, GlobalVariable, Instruction, Value
 from irgrad.engine.ir.opcodes import BITWISE, SHIFTS, having, of_kind
 
 if TYPE_CHECKING:
@@ -92,6 +92,11 @@ def _in_pieces(unit: Unit, value: Value, tbaa: Tbaa) -> bool:
     seen, work = {value}, [value]
     while work:
         value = work.pop()
+        if isinstance(value, ConstExpr):  # the cast of an address to fewer bits is a part of it
+            short = value.type.is_int and ty.store_size(value.type) < _SIZE
+            if short and any(_leads_to_floats(unit, unit.pointers.of(o)) for o in value.operands):
+                return True
+            continue
         if not isinstance(value, Instruction):
             continue
         if value.opcode == "load" and _part_of_pointer(unit, value, tbaa):

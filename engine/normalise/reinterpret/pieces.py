@@ -26,6 +26,7 @@ from irgrad.engine.ir import types as ty
 from irgrad.engine.ir.builder import Builder
 from irgrad.engine.ir.model import (
     Block,
+    ConstExpr,
     ConstInt,
     Function,
     GlobalVariable,
@@ -78,7 +79,7 @@ def _is_piece(type_: ty.Type) -> bool:
 
 def _comes_in_pieces(value: Value) -> bool:
     moved = isinstance(value, Instruction) and (value.opcode == "load" or value.opcode in PLACES)
-    return moved and _is_piece(value.type)
+    return (moved or isinstance(value, ConstExpr)) and _is_piece(value.type)
 
 
 def _is_joined(instr: Instruction) -> bool:

@@ -93,6 +93,8 @@ class ValueBytes:
             found = None
             if isinstance(value, Instruction) and (value.opcode in PLACES or value.opcode == "ptrtoint"):
                 found = self._found(value)
+            elif isinstance(value, ConstExpr) and value.opcode in ("ptrtoint", "trunc") and plain_size(value.type):
+                found = None if value.type.is_vector else self.of(value.operands[0])[: plain_size(value.type)]
             self._known[value] = found or [(value, i) for i in range(plain_size(value.type))]
         return self._known[value]
 

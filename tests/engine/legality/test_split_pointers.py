@@ -91,6 +91,31 @@ def test_pieces_of_pointers_are_refused(name: str, moved: str, size: int) -> Non
         assert "memcpy" in caught.value.fix
 
 
+PART_OF_A_VARIABLE = """
+static struct { double a; double *p; } v;
+static double other;
+__attribute__((noinline)) static void touch(double *q, double by) { *q += by; }
+double loss(const double *x, long n) {
+  char *to = (char *)&v.p;
+  unsigned long bits = (unsigned long)&v.a;
+  v.a = x[0];
+  to[0] = (char)bits;
+  touch(&other, x[1]);
+  for (int i = 1; i < 8; i++) to[i] = (char)(bits >> 8 * i);
+  return v.p[0] * x[1] + other;
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["O0", "O1", "O2"])
+def test_pieces_of_the_address_of_a_variable_are_refused(level: str) -> None:
+    """One of them is a constant, `ptrtoint (ptr @v to i8)`."""
+    kernel = irgrad.load(PART_OF_A_VARIABLE, language="c", opt=level).kernel("loss", "f64(f64[n] x, i64 n)")
+    for jacobian in (jacfwd, jacrev):
+        with pytest.raises(Unsupported, match="a pointer is copied in pieces"):
+            jacobian(kernel)(X)
+
+
 def test_numbers_beside_pointers_are_no_pieces() -> None:
     kernel = _module("long", 16).kernel("number", "f64(f64[3] x, i64 n)")
     np.testing.assert_array_equal(jacrev(kernel)(X, 3), [0, 0, 3])

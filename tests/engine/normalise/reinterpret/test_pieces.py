@@ -223,10 +223,30 @@ double loss(const double *x, long n) {
 """
 
 
-@pytest.mark.parametrize("source", [C, VARIABLE])
+OWN_ADDRESS = """
+#include <math.h>
+#include <stdlib.h>
+typedef struct node { double a; struct node *next; } node;
+static void copy(void *to, const void *from, size_t n) {
+  char *t = to; const char *f = from;
+  for (size_t i = 0; i < n; i++) t[i] = f[i];
+}
+double loss(const double *x, long n) {
+  static node kept;
+  node *s = malloc(sizeof *s);
+  s->a = x[2] * x[1]; s->next = &kept;
+  copy(&kept, s, sizeof *s);
+  double sum = sin(kept.a) + cos(kept.next->a * x[0]);
+  free(s);
+  return sum;
+}
+"""
+
+
+@pytest.mark.parametrize("source", [C, VARIABLE, OWN_ADDRESS])
 @pytest.mark.parametrize("level", ["O1", "O2", "O3"])
 def test_structs_by_bytes(source: str, level: str | None) -> None:
-    """Of memory on the heap, and of a variable, whose members have constant addresses."""
+    """Of memory on the heap, and of a variable, whose members and whose address are constants."""
     kernel = irgrad.load(source, language="c", opt=level).kernel("loss", "f64(f64[n] x, i64 n)")
     x, step = np.array([0.4, 0.9, 1.3]), 1e-3
     ways = step * np.eye(3)
