@@ -25,6 +25,7 @@ from irgrad.engine.ir.model import Block, Function, Instruction, Module, Value
 from irgrad.engine.ir.opcodes import SPECULATABLE
 from irgrad.engine.ir.printer import to_text
 from irgrad.engine.ir.rewrite import replace_uses
+from irgrad.engine.ir.text.outline import function_bodies
 from irgrad.engine.ir.text.reader import read
 from irgrad.engine.ir.uses import Uses, uses_of
 
@@ -44,7 +45,9 @@ def branch_rarely(text: str) -> str:
     """Rare choices become branches; the same text where a module has none."""
     if _CHOICE.search(text) is None:
         return text
-    module = read(text)
+    # What is linked after this, guards among it, calls what is not declared yet: it is left as text.
+    chosen = [name for name, body in function_bodies(text).items() if _CHOICE.search(body)]
+    module = read(text, roots=chosen, reach=False)
     return to_text(module) if rare_choices(module) else text
 
 
