@@ -102,6 +102,14 @@ def test_a_module_without_such_choices_is_returned_as_it_is() -> None:
     assert "br i1 %keeps" in branch_rarely(LARGEST.replace("WEIGHTS", "1048576, i32 1"))
 
 
+def test_functions_without_such_choices_stay_text() -> None:
+    """They may call what is linked later."""
+    guard = "define ptr @guard(ptr %g) {\n  %came = call i32 @linked_later(ptr %g)\n  ret ptr null\n}\n"
+    found = branch_rarely(guard + LARGEST.replace("WEIGHTS", "1048576, i32 1"))
+    assert "br i1 %keeps" in found
+    assert guard.strip() in found
+
+
 def test_derivatives_through_the_place_of_a_maximum(tmp_path: Path) -> None:
     path = tmp_path / "top.c"
     path.write_text(
