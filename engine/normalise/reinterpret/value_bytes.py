@@ -37,8 +37,6 @@ def plain_size(type_: ty.Type) -> int:
 def place(address: Value) -> Place:
     at = 0
     while isinstance(address, Instruction | ConstExpr) and address.opcode == "getelementptr":
-        if address.elem is None:
-            break
         by = _distance(address.elem, address.operands[1:])
         if by is None:
             break
@@ -47,7 +45,9 @@ def place(address: Value) -> Place:
     return address, at
 
 
-def _distance(elem: ty.Type, indices: Sequence[Value]) -> int | None:
+def _distance(elem: ty.Type | None, indices: Sequence[Value]) -> int | None:
+    if elem is None:
+        return None
     total, type_ = 0, elem
     for n, index in enumerate(indices):
         if not isinstance(index, ConstInt):
@@ -91,10 +91,8 @@ class ValueBytes:
             return [None] * plain_size(value.type)
         if value not in self._known:
             found = None
-            if isinstance(value, Instruction) and (value.opcode in PLACES or value.opcode == "ptrtoint"):
+            if isinstance(value, Instruction | ConstExpr) and (value.opcode in PLACES or value.opcode == "ptrtoint"):
                 found = self._found(value)
-            elif isinstance(value, ConstExpr) and value.opcode in ("ptrtoint", "trunc") and plain_size(value.type):
-                found = None if value.type.is_vector else self.of(value.operands[0])[: plain_size(value.type)]
             self._known[value] = found or [(value, i) for i in range(plain_size(value.type))]
         return self._known[value]
 
@@ -102,7 +100,7 @@ class ValueBytes:
         """What the bytes of a load were found to be."""
         self._known[load] = found
 
-    def _found(self, value: Instruction) -> list[Byte] | None:
+    def _found(self, value: Instruction | ConstExpr) -> list[Byte] | None:
         size = plain_size(value.type)
         if not 0 < size <= LONGEST or any(not plain_size(o.type) for o in value.operands[:1]):
             return None
@@ -110,7 +108,7 @@ class ValueBytes:
         if op == "bitcast":
             return self.of(first)
         if op in ("ptrtoint", "trunc"):
-            return None if value.type.is_vector else self.of(first)[:size]
+            return None if value.type.is_vector else [*self.of(first), *[(None, 0)] * size][:size]
         if op == "zext" and not value.type.is_vector:
             return [*self.of(first), *[(None, 0)] * (size - plain_size(first.type))]
         if op in ("shl", "lshr") and not value.type.is_vector:
@@ -131,7 +129,7 @@ class ValueBytes:
             return self._element(value)
         return None
 
-    def _shuffled(self, value: Instruction) -> list[Byte]:
+    def _shuffled(self, value: Instruction | ConstExpr) -> list[Byte]:
         first, second, mask = value.operands
         each, found = plain_size(value.type.scalar), list[Byte]()
         assert isinstance(value.type, ty.VectorType) and isinstance(first.type, ty.VectorType)
@@ -144,7 +142,7 @@ class ValueBytes:
                 found += self.of(source)[start : start + each]
         return found
 
-    def _element(self, value: Instruction) -> list[Byte] | None:
+    def _element(self, value: Instruction | ConstExpr) -> list[Byte] | None:
         whole, where = value.operands[0], value.operands[-1]
         if not isinstance(where, ConstInt):
             return None

@@ -167,15 +167,16 @@ def test_what_is_volatile_stays() -> None:
     assert len(volatile) == 8
 
 
-C = """
-#include <string.h>
-#include <stdlib.h>
+COPY = """
 #include <math.h>
-typedef struct { double *row; int n; float f; double a, b; } item;
+#include <stdlib.h>
 static void copy(void *to, const void *from, size_t n) {
   char *t = to; const char *f = from;
   for (size_t i = 0; i < n; i++) t[i] = f[i];
 }
+"""
+C = COPY + """
+typedef struct { double *row; int n; float f; double a, b; } item;
 static void swap(void *p, void *q, size_t n) {
   char *a = p, *b = q;
   for (size_t i = 0; i < n; i++) { char t = a[i]; a[i] = b[i]; b[i] = t; }
@@ -198,16 +199,8 @@ double loss(const double *x, long n) {
   return sum;
 }
 """
-
-
-VARIABLE = """
-#include <math.h>
-#include <stdlib.h>
+VARIABLE = COPY + """
 typedef struct item { struct item *own; char n; struct item *next; double a; } item;
-static void copy(void *to, const void *from, size_t n) {
-  char *t = to; const char *f = from;
-  for (size_t i = 0; i < n; i++) t[i] = f[i];
-}
 double loss(const double *x, long n) {
   static item kept;
   item *s = malloc(sizeof *s);
@@ -221,16 +214,8 @@ double loss(const double *x, long n) {
   return sum;
 }
 """
-
-
-OWN_ADDRESS = """
-#include <math.h>
-#include <stdlib.h>
+OWN_ADDRESS = COPY + """
 typedef struct node { double a; struct node *next; } node;
-static void copy(void *to, const void *from, size_t n) {
-  char *t = to; const char *f = from;
-  for (size_t i = 0; i < n; i++) t[i] = f[i];
-}
 double loss(const double *x, long n) {
   static node kept;
   node *s = malloc(sizeof *s);

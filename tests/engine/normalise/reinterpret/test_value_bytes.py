@@ -23,6 +23,7 @@ def _bytes(body: str) -> list[tuple[str | None, int] | None]:
 
 @pytest.mark.parametrize(("body", "want"), [
     ("%r = ptrtoint ptr %p to i64", [("p", i) for i in range(8)]),
+    ("%r = ptrtoint ptr %p to i128", [*[("p", i) for i in range(8)], *[(None, 0)] * 8]),
     ("%a = ptrtoint ptr %p to i64\n%s = lshr i64 %a, 40\n%r = trunc i64 %s to i8", [("p", 5)]),
     ("%r = bitcast double %d to <4 x i16>", [("d", i) for i in range(8)]),
     ("%e = extractelement <2 x double> %v, i64 1\n%i = bitcast double %e to i64\n%r = trunc i64 %i to i16",
